@@ -1,0 +1,25 @@
+//! The fingerprint table: where fingerprints are kept, and how they are read back.
+//!
+//! An archive is a Delta Lake table (columns `fp`, `id`, partition column `day`), one commit a day, whose data
+//! files are Parquet sorted by `fp`; [`Archive`] makes and extends it. [`Base`] is what a run reads: an archive
+//! at one version, or a plain set of Parquet files. [`FingerprintReader`] reads one such file: fingerprints a
+//! row group at a time, ids for single rows. A day's own fingerprints travel as one [`fingerprints`] file,
+//! which the map writes and everything after it reads.
+
+pub mod base;
+pub mod error;
+pub mod fingerprints;
+pub mod location;
+mod object_reader;
+pub mod reader;
+pub mod schema;
+pub mod table;
+mod upload;
+
+pub use base::{Base, BaseFile};
+pub use error::{ArchiveError, ErrorKind, Result};
+pub use fingerprints::{FingerprintFile, FingerprintWriter, RowDigest};
+pub use location::Location;
+pub use reader::{BaseColumns, Chunk, FingerprintReader};
+pub use schema::IdType;
+pub use table::{Append, Archive, Info};

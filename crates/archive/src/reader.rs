@@ -1,0 +1,379 @@
+//! One Parquet file of fingerprints: fingerprints by row group, ids by row.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray as _};
+use arrow::datatypes::DataType;
+use bytes::{Buf as _, Bytes};
+use futures::TryStreamExt as _;
+use object_store::ObjectStore;
+use object_store::path::Path;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowSelection};
+use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
+use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::Int64Type;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
+use parquet::schema::types::SchemaDescriptor;
+use simhash::Spec;
+
+use crate::error::{ArchiveError, Result};
+use crate::object_reader::ObjectReader;
+use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY};
+
+/// Values decoded in one step.
+const STEP: usize = 1 << 16;
+
+/// Names of the columns to read; of several the first that a file has is taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct BaseColumns {
+    /// The column of fingerprints.
+    pub fingerprint: Vec<String>,
+    /// The column of ids.
+    pub id: Vec<String>,
+}
+
+impl BaseColumns {
+    /// The standard names, behind others that are asked for.
+    #[must_use]
+    pub fn standard_or(fingerprint: Option<&str>, id: Option<&str>) -> Self {
+        let names = |asked: Option<&str>, standard: &str| asked.into_iter().chain([standard]).map(str::to_owned).collect();
+        Self { fingerprint: names(fingerprint, FINGERPRINT), id: names(id, ID) }
+    }
+}
+
+/// An open file of fingerprints. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct FingerprintReader {
+    name: Arc<str>,
+    object: ObjectReader,
+    metadata: Arc<ParquetMetaData>,
+    fingerprint_leaf: usize,
+    id_leaf: usize,
+    id_type: IdType,
+}
+
+/// Fingerprints of one row group, in the order of its rows. Reused from one to the next.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    /// The fingerprints, without nulls.
+    pub values: Vec<u64>,
+    /// The row of each value in its row group; `None` when there are no nulls, so that value `i` is row `i`.
+    pub rows: Option<Vec<u32>>,
+    signed: Vec<i64>,
+    levels: Vec<i16>,
+}
+
+impl Chunk {
+    /// The row of value `index` in its row group.
+    #[must_use]
+    pub fn row(&self, index: usize) -> u32 {
+        self.rows.as_ref().map_or(index as u32, |rows| rows[index])
+    }
+}
+
+impl FingerprintReader {
+    /// Opens the file at `path`, reads its footer and finds its columns. `name` is what errors call it.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when it is missing, is no Parquet file, or lacks a usable column.
+    pub async fn open(
+        name: &str,
+        store: Arc<dyn ObjectStore>,
+        path: Path,
+        size: u64,
+        columns: &BaseColumns,
+    ) -> Result<Self> {
+        let mut object = ObjectReader::new(store, path, size);
+        let metadata = object.metadata().await.map_err(ArchiveError::parquet(name))?;
+        let schema = metadata.file_metadata().schema_descr();
+        let fingerprint_leaf = fingerprint_leaf(name, schema, &columns.fingerprint)?;
+        let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
+        Ok(Self {
+            name: name.into(),
+            object,
+            fingerprint_leaf,
+            id_leaf,
+            id_type,
+            metadata: Arc::new(metadata),
+        })
+    }
+
+    /// What errors call the file.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The type of its ids.
+    #[must_use]
+    pub fn id_type(&self) -> IdType {
+        self.id_type
+    }
+
+    /// Rows of each row group.
+    pub fn row_groups(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        self.metadata
+            .row_groups()
+            .iter()
+            .map(|group| group.num_rows().max(0).cast_unsigned())
+    }
+
+    /// Compressed bytes of the fingerprints of a row group.
+    #[must_use]
+    pub fn fingerprint_bytes(&self, row_group: usize) -> u64 {
+        let column = self.metadata.row_group(row_group).column(self.fingerprint_leaf);
+        column.compressed_size().max(0).cast_unsigned()
+    }
+
+    /// The spec in its footer, if there is one.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Spec`] when it cannot be read.
+    pub fn spec(&self) -> Result<Option<Spec>> {
+        let pairs = self.metadata.file_metadata().key_value_metadata();
+        let text = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == SPEC_KEY)?.value.as_deref());
+        text.map(|text| {
+            Spec::from_json(text).map_err(|source| ArchiveError::Spec {
+                path: self.name.to_string(),
+                source,
+            })
+        })
+        .transpose()
+    }
+
+    /// Fetches the encoded fingerprints of a row group.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Parquet`] when they cannot be had in full.
+    pub async fn fetch(&self, row_group: usize) -> Result<Bytes> {
+        let column = self.metadata.row_group(row_group).column(self.fingerprint_leaf);
+        let range = self.chunk_range(row_group, column)?;
+        let object = || self.object_name(row_group);
+        let bytes = self.object.range(range).await;
+        bytes.map_err(|error| ArchiveError::parquet(object())(error))
+    }
+
+    /// Decodes what [`Self::fetch`] brought. Takes CPU time, not input or output.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Parquet`] or [`ArchiveError::BadData`] when the bytes are damaged.
+    pub fn decode(&self, row_group: usize, bytes: Bytes, chunk: &mut Chunk) -> Result<()> {
+        let group = self.metadata.row_group(row_group);
+        let column = group.column(self.fingerprint_leaf);
+        let base = self.chunk_range(row_group, column)?.start;
+        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+        // Some forged pages make the Parquet reader panic; for its user that is bad data like any other.
+        let decoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            decode(column, rows, Encoded { base, bytes }, chunk)
+        }));
+        match decoded {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(ArchiveError::parquet(self.object_name(row_group))(error)),
+            Err(_) => Err(ArchiveError::BadData {
+                object: self.object_name(row_group),
+                reason: "the pages are damaged".into(),
+            }),
+        }
+    }
+
+    /// The ids of some rows of a row group; `rows` must be strictly ascending.
+    ///
+    /// Only the pages that hold them are read, where the file has an offset index.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when they cannot be read, or one is null.
+    pub async fn ids(&self, row_group: usize, rows: &[u32]) -> Result<ArrayRef> {
+        let object = format!("{}, row group {row_group}, id column", self.name);
+        let failed = |error| ArchiveError::parquet(object.clone())(error);
+        let metadata = ParquetMetaDataReader::new_with_metadata(self.metadata.as_ref().clone())
+            .with_offset_index_policy(PageIndexPolicy::Optional);
+        let mut metadata = metadata;
+        let mut reader = self.object.clone();
+        metadata.load_page_index(&mut reader).await.map_err(failed)?;
+        let metadata = Arc::new(metadata.finish().map_err(failed)?);
+        // Ids are data, whatever their bytes: read as the plain type, made text below.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = ArrowReaderMetadata::try_new(metadata, options).map_err(failed)?;
+        let total = usize::try_from(self.metadata.row_group(row_group).num_rows()).unwrap_or(0);
+        let ranges = rows.iter().map(|&row| row as usize..row as usize + 1);
+        let mask = ProjectionMask::leaves(metadata.parquet_schema(), [self.id_leaf]);
+        let batches: Vec<_> = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata)
+            .with_row_groups(vec![row_group])
+            .with_projection(mask)
+            .with_row_selection(RowSelection::from_consecutive_ranges(ranges, total))
+            .with_batch_size(8192)
+            .build()
+            .map_err(failed)?
+            .try_collect()
+            .await
+            .map_err(failed)?;
+        let columns: Vec<&dyn arrow::array::Array> = batches.iter().map(|batch| batch.column(0).as_ref()).collect();
+        let read: usize = columns.iter().map(|column| column.len()).sum();
+        if read != rows.len() || columns.iter().any(|column| column.null_count() > 0) {
+            return Err(ArchiveError::BadData {
+                reason: if read == rows.len() { "null ids".into() } else { format!("{read} of {} ids could be read", rows.len()) },
+                object,
+            });
+        }
+        let arrow_error = |source| ArchiveError::Arrow { object: object.clone(), source };
+        let ids = arrow::compute::concat(&columns).map_err(arrow_error)?;
+        to_id_type(&ids, self.id_type).map_err(arrow_error)
+    }
+
+    fn chunk_range(&self, row_group: usize, column: &ColumnChunkMetaData) -> Result<std::ops::Range<u64>> {
+        let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+        match (u64::try_from(start), u64::try_from(column.compressed_size())) {
+            (Ok(start), Ok(length)) if start.checked_add(length).is_some() => Ok(start..start + length),
+            _ => Err(ArchiveError::BadData {
+                object: self.object_name(row_group),
+                reason: "the footer places its pages outside the file".into(),
+            }),
+        }
+    }
+
+    fn object_name(&self, row_group: usize) -> String {
+        format!("{}, row group {row_group}, fingerprint column", self.name)
+    }
+}
+
+/// Ids as one of the two types: text of any kind as UTF-8, integers of any width as 64 bits.
+///
+/// # Errors
+/// When the values do not fit.
+pub fn to_id_type(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayRef, arrow::error::ArrowError> {
+    // Bytes that are no UTF-8 become replacement characters, as in the documents themselves.
+    if let DataType::Binary = ids.data_type() {
+        let text = ids.as_binary::<i32>().iter().map(|id| id.map(String::from_utf8_lossy));
+        let text: arrow::array::StringArray = text.collect();
+        return arrow::compute::cast(&text, &id_type.data_type());
+    }
+    let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
+    arrow::compute::cast_with_options(ids, &id_type.data_type(), &options)
+}
+
+/// The encoded pages of one column chunk, addressed as in the file.
+struct Encoded {
+    base: u64,
+    bytes: Bytes,
+}
+
+impl Encoded {
+    fn offset(&self, start: u64) -> parquet::errors::Result<usize> {
+        start
+            .checked_sub(self.base)
+            .and_then(|offset| usize::try_from(offset).ok())
+            .filter(|&offset| offset <= self.bytes.len())
+            .ok_or_else(|| ParquetError::EOF(format!("a page at {start}, outside its column")))
+    }
+}
+
+impl Length for Encoded {
+    fn len(&self) -> u64 {
+        self.base + self.bytes.len() as u64
+    }
+}
+
+impl ChunkReader for Encoded {
+    type T = bytes::buf::Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(self.bytes.slice(self.offset(start)?..).reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        let offset = self.offset(start)?;
+        if length > self.bytes.len() - offset {
+            return Err(ParquetError::EOF("a page is cut off".into()));
+        }
+        Ok(self.bytes.slice(offset..offset + length))
+    }
+}
+
+/// Decodes a column chunk of `rows` rows into `chunk`.
+fn decode(column: &ColumnChunkMetaData, rows: usize, encoded: Encoded, chunk: &mut Chunk) -> parquet::errors::Result<()> {
+    let descriptor = column.column_descr_ptr();
+    let optional = descriptor.max_def_level() > 0;
+    let pages = SerializedPageReader::new(Arc::new(encoded), column, rows, None)?;
+    let mut reader = ColumnReaderImpl::<Int64Type>::new(descriptor, Box::new(pages));
+    chunk.values.clear();
+    chunk.rows = None;
+    let mut row = 0;
+    while row < rows {
+        chunk.signed.clear();
+        chunk.levels.clear();
+        let levels = optional.then_some(&mut chunk.levels);
+        let (read, present, _) = reader.read_records((rows - row).min(STEP), levels, None, &mut chunk.signed)?;
+        if read == 0 {
+            return Err(ParquetError::EOF(format!("{row} of {rows} rows could be read")));
+        }
+        if present < read || chunk.rows.is_some() {
+            let before = chunk.values.len() as u32;
+            let rows = chunk.rows.get_or_insert_with(|| (0..before).collect());
+            let present = chunk.levels.iter().enumerate().filter(|(_, level)| **level > 0);
+            rows.extend(present.map(|(at, _)| (row + at) as u32));
+        }
+        chunk.values.extend(chunk.signed.iter().map(|value| value.cast_unsigned()));
+        row += read;
+    }
+    Ok(())
+}
+
+/// The leaf column of the first of `names` that the file has; it must not be nested.
+fn leaf(name: &str, schema: &SchemaDescriptor, names: &[String]) -> Result<usize> {
+    let position = |column: &String| schema.columns().iter().position(|c| c.path().parts() == [column.as_str()]);
+    let found = names.iter().find_map(position);
+    found
+        .filter(|&leaf| schema.column(leaf).max_rep_level() == 0)
+        .ok_or_else(|| {
+            let columns: Vec<&str> = schema.root_schema().get_fields().iter().map(|f| f.name()).collect();
+            ArchiveError::BadData {
+                object: name.to_owned(),
+                reason: format!("no column {} of single values; its columns are {}", names.join(" or "), columns.join(", ")),
+            }
+        })
+}
+
+fn fingerprint_leaf(name: &str, schema: &SchemaDescriptor, columns: &[String]) -> Result<usize> {
+    let leaf = leaf(name, schema, columns)?;
+    let descriptor = schema.column(leaf);
+    let integer = match (descriptor.logical_type_ref(), descriptor.converted_type()) {
+        (Some(LogicalType::Integer(_)), _) => true,
+        (None, ConvertedType::NONE | ConvertedType::INT_64 | ConvertedType::UINT_64) => true,
+        _ => false,
+    };
+    if descriptor.physical_type() == PhysicalType::INT64 && integer {
+        return Ok(leaf);
+    }
+    Err(ArchiveError::BadData {
+        object: format!("{name}, column {:?}", descriptor.name()),
+        reason: format!("fingerprints are 64-bit integers, this is {}", type_name(&descriptor)),
+    })
+}
+
+fn id_leaf(name: &str, schema: &SchemaDescriptor, columns: &[String]) -> Result<(usize, IdType)> {
+    let leaf = leaf(name, schema, columns)?;
+    let descriptor = schema.column(leaf);
+    match descriptor.physical_type() {
+        PhysicalType::BYTE_ARRAY => Ok((leaf, IdType::String)),
+        PhysicalType::INT32 | PhysicalType::INT64
+            if matches!(descriptor.logical_type_ref(), None | Some(LogicalType::Integer(_))) =>
+        {
+            Ok((leaf, IdType::Bigint))
+        }
+        _ => Err(ArchiveError::BadData {
+            object: format!("{name}, column {:?}", descriptor.name()),
+            reason: format!("ids are text or integers, this is {}", type_name(&descriptor)),
+        }),
+    }
+}
+
+fn type_name(descriptor: &parquet::schema::types::ColumnDescriptor) -> String {
+    match descriptor.logical_type_ref() {
+        Some(logical) => format!("{logical:?}"),
+        None => descriptor.physical_type().to_string(),
+    }
+}

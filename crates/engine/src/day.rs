@@ -1,0 +1,114 @@
+//! Map 1: a day's documents to its fingerprints, as one sorted file.
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive::fingerprints::{FingerprintFile, FingerprintWriter};
+use archive::schema::{FINGERPRINT, ID};
+use archive::{ArchiveError, IdType};
+use arrow::array::{AsArray as _, RecordBatch};
+use arrow::datatypes::Int64Type;
+use datafusion::prelude::{SessionContext, ident};
+use futures::StreamExt as _;
+use simhash::Spec;
+
+use crate::documents::{Documents, TEXT};
+use crate::error::{EngineError, Result};
+use crate::progress::Progress;
+use crate::udf::Simhash;
+
+/// A day's fingerprints, and what was seen on the way.
+#[derive(Debug, Clone)]
+pub struct Day {
+    /// The file, with row counts and digest.
+    pub file: FingerprintFile,
+    /// Texts that are not UTF-8; what is not was read as replacement characters.
+    pub invalid_utf8: u64,
+    /// Documents whose id another document of the day has too, the first of each id not counted.
+    pub duplicate_ids: u64,
+}
+
+/// Fingerprints `documents` under `spec` into the file at `path`.
+///
+/// # Errors
+/// [`EngineError`] naming the input file when a document cannot be read, or ids are null.
+pub async fn fingerprint(
+    context: &SessionContext,
+    documents: &Documents,
+    spec: &Spec,
+    id_type: IdType,
+    path: &Path,
+    progress: &Progress,
+) -> Result<Day> {
+    let invalid_utf8 = Arc::new(AtomicU64::new(0));
+    let failed = || EngineError::query(documents.given());
+    let partitions = context.state().config().target_partitions();
+    let fingerprint = if documents.has_fingerprints() {
+        ident(FINGERPRINT)
+    } else {
+        Simhash::udf(spec.clone(), Arc::clone(&invalid_utf8)).call(vec![ident(TEXT)]).alias(FINGERPRINT)
+    };
+    let sorted = documents
+        .table(context, id_type, partitions)?
+        .select(vec![fingerprint, ident(ID)])
+        .and_then(|rows| rows.sort(vec![ident(FINGERPRINT).sort(true, false), ident(ID).sort(true, false)]))
+        .map_err(failed())?;
+    let mut rows = sorted.execute_stream().await.map_err(failed())?;
+    let schema = archive::schema::fingerprints(id_type, true);
+    let mut writer = FingerprintWriter::create(path, id_type, spec)?;
+    let mut ids = IdCount::default();
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(failed())?;
+        ids.add(&batch);
+        progress.documents.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+        let arrow_error = |source| ArchiveError::Arrow { object: documents.given().to_owned(), source };
+        let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec()).map_err(arrow_error)?;
+        writer.write(batch)?;
+    }
+    let file = writer.finish()?;
+    let duplicate_ids = ids.duplicates(&file)?;
+    Ok(Day { file, invalid_utf8: invalid_utf8.load(Ordering::Relaxed), duplicate_ids })
+}
+
+/// Counts ids that occur more than once: eight bytes an id, and a second look only at those that may.
+#[derive(Debug, Default)]
+struct IdCount {
+    hashes: Vec<u64>,
+}
+
+impl IdCount {
+    fn add(&mut self, batch: &RecordBatch) {
+        each_id(batch, |id| self.hashes.push(simhash::hash::murmur3_low64(id, 0)));
+    }
+
+    fn duplicates(mut self, file: &FingerprintFile) -> Result<u64> {
+        self.hashes.sort_unstable();
+        let suspects: HashSet<u64> = self.hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        drop(self.hashes);
+        if suspects.is_empty() {
+            return Ok(0);
+        }
+        let mut seen: HashSet<Vec<u8>> = HashSet::new();
+        let mut duplicates = 0;
+        for batch in file.read()? {
+            each_id(&batch?, |id| {
+                if suspects.contains(&simhash::hash::murmur3_low64(id, 0)) && !seen.insert(id.to_vec()) {
+                    duplicates += 1;
+                }
+            });
+        }
+        Ok(duplicates)
+    }
+}
+
+/// The ids of a batch as bytes.
+fn each_id(batch: &RecordBatch, mut each: impl FnMut(&[u8])) {
+    let ids = batch.column(1);
+    if let Some(text) = ids.as_string_opt::<i32>() {
+        text.iter().flatten().for_each(|id| each(id.as_bytes()));
+    } else if let Some(numbers) = ids.as_primitive_opt::<Int64Type>() {
+        numbers.values().iter().for_each(|id| each(&id.to_le_bytes()));
+    }
+}

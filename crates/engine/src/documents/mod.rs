@@ -1,0 +1,279 @@
+//! The new day as it comes: files of documents, or of ready fingerprints, in any of the formats.
+//!
+//! Whatever the format, a day becomes one table with an id and either a text or a fingerprint, read in
+//! parallel, in which every error names its file.
+
+mod columns;
+mod parquet;
+mod rows;
+
+use std::sync::Arc;
+
+use archive::{IdType, Location};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::prelude::{DataFrame, SessionContext};
+use futures::{StreamExt as _, TryStreamExt as _};
+use simhash::Spec;
+
+pub use columns::{Columns, Content};
+
+use crate::error::{EngineError, Result};
+
+/// Name of the column of texts in the table.
+pub(crate) const TEXT: &str = "text";
+
+/// File names that are read, by their endings.
+pub const EXTENSIONS: [&str; 13] = [
+    ".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".jsonl.gz", ".ndjson.gz", ".json.gz", ".csv.gz", ".jsonl.zst",
+    ".ndjson.zst", ".json.zst", ".csv.zst",
+];
+
+/// How a file is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Parquet,
+    Json(FileCompressionType),
+    Csv(FileCompressionType),
+}
+
+impl Format {
+    fn of(name: &str) -> Option<Self> {
+        let (stem, compression) = match name.rsplit_once('.') {
+            Some((stem, "gz")) => (stem, FileCompressionType::GZIP),
+            Some((stem, "zst")) => (stem, FileCompressionType::ZSTD),
+            _ => (name, FileCompressionType::UNCOMPRESSED),
+        };
+        match stem.rsplit_once('.')?.1 {
+            "parquet" if stem == name => Some(Self::Parquet),
+            "jsonl" | "ndjson" | "json" => Some(Self::Json(compression)),
+            "csv" => Some(Self::Csv(compression)),
+            _ => None,
+        }
+    }
+}
+
+/// One file of the day, with its columns found.
+#[derive(Debug, Clone)]
+struct InputFile {
+    location: Location,
+    format: Format,
+    columns: columns::Found,
+    /// Its own idea of the type of its ids.
+    id_type: IdType,
+    /// The spec in its footer, where ready fingerprints have one.
+    spec: Option<Spec>,
+    footer: Option<Arc<::parquet::file::metadata::ParquetMetaData>>,
+}
+
+/// A part of a file that is read in one go.
+#[derive(Debug, Clone)]
+struct Slice {
+    file: Arc<InputFile>,
+    /// For Parquet, the row group; other files are one slice.
+    row_group: Option<usize>,
+}
+
+/// The new day, opened.
+#[derive(Debug, Clone)]
+pub struct Documents {
+    files: Vec<Arc<InputFile>>,
+    given: String,
+}
+
+impl Documents {
+    /// Opens files, directories or patterns, and finds their columns.
+    ///
+    /// # Errors
+    /// [`EngineError`] when a file cannot be read, has no usable columns, or files do not go together.
+    pub async fn open(context: &SessionContext, given: &[String], columns: &Columns) -> Result<Self> {
+        let mut locations = Vec::new();
+        for path in given {
+            locations.extend(archive::location::expand(path, &EXTENSIONS)?);
+        }
+        let files: Vec<Option<InputFile>> = futures::stream::iter(locations)
+            .map(|location| InputFile::open(context, location, columns))
+            .buffered(16)
+            .try_collect()
+            .await?;
+        let files: Vec<_> = files.into_iter().flatten().map(Arc::new).collect();
+        for file in &files {
+            let (first, other) = (&files[0].columns.content, &file.columns.content);
+            if std::mem::discriminant(first) != std::mem::discriminant(other) {
+                return Err(file.bad_data(format!("it has {other}, but {} has {first}", files[0].location)));
+            }
+        }
+        Ok(Self { files, given: given.join(", ") })
+    }
+
+    /// The paths as they were given.
+    #[must_use]
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// How many files with rows there are.
+    #[must_use]
+    pub fn file_count(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether it holds ready fingerprints.
+    #[must_use]
+    pub fn has_fingerprints(&self) -> bool {
+        matches!(self.files.first().map(|file| &file.columns.content), Some(Content::Fingerprint(_)))
+    }
+
+    /// The type of its ids: text when any file has text.
+    #[must_use]
+    pub fn id_type(&self) -> Option<IdType> {
+        let mut types = self.files.iter().map(|file| file.id_type);
+        let first = types.next()?;
+        Some(if types.all(|other| other == first) { first } else { IdType::String })
+    }
+
+    /// The spec of its ready fingerprints, with the file that says so.
+    ///
+    /// # Errors
+    /// When files say different things.
+    pub fn spec(&self) -> Result<Option<(String, Spec)>> {
+        let mut found: Option<(String, Spec)> = None;
+        for file in &self.files {
+            let Some(spec) = &file.spec else { continue };
+            match &found {
+                Some((name, other)) if other != spec => {
+                    return Err(archive::ArchiveError::SpecMismatch {
+                        left: name.clone(),
+                        right: file.location.to_string(),
+                        differences: other.differences(spec),
+                    }
+                    .into());
+                }
+                _ => found = Some((file.location.to_string(), spec.clone())),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Rows, where footers tell.
+    #[must_use]
+    pub fn known_rows(&self) -> Option<u64> {
+        let rows = |file: &Arc<InputFile>| Some(file.footer.as_ref()?.file_metadata().num_rows().max(0).cast_unsigned());
+        self.files.iter().map(rows).sum()
+    }
+
+    /// The table: `id` of the given type, and `text` (bytes or text) or `fp` (as the files have it).
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn table(&self, context: &SessionContext, id_type: IdType, partitions: usize) -> Result<DataFrame> {
+        let slices: Vec<Slice> = self
+            .files
+            .iter()
+            .flat_map(|file| {
+                let groups = file.footer.as_ref().map(|footer| footer.num_row_groups());
+                let groups: Vec<Option<usize>> = groups.map_or(vec![None], |n| (0..n).map(Some).collect());
+                groups.into_iter().map(|row_group| Slice { file: Arc::clone(file), row_group })
+            })
+            .collect();
+        let content = match self.files.first().map(|file| &file.columns.content) {
+            Some(Content::Fingerprint(_)) => Field::new(archive::schema::FINGERPRINT, DataType::Int64, true),
+            _ => Field::new(TEXT, DataType::Binary, true),
+        };
+        let schema = Arc::new(Schema::new(vec![Field::new(archive::schema::ID, id_type.data_type(), false), content]));
+        let partitions = partitions.clamp(1, slices.len().max(1));
+        let streams = (0..partitions)
+            .map(|partition| {
+                Arc::new(Part {
+                    slices: slices.iter().skip(partition).step_by(partitions).cloned().collect(),
+                    schema: Arc::clone(&schema),
+                    id_type,
+                    context: context.clone(),
+                }) as Arc<dyn PartitionStream>
+            })
+            .collect();
+        StreamingTable::try_new(schema, streams)
+            .and_then(|table| context.read_table(Arc::new(table)))
+            .map_err(EngineError::query("planning the day"))
+    }
+}
+
+impl InputFile {
+    /// Opens a file and finds its columns; `None` for one without a single row to tell them by.
+    async fn open(context: &SessionContext, location: Location, columns: &Columns) -> Result<Option<Self>> {
+        let name = location.local().file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let Some(format) = Format::of(&name) else {
+            return Err(EngineError::BadData {
+                object: location.to_string(),
+                reason: format!("not a file of documents by its name; names end in {}", EXTENSIONS.join(", ")),
+            });
+        };
+        match format {
+            Format::Parquet => parquet::open(location, columns).await.map(Some),
+            Format::Json(compression) => rows::open_json(location, compression, columns),
+            Format::Csv(compression) => rows::open_csv(context, location, compression, columns).await,
+        }
+    }
+
+    fn bad_data(&self, reason: String) -> EngineError {
+        EngineError::BadData { object: self.location.to_string(), reason }
+    }
+}
+
+/// One partition of the table: slices, one after the other.
+#[derive(Clone)]
+struct Part {
+    slices: Vec<Slice>,
+    schema: SchemaRef,
+    id_type: IdType,
+    context: SessionContext,
+}
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Part").field("slices", &self.slices.len()).finish_non_exhaustive()
+    }
+}
+
+impl PartitionStream for Part {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let part = self.clone();
+        let slices = futures::stream::iter(self.slices.clone());
+        let batches = slices
+            .then(move |slice| {
+                let part = part.clone();
+                async move { part.read(slice).await }
+            })
+            .try_flatten()
+            .map_err(Into::into);
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
+    }
+}
+
+/// Batches of one slice.
+type Batches = futures::stream::BoxStream<'static, Result<arrow::array::RecordBatch>>;
+
+impl Part {
+    /// The rows of a slice, in the table's schema.
+    async fn read(&self, slice: Slice) -> Result<Batches> {
+        let file = Arc::clone(&slice.file);
+        let raw = match slice.row_group {
+            Some(row_group) => parquet::read(&file, row_group)?,
+            None => rows::read(&self.context, &file).await?,
+        };
+        let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
+        let object = match slice.row_group {
+            Some(row_group) => format!("{}, row group {row_group}", file.location),
+            None => file.location.to_string(),
+        };
+        Ok(raw.map(move |batch| columns::conform(&batch?, &schema, id_type, &file.columns, &object)).boxed())
+    }
+}

@@ -1,0 +1,133 @@
+//! What can go wrong in a run, and of which kind it is.
+
+use archive::{ArchiveError, ErrorKind};
+use datafusion::error::DataFusionError;
+use hamming::{DesignError, PlanError};
+
+/// Result of this crate.
+pub type Result<T, E = EngineError> = std::result::Result<T, E>;
+
+/// A stage of a run that failed; every variant names its object.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The archive, or a file of fingerprints.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// The tables of the new batch.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// Documents that are not what they should be.
+    #[error("{object}: {reason}")]
+    BadData {
+        /// File, and row and column where they are known.
+        object: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Input that the data does not allow, such as a day in a plain directory.
+    #[error("{0}")]
+    Usage(String),
+    /// The memory limit does not allow the work.
+    #[error("out of the memory limit: {what}; raise --memory-limit")]
+    OutOfMemory {
+        /// What did not fit.
+        what: String,
+    },
+    /// A local file operation failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A query failed.
+    #[error("{stage}: {}", root_message(source))]
+    Query {
+        /// What was being done.
+        stage: String,
+        /// What DataFusion said.
+        source: DataFusionError,
+    },
+}
+
+impl EngineError {
+    /// An error of a query, as what it was before DataFusion wrapped it.
+    pub fn query(stage: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
+        let stage = stage.into();
+        move |source| match source.find_root() {
+            DataFusionError::ResourcesExhausted(what) if !what.contains("disk") && !what.contains("allowable limit") => {
+                Self::OutOfMemory { what: format!("{stage}: {}", first_line(what)) }
+            }
+            _ => Self::Query { stage, source },
+        }
+    }
+
+    /// What the failure calls for.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Archive(error) => error.kind(),
+            Self::Plan(PlanError::Design(_)) | Self::Usage(_) => ErrorKind::Usage,
+            Self::Plan(PlanError::OutOfMemory { .. }) | Self::OutOfMemory { .. } => ErrorKind::TryAgain,
+            Self::BadData { .. } => ErrorKind::Data,
+            Self::Io { source, .. } => archive::error::of_io(source),
+            Self::Query { source, .. } => of_query(source),
+        }
+    }
+}
+
+impl From<DesignError> for EngineError {
+    fn from(error: DesignError) -> Self {
+        Self::Plan(error.into())
+    }
+}
+
+impl From<EngineError> for DataFusionError {
+    fn from(error: EngineError) -> Self {
+        Self::External(Box::new(error))
+    }
+}
+
+/// What the innermost error says, without the names of its wrappers.
+fn root_message(error: &DataFusionError) -> String {
+    match error.find_root() {
+        DataFusionError::External(inner) => inner.to_string(),
+        DataFusionError::ArrowError(inner, _) => inner.to_string(),
+        DataFusionError::ParquetError(inner) => inner.to_string(),
+        DataFusionError::ObjectStore(inner) => inner.to_string(),
+        DataFusionError::IoError(inner) => inner.to_string(),
+        DataFusionError::Execution(message) => message.clone(),
+        other => first_line(&other.to_string()).to_owned(),
+    }
+}
+
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or_default()
+}
+
+/// The kind of the first cause that tells; what readers and casts complain of is data.
+fn of_query(error: &DataFusionError) -> ErrorKind {
+    let causes = std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| error.source());
+    for cause in causes {
+        if let Some(error) = cause.downcast_ref::<EngineError>() {
+            return error.kind();
+        }
+        if let Some(error) = cause.downcast_ref::<ArchiveError>() {
+            return error.kind();
+        }
+        if let Some(error) = cause.downcast_ref::<std::io::Error>() {
+            return archive::error::of_io(error);
+        }
+        if let Some(error) = cause.downcast_ref::<datafusion::object_store::Error>() {
+            return archive::error::of_store(error);
+        }
+    }
+    match error.find_root() {
+        DataFusionError::ArrowError(..) | DataFusionError::ParquetError(_) | DataFusionError::Execution(_) => ErrorKind::Data,
+        // The spill directory's own limit.
+        DataFusionError::ResourcesExhausted(_) => ErrorKind::Io,
+        _ => ErrorKind::Internal,
+    }
+}

@@ -1,0 +1,144 @@
+//! The output file: whole or not at all, and the same bytes for the same hits.
+
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use archive::IdType;
+use arrow::array::RecordBatch;
+use arrow::compute::BatchCoalescer;
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt as _;
+use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use tempfile::{NamedTempFile, TempPath};
+
+use crate::error::{EngineError, Result};
+use crate::probe::hits_schema;
+
+/// Rows handed to the writer at once, a page's rows, and a row group's: multiples of each other, so that the
+/// bytes do not depend on how the rows came in.
+const PAGE_ROWS: usize = 8192;
+const ROW_GROUP_ROWS: usize = 1 << 20;
+
+/// Hits on the disk, complete, but not yet under their name.
+#[derive(Debug)]
+pub struct StagedOutput {
+    staged: TempPath,
+    target: PathBuf,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// Writes the stream beside `target`, under a temporary name.
+///
+/// # Errors
+/// [`EngineError`] when the stream fails or the file cannot be written; nothing stays behind.
+pub async fn stage(mut hits: SendableRecordBatchStream, id_type: IdType, target: &Path) -> Result<StagedOutput> {
+    let io = |source| EngineError::Io { path: target.display().to_string(), source };
+    let directory = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let name = target.file_name().unwrap_or_default().to_string_lossy();
+    let staged = tempfile::Builder::new()
+        .prefix(&format!(".{name}."))
+        .suffix(".tmp")
+        .permissions(file_permissions())
+        .tempfile_in(directory)
+        .map_err(io)?;
+    let schema = hits_schema(id_type);
+    let mut writer = Writer::new(staged, &schema, target)?;
+    while let Some(batch) = hits.next().await {
+        let batch = batch.map_err(EngineError::query("finding hits"))?;
+        writer.write(batch)?;
+    }
+    let (staged, rows) = writer.finish()?;
+    staged.as_file().sync_all().map_err(io)?;
+    let bytes = staged.as_file().metadata().map_err(io)?.len();
+    Ok(StagedOutput { staged: staged.into_temp_path(), target: target.to_owned(), rows, bytes })
+}
+
+impl StagedOutput {
+    /// Gives the file its name, in place of any that had it.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] when it cannot be renamed.
+    pub fn publish(self) -> Result<()> {
+        let path = self.target.display().to_string();
+        self.staged
+            .persist(&self.target)
+            .map_err(|error| EngineError::Io { path, source: error.error })
+    }
+}
+
+/// As other programs' files, not as secrets: temporary files are private by default.
+fn file_permissions() -> std::fs::Permissions {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::Permissions::from_mode(0o644)
+}
+
+struct Writer {
+    writer: ArrowWriter<BufWriter<NamedTempFile>>,
+    coalescer: BatchCoalescer,
+    schema: SchemaRef,
+    object: String,
+    rows: u64,
+}
+
+impl Writer {
+    fn new(file: NamedTempFile, schema: &SchemaRef, target: &Path) -> Result<Self> {
+        let properties = WriterProperties::builder()
+            .set_compression(ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD))
+            .set_write_batch_size(PAGE_ROWS)
+            .set_data_page_row_count_limit(PAGE_ROWS)
+            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+            .set_statistics_enabled(EnabledStatistics::Chunk)
+            .set_created_by(concat!("dedup-job ", env!("CARGO_PKG_VERSION")).to_owned())
+            .build();
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let object = target.display().to_string();
+        let writer = ArrowWriter::try_new_with_options(BufWriter::new(file), schema.clone(), options)
+            .map_err(|error| parquet_error(&object, error))?;
+        Ok(Self { writer, coalescer: BatchCoalescer::new(schema.clone(), PAGE_ROWS), schema: schema.clone(), object, rows: 0 })
+    }
+
+    fn write(&mut self, batch: RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
+        // The plan's fields may be nullable where ours are not.
+        let batch = RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec()).map_err(|e| self.arrow_error(e))?;
+        self.coalescer.push_batch(batch).map_err(|e| arrow_error(&self.object, e))?;
+        self.drain()
+    }
+
+    fn finish(mut self) -> Result<(NamedTempFile, u64)> {
+        self.coalescer.finish_buffered_batch().map_err(|e| arrow_error(&self.object, e))?;
+        self.drain()?;
+        let Self { writer, object, rows, .. } = self;
+        let buffered = writer.into_inner().map_err(|error| parquet_error(&object, error))?;
+        let file = buffered.into_inner().map_err(|error| EngineError::Io { path: object, source: error.into_error() })?;
+        Ok((file, rows))
+    }
+
+    fn drain(&mut self) -> Result<()> {
+        while let Some(batch) = self.coalescer.next_completed_batch() {
+            self.writer.write(&batch).map_err(|error| parquet_error(&self.object, error))?;
+        }
+        Ok(())
+    }
+
+    fn arrow_error(&self, error: arrow::error::ArrowError) -> EngineError {
+        arrow_error(&self.object, error)
+    }
+}
+
+fn parquet_error(object: &str, source: parquet::errors::ParquetError) -> EngineError {
+    archive::ArchiveError::Parquet { object: object.to_owned(), source }.into()
+}
+
+fn arrow_error(object: &str, source: arrow::error::ArrowError) -> EngineError {
+    archive::ArchiveError::Arrow { object: object.to_owned(), source }.into()
+}

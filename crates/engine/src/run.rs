@@ -1,0 +1,447 @@
+//! The nightly job, from documents to hits, and the commit of the day.
+//!
+//! The order matters: hits are complete on the disk before the day is committed, and get their name after it.
+//! A run that fails anywhere leaves the archive and an earlier output as they were; a run that dies between
+//! commit and name is made good by the next, which finds the day committed, computes the same hits against
+//! the archive as it was before the day, and names them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use archive::{Append, Archive, Base, BaseColumns, IdType, Location};
+use chrono::NaiveDate;
+use datafusion::prelude::SessionContext;
+use hamming::Kernel;
+use serde::Serialize;
+use simhash::Spec;
+
+use crate::day::{self, Day};
+use crate::documents::{Columns, Documents};
+use crate::error::{EngineError, Result};
+use crate::output;
+use crate::probe::{Probe, ProbeNode};
+use crate::progress::Stage;
+use crate::reduce::reduce;
+use crate::resources::Resources;
+use crate::work;
+
+/// What a run is asked to do.
+#[derive(Debug, Clone)]
+pub struct RunSettings {
+    /// Files, directories or patterns of the new day.
+    pub new: Vec<String>,
+    /// The archive, or plain Parquet files of fingerprints.
+    pub base: String,
+    /// Where the hits go.
+    pub output: PathBuf,
+    /// Pairs up to this many bits apart are hits.
+    pub max_distance: u32,
+    /// Whether pairs inside the new day are hits too.
+    pub within: bool,
+    /// Whether to commit the day.
+    pub append: bool,
+    /// The day.
+    pub day: Option<NaiveDate>,
+    /// Where to keep the day's fingerprints.
+    pub fingerprints: Option<PathBuf>,
+    /// Columns of the new day, and of plain base files.
+    pub columns: Columns,
+    /// Design of the tables; chosen by cost where there is none.
+    pub design: Option<String>,
+    /// The spec for texts where the base has none.
+    pub spec: Spec,
+    /// Directory for files in between; it must exist.
+    pub scratch: PathBuf,
+}
+
+/// What a run did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// The new day.
+    pub new: NewSummary,
+    /// The history.
+    pub base: BaseSummary,
+    /// Pairs within this distance were found.
+    pub max_distance: u32,
+    /// Design of the tables.
+    pub design: String,
+    /// Instructions that the probe used.
+    pub kernel: &'static str,
+    /// Digest of the fingerprint spec.
+    pub spec_digest: String,
+    /// Rows of the output.
+    pub hits: u64,
+    /// The output file.
+    pub output: String,
+    /// Its bytes.
+    pub output_bytes: u64,
+    /// What became of the day.
+    pub commit: Commit,
+    /// Seconds of each stage.
+    pub seconds: Seconds,
+}
+
+/// The new day, in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct NewSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Those with too few features for a fingerprint, or without a text; they are never matched.
+    pub without_fingerprint: u64,
+    /// Those whose id another has too.
+    pub duplicate_ids: u64,
+    /// Those whose text is not UTF-8.
+    pub invalid_utf8: u64,
+    /// Fingerprints that differ from each other.
+    pub distinct_fingerprints: u64,
+    /// Digest of the day's rows.
+    pub digest: String,
+}
+
+/// The history, in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct BaseSummary {
+    /// Version of the archive that was read.
+    pub version: Option<u64>,
+    /// Files.
+    pub files: u64,
+    /// Fingerprints.
+    pub fingerprints: u64,
+    /// Encoded bytes of fingerprints that were read.
+    pub bytes_read: u64,
+}
+
+/// What became of the day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Commit {
+    /// It was not to be committed.
+    NotAsked,
+    /// It was committed as this version of the archive.
+    Committed(u64),
+    /// It was there already, with the same rows.
+    AlreadyThere,
+}
+
+/// Seconds of each stage.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Seconds {
+    /// Opening inputs and base.
+    pub open: f64,
+    /// Documents to fingerprints.
+    pub fingerprint: f64,
+    /// Building the tables.
+    pub build: f64,
+    /// Probing, reducing and writing the hits.
+    pub probe: f64,
+    /// Committing the day and naming the output.
+    pub commit: f64,
+    /// All of it.
+    pub total: f64,
+}
+
+/// The base as far as it can be known before the day's rows are.
+#[derive(Debug, Clone)]
+pub enum Opened {
+    /// An archive, at its latest version.
+    Archive(Box<Archive>),
+    /// Plain files.
+    Plain(Base),
+}
+
+impl Opened {
+    /// Opens what is at `given`.
+    ///
+    /// # Errors
+    /// [`EngineError`] when it cannot be read.
+    pub async fn base(given: &str, columns: &Columns) -> Result<Self> {
+        if !given.contains(['*', '?', '[']) {
+            let location = Location::parse(given)?;
+            if Archive::is_at(&location) {
+                return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
+            }
+        }
+        Ok(Self::Plain(Base::plain(given, &base_columns(columns)).await?))
+    }
+
+    /// The spec of its fingerprints, where it has one.
+    #[must_use]
+    pub fn spec(&self) -> Option<&Spec> {
+        match self {
+            Self::Archive(archive) => Some(archive.spec()),
+            Self::Plain(base) => base.spec.as_ref(),
+        }
+    }
+
+    /// The type of its ids, where it has any.
+    #[must_use]
+    pub fn id_type(&self) -> Option<IdType> {
+        match self {
+            Self::Archive(archive) => Some(archive.id_type()),
+            Self::Plain(base) => base.id_type,
+        }
+    }
+}
+
+/// Opens the day and decides spec and id type: the base's where it has them.
+///
+/// # Errors
+/// [`EngineError`] when the day cannot be read or is of another spec.
+pub async fn open_day(
+    context: &SessionContext,
+    new: &[String],
+    columns: &Columns,
+    base: Option<&Opened>,
+    fallback: &Spec,
+) -> Result<(Documents, Spec, IdType)> {
+    let documents = Documents::open(context, new, columns).await?;
+    let own = documents.spec()?;
+    let spec = match (base.and_then(Opened::spec), own) {
+        (Some(spec), Some((file, own))) if *spec != own => {
+            let name = match base {
+                Some(Opened::Archive(archive)) => archive.location().to_string(),
+                Some(Opened::Plain(base)) => base.name.clone(),
+                None => String::new(),
+            };
+            return Err(archive::ArchiveError::SpecMismatch { left: name, right: file, differences: spec.differences(&own) }.into());
+        }
+        (Some(spec), _) => spec.clone(),
+        (None, Some((_, own))) => own,
+        (None, None) => {
+            if base.is_some_and(|base| base.id_type().is_some()) && !documents.has_fingerprints() {
+                tracing::warn!("the base does not say under which spec its fingerprints were made; they are taken to be of the spec shown by --json");
+            }
+            fallback.clone()
+        }
+    };
+    let id_type = base.and_then(Opened::id_type).or(documents.id_type()).unwrap_or(IdType::String);
+    Ok((documents, spec, id_type))
+}
+
+/// Runs the job.
+///
+/// # Errors
+/// [`EngineError`]; the archive and an earlier output are then as they were.
+pub async fn run(context: &SessionContext, resources: &Arc<Resources>, settings: &RunSettings) -> Result<Summary> {
+    let progress = &resources.progress;
+    let begin = Instant::now();
+    let mut clock = Clock(begin);
+    let mut seconds = Seconds::default();
+
+    progress.enter(Stage::Open);
+    let opened = Opened::base(&settings.base, &settings.columns).await?;
+    if settings.append && !matches!(opened, Opened::Archive(_)) {
+        return Err(EngineError::Usage(format!(
+            "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
+            settings.base
+        )));
+    }
+    let (documents, spec, id_type) =
+        open_day(context, &settings.new, &settings.columns, Some(&opened), &settings.spec).await?;
+    seconds.open = clock.lap();
+
+    progress.enter(Stage::Fingerprint);
+    let staged = Staged::new(settings.fingerprints.as_deref(), &settings.scratch);
+    let day = day::fingerprint(context, &documents, &spec, id_type, &staged.path(), progress).await?;
+    seconds.fingerprint = clock.lap();
+
+    progress.enter(Stage::Open);
+    let (archive, base, already) = base_of_run(opened, settings, &day).await?;
+    seconds.open += clock.lap();
+
+    progress.enter(Stage::Build);
+    let probe = probe(settings, &day, &base);
+    let batch = resources.batch(&probe, &context.runtime_env().memory_pool).await?;
+    let distinct = batch.tables.batch().values().len();
+    let design = batch.tables.design().name();
+    drop(batch);
+    seconds.build = clock.lap();
+
+    progress.enter(Stage::Probe);
+    progress.probe_total.store(base.rows(), Ordering::Relaxed);
+    for file in &base.files {
+        resources.keep(file.reader.clone(), &file.location.local().to_string_lossy());
+    }
+    let items = work::items(&base, settings.within, distinct);
+    let staged_output = find(context, &items, probe, id_type, &settings.output).await?;
+    seconds.probe = clock.lap();
+
+    progress.enter(Stage::Commit);
+    let commit = match archive {
+        Some(mut archive) if settings.append && !already => match append(&mut archive, settings, &day).await? {
+            Append::Committed(version) => Commit::Committed(version),
+            Append::AlreadyThere => Commit::AlreadyThere,
+        },
+        _ if settings.append => Commit::AlreadyThere,
+        _ => Commit::NotAsked,
+    };
+    let (hits, output_bytes) = (staged_output.rows, staged_output.bytes);
+    staged_output.publish()?;
+    let file = staged.keep(day.file)?;
+    seconds.commit = clock.lap();
+    seconds.total = begin.elapsed().as_secs_f64();
+
+    Ok(Summary {
+        new: NewSummary {
+            documents: file.rows,
+            without_fingerprint: file.without_fingerprint,
+            duplicate_ids: day.duplicate_ids,
+            invalid_utf8: day.invalid_utf8,
+            distinct_fingerprints: distinct as u64,
+            digest: file.digest,
+        },
+        base: BaseSummary {
+            version: base.version,
+            files: base.files.len() as u64,
+            fingerprints: base.rows(),
+            bytes_read: progress.bytes_read.load(Ordering::Relaxed),
+        },
+        max_distance: settings.max_distance,
+        design,
+        kernel: Kernel::detect().name(),
+        spec_digest: spec.digest(),
+        hits,
+        output: settings.output.display().to_string(),
+        output_bytes,
+        commit,
+        seconds,
+    })
+}
+
+/// The archive, the base to compare with, and whether the day is committed already. A day is never compared
+/// with its own earlier commit, but with the archive as it was before.
+async fn base_of_run(opened: Opened, settings: &RunSettings, day: &Day) -> Result<(Option<Archive>, Base, bool)> {
+    let archive = match opened {
+        Opened::Plain(base) => return Ok((None, base, false)),
+        Opened::Archive(archive) => *archive,
+    };
+    let committed = match settings.day {
+        Some(day) => archive.committed(day).await?,
+        None => None,
+    };
+    let Some(committed) = committed else {
+        let base = Base::of_archive(&archive, None).await?;
+        return Ok((Some(archive), base, false));
+    };
+    if settings.append && committed.digest != day.file.digest {
+        return Err(archive::ArchiveError::DayDiffers {
+            path: archive.location().to_string(),
+            day: settings.day.map(|day| day.to_string()).unwrap_or_default(),
+            committed: committed.digest,
+            new: day.file.digest.clone(),
+        }
+        .into());
+    }
+    let before = Archive::open_at(archive.location(), committed.base_version).await?;
+    let base = Base::of_archive(&before, settings.day).await?;
+    Ok((Some(archive), base, true))
+}
+
+fn probe(settings: &RunSettings, day: &Day, base: &Base) -> Probe {
+    let within = if settings.within { day.file.rows } else { 0 };
+    Probe {
+        batch: (&day.file).into(),
+        max_distance: settings.max_distance,
+        design: settings.design.clone(),
+        queries: base.rows() + within,
+        day: settings.day.map(work::chrono_days),
+        columns: match base.version {
+            // An archive's columns have fixed names.
+            Some(_) => BaseColumns::standard_or(None, None),
+            None => base_columns(&settings.columns),
+        },
+    }
+}
+
+/// Columns of plain base files: those asked for of the new day, or else the standard ones.
+fn base_columns(columns: &Columns) -> BaseColumns {
+    BaseColumns::standard_or(columns.fingerprint.as_deref(), columns.id.as_deref())
+}
+
+/// Probes the work items and writes the reduced hits beside `output`.
+async fn find(
+    context: &SessionContext,
+    items: &[work::WorkItem],
+    probe: Probe,
+    id_type: IdType,
+    output: &Path,
+) -> Result<output::StagedOutput> {
+    let planning = EngineError::query("planning the probe");
+    let partitions = context.state().config().target_partitions();
+    let hits = work::table(items, partitions)
+        .and_then(|table| context.read_table(Arc::new(table)))
+        .and_then(|items| ProbeNode::over(items, probe))
+        .and_then(reduce)
+        .map_err(planning)?;
+    let stream = hits.execute_stream().await.map_err(EngineError::query("planning the probe"))?;
+    output::stage(stream, id_type, output).await
+}
+
+async fn append(archive: &mut Archive, settings: &RunSettings, day: &Day) -> Result<Append> {
+    let Some(date) = settings.day else {
+        return Err(EngineError::Usage("--append needs --day".into()));
+    };
+    Ok(archive.append(date, &day.file).await?)
+}
+
+/// The day's fingerprints under a temporary name: beside the place where they are to be kept, or in the scratch
+/// directory.
+#[derive(Debug)]
+pub struct Staged {
+    path: PathBuf,
+    target: Option<PathBuf>,
+}
+
+impl Staged {
+    /// A place for the file that is to end at `target`, or nowhere.
+    #[must_use]
+    pub fn new(target: Option<&Path>, scratch: &Path) -> Self {
+        let path = match target {
+            Some(target) => {
+                let name = target.file_name().unwrap_or_default().to_string_lossy();
+                target.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
+            }
+            None => scratch.join("fingerprints.parquet"),
+        };
+        Self { path, target: target.map(Path::to_owned) }
+    }
+
+    /// Where to write.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    /// Gives the file its name, if it is to be kept.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] when it cannot be renamed.
+    pub fn keep(mut self, mut file: archive::FingerprintFile) -> Result<archive::FingerprintFile> {
+        if let Some(target) = self.target.take() {
+            std::fs::rename(&self.path, &target)
+                .map_err(|source| EngineError::Io { path: target.display().to_string(), source })?;
+            file.path = target;
+        }
+        Ok(file)
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // Nothing to remove when it was renamed.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Measures stages.
+struct Clock(Instant);
+
+impl Clock {
+    fn lap(&mut self) -> f64 {
+        let seconds = self.0.elapsed().as_secs_f64();
+        self.0 = Instant::now();
+        seconds
+    }
+}

@@ -1,0 +1,95 @@
+//! The session: limits, and the one registration of everything that plans of ours need.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner as _};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use simhash::Spec;
+
+use crate::error::{EngineError, Result};
+use crate::probe::ProbePlanner;
+use crate::resources::Resources;
+use crate::udf::{FingerprintBits, HammingDistance, Simhash};
+
+/// Rows of a batch between operators.
+pub(crate) const BATCH_ROWS: usize = 8192;
+
+/// What a process may use.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Threads, and partitions of a plan.
+    pub threads: usize,
+    /// Bytes of memory for the batch, its tables, sorts and aggregates.
+    pub memory: usize,
+    /// Directory for what does not fit; it must exist.
+    pub spill: PathBuf,
+}
+
+/// A session within `limits`, with everything registered.
+///
+/// # Errors
+/// [`EngineError`] when the spill directory cannot be used.
+pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionContext> {
+    let failed = EngineError::query("setting up the session");
+    let mut config = SessionConfig::new()
+        .with_target_partitions(limits.threads)
+        .with_batch_size(BATCH_ROWS)
+        // Footers are read by our own code, once.
+        .with_collect_statistics(false)
+        // The default of 10 MB for each partition does not fit small limits.
+        .with_sort_spill_reservation_bytes((limits.memory / 64 / limits.threads.max(1)).min(8 << 20))
+        .with_extension(resources);
+    config.options_mut().execution.parquet.schema_force_view_types = false;
+    let pool = FairSpillPool::new(limits.memory);
+    let top = NonZeroUsize::MIN.saturating_add(2);
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, top)))
+        .with_disk_manager_builder(
+            DiskManagerBuilder::default()
+                .with_mode(DiskManagerMode::Directories(vec![limits.spill.clone()]))
+                // The disk itself is the limit.
+                .with_max_temp_directory_size(u64::MAX >> 1),
+        )
+        .build_arc()
+        .map_err(failed)?;
+    let state = register(SessionStateBuilder::new().with_config(config).with_runtime_env(runtime));
+    let context = SessionContext::new_with_state(state.build());
+    context.register_udf(Simhash::udf(Spec::default(), Arc::new(AtomicU64::new(0))));
+    context.register_udf(FingerprintBits::udf());
+    context.register_udf(HammingDistance::udf());
+    Ok(context)
+}
+
+/// Adds our planner to a session's state.
+fn register(state: SessionStateBuilder) -> SessionStateBuilder {
+    state.with_default_features().with_query_planner(Arc::new(Planner))
+}
+
+/// DataFusion's planner with ours beside it.
+#[derive(Debug)]
+struct Planner;
+
+#[async_trait]
+impl QueryPlanner for Planner {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+        DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(ProbePlanner)])
+            .create_physical_plan(plan, session)
+            .await
+    }
+}

@@ -1,0 +1,160 @@
+//! Work items: what the probe is asked to do, as rows of a small table.
+//!
+//! A row is either a slice of the history (one row group of one file) or a range of the batch's own distinct
+//! fingerprints, which are probed for pairs inside the new day.
+
+use std::sync::Arc;
+
+use archive::Base;
+use arrow::array::{Array as _, AsArray as _, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef, UInt32Type, UInt64Type};
+use datafusion::datasource::MemTable;
+use datafusion::error::{DataFusionError, Result};
+
+/// Distinct fingerprints of the batch in one item.
+const WITHIN_STEP: u32 = 1 << 18;
+
+/// One piece of the probe's work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorkItem {
+    /// Probe a row group of a file of the history.
+    Slice {
+        /// Path of the file.
+        file: String,
+        /// Its size in bytes.
+        size: u64,
+        /// Number of the row group.
+        row_group: u32,
+        /// Day of its rows, in days since 1970.
+        day: Option<i32>,
+    },
+    /// Probe distinct fingerprints `first..end` of the batch against the batch.
+    Within {
+        /// The first.
+        first: u32,
+        /// One past the last.
+        end: u32,
+    },
+}
+
+/// Schema of a table of work items.
+#[must_use]
+pub fn schema() -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new("file", DataType::Utf8, true),
+        Field::new("size", DataType::UInt64, true),
+        Field::new("row_group", DataType::UInt32, true),
+        Field::new("day", DataType::Date32, true),
+        Field::new("first", DataType::UInt32, true),
+        Field::new("end", DataType::UInt32, true),
+    ]))
+}
+
+/// The items of a run: every row group of `base`, and with `within` the `distinct` fingerprints of the batch.
+#[must_use]
+pub fn items(base: &Base, within: bool, distinct: usize) -> Vec<WorkItem> {
+    let epoch = chrono_days;
+    let slices = base.files.iter().flat_map(|file| {
+        (0..file.reader.row_groups().len()).map(move |row_group| WorkItem::Slice {
+            file: file.location.local().to_string_lossy().into_owned(),
+            size: file.size,
+            row_group: row_group as u32,
+            day: file.day.map(epoch),
+        })
+    });
+    let distinct = if within { distinct as u32 } else { 0 };
+    let within = (0..distinct)
+        .step_by(WITHIN_STEP as usize)
+        .map(|first| WorkItem::Within { first, end: distinct.min(first.saturating_add(WITHIN_STEP)) });
+    // The day's own part first: it is read from memory while the first slices are on their way.
+    within.chain(slices).collect()
+}
+
+/// Days since 1970.
+#[must_use]
+pub fn chrono_days(day: chrono::NaiveDate) -> i32 {
+    Date32Type::from_naive_date(day)
+}
+
+/// The items as a table of `partitions` partitions, dealt out in turn.
+///
+/// # Errors
+/// None in practice: the batches have the schema of the table.
+pub fn table(items: &[WorkItem], partitions: usize) -> Result<MemTable> {
+    let partitions = partitions.clamp(1, items.len().max(1));
+    let dealt = (0..partitions)
+        .map(|partition| {
+            let share: Vec<WorkItem> = items.iter().skip(partition).step_by(partitions).cloned().collect();
+            Ok(vec![encode(&share)?])
+        })
+        .collect::<Result<Vec<_>>>()?;
+    MemTable::try_new(schema(), dealt)
+}
+
+fn encode(items: &[WorkItem]) -> Result<RecordBatch> {
+    let slice = |item: &WorkItem| match item {
+        WorkItem::Slice { file, size, row_group, day } => Some((file.clone(), *size, *row_group, *day)),
+        WorkItem::Within { .. } => None,
+    };
+    let within = |item: &WorkItem| match item {
+        WorkItem::Slice { .. } => None,
+        WorkItem::Within { first, end } => Some((*first, *end)),
+    };
+    let batch = RecordBatch::try_new(
+        schema(),
+        vec![
+            Arc::new(items.iter().map(|i| slice(i).map(|s| s.0)).collect::<StringArray>()),
+            Arc::new(items.iter().map(|i| slice(i).map(|s| s.1)).collect::<UInt64Array>()),
+            Arc::new(items.iter().map(|i| slice(i).map(|s| s.2)).collect::<UInt32Array>()),
+            Arc::new(items.iter().map(|i| slice(i).and_then(|s| s.3)).collect::<Date32Array>()),
+            Arc::new(items.iter().map(|i| within(i).map(|w| w.0)).collect::<UInt32Array>()),
+            Arc::new(items.iter().map(|i| within(i).map(|w| w.1)).collect::<UInt32Array>()),
+        ],
+    )?;
+    Ok(batch)
+}
+
+/// The items in a batch of [`schema`].
+///
+/// # Errors
+/// When the batch has another schema, or a row is neither kind.
+pub fn decode(batch: &RecordBatch) -> Result<Vec<WorkItem>> {
+    if batch.schema().fields() != schema().fields() {
+        return Err(DataFusionError::Plan("work items have another schema".into()));
+    }
+    let files = batch.column(0).as_string::<i32>();
+    let sizes = batch.column(1).as_primitive::<UInt64Type>();
+    let groups = batch.column(2).as_primitive::<UInt32Type>();
+    let days = batch.column(3).as_primitive::<Date32Type>();
+    let firsts = batch.column(4).as_primitive::<UInt32Type>();
+    let ends = batch.column(5).as_primitive::<UInt32Type>();
+    (0..batch.num_rows())
+        .map(|row| match (files.is_valid(row), firsts.is_valid(row)) {
+            (true, false) => Ok(WorkItem::Slice {
+                file: files.value(row).to_owned(),
+                size: sizes.value(row),
+                row_group: groups.value(row),
+                day: days.is_valid(row).then(|| days.value(row)),
+            }),
+            (false, true) => Ok(WorkItem::Within { first: firsts.value(row), end: ends.value(row) }),
+            _ => Err(DataFusionError::Plan(format!("work item {row} is of no kind"))),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_survive_the_table() {
+        let items = vec![
+            WorkItem::Slice { file: "a b,\n.parquet".into(), size: 9, row_group: 3, day: Some(20_000) },
+            WorkItem::Slice { file: "c".into(), size: 0, row_group: 0, day: None },
+            WorkItem::Within { first: 5, end: 7 },
+        ];
+        assert_eq!(decode(&encode(&items).unwrap()).unwrap(), items);
+        let other = encode(&items).unwrap().project(&[0, 1]).unwrap();
+        assert!(decode(&other).is_err());
+    }
+}

@@ -1,0 +1,99 @@
+//! Equal fingerprints held once, with the rows that carry them.
+
+/// The distinct values of a batch in ascending order, each with its rows.
+///
+/// A page copied a million times is one value with a million rows, so that neither the tables nor the
+/// probe grow with the copies.
+#[derive(Debug, Clone, Default)]
+pub struct Distinct {
+    values: Vec<u64>,
+    /// Value `i` has the rows `rows[starts[i]..starts[i + 1]]`.
+    starts: Vec<u32>,
+    /// Row numbers in the batch; `None` when the batch was sorted, so that rows are consecutive.
+    rows: Option<Vec<u32>>,
+}
+
+impl Distinct {
+    /// Groups `fingerprints` (at most 2³² − 1), in any order; a row is an index into the slice.
+    ///
+    /// # Panics
+    /// When there are 2³² or more fingerprints.
+    #[must_use]
+    pub fn new(fingerprints: &[u64]) -> Self {
+        let count = u32::try_from(fingerprints.len()).expect("a batch has less than 2^32 rows");
+        if fingerprints.is_sorted() {
+            let (values, starts) = group(fingerprints.iter().copied());
+            return Self {
+                values,
+                starts,
+                rows: None,
+            };
+        }
+        let mut rows: Vec<u32> = (0..count).collect();
+        // Stable order among equal values, so that results do not depend on the sort.
+        rows.sort_unstable_by_key(|&row| (fingerprints[row as usize], row));
+        let (values, starts) = group(rows.iter().map(|&row| fingerprints[row as usize]));
+        Self {
+            values,
+            starts,
+            rows: Some(rows),
+        }
+    }
+
+    /// The distinct fingerprints, ascending.
+    #[must_use]
+    pub fn values(&self) -> &[u64] {
+        &self.values
+    }
+
+    /// The rows that carry value `entry`, ascending.
+    pub fn rows(&self, entry: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
+        let entry = entry as usize;
+        (self.starts[entry]..self.starts[entry + 1]).map(|at| match &self.rows {
+            Some(rows) => rows[at as usize],
+            None => at,
+        })
+    }
+
+    /// Heap bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        8 * self.values.capacity()
+            + 4 * self.starts.capacity()
+            + self.rows.as_ref().map_or(0, |rows| 4 * rows.capacity())
+    }
+}
+
+/// Distinct values of an ascending sequence, and where each begins; the last start is its length.
+fn group(sorted: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u32>) {
+    let mut values: Vec<u64> = Vec::with_capacity(sorted.size_hint().0);
+    let mut starts = Vec::with_capacity(sorted.size_hint().0 + 1);
+    let mut length = 0;
+    for value in sorted {
+        if values.last() != Some(&value) {
+            values.push(value);
+            starts.push(length);
+        }
+        length += 1;
+    }
+    starts.push(length);
+    (values, starts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_equal_values() {
+        for batch in [vec![7u64, 3, 7, u64::MAX, 3, 7], vec![3, 3, 7, 7, 7, u64::MAX]] {
+            let distinct = Distinct::new(&batch);
+            assert_eq!(distinct.values(), [3, 7, u64::MAX]);
+            for (entry, value) in distinct.values().iter().enumerate() {
+                let expected: Vec<u32> = (0..6).filter(|&r| batch[r as usize] == *value).collect();
+                assert_eq!(distinct.rows(entry as u32).collect::<Vec<_>>(), expected);
+            }
+        }
+        assert!(Distinct::new(&[]).values().is_empty());
+    }
+}

@@ -1,0 +1,81 @@
+//! AVX2 (bit counts by nibble look-up) and AVX-512 (VPOPCNTQ).
+
+use std::arch::x86_64::*;
+
+use super::Compare;
+use super::scalar::Scalar;
+
+pub(crate) struct Avx2;
+
+impl Compare for Avx2 {
+    #[inline(always)]
+    unsafe fn within(query: u64, candidates: &[u64], max_distance: u32) -> u64 {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { within_avx2(query, candidates, max_distance) }
+    }
+}
+
+/// # Safety
+/// The machine has AVX2 and POPCNT.
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+unsafe fn within_avx2(query: u64, candidates: &[u64], max_distance: u32) -> u64 {
+    let ones_of_nibble = _mm256_setr_epi8(
+        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3,
+        3, 4,
+    );
+    let low_nibbles = _mm256_set1_epi8(0x0f);
+    let queries = _mm256_set1_epi64x(query.cast_signed());
+    let above = _mm256_set1_epi64x(i64::from(max_distance) + 1);
+    let (fours, rest) = candidates.as_chunks::<4>();
+    let mut mask = 0;
+    for (at, four) in fours.iter().enumerate() {
+        // SAFETY: `four` is 32 readable bytes; the load asks for no alignment.
+        let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
+        let difference = _mm256_xor_si256(four, queries);
+        let low = _mm256_and_si256(difference, low_nibbles);
+        let high = _mm256_and_si256(_mm256_srli_epi16::<4>(difference), low_nibbles);
+        let ones = _mm256_add_epi8(
+            _mm256_shuffle_epi8(ones_of_nibble, low),
+            _mm256_shuffle_epi8(ones_of_nibble, high),
+        );
+        let distances = _mm256_sad_epu8(ones, _mm256_setzero_si256());
+        let near = _mm256_cmpgt_epi64(above, distances);
+        let bits = _mm256_movemask_pd(_mm256_castsi256_pd(near)).cast_unsigned();
+        mask |= u64::from(bits) << (4 * at);
+    }
+    if !rest.is_empty() {
+        // SAFETY: plain code needs nothing of the machine.
+        mask |= unsafe { Scalar::within(query, rest, max_distance) } << (4 * fours.len());
+    }
+    mask
+}
+
+pub(crate) struct Avx512;
+
+impl Compare for Avx512 {
+    #[inline(always)]
+    unsafe fn within(query: u64, candidates: &[u64], max_distance: u32) -> u64 {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { within_avx512(query, candidates, max_distance) }
+    }
+}
+
+/// # Safety
+/// The machine has AVX-512 F and VPOPCNTDQ.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
+unsafe fn within_avx512(query: u64, candidates: &[u64], max_distance: u32) -> u64 {
+    let queries = _mm512_set1_epi64(query.cast_signed());
+    let limit = _mm512_set1_epi64(i64::from(max_distance));
+    let mut mask = 0;
+    for (at, eight) in candidates.chunks(8).enumerate() {
+        let lanes = 0xff_u8 >> (8 - eight.len());
+        // SAFETY: only the lanes of `eight` are read.
+        let values = unsafe { _mm512_maskz_loadu_epi64(lanes, eight.as_ptr().cast()) };
+        let distances = _mm512_popcnt_epi64(_mm512_xor_si512(values, queries));
+        let near = _mm512_mask_cmple_epu64_mask(lanes, distances, limit);
+        mask |= u64::from(near) << (8 * at);
+    }
+    mask
+}

@@ -1,0 +1,60 @@
+//! A permutation of the 64 bits that brings the bits of a mask to the top.
+
+/// Moves runs of bits; a bijection, so distances are the same before and after.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Permutation {
+    /// Each run: the bits it takes (in the original) and how far they are rotated to the left.
+    runs: Vec<(u64, u32)>,
+}
+
+impl Permutation {
+    /// The permutation that brings the bits of `mask` to the top and the rest below, both in order.
+    pub(crate) fn to_top(mask: u64) -> Self {
+        let mut runs: Vec<(u64, u32)> = Vec::new();
+        let mut target = 64;
+        for wanted in [mask, !mask] {
+            for bit in (0..64).rev().filter(|bit| wanted >> bit & 1 == 1) {
+                target -= 1;
+                let rotation = (64 + target - bit) % 64;
+                match runs.iter_mut().find(|run| run.1 == rotation) {
+                    Some(run) => run.0 |= 1 << bit,
+                    None => runs.push((1 << bit, rotation)),
+                }
+            }
+        }
+        Self { runs }
+    }
+
+    #[inline(always)]
+    pub(crate) fn apply(&self, fingerprint: u64) -> u64 {
+        self.runs.iter().fold(0, |permuted, &(bits, rotation)| {
+            permuted | (fingerprint & bits).rotate_left(rotation)
+        })
+    }
+
+    #[inline(always)]
+    pub(crate) fn reverse(&self, permuted: u64) -> u64 {
+        self.runs.iter().fold(0, |fingerprint, &(bits, rotation)| {
+            fingerprint | (permuted.rotate_right(rotation) & bits)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn is_a_bijection_with_the_mask_on_top(mask: u64, a: u64, b: u64) {
+            let permutation = Permutation::to_top(mask);
+            prop_assert_eq!(permutation.reverse(permutation.apply(a)), a);
+            let distance = (permutation.apply(a) ^ permutation.apply(b)).count_ones();
+            prop_assert_eq!(distance, (a ^ b).count_ones());
+            let width = mask.count_ones();
+            prop_assert_eq!(permutation.apply(mask).leading_ones(), width);
+        }
+    }
+}

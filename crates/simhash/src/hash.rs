@@ -1,0 +1,91 @@
+//! MurmurHash3 x64-128, of which the low 64 bits are the hash of a feature.
+//!
+//! Written over a slice in place: features are a few bytes long, and a reader-based interface costs
+//! more than the hash itself. The `murmur3` crate is the independent implementation it is tested against.
+
+const C1: u64 = 0x87c3_7b91_1142_53d5;
+const C2: u64 = 0x4cf5_ad43_2745_937f;
+
+/// The low 64 bits of MurmurHash3 x64-128 of `bytes` under `seed`.
+#[inline]
+#[must_use]
+pub fn murmur3_low64(bytes: &[u8], seed: u32) -> u64 {
+    let mut h1 = u64::from(seed);
+    let mut h2 = u64::from(seed);
+    let (blocks, tail) = bytes.as_chunks::<16>();
+    for block in blocks {
+        let k1 = word(&block[..8]);
+        let k2 = word(&block[8..]);
+        h1 ^= mix1(k1);
+        h1 = h1.rotate_left(27).wrapping_add(h2);
+        h1 = h1.wrapping_mul(5).wrapping_add(0x52dc_e729);
+        h2 ^= mix2(k2);
+        h2 = h2.rotate_left(31).wrapping_add(h1);
+        h2 = h2.wrapping_mul(5).wrapping_add(0x3849_5ab5);
+    }
+    if tail.len() > 8 {
+        h2 ^= mix2(word(&tail[8..]));
+    }
+    if !tail.is_empty() {
+        h1 ^= mix1(word(&tail[..tail.len().min(8)]));
+    }
+    let len = bytes.len() as u64;
+    h1 ^= len;
+    h2 ^= len;
+    h1 = h1.wrapping_add(h2);
+    h2 = h2.wrapping_add(h1);
+    finish(h1).wrapping_add(finish(h2))
+}
+
+/// Up to eight bytes as a little-endian word, the missing ones zero.
+#[inline(always)]
+fn word(bytes: &[u8]) -> u64 {
+    let mut buffer = [0u8; 8];
+    buffer[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(buffer)
+}
+
+#[inline(always)]
+fn mix1(k: u64) -> u64 {
+    k.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2)
+}
+
+#[inline(always)]
+fn mix2(k: u64) -> u64 {
+    k.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1)
+}
+
+#[inline(always)]
+fn finish(mut k: u64) -> u64 {
+    k ^= k >> 33;
+    k = k.wrapping_mul(0xff51_afd7_ed55_8ccd);
+    k ^= k >> 33;
+    k = k.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    k ^ (k >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn reference(bytes: &[u8], seed: u32) -> u64 {
+        let mut reader = bytes;
+        murmur3::murmur3_x64_128(&mut reader, seed).expect("a slice reads without error") as u64
+    }
+
+    #[test]
+    fn published_vectors() {
+        // The empty string and the two widely published digests of short strings.
+        assert_eq!(murmur3_low64(b"", 0), 0);
+        assert_eq!(murmur3_low64(b"hello", 0), 0xcbd8_a7b3_41bd_9b02);
+    }
+
+    proptest! {
+        #[test]
+        fn equals_the_murmur3_crate(bytes in proptest::collection::vec(any::<u8>(), 0..100), seed: u32) {
+            prop_assert_eq!(murmur3_low64(&bytes, seed), reference(&bytes, seed));
+        }
+    }
+}

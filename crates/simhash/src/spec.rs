@@ -1,0 +1,209 @@
+//! The fingerprint specification: every choice that decides a fingerprint's bits.
+//!
+//! It is stored with the data (an archive's metadata, a fingerprint file's footer) as canonical JSON:
+//! one object, keys in alphabetical order, no spaces. Its digest is the SHA-256 of that text.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::normalize::Normalize;
+use crate::tokenize::Tokenizer;
+use crate::weigh::Weight;
+
+/// The version of the specification that this crate writes and reads.
+pub const VERSION: u32 = 1;
+
+/// The hash of a feature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Hash {
+    /// MurmurHash3 x64-128, low 64 bits.
+    #[serde(rename = "murmur3-x64-128-low64")]
+    Murmur3X64128Low64,
+}
+
+/// How fingerprints are made. Two fingerprints may be compared only when their specs are equal.
+// Fields stand in alphabetical order: that is the order of the canonical JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Bits of a fingerprint: 64.
+    pub bits: u32,
+    /// The hash of a feature.
+    pub hash: Hash,
+    /// Digest of the table of document frequencies; `None` where weights do not use one.
+    pub idf: Option<String>,
+    /// A document with fewer distinct features has no fingerprint.
+    pub min_features: u32,
+    /// Folding of the text.
+    pub normalize: Normalize,
+    /// Seed of the hash.
+    pub seed: u32,
+    /// How the text is cut into features.
+    pub tokenizer: Tokenizer,
+    /// Version of the specification itself.
+    pub version: u32,
+    /// How much a feature counts.
+    pub weight: Weight,
+}
+
+impl Default for Spec {
+    fn default() -> Self {
+        Self {
+            bits: 64,
+            hash: Hash::Murmur3X64128Low64,
+            idf: None,
+            min_features: 4,
+            normalize: Normalize::NfkcCasefold,
+            seed: 0,
+            tokenizer: Tokenizer::WordsCjkBigrams,
+            version: VERSION,
+            weight: Weight::Tf,
+        }
+    }
+}
+
+/// One field in which two specs differ, with both values as JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The field's name.
+    pub field: String,
+    /// Its value in the first spec.
+    pub left: String,
+    /// Its value in the second spec.
+    pub right: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} against {}", self.field, self.left, self.right)
+    }
+}
+
+/// Why a stored spec cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum SpecError {
+    /// Not JSON, or a field or value that this version does not know.
+    #[error("not a fingerprint spec that this version can read: {text}")]
+    Unreadable {
+        /// The text as stored.
+        text: String,
+        /// What the parser said.
+        source: serde_json::Error,
+    },
+    /// Well-formed, but of another version or width.
+    #[error("fingerprint spec has {field} {found}, this version reads {expected} only")]
+    Unsupported {
+        /// The field.
+        field: &'static str,
+        /// What the spec says.
+        found: u32,
+        /// What this crate can read.
+        expected: u32,
+    },
+}
+
+impl Spec {
+    /// The canonical JSON.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a spec has only plain fields")
+    }
+
+    /// Reads a spec from JSON.
+    ///
+    /// # Errors
+    /// [`SpecError`] when the text is no spec, or one of another version.
+    pub fn from_json(text: &str) -> Result<Self, SpecError> {
+        let spec: Self = serde_json::from_str(text).map_err(|source| SpecError::Unreadable {
+            text: text.to_owned(),
+            source,
+        })?;
+        for (field, found, expected) in [("version", spec.version, VERSION), ("bits", spec.bits, 64)]
+        {
+            if found != expected {
+                return Err(SpecError::Unsupported {
+                    field,
+                    found,
+                    expected,
+                });
+            }
+        }
+        Ok(spec)
+    }
+
+    /// SHA-256 of the canonical JSON, in hexadecimal.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        use fmt::Write as _;
+        let mut hex = String::with_capacity(64);
+        for byte in Sha256::digest(self.to_json()) {
+            let _ = write!(hex, "{byte:02x}");
+        }
+        hex
+    }
+
+    /// The fields in which `self` (left) and `other` (right) differ.
+    #[must_use]
+    pub fn differences(&self, other: &Self) -> Vec<Difference> {
+        let object = |spec: &Self| match serde_json::to_value(spec) {
+            Ok(serde_json::Value::Object(fields)) => fields,
+            _ => unreachable!("a spec serialises as an object"),
+        };
+        let right = object(other);
+        object(self)
+            .into_iter()
+            .filter(|(field, value)| right[field] != *value)
+            .map(|(field, value)| Difference {
+                left: value.to_string(),
+                right: right[&field].to_string(),
+                field,
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_json_and_digest_are_fixed() {
+        let spec = Spec::default();
+        assert_eq!(
+            spec.to_json(),
+            r#"{"bits":64,"hash":"murmur3-x64-128-low64","idf":null,"min_features":4,"normalize":"nfkc-casefold","seed":0,"tokenizer":"words+cjk-bigrams","version":1,"weight":"tf"}"#
+        );
+        assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);
+        assert_eq!(spec.digest().len(), 64);
+    }
+
+    #[test]
+    fn differences_name_the_fields() {
+        let other = Spec {
+            weight: Weight::LogTf,
+            min_features: 9,
+            ..Spec::default()
+        };
+        let differences = Spec::default().differences(&other);
+        assert_eq!(
+            differences.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            ["min_features: 4 against 9", r#"weight: "tf" against "log-tf""#]
+        );
+        assert_ne!(Spec::default().digest(), other.digest());
+    }
+
+    #[test]
+    fn foreign_specs_are_refused() {
+        assert!(Spec::from_json("{").is_err());
+        let later = Spec {
+            version: 2,
+            ..Spec::default()
+        };
+        let error = Spec::from_json(&later.to_json()).unwrap_err();
+        assert!(error.to_string().contains("version 2"));
+        let unknown = Spec::default().to_json().replace("\"seed\"", "\"salt\"");
+        assert!(Spec::from_json(&unknown).is_err());
+    }
+}

@@ -1,0 +1,302 @@
+//! The command line as given: parsed, not yet judged. No option is required here, because it may also come
+//! from the configuration file, see [`crate::config`].
+
+use std::path::PathBuf;
+
+use bytesize::ByteSize;
+use chrono::NaiveDate;
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+/// Finds every pair of near-duplicate documents between a new day of pages and the history of all days
+/// before, exactly.
+#[derive(Debug, Parser)]
+#[command(name = "dedup-job", version, max_term_width = 100)]
+#[command(after_help = "Exit codes: 0 done, 64 usage, 65 bad data, 69 storage unreachable, 70 internal error, \
+    74 local I/O, 75 try again or raise the memory limit, 77 permission, 78 configuration or spec mismatch, \
+    130 and 143 stopped by a signal. On any but 0 the archive and an earlier output are as they were.")]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The nightly job: find the near-duplicates of a new day
+    Run(RunArgs),
+    /// Turn documents into fingerprints: a Parquet file, or a day of an archive
+    Fingerprint(FingerprintArgs),
+    /// Make, fill and look at archives
+    #[command(subcommand)]
+    Archive(ArchiveCommand),
+    /// Show what a run would read, build and cost, without running it
+    Plan(PlanArgs),
+    /// Make synthetic days and archives with known answers
+    #[command(subcommand)]
+    Generate(GenerateCommand),
+    /// Print shell completions
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write the pages of all commands to a directory
+    Man {
+        /// Directory for one page per command
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        output: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct CommonArgs {
+    /// Take options from a TOML file; flags win over it
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Print one machine-readable summary on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print errors only
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Log more; twice for everything
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Threads to use [default: one per core]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Memory for the new day, its tables, sorts and hits, such as 4GiB [default: three quarters of the memory]
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub memory_limit: Option<ByteSize>,
+    /// Directory for what does not fit into memory [default: the system's]
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub scratch: Option<PathBuf>,
+}
+
+/// Which columns of the input are read.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ColumnArgs {
+    /// Column of ids [default: id, or another usual name]
+    #[arg(long, value_name = "NAME")]
+    pub id_column: Option<String>,
+    /// Column of texts [default: text, or another usual name]
+    #[arg(long, value_name = "NAME", conflicts_with = "fingerprint_column")]
+    pub text_column: Option<String>,
+    /// Column of ready 64-bit fingerprints [default: fp, where there is one]
+    #[arg(long, value_name = "NAME")]
+    pub fingerprint_column: Option<String>,
+}
+
+/// How fingerprints are made, where no archive says so.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SpecArgs {
+    /// Weight of a word: tf (every occurrence counts), log-tf, or set (presence counts) [default: tf]
+    #[arg(long, value_name = "SCHEME", value_parser = parse_weight)]
+    pub weight: Option<simhash::Weight>,
+    /// Documents with fewer distinct features have no fingerprint [default: 4]
+    #[arg(long, value_name = "N")]
+    pub min_features: Option<u32>,
+    /// Seed of the hash [default: 0]
+    #[arg(long, value_name = "N")]
+    pub hash_seed: Option<u32>,
+}
+
+fn parse_weight(name: &str) -> Result<simhash::Weight, String> {
+    serde_json::from_value(name.into()).map_err(|_| "the schemes are tf, log-tf and set".to_owned())
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunArgs {
+    /// The new day: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub new: Vec<String>,
+    /// The history: an archive, or a directory or pattern of Parquet files with fingerprints
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub base: Option<String>,
+    /// Where the pairs go [default: hits.parquet]
+    #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub output: Option<String>,
+    /// Pairs that differ in at most K of the 64 bits are near-duplicates, K from 0 to 16 [default: 3]
+    #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub max_distance: Option<u32>,
+    /// Also find pairs inside the new day (the default)
+    #[arg(long, overrides_with = "no_within")]
+    pub within: bool,
+    /// Do not look for pairs inside the new day
+    #[arg(long, overrides_with = "within")]
+    pub no_within: bool,
+    /// Commit the day to the archive in the same run; needs --day
+    #[arg(long)]
+    pub append: bool,
+    /// The day of the new documents
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub day: Option<NaiveDate>,
+    /// Keep the day's fingerprints in this Parquet file
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    pub fingerprints: Option<String>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+    /// Design of the tables, see `dedup-job plan` [default: the cheapest]
+    #[arg(long, value_name = "NAME")]
+    pub design: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct FingerprintArgs {
+    /// Documents: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub input: Vec<String>,
+    /// Write the fingerprints to this Parquet file
+    #[arg(long, short, value_name = "FILE", conflicts_with = "append", value_hint = ValueHint::FilePath)]
+    pub output: Option<String>,
+    /// Commit them to this archive, as the day of --day
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub append: Option<String>,
+    /// The day of the documents
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    pub day: Option<NaiveDate>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ArchiveCommand {
+    /// Make an empty archive
+    Create {
+        /// Directory of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Type of document ids: string or bigint
+        #[arg(long, value_name = "TYPE", default_value = "string")]
+        id_type: archive::IdType,
+        #[command(flatten)]
+        spec: SpecArgs,
+    },
+    /// Show what an archive holds
+    Info {
+        /// Directory of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Read every data file and compare its SHA-256 with the log's
+        #[arg(long)]
+        verify: bool,
+    },
+    /// Commit a day of documents, or of ready fingerprints, without looking for duplicates
+    Append {
+        /// Directory of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Documents or fingerprints: files, directories or patterns
+        #[arg(long, value_name = "PATH", required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
+        input: Vec<String>,
+        /// The day
+        #[arg(long, value_name = "YYYY-MM-DD")]
+        day: NaiveDate,
+        #[command(flatten)]
+        columns: ColumnArgs,
+    },
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlanArgs {
+    /// The new day, as for `run`
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub new: Vec<String>,
+    /// The history, as for `run`
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub base: Option<String>,
+    /// Largest distance of a pair, from 0 to 16 [default: 3]
+    #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub max_distance: Option<u32>,
+    /// Show this design only
+    #[arg(long, value_name = "NAME")]
+    pub design: Option<String>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum GenerateCommand {
+    /// Pages of words, with planted mirrors, other advertisements, counters and dates, and small edits
+    Pages(GeneratePagesArgs),
+    /// Bare fingerprints at any scale, with planted pairs at each distance and no others
+    Fingerprints(GenerateFingerprintsArgs),
+}
+
+/// What both kinds of generated data need.
+#[derive(Debug, Clone, Args)]
+pub struct GenerateArgs {
+    /// Directory for day.parquet, archive/ and expected.parquet; it must not exist
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub output: PathBuf,
+    /// Documents of the new day
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub new: u64,
+    /// Documents of the archive
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub base: u64,
+    /// Days of the archive
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3650))]
+    pub days: u32,
+    /// The new day; the archive's are those before it
+    #[arg(long, value_name = "YYYY-MM-DD", default_value = "2026-01-31")]
+    pub day: NaiveDate,
+    /// Expected hits are pairs up to this distance
+    #[arg(long, short = 'k', value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub max_distance: u32,
+    /// The same seed gives the same data
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct GeneratePagesArgs {
+    #[command(flatten)]
+    pub all: GenerateArgs,
+    /// Random fingerprints in the archive besides those of its pages
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub filler: u64,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
+#[derive(Debug, Clone, Args)]
+pub struct GenerateFingerprintsArgs {
+    #[command(flatten)]
+    pub all: GenerateArgs,
+    /// Planted pairs; their distances go round from 0 to K [default: a tenth of the new day]
+    #[arg(long, value_name = "N")]
+    pub pairs: Option<u64>,
+    /// Type of document ids: string or bigint
+    #[arg(long, value_name = "TYPE", default_value = "string")]
+    pub id_type: archive::IdType,
+}
+
+impl SpecArgs {
+    /// The spec: what is given, the rest by default.
+    pub fn spec(&self) -> simhash::Spec {
+        let default = simhash::Spec::default();
+        simhash::Spec {
+            weight: self.weight.unwrap_or(default.weight),
+            min_features: self.min_features.unwrap_or(default.min_features),
+            seed: self.hash_seed.unwrap_or(default.seed),
+            ..default
+        }
+    }
+}
+
+impl ColumnArgs {
+    /// The columns that are asked for.
+    pub fn columns(&self) -> engine::documents::Columns {
+        engine::documents::Columns {
+            id: self.id_column.clone(),
+            text: self.text_column.clone(),
+            fingerprint: self.fingerprint_column.clone(),
+        }
+    }
+}

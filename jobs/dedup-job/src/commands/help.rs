@@ -1,0 +1,34 @@
+//! Shell completions and manual pages, made from the definition of the command line.
+
+use std::path::Path;
+
+use clap::{Command, CommandFactory as _};
+use clap_complete::Shell;
+
+use crate::args::Cli;
+use crate::exit::Failure;
+use crate::terminal::print;
+
+pub fn completions(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "dedup-job", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// The page of the whole program on standard output, or a page of each command in `directory`.
+pub fn man(directory: Option<&Path>) -> Result<(), Failure> {
+    let Some(directory) = directory else {
+        return print(&page(Cli::command())?);
+    };
+    let failed = |source| Failure::Io { path: directory.display().to_string(), source };
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    clap_mangen::generate_to(Cli::command(), directory).map_err(failed)
+}
+
+fn page(command: Command) -> Result<String, Failure> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command)
+        .render(&mut page)
+        .map_err(|source| Failure::Io { path: "manual page".into(), source })?;
+    Ok(String::from_utf8_lossy(&page).into_owned())
+}

@@ -1,0 +1,43 @@
+//! `dedup-job`: arguments to settings, one call into a library, a summary and an exit code.
+
+mod args;
+mod commands;
+mod config;
+mod exit;
+mod process;
+mod signals;
+mod terminal;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use crate::args::{Cli, Command};
+use crate::config::Refused;
+use crate::exit::Failure;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let cli = match config::parse(&arguments) {
+        Ok(cli) => cli,
+        Err(Refused::Clap(error)) => return exit::of_clap(&error),
+        Err(Refused::Failure(failure)) => return failure.report(),
+    };
+    match dispatch(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<(), Failure> {
+    let common = cli.common;
+    terminal::start_logging(&common);
+    match cli.command {
+        Command::Run(args) => commands::run::run(&common, &args),
+        Command::Fingerprint(args) => commands::fingerprint::run(&common, &args),
+        Command::Archive(command) => commands::archive::run(&common, command),
+        Command::Plan(args) => commands::plan::run(&common, &args),
+        Command::Generate(command) => commands::generate::run(&common, command),
+        Command::Completions { shell } => commands::help::completions(shell),
+        Command::Man { output } => commands::help::man(output.as_deref()),
+    }
+}

@@ -1,0 +1,147 @@
+//! What a person sees while a command runs: a bar on a terminal, log lines elsewhere, both on standard error.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use engine::progress::{Progress, Stage};
+use engine::resources::Resources;
+use indicatif::{ProgressBar, ProgressStyle};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::args::CommonArgs;
+use crate::exit::Failure;
+
+/// How often the bar is drawn.
+const TICK: Duration = Duration::from_millis(100);
+/// How often a log line says how far the work is.
+const REPORT: Duration = Duration::from_secs(10);
+
+/// Sends logs to standard error: warnings, with `-v` what is done, with `-vv` everything of ours.
+pub fn start_logging(common: &CommonArgs) {
+    let level = match common.verbose {
+        _ if common.quiet => LevelFilter::ERROR,
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    let others = level.min(LevelFilter::WARN);
+    let ours = ["dedup_job", "engine", "archive", "hamming", "simhash"].map(|name| (name, level));
+    let targets = Targets::new().with_default(others).with_targets(ours);
+    let terminal = std::io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(terminal).with_target(false);
+    tracing_subscriber::registry().with(lines).with(targets).init();
+}
+
+/// A thread that shows progress until it is dropped.
+pub struct Display {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Display {
+    /// Starts to show the progress in `resources`, unless it is not wanted.
+    pub fn start(common: &CommonArgs, resources: Arc<Resources>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let wanted = !common.quiet;
+        let terminal = std::io::stderr().is_terminal();
+        let flag = Arc::clone(&stop);
+        let show = move || if terminal { bar(&resources.progress, &flag) } else { lines(&resources.progress, &flag) };
+        Self { stop, thread: wanted.then(|| std::thread::spawn(show)) }
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+fn bar(progress: &Progress, stop: &AtomicBool) {
+    let spinner = ProgressStyle::with_template("{spinner} {msg} {human_pos} ({per_sec}) {elapsed}").ok();
+    let measured = ProgressStyle::with_template("{spinner} {msg} {bar:30} {human_pos}/{human_len} ({per_sec}, {eta} left)").ok();
+    let bar = ProgressBar::no_length();
+    let mut shown = None;
+    while !stop.load(Ordering::Relaxed) {
+        let stage = progress.stage();
+        let (position, length) = position(progress, stage);
+        if shown != Some(stage) {
+            shown = Some(stage);
+            bar.reset();
+            bar.set_message(stage.label());
+            if let Some(style) = if length.is_some() { &measured } else { &spinner } {
+                bar.set_style(style.clone());
+            }
+        }
+        if let Some(length) = length {
+            bar.set_length(length);
+        }
+        bar.set_position(position);
+        bar.tick();
+        std::thread::park_timeout(TICK);
+    }
+    bar.finish_and_clear();
+}
+
+fn lines(progress: &Progress, stop: &AtomicBool) {
+    let mut last = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::park_timeout(TICK);
+        if last.elapsed() < REPORT {
+            continue;
+        }
+        last = Instant::now();
+        let stage = progress.stage();
+        let hits = progress.hits.load(Ordering::Relaxed);
+        match position(progress, stage) {
+            (done, Some(all)) => eprintln!("dedup-job: {}: {done} of {all}, {hits} hits", stage.label()),
+            (done, None) => eprintln!("dedup-job: {}: {done}", stage.label()),
+        }
+    }
+}
+
+/// How far a stage is, and how far it has to go.
+fn position(progress: &Progress, stage: Stage) -> (u64, Option<u64>) {
+    match stage {
+        Stage::Probe => {
+            let total = progress.probe_total.load(Ordering::Relaxed);
+            (progress.probed.load(Ordering::Relaxed), Some(total))
+        }
+        _ => (progress.documents.load(Ordering::Relaxed), None),
+    }
+}
+
+/// Prints on standard output. A reader that has closed it has what it wanted.
+pub fn print(text: &str) -> Result<(), Failure> {
+    let mut output = std::io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Failure::ClosedPipe),
+        Err(source) => Err(Failure::Io { path: "standard output".into(), source }),
+    }
+}
+
+/// Prints a value as JSON on one line.
+pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string(value).map_err(|error| Failure::Io { path: "standard output".into(), source: error.into() })?;
+    print(&format!("{json}\n"))
+}
+
+/// A number with its thousands apart.
+pub fn count(number: u64) -> String {
+    indicatif::HumanCount(number).to_string()
+}
+
+/// A size in bytes as people read it.
+pub fn size(bytes: u64) -> String {
+    indicatif::BinaryBytes(bytes).to_string()
+}
