@@ -95,7 +95,6 @@ fn root_message(error: &DataFusionError) -> String {
     match error.find_root() {
         DataFusionError::External(inner) => inner.to_string(),
         DataFusionError::ArrowError(inner, _) => inner.to_string(),
-        DataFusionError::ParquetError(inner) => inner.to_string(),
         DataFusionError::ObjectStore(inner) => inner.to_string(),
         DataFusionError::IoError(inner) => inner.to_string(),
         DataFusionError::Execution(message) => message.clone(),
@@ -125,7 +124,7 @@ fn of_query(error: &DataFusionError) -> ErrorKind {
         }
     }
     match error.find_root() {
-        DataFusionError::ArrowError(..) | DataFusionError::ParquetError(_) | DataFusionError::Execution(_) => ErrorKind::Data,
+        DataFusionError::ArrowError(..) | DataFusionError::Execution(_) => ErrorKind::Data,
         // The spill directory's own limit.
         DataFusionError::ResourcesExhausted(_) => ErrorKind::Io,
         _ => ErrorKind::Internal,

@@ -1,0 +1,161 @@
+//! The join equals a double loop over `count_ones`: every k, every design, every kernel of this machine.
+
+use hamming::{Design, Distinct, Kernel, Limits, Match, Plan, Scratch, Tables};
+use proptest::prelude::*;
+use rand::{Rng, RngCore, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use testkit::oracle;
+
+/// A batch and an archive: random, with pairs planted at every distance from 0 to 20, clusters of close
+/// fingerprints, repeated ones, and the extremes.
+fn planted(batch: usize, archive: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut new: Vec<u64> = (0..batch).map(|_| rng.next_u64()).collect();
+    let mut old: Vec<u64> = (0..archive).map(|_| rng.next_u64()).collect();
+    for at in (0..archive).step_by(7) {
+        let distance = rng.random_range(0..=20);
+        let origin = new[rng.random_range(0..batch)];
+        old[at] = flipped(origin, distance, &mut rng);
+    }
+    for at in (0..batch).step_by(13) {
+        let distance = rng.random_range(0..=20);
+        new[at] = flipped(new[batch / 2], distance, &mut rng);
+    }
+    for (side, extremes) in [(&mut new, [0, u64::MAX, 1 << 63]), (&mut old, [u64::MAX, 1, u64::MAX << 1])] {
+        let count = side.len().min(3);
+        side[..count].copy_from_slice(&extremes[..count]);
+    }
+    (new, old)
+}
+
+fn flipped(value: u64, distance: u32, rng: &mut ChaCha8Rng) -> u64 {
+    let mut result = value;
+    while (result ^ value).count_ones() < distance {
+        result ^= 1 << rng.random_range(0..64);
+    }
+    result
+}
+
+/// The join's pairs in the oracle's terms: row of the batch, index in the archive, distance.
+fn joined(tables: &Tables, kernel: Kernel, archive: &[u64]) -> Vec<oracle::Pair> {
+    let mut matches = Vec::new();
+    tables.probe(kernel, archive, &mut Scratch::default(), &mut matches);
+    let mut pairs: Vec<_> = matches
+        .iter()
+        .flat_map(|&Match { query, entry, distance }| {
+            tables.batch().rows(entry).map(move |row| (row as usize, query as usize, distance))
+        })
+        .collect();
+    pairs.sort_unstable();
+    pairs
+}
+
+fn within(pairs: &[oracle::Pair], k: u32) -> Vec<oracle::Pair> {
+    pairs.iter().filter(|pair| pair.2 <= k).copied().collect()
+}
+
+/// More than 10⁹ pairs compared once by brute force; the planned join must find the same for every k.
+#[test]
+fn the_planned_join_is_exact_over_a_billion_pairs() {
+    let (new, old) = planted(31_623, 31_700, 1);
+    assert!(new.len() * old.len() > 1_000_000_000);
+    let truth = oracle::pairs_within(&new, &old, 16);
+    assert!(truth.len() > 10_000);
+    for k in 0..=16 {
+        let batch = Distinct::new(&new);
+        let plan = Plan::choose(batch.values().len(), k, &Limits::default()).unwrap();
+        let tables = Tables::build(batch, plan.design);
+        let expected = within(&truth, k);
+        for kernel in Kernel::available() {
+            let found = joined(&tables, kernel, &old);
+            assert!(found == expected, "k = {k}, {}, {}: {} pairs, {} expected", tables.design().name(), kernel.name(), found.len(), expected.len());
+        }
+    }
+}
+
+#[test]
+fn every_design_and_kernel_is_exact_at_every_distance() {
+    let (new, old) = planted(1500, 2500, 2);
+    let truth = oracle::pairs_within(&new, &old, 16);
+    let mut designs = 0;
+    for k in 0..=16 {
+        let expected = within(&truth, k);
+        for design in Design::candidates(k).unwrap() {
+            designs += 1;
+            let tables = Tables::build(Distinct::new(&new), design);
+            for kernel in Kernel::available() {
+                let found = joined(&tables, kernel, &old);
+                assert!(found == expected, "k = {k}, {}, {}", tables.design().name(), kernel.name());
+            }
+        }
+    }
+    assert!(designs > 150);
+}
+
+#[test]
+fn edges() {
+    let cases: [(&[u64], &[u64]); 6] = [
+        (&[], &[1, 2]),
+        (&[1], &[]),
+        (&[5], &[5]),
+        (&[7; 1000], &[7, 7, 6, u64::MAX]),
+        (&[u64::MAX; 3], &[u64::MAX, 0, 1 << 63]),
+        (&[0, 1 << 63], &[1 << 63, 0, 3 << 62]),
+    ];
+    for (new, old) in cases {
+        for k in [0, 1, 3, 8, 16] {
+            for design in Design::candidates(k).unwrap() {
+                let tables = Tables::build(Distinct::new(new), design);
+                for kernel in Kernel::available() {
+                    assert_eq!(joined(&tables, kernel, old), oracle::pairs_within(new, old, k));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_of_any_size_find_the_same() {
+    let (new, old) = planted(700, 3000, 3);
+    let tables = Tables::build(Distinct::new(&new), Design::named("blocks-4", 3).unwrap());
+    let whole = joined(&tables, Kernel::detect(), &old);
+    for size in [1, 2, 63, 64, 65, 127, 1000] {
+        let mut scratch = Scratch::default();
+        let mut pairs = Vec::new();
+        for (at, chunk) in old.chunks(size).enumerate() {
+            let mut matches = Vec::new();
+            tables.probe(Kernel::detect(), chunk, &mut scratch, &mut matches);
+            pairs.extend(matches.iter().flat_map(|found| {
+                let query = at * size + found.query as usize;
+                tables.batch().rows(found.entry).map(move |row| (row as usize, query, found.distance))
+            }));
+        }
+        pairs.sort_unstable();
+        assert_eq!(pairs, whole, "chunks of {size}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Small sets of close values, where many pairs share many blocks: each is reported once.
+    #[test]
+    fn close_sets_are_joined_exactly(
+        origin: u64,
+        new in proptest::collection::vec(proptest::collection::vec(0u32..64, 0..12), 0..40),
+        old in proptest::collection::vec(proptest::collection::vec(0u32..64, 0..12), 0..80),
+        k in 0u32..=16,
+    ) {
+        let values = |sets: &[Vec<u32>]| -> Vec<u64> {
+            sets.iter().map(|bits| bits.iter().fold(origin, |value, bit| value ^ (1 << bit))).collect()
+        };
+        let (new, old) = (values(&new), values(&old));
+        let expected = oracle::pairs_within(&new, &old, k);
+        for design in Design::candidates(k).unwrap() {
+            let tables = Tables::build(Distinct::new(&new), design);
+            for kernel in Kernel::available() {
+                prop_assert_eq!(&joined(&tables, kernel, &old), &expected, "{} {}", tables.design().name(), kernel.name());
+            }
+        }
+    }
+}

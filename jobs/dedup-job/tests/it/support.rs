@@ -1,0 +1,172 @@
+//! Running the program, and reading and writing the files it works with.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Int64Type, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+/// What a run of the program gave.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("ended by itself"),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Asserts that it succeeded.
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    /// Asserts that it failed with `code` and a message that has every one of `parts`.
+    #[track_caller]
+    pub fn fails(self, code: i32, parts: &[&str]) -> Self {
+        assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        for part in parts {
+            assert!(self.stderr.contains(part), "{part:?} is not in {:?}", self.stderr);
+        }
+        self
+    }
+
+    /// The one line of JSON on standard output.
+    #[track_caller]
+    pub fn json(&self) -> serde_json::Value {
+        assert_eq!(self.stdout.lines().count(), 1, "{}", self.stdout);
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+}
+
+pub fn command() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_dedup-job"))
+}
+
+/// Runs the program with `arguments`.
+pub fn dedup_job<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
+    Ran::of(command().args(arguments).output().unwrap())
+}
+
+/// A line of arguments, split at spaces; paths of a test's directory have none.
+pub fn dedup(line: &str) -> Ran {
+    dedup_job(line.split_whitespace())
+}
+
+pub struct Dir(tempfile::TempDir);
+
+impl Dir {
+    pub fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A path in the directory as text.
+    pub fn at(&self, name: &str) -> String {
+        self.join(name).to_str().unwrap().to_owned()
+    }
+
+    /// Names of everything in it, hidden files too.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}
+
+pub type Hit = (String, String, i32, Option<i32>);
+
+/// The rows of an output, numbers as text.
+pub fn read_hits(path: impl AsRef<Path>) -> Vec<Hit> {
+    let mut hits = Vec::new();
+    for batch in read_parquet(path) {
+        let names: Vec<_> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
+        assert_eq!(names, ["new_id", "base_id", "distance", "base_day"]);
+        let (new, base) = (texts(batch.column(0)), texts(batch.column(1)));
+        let distances = batch.column(2).as_primitive::<Int32Type>();
+        let days = batch.column(3).as_primitive::<Date32Type>();
+        for row in 0..batch.num_rows() {
+            let day = days.is_valid(row).then(|| days.value(row));
+            hits.push((new[row].clone(), base[row].clone(), distances.value(row), day));
+        }
+    }
+    hits
+}
+
+pub fn read_parquet(path: impl AsRef<Path>) -> Vec<RecordBatch> {
+    let file = File::open(path.as_ref()).unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()));
+    ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().map(Result::unwrap).collect()
+}
+
+pub fn texts(column: &ArrayRef) -> Vec<String> {
+    match column.data_type() {
+        DataType::Utf8 => column.as_string::<i32>().iter().map(|id| id.unwrap().to_owned()).collect(),
+        DataType::Int64 => column.as_primitive::<Int64Type>().values().iter().map(ToString::to_string).collect(),
+        other => panic!("{other}"),
+    }
+}
+
+pub fn write_parquet(path: impl AsRef<Path>, columns: Vec<(&str, ArrayRef)>) {
+    let fields: Vec<Field> = columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), true)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns.into_iter().map(|(_, column)| column).collect()).unwrap();
+    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), schema, None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+}
+
+pub fn strings<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> ArrayRef {
+    Arc::new(values.into_iter().map(|value| Some(value.as_ref().to_owned())).collect::<StringArray>())
+}
+
+pub fn numbers(values: impl IntoIterator<Item = i64>) -> ArrayRef {
+    Arc::new(values.into_iter().collect::<Int64Array>())
+}
+
+/// Documents with texts, as Parquet.
+pub fn write_documents(path: impl AsRef<Path>, documents: &[(&str, &str)]) {
+    write_parquet(path, vec![("id", strings(documents.iter().map(|d| d.0))), ("text", strings(documents.iter().map(|d| d.1)))]);
+}
+
+/// Ready fingerprints, as Parquet.
+pub fn write_fingerprints(path: impl AsRef<Path>, rows: &[(String, u64)]) {
+    write_parquet(path, vec![("id", strings(rows.iter().map(|r| &r.0))), ("fp", numbers(rows.iter().map(|r| r.1.cast_signed())))]);
+}
+
+/// Everything below a directory: path, bytes.
+pub fn contents(directory: impl AsRef<Path>) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut open = vec![directory.as_ref().to_owned()];
+    while let Some(directory) = open.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                open.push(path);
+            } else {
+                files.push((path.clone(), std::fs::read(path).unwrap()));
+            }
+        }
+    }
+    files.sort();
+    files
+}
