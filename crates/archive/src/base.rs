@@ -60,7 +60,13 @@ impl Base {
             .buffered(FOOTERS_AT_ONCE)
             .try_collect()
             .await?;
-        let mut base = Self { name: given.to_owned(), spec: None, id_type: None, version: None, files };
+        let mut base = Self {
+            name: given.to_owned(),
+            spec: None,
+            id_type: None,
+            version: None,
+            files,
+        };
         base.agree()?;
         Ok(base)
     }
@@ -76,13 +82,17 @@ impl Base {
         let columns = &BaseColumns::standard_or(None, None);
         let files = futures::stream::iter(listed)
             .map(|file| async move {
-                let location = archive.location().file(archive.location().local().join(&file.path))?;
+                let location = archive
+                    .location()
+                    .file(archive.location().local().join(&file.path))?;
                 let opened = BaseFile::open(location, file.size, file.day, columns).await;
                 opened.map_err(|error| match error {
-                    ArchiveError::Parquet { object, source } if is_not_found(&source) => ArchiveError::BadData {
-                        object,
-                        reason: "the archive's log names this file, but it is missing".into(),
-                    },
+                    ArchiveError::Parquet { object, source } if is_not_found(&source) => {
+                        ArchiveError::BadData {
+                            object,
+                            reason: "the archive's log names this file, but it is missing".into(),
+                        }
+                    }
                     other => other,
                 })
             })
@@ -101,7 +111,10 @@ impl Base {
     /// Fingerprints (or nulls) in all files.
     #[must_use]
     pub fn rows(&self) -> u64 {
-        self.files.iter().flat_map(|file| file.reader.row_groups()).sum()
+        self.files
+            .iter()
+            .flat_map(|file| file.reader.row_groups())
+            .sum()
     }
 
     /// The days it has.
@@ -130,7 +143,11 @@ impl Base {
             if id_type != reader.id_type() {
                 return Err(ArchiveError::BadData {
                     object: reader.name().to_owned(),
-                    reason: format!("its ids are {}, those of {} are {id_type}", reader.id_type(), self.files[0].reader.name()),
+                    reason: format!(
+                        "its ids are {}, those of {} are {id_type}",
+                        reader.id_type(),
+                        self.files[0].reader.name()
+                    ),
                 });
             }
         }
@@ -140,10 +157,20 @@ impl Base {
 }
 
 impl BaseFile {
-    async fn open(location: Location, size: u64, day: Option<NaiveDate>, columns: &BaseColumns) -> Result<Self> {
+    async fn open(
+        location: Location,
+        size: u64,
+        day: Option<NaiveDate>,
+        columns: &BaseColumns,
+    ) -> Result<Self> {
         let (store, path) = (location.store().clone(), location.path().clone());
         let reader = FingerprintReader::open(location.given(), store, path, size, columns).await?;
-        Ok(Self { location, size, day, reader })
+        Ok(Self {
+            location,
+            size,
+            day,
+            reader,
+        })
     }
 }
 
@@ -151,11 +178,20 @@ fn is_not_found(error: &parquet::errors::ParquetError) -> bool {
     let parquet::errors::ParquetError::External(inner) = error else {
         return false;
     };
-    matches!(inner.downcast_ref(), Some(object_store::Error::NotFound { .. }))
+    matches!(
+        inner.downcast_ref(),
+        Some(object_store::Error::NotFound { .. })
+    )
 }
 
 /// The day in a path like `…/day=2026-11-20/x.parquet`.
 fn hive_day(location: &Location) -> Option<NaiveDate> {
     let mut parts = location.local().components().rev();
-    parts.find_map(|part| part.as_os_str().to_str()?.strip_prefix("day=")?.parse().ok())
+    parts.find_map(|part| {
+        part.as_os_str()
+            .to_str()?
+            .strip_prefix("day=")?
+            .parse()
+            .ok()
+    })
 }

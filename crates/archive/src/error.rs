@@ -45,7 +45,9 @@ pub enum ArchiveError {
         reason: String,
     },
     /// A directory without a Delta log, where an archive is needed.
-    #[error("{path}: not an archive (no Delta log); make one with `dedup-job archive create {path}`")]
+    #[error(
+        "{path}: not an archive (no Delta log); make one with `dedup-job archive create {path}`"
+    )]
     NotAnArchive {
         /// The path as given.
         path: String,
@@ -73,7 +75,10 @@ pub enum ArchiveError {
         source: SpecError,
     },
     /// Fingerprints made under different specs.
-    #[error("{left} and {right} hold fingerprints of different specs, which must not be compared:{}", list(differences))]
+    #[error(
+        "{left} and {right} hold fingerprints of different specs, which must not be compared:{}",
+        list(differences)
+    )]
     SpecMismatch {
         /// One side.
         left: String,
@@ -117,7 +122,9 @@ pub enum ArchiveError {
         found: String,
     },
     /// The day is in the archive with other content.
-    #[error("{path}: day {day} is in the archive already, with other content: its digest is {committed}, the new one {new}")]
+    #[error(
+        "{path}: day {day} is in the archive already, with other content: its digest is {committed}, the new one {new}"
+    )]
     DayDiffers {
         /// The archive.
         path: String,
@@ -159,14 +166,21 @@ fn list(differences: &[Difference]) -> String {
 }
 
 impl ArchiveError {
-    pub(crate) fn parquet(object: impl Into<String>) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
+    pub(crate) fn parquet(
+        object: impl Into<String>,
+    ) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
         let object = object.into();
         move |source| Self::Parquet { object, source }
     }
 
-    pub(crate) fn delta(path: impl Into<String>) -> impl FnOnce(deltalake_core::DeltaTableError) -> Self {
+    pub(crate) fn delta(
+        path: impl Into<String>,
+    ) -> impl FnOnce(deltalake_core::DeltaTableError) -> Self {
         let path = path.into();
-        move |source| Self::Delta { path, source: Box::new(source) }
+        move |source| Self::Delta {
+            path,
+            source: Box::new(source),
+        }
     }
 
     pub(crate) fn store(object: impl Into<String>) -> impl FnOnce(object_store::Error) -> Self {
@@ -179,7 +193,10 @@ impl ArchiveError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::NotFound { .. } | Self::BadPath { .. } | Self::Exists { .. } => ErrorKind::Usage,
-            Self::NotAnArchive { .. } | Self::ForeignTable { .. } | Self::Spec { .. } | Self::SpecMismatch { .. } => ErrorKind::Configuration,
+            Self::NotAnArchive { .. }
+            | Self::ForeignTable { .. }
+            | Self::Spec { .. }
+            | Self::SpecMismatch { .. } => ErrorKind::Configuration,
             Self::BadData { .. } | Self::Digest { .. } | Self::DayDiffers { .. } => ErrorKind::Data,
             Self::Arrow { source, .. } => of_causes(source).unwrap_or(ErrorKind::Data),
             Self::Parquet { source, .. } => of_causes(source).unwrap_or(ErrorKind::Data),
@@ -220,7 +237,9 @@ pub fn of_store(error: &object_store::Error) -> ErrorKind {
 #[must_use]
 pub fn of_io(error: &std::io::Error) -> ErrorKind {
     match error.kind() {
-        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => ErrorKind::Permission,
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            ErrorKind::Permission
+        }
         std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => ErrorKind::Data,
         _ => ErrorKind::Io,
     }

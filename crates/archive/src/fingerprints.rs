@@ -45,8 +45,15 @@ pub(crate) fn properties(spec: &Spec) -> WriterProperties {
         .set_write_batch_size(PAGE_ROWS)
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_sorting_columns(Some(vec![SortingColumn { column_idx: 0, descending: false, nulls_first: false }]))
-        .set_key_value_metadata(Some(vec![KeyValue::new(SPEC_KEY.to_owned(), spec.to_json())]))
+        .set_sorting_columns(Some(vec![SortingColumn {
+            column_idx: 0,
+            descending: false,
+            nulls_first: false,
+        }]))
+        .set_key_value_metadata(Some(vec![KeyValue::new(
+            SPEC_KEY.to_owned(),
+            spec.to_json(),
+        )]))
         .set_created_by(concat!("dedup-job ", env!("CARGO_PKG_VERSION")).to_owned())
         .build()
 }
@@ -113,12 +120,18 @@ impl FingerprintFile {
     /// [`ArchiveError`] when it cannot be opened.
     pub fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
         let name = self.path.display().to_string();
-        let file = File::open(&self.path).map_err(|source| ArchiveError::Io { path: name.clone(), source })?;
+        let file = File::open(&self.path).map_err(|source| ArchiveError::Io {
+            path: name.clone(),
+            source,
+        })?;
         let reader = ParquetRecordBatchReaderBuilder::try_new(file)
             .and_then(|builder| builder.with_batch_size(WRITE_ROWS).build())
             .map_err(ArchiveError::parquet(name.clone()))?;
         Ok(reader.map(move |batch| {
-            batch.map_err(|source| ArchiveError::Arrow { object: name.clone(), source })
+            batch.map_err(|source| ArchiveError::Arrow {
+                object: name.clone(),
+                source,
+            })
         }))
     }
 }
@@ -143,13 +156,17 @@ impl FingerprintWriter {
     /// [`ArchiveError::Io`] when it cannot be created.
     pub fn create(path: &Path, id_type: IdType, spec: &Spec) -> Result<Self> {
         let name = path.display().to_string();
-        let file = File::create(path).map_err(|source| ArchiveError::Io { path: name.clone(), source })?;
+        let file = File::create(path).map_err(|source| ArchiveError::Io {
+            path: name.clone(),
+            source,
+        })?;
         let schema = schema::fingerprints(id_type, true);
         let options = ArrowWriterOptions::new()
             .with_properties(properties(spec))
             .with_skip_arrow_metadata(true);
-        let writer = ArrowWriter::try_new_with_options(BufWriter::new(file), schema.clone(), options)
-            .map_err(ArchiveError::parquet(name))?;
+        let writer =
+            ArrowWriter::try_new_with_options(BufWriter::new(file), schema.clone(), options)
+                .map_err(ArchiveError::parquet(name))?;
         Ok(Self {
             path: path.to_owned(),
             writer,
@@ -196,9 +213,15 @@ impl FingerprintWriter {
         let name = self.path.display().to_string();
         self.coalescer
             .finish_buffered_batch()
-            .map_err(|source| ArchiveError::Arrow { object: name.clone(), source })?;
+            .map_err(|source| ArchiveError::Arrow {
+                object: name.clone(),
+                source,
+            })?;
         self.drain()?;
-        let file = self.writer.into_inner().map_err(ArchiveError::parquet(name.clone()))?;
+        let file = self
+            .writer
+            .into_inner()
+            .map_err(ArchiveError::parquet(name.clone()))?;
         let size = file
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)
@@ -217,12 +240,17 @@ impl FingerprintWriter {
     fn drain(&mut self) -> Result<()> {
         while let Some(batch) = self.coalescer.next_completed_batch() {
             let name = self.path.display().to_string();
-            self.writer.write(&batch).map_err(ArchiveError::parquet(name))?;
+            self.writer
+                .write(&batch)
+                .map_err(ArchiveError::parquet(name))?;
         }
         Ok(())
     }
 
     fn bad_data(&self, reason: &str) -> ArchiveError {
-        ArchiveError::BadData { object: self.path.display().to_string(), reason: reason.into() }
+        ArchiveError::BadData {
+            object: self.path.display().to_string(),
+            reason: reason.into(),
+        }
     }
 }

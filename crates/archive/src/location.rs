@@ -94,10 +94,19 @@ impl Location {
     /// # Errors
     /// [`ArchiveError`] when it cannot be had.
     pub async fn size(&self) -> Result<u64> {
-        let meta = self.store.head(&self.path).await.map_err(|source| match source {
-            object_store::Error::NotFound { .. } => ArchiveError::NotFound { path: self.given.clone() },
-            source => ArchiveError::Store { object: self.given.clone(), source },
-        })?;
+        let meta = self
+            .store
+            .head(&self.path)
+            .await
+            .map_err(|source| match source {
+                object_store::Error::NotFound { .. } => ArchiveError::NotFound {
+                    path: self.given.clone(),
+                },
+                source => ArchiveError::Store {
+                    object: self.given.clone(),
+                    source,
+                },
+            })?;
         Ok(meta.size)
     }
 }
@@ -115,7 +124,9 @@ impl std::fmt::Display for Location {
 /// [`ArchiveError::NotFound`] when there is nothing, [`ArchiveError::BadPath`] for a malformed pattern.
 pub fn expand(given: &str, extensions: &[&str]) -> Result<Vec<Location>> {
     let location = Location::parse(given)?;
-    let not_found = || ArchiveError::NotFound { path: given.to_owned() };
+    let not_found = || ArchiveError::NotFound {
+        path: given.to_owned(),
+    };
     let mut files = Vec::new();
     if location.local.is_file() {
         return Ok(vec![location]);
@@ -157,7 +168,11 @@ fn walk(directory: &FsPath, extensions: &[&str], files: &mut Vec<PathBuf>) -> Re
     };
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         if name.starts_with(['_', '.']) {
             continue;
         }
@@ -176,16 +191,31 @@ mod tests {
 
     #[test]
     fn resolves_paths_and_refuses_other_schemes() {
-        assert_eq!(Location::parse("/a b/c.parquet").unwrap().local(), FsPath::new("/a b/c.parquet"));
-        assert_eq!(Location::parse("file:///a%20b").unwrap().local(), FsPath::new("/a b"));
-        assert!(matches!(Location::parse("s3://bucket/x"), Err(ArchiveError::BadPath { .. })));
+        assert_eq!(
+            Location::parse("/a b/c.parquet").unwrap().local(),
+            FsPath::new("/a b/c.parquet")
+        );
+        assert_eq!(
+            Location::parse("file:///a%20b").unwrap().local(),
+            FsPath::new("/a b")
+        );
+        assert!(matches!(
+            Location::parse("s3://bucket/x"),
+            Err(ArchiveError::BadPath { .. })
+        ));
         assert!(Location::parse("").is_err());
     }
 
     #[test]
     fn expands_files_directories_and_patterns() {
         let directory = tempfile::tempdir().unwrap();
-        for name in ["b.parquet", "a.parquet", "_log.parquet", "c.txt", "day=2026-01-01/d.parquet"] {
+        for name in [
+            "b.parquet",
+            "a.parquet",
+            "_log.parquet",
+            "c.txt",
+            "day=2026-01-01/d.parquet",
+        ] {
             let path = directory.path().join(name);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(path, "").unwrap();
@@ -193,11 +223,23 @@ mod tests {
         let root = directory.path().to_str().unwrap();
         let names = |given: &str| -> Vec<String> {
             let files = expand(given, &[".parquet"]).unwrap();
-            files.iter().map(|f| f.local().strip_prefix(root).unwrap().display().to_string()).collect()
+            files
+                .iter()
+                .map(|f| f.local().strip_prefix(root).unwrap().display().to_string())
+                .collect()
         };
-        assert_eq!(names(root), ["a.parquet", "b.parquet", "day=2026-01-01/d.parquet"]);
-        assert_eq!(names(&format!("{root}/[ab].parquet")), ["a.parquet", "b.parquet"]);
+        assert_eq!(
+            names(root),
+            ["a.parquet", "b.parquet", "day=2026-01-01/d.parquet"]
+        );
+        assert_eq!(
+            names(&format!("{root}/[ab].parquet")),
+            ["a.parquet", "b.parquet"]
+        );
         assert_eq!(names(&format!("{root}/c.txt")), ["c.txt"]);
-        assert!(matches!(expand(&format!("{root}/x*"), &[".parquet"]), Err(ArchiveError::NotFound { .. })));
+        assert!(matches!(
+            expand(&format!("{root}/x*"), &[".parquet"]),
+            Err(ArchiveError::NotFound { .. })
+        ));
     }
 }

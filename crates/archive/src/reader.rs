@@ -15,7 +15,9 @@ use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::Int64Type;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader,
+};
 use parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
 use parquet::schema::types::SchemaDescriptor;
 use simhash::Spec;
@@ -40,8 +42,17 @@ impl BaseColumns {
     /// The standard names, behind others that are asked for.
     #[must_use]
     pub fn standard_or(fingerprint: Option<&str>, id: Option<&str>) -> Self {
-        let names = |asked: Option<&str>, standard: &str| asked.into_iter().chain([standard]).map(str::to_owned).collect();
-        Self { fingerprint: names(fingerprint, FINGERPRINT), id: names(id, ID) }
+        let names = |asked: Option<&str>, standard: &str| {
+            asked
+                .into_iter()
+                .chain([standard])
+                .map(str::to_owned)
+                .collect()
+        };
+        Self {
+            fingerprint: names(fingerprint, FINGERPRINT),
+            id: names(id, ID),
+        }
     }
 }
 
@@ -88,7 +99,10 @@ impl FingerprintReader {
         columns: &BaseColumns,
     ) -> Result<Self> {
         let mut object = ObjectReader::new(store, path, size);
-        let metadata = object.metadata().await.map_err(ArchiveError::parquet(name))?;
+        let metadata = object
+            .metadata()
+            .await
+            .map_err(ArchiveError::parquet(name))?;
         let schema = metadata.file_metadata().schema_descr();
         let fingerprint_leaf = fingerprint_leaf(name, schema, &columns.fingerprint)?;
         let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
@@ -125,7 +139,10 @@ impl FingerprintReader {
     /// Compressed bytes of the fingerprints of a row group.
     #[must_use]
     pub fn fingerprint_bytes(&self, row_group: usize) -> u64 {
-        let column = self.metadata.row_group(row_group).column(self.fingerprint_leaf);
+        let column = self
+            .metadata
+            .row_group(row_group)
+            .column(self.fingerprint_leaf);
         column.compressed_size().max(0).cast_unsigned()
     }
 
@@ -135,7 +152,13 @@ impl FingerprintReader {
     /// [`ArchiveError::Spec`] when it cannot be read.
     pub fn spec(&self) -> Result<Option<Spec>> {
         let pairs = self.metadata.file_metadata().key_value_metadata();
-        let text = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == SPEC_KEY)?.value.as_deref());
+        let text = pairs.and_then(|pairs| {
+            pairs
+                .iter()
+                .find(|pair| pair.key == SPEC_KEY)?
+                .value
+                .as_deref()
+        });
         text.map(|text| {
             Spec::from_json(text).map_err(|source| ArchiveError::Spec {
                 path: self.name.to_string(),
@@ -150,7 +173,10 @@ impl FingerprintReader {
     /// # Errors
     /// [`ArchiveError::Parquet`] when they cannot be had in full.
     pub async fn fetch(&self, row_group: usize) -> Result<Bytes> {
-        let column = self.metadata.row_group(row_group).column(self.fingerprint_leaf);
+        let column = self
+            .metadata
+            .row_group(row_group)
+            .column(self.fingerprint_leaf);
         let range = self.chunk_range(row_group, column)?;
         let object = || self.object_name(row_group);
         let bytes = self.object.range(range).await;
@@ -193,7 +219,10 @@ impl FingerprintReader {
             .with_offset_index_policy(PageIndexPolicy::Optional);
         let mut metadata = metadata;
         let mut reader = self.object.clone();
-        metadata.load_page_index(&mut reader).await.map_err(failed)?;
+        metadata
+            .load_page_index(&mut reader)
+            .await
+            .map_err(failed)?;
         let metadata = Arc::new(metadata.finish().map_err(failed)?);
         // Ids are data, whatever their bytes: read as the plain type, made text below.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -211,23 +240,44 @@ impl FingerprintReader {
             .try_collect()
             .await
             .map_err(failed)?;
-        let columns: Vec<&dyn arrow::array::Array> = batches.iter().map(|batch| batch.column(0).as_ref()).collect();
+        let columns: Vec<&dyn arrow::array::Array> = batches
+            .iter()
+            .map(|batch| batch.column(0).as_ref())
+            .collect();
         let read: usize = columns.iter().map(|column| column.len()).sum();
         if read != rows.len() || columns.iter().any(|column| column.null_count() > 0) {
             return Err(ArchiveError::BadData {
-                reason: if read == rows.len() { "null ids".into() } else { format!("{read} of {} ids could be read", rows.len()) },
+                reason: if read == rows.len() {
+                    "null ids".into()
+                } else {
+                    format!("{read} of {} ids could be read", rows.len())
+                },
                 object,
             });
         }
-        let arrow_error = |source| ArchiveError::Arrow { object: object.clone(), source };
+        let arrow_error = |source| ArchiveError::Arrow {
+            object: object.clone(),
+            source,
+        };
         let ids = arrow::compute::concat(&columns).map_err(arrow_error)?;
         to_id_type(&ids, self.id_type).map_err(arrow_error)
     }
 
-    fn chunk_range(&self, row_group: usize, column: &ColumnChunkMetaData) -> Result<std::ops::Range<u64>> {
-        let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
-        match (u64::try_from(start), u64::try_from(column.compressed_size())) {
-            (Ok(start), Ok(length)) if start.checked_add(length).is_some() => Ok(start..start + length),
+    fn chunk_range(
+        &self,
+        row_group: usize,
+        column: &ColumnChunkMetaData,
+    ) -> Result<std::ops::Range<u64>> {
+        let start = column
+            .dictionary_page_offset()
+            .unwrap_or(column.data_page_offset());
+        match (
+            u64::try_from(start),
+            u64::try_from(column.compressed_size()),
+        ) {
+            (Ok(start), Ok(length)) if start.checked_add(length).is_some() => {
+                Ok(start..start + length)
+            }
             _ => Err(ArchiveError::BadData {
                 object: self.object_name(row_group),
                 reason: "the footer places its pages outside the file".into(),
@@ -244,14 +294,23 @@ impl FingerprintReader {
 ///
 /// # Errors
 /// When the values do not fit.
-pub fn to_id_type(ids: &ArrayRef, id_type: IdType) -> std::result::Result<ArrayRef, arrow::error::ArrowError> {
+pub fn to_id_type(
+    ids: &ArrayRef,
+    id_type: IdType,
+) -> std::result::Result<ArrayRef, arrow::error::ArrowError> {
     // Bytes that are no UTF-8 become replacement characters, as in the documents themselves.
     if let DataType::Binary = ids.data_type() {
-        let text = ids.as_binary::<i32>().iter().map(|id| id.map(String::from_utf8_lossy));
+        let text = ids
+            .as_binary::<i32>()
+            .iter()
+            .map(|id| id.map(String::from_utf8_lossy));
         let text: arrow::array::StringArray = text.collect();
         return arrow::compute::cast(&text, &id_type.data_type());
     }
-    let options = arrow::compute::CastOptions { safe: false, ..Default::default() };
+    let options = arrow::compute::CastOptions {
+        safe: false,
+        ..Default::default()
+    };
     arrow::compute::cast_with_options(ids, &id_type.data_type(), &options)
 }
 
@@ -294,7 +353,12 @@ impl ChunkReader for Encoded {
 }
 
 /// Decodes a column chunk of `rows` rows into `chunk`.
-fn decode(column: &ColumnChunkMetaData, rows: usize, encoded: Encoded, chunk: &mut Chunk) -> parquet::errors::Result<()> {
+fn decode(
+    column: &ColumnChunkMetaData,
+    rows: usize,
+    encoded: Encoded,
+    chunk: &mut Chunk,
+) -> parquet::errors::Result<()> {
     let descriptor = column.column_descr_ptr();
     let optional = descriptor.max_def_level() > 0;
     let pages = SerializedPageReader::new(Arc::new(encoded), column, rows, None)?;
@@ -306,17 +370,26 @@ fn decode(column: &ColumnChunkMetaData, rows: usize, encoded: Encoded, chunk: &m
         chunk.signed.clear();
         chunk.levels.clear();
         let levels = optional.then_some(&mut chunk.levels);
-        let (read, present, _) = reader.read_records((rows - row).min(STEP), levels, None, &mut chunk.signed)?;
+        let (read, present, _) =
+            reader.read_records((rows - row).min(STEP), levels, None, &mut chunk.signed)?;
         if read == 0 {
-            return Err(ParquetError::EOF(format!("{row} of {rows} rows could be read")));
+            return Err(ParquetError::EOF(format!(
+                "{row} of {rows} rows could be read"
+            )));
         }
         if present < read || chunk.rows.is_some() {
             let before = chunk.values.len() as u32;
             let rows = chunk.rows.get_or_insert_with(|| (0..before).collect());
-            let present = chunk.levels.iter().enumerate().filter(|(_, level)| **level > 0);
+            let present = chunk
+                .levels
+                .iter()
+                .enumerate()
+                .filter(|(_, level)| **level > 0);
             rows.extend(present.map(|(at, _)| (row + at) as u32));
         }
-        chunk.values.extend(chunk.signed.iter().map(|value| value.cast_unsigned()));
+        chunk
+            .values
+            .extend(chunk.signed.iter().map(|value| value.cast_unsigned()));
         row += read;
     }
     Ok(())
@@ -324,15 +397,29 @@ fn decode(column: &ColumnChunkMetaData, rows: usize, encoded: Encoded, chunk: &m
 
 /// The leaf column of the first of `names` that the file has; it must not be nested.
 fn leaf(name: &str, schema: &SchemaDescriptor, names: &[String]) -> Result<usize> {
-    let position = |column: &String| schema.columns().iter().position(|c| c.path().parts() == [column.as_str()]);
+    let position = |column: &String| {
+        schema
+            .columns()
+            .iter()
+            .position(|c| c.path().parts() == [column.as_str()])
+    };
     let found = names.iter().find_map(position);
     found
         .filter(|&leaf| schema.column(leaf).max_rep_level() == 0)
         .ok_or_else(|| {
-            let columns: Vec<&str> = schema.root_schema().get_fields().iter().map(|f| f.name()).collect();
+            let columns: Vec<&str> = schema
+                .root_schema()
+                .get_fields()
+                .iter()
+                .map(|f| f.name())
+                .collect();
             ArchiveError::BadData {
                 object: name.to_owned(),
-                reason: format!("no column {} of single values; its columns are {}", names.join(" or "), columns.join(", ")),
+                reason: format!(
+                    "no column {} of single values; its columns are {}",
+                    names.join(" or "),
+                    columns.join(", ")
+                ),
             }
         })
 }
@@ -350,7 +437,10 @@ fn fingerprint_leaf(name: &str, schema: &SchemaDescriptor, columns: &[String]) -
     }
     Err(ArchiveError::BadData {
         object: format!("{name}, column {:?}", descriptor.name()),
-        reason: format!("fingerprints are 64-bit integers, this is {}", type_name(&descriptor)),
+        reason: format!(
+            "fingerprints are 64-bit integers, this is {}",
+            type_name(&descriptor)
+        ),
     })
 }
 
@@ -360,13 +450,19 @@ fn id_leaf(name: &str, schema: &SchemaDescriptor, columns: &[String]) -> Result<
     match descriptor.physical_type() {
         PhysicalType::BYTE_ARRAY => Ok((leaf, IdType::String)),
         PhysicalType::INT32 | PhysicalType::INT64
-            if matches!(descriptor.logical_type_ref(), None | Some(LogicalType::Integer(_))) =>
+            if matches!(
+                descriptor.logical_type_ref(),
+                None | Some(LogicalType::Integer(_))
+            ) =>
         {
             Ok((leaf, IdType::Bigint))
         }
         _ => Err(ArchiveError::BadData {
             object: format!("{name}, column {:?}", descriptor.name()),
-            reason: format!("ids are text or integers, this is {}", type_name(&descriptor)),
+            reason: format!(
+                "ids are text or integers, this is {}",
+                type_name(&descriptor)
+            ),
         }),
     }
 }

@@ -45,9 +45,20 @@ impl IdType {
     #[must_use]
     pub fn holding(data_type: &DataType) -> Option<Self> {
         match data_type {
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Binary | DataType::LargeBinary | DataType::BinaryView => Some(Self::String),
+            DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView => Some(Self::String),
             DataType::Dictionary(_, values) => Self::holding(values),
-            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => Some(Self::Bigint),
+            DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32 => Some(Self::Bigint),
             _ => None,
         }
     }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use arrow::array::{Array as _, RecordBatch};
 use arrow::compute::BatchCoalescer;
 use chrono::NaiveDate;
-use deltalake_core::kernel::transaction::{CommitBuilder, CommitConflictError, CommitProperties, TableReference, TransactionError};
+use deltalake_core::kernel::transaction::{
+    CommitBuilder, CommitConflictError, CommitProperties, TableReference, TransactionError,
+};
 use deltalake_core::kernel::{Action, Add, DataType, StructField, Transaction};
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
@@ -25,7 +27,9 @@ use url::Url;
 use crate::error::{ArchiveError, Result};
 use crate::fingerprints::{self, FingerprintFile};
 use crate::location::Location;
-use crate::schema::{self, BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, IdType, SHA256_TAG, SPEC_KEY};
+use crate::schema::{
+    self, BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, IdType, SHA256_TAG, SPEC_KEY,
+};
 use crate::upload::{Upload, hex};
 
 /// Rows of a data file; a day of more has several.
@@ -108,9 +112,14 @@ impl Archive {
         let given = location.given();
         let local = location.local();
         if local.join("_delta_log").is_dir() {
-            return Err(ArchiveError::Exists { path: given.to_owned() });
+            return Err(ArchiveError::Exists {
+                path: given.to_owned(),
+            });
         }
-        let io = |source| ArchiveError::Io { path: given.to_owned(), source };
+        let io = |source| ArchiveError::Io {
+            path: given.to_owned(),
+            source,
+        };
         std::fs::create_dir_all(local).map_err(io)?;
         let store = DeltaTableBuilder::from_url(table_url(location)?)
             .and_then(|builder| builder.build_storage())
@@ -165,34 +174,52 @@ impl Archive {
     async fn load(location: &Location, version: Option<u64>) -> Result<Self> {
         let given = location.given();
         if !location.local().exists() {
-            return Err(ArchiveError::NotFound { path: given.to_owned() });
+            return Err(ArchiveError::NotFound {
+                path: given.to_owned(),
+            });
         }
         if !Self::is_at(location) {
-            return Err(ArchiveError::NotAnArchive { path: given.to_owned() });
+            return Err(ArchiveError::NotAnArchive {
+                path: given.to_owned(),
+            });
         }
-        let mut builder = DeltaTableBuilder::from_url(table_url(location)?).map_err(ArchiveError::delta(given))?;
+        let mut builder = DeltaTableBuilder::from_url(table_url(location)?)
+            .map_err(ArchiveError::delta(given))?;
         if let Some(version) = version {
             builder = builder.with_version(version);
         }
         let table = builder.load().await.map_err(|error| match error {
-            DeltaTableError::NotATable(_) => ArchiveError::NotAnArchive { path: given.to_owned() },
+            DeltaTableError::NotATable(_) => ArchiveError::NotAnArchive {
+                path: given.to_owned(),
+            },
             error => ArchiveError::delta(given)(error),
         })?;
-        let foreign = |reason: String| ArchiveError::ForeignTable { path: given.to_owned(), reason };
+        let foreign = |reason: String| ArchiveError::ForeignTable {
+            path: given.to_owned(),
+            reason,
+        };
         let state = table.snapshot().map_err(ArchiveError::delta(given))?;
         let spec = state
             .metadata()
             .configuration()
             .get(SPEC_KEY)
             .ok_or_else(|| foreign(format!("it has no {SPEC_KEY}")))?;
-        let spec = Spec::from_json(spec).map_err(|source| ArchiveError::Spec { path: given.to_owned(), source })?;
+        let spec = Spec::from_json(spec).map_err(|source| ArchiveError::Spec {
+            path: given.to_owned(),
+            source,
+        })?;
         let schema = state.schema();
         let id_type = match schema.field(ID).map(StructField::data_type) {
             Some(&DataType::STRING) => IdType::String,
             Some(&DataType::LONG) => IdType::Bigint,
             other => return Err(foreign(format!("its column {ID} is {other:?}"))),
         };
-        Ok(Self { location: location.clone(), table, spec, id_type })
+        Ok(Self {
+            location: location.clone(),
+            table,
+            spec,
+            id_type,
+        })
     }
 
     /// Where it is.
@@ -224,7 +251,10 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn files(&self) -> Result<Vec<DataFile>> {
-        let state = self.table.snapshot().map_err(ArchiveError::delta(self.location.given()))?;
+        let state = self
+            .table
+            .snapshot()
+            .map_err(ArchiveError::delta(self.location.given()))?;
         let log = state.log_data();
         let files = log.iter().map(|file| {
             // The only accessor of tags there is.
@@ -262,12 +292,17 @@ impl Archive {
             return Ok(None);
         }
         let file = self.files()?.into_iter().find(|file| file.day == Some(day));
-        file.and_then(|file| Some(CommittedDay { digest: file.day_digest?, base_version: file.base_version? }))
-            .map(Some)
-            .ok_or_else(|| ArchiveError::ForeignTable {
-                path: given.to_owned(),
-                reason: format!("day {day} is committed, but no file carries its digest"),
+        file.and_then(|file| {
+            Some(CommittedDay {
+                digest: file.day_digest?,
+                base_version: file.base_version?,
             })
+        })
+        .map(Some)
+        .ok_or_else(|| ArchiveError::ForeignTable {
+            path: given.to_owned(),
+            reason: format!("day {day} is committed, but no file carries its digest"),
+        })
     }
 
     /// Commits `file` as `day`: data files first, then one log entry. Rows without a fingerprint are left out.
@@ -307,7 +342,10 @@ impl Archive {
         if file.id_type != self.id_type {
             return Err(ArchiveError::BadData {
                 object: file.path.display().to_string(),
-                reason: format!("its ids are {}, those of {} are {}", file.id_type, self.location, self.id_type),
+                reason: format!(
+                    "its ids are {}, those of {} are {}",
+                    file.id_type, self.location, self.id_type
+                ),
             });
         }
         Ok(())
@@ -339,8 +377,15 @@ impl Archive {
         // A day without rows is a file without rows: it carries the day's digest.
         loop {
             let count = rest.min(FILE_ROWS);
-            let path = format!("{DAY}={day}/part-{:05}-{}.parquet", written.len(), uuid::Uuid::new_v4());
-            let path = Path::parse(&path).map_err(|error| ArchiveError::BadPath { path, reason: error.to_string() })?;
+            let path = format!(
+                "{DAY}={day}/part-{:05}-{}.parquet",
+                written.len(),
+                uuid::Uuid::new_v4()
+            );
+            let path = Path::parse(&path).map_err(|error| ArchiveError::BadPath {
+                path,
+                reason: error.to_string(),
+            })?;
             written.push(self.write_file(store, path, count, &mut rows).await?);
             rest -= count;
             if rest == 0 {
@@ -364,15 +409,22 @@ impl Archive {
             .with_properties(fingerprints::properties(&self.spec))
             .with_skip_arrow_metadata(true);
         let (upload, uploaded) = Upload::new(Arc::clone(store), path.clone());
-        let mut writer = AsyncArrowWriter::try_new_with_options(upload, schema.clone(), options).map_err(failed)?;
+        let mut writer = AsyncArrowWriter::try_new_with_options(upload, schema.clone(), options)
+            .map_err(failed)?;
         let mut bounds: Option<(i64, i64)> = None;
         let mut rest = count as usize;
-        let arrow_error = |source| ArchiveError::Arrow { object: object.clone(), source };
+        let arrow_error = |source| ArchiveError::Arrow {
+            object: object.clone(),
+            source,
+        };
         // Batches divide the rows of a file evenly, so no batch spans two files.
         let mut coalescer = BatchCoalescer::new(schema.clone(), fingerprints::ROW_GROUP_ROWS / 32);
         while rest > 0 {
             let Some(batch) = rows.next().transpose()? else {
-                return Err(ArchiveError::BadData { object, reason: format!("{rest} rows are missing") });
+                return Err(ArchiveError::BadData {
+                    object,
+                    reason: format!("{rest} rows are missing"),
+                });
             };
             // Rows without a fingerprint stand at the end.
             let present = (batch.num_rows() - batch.column(0).null_count()).min(rest);
@@ -391,10 +443,22 @@ impl Archive {
         }
         writer.close().await.map_err(failed)?;
         let uploaded = uploaded.lock().await;
-        Ok(WrittenFile { path, size: uploaded.size, sha256: uploaded.sha256(), rows: count, bounds })
+        Ok(WrittenFile {
+            path,
+            size: uploaded.size,
+            sha256: uploaded.sha256(),
+            rows: count,
+            bounds,
+        })
     }
 
-    async fn commit(&mut self, day: NaiveDate, file: &FingerprintFile, base_version: u64, written: &[WrittenFile]) -> Result<Append> {
+    async fn commit(
+        &mut self,
+        day: NaiveDate,
+        file: &FingerprintFile,
+        base_version: u64,
+        written: &[WrittenFile],
+    ) -> Result<Append> {
         let given = self.location.given().to_owned();
         let now = chrono::Utc::now().timestamp_millis();
         let actions = written
@@ -420,7 +484,10 @@ impl Archive {
             .with_application_transaction(Transaction::new(day.to_string(), 1))
             .with_metadata([
                 ("documents".to_owned(), file.rows.into()),
-                ("withoutFingerprint".to_owned(), file.without_fingerprint.into()),
+                (
+                    "withoutFingerprint".to_owned(),
+                    file.without_fingerprint.into(),
+                ),
             ])
             .with_cleanup_expired_logs(Some(false));
         let operation = DeltaOperation::Write {
@@ -428,10 +495,17 @@ impl Archive {
             partition_by: Some(vec![DAY.to_owned()]),
             predicate: None,
         };
-        let state = self.table.snapshot().map_err(ArchiveError::delta(given.as_str()))?;
+        let state = self
+            .table
+            .snapshot()
+            .map_err(ArchiveError::delta(given.as_str()))?;
         let committed = CommitBuilder::from(properties)
             .with_actions(actions)
-            .build(Some(state as &dyn TableReference), self.table.log_store(), operation)
+            .build(
+                Some(state as &dyn TableReference),
+                self.table.log_store(),
+                operation,
+            )
             .await;
         let error = match committed {
             Ok(done) => {
@@ -443,13 +517,20 @@ impl Archive {
         };
         // The outcome is in the log, whatever the response was.
         *self = Self::open(&self.location).await?;
-        let ours = self.files()?.iter().any(|data| written.iter().any(|w| w.path.as_ref() == data.path));
+        let ours = self
+            .files()?
+            .iter()
+            .any(|data| written.iter().any(|w| w.path.as_ref() == data.path));
         if ours {
             return Ok(Append::Committed(self.version()));
         }
         let raced = matches!(
             &error,
-            DeltaTableError::Transaction { source: TransactionError::CommitConflict(CommitConflictError::ConcurrentTransaction) }
+            DeltaTableError::Transaction {
+                source: TransactionError::CommitConflict(
+                    CommitConflictError::ConcurrentTransaction
+                )
+            }
         );
         if self.is_committed(day, file).await? {
             return Ok(Append::AlreadyThere);
@@ -465,7 +546,12 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Delta`] when the log cannot be read.
     pub fn info(&self) -> Result<Info> {
-        let mut info = Info { version: self.version(), id_type: self.id_type, spec: self.spec.clone(), days: Default::default() };
+        let mut info = Info {
+            version: self.version(),
+            id_type: self.id_type,
+            spec: self.spec.clone(),
+            days: Default::default(),
+        };
         for file in self.files()? {
             let day = info.days.entry(file.day.unwrap_or_default()).or_default();
             day.rows += file.rows.unwrap_or(0);
@@ -485,8 +571,13 @@ impl Archive {
         let mut checked = 0;
         for file in self.files()? {
             let object = format!("{}/{}", self.location, file.path);
-            let Some(expected) = file.sha256 else { continue };
-            let path = Path::parse(&file.path).map_err(|error| ArchiveError::BadPath { path: object.clone(), reason: error.to_string() })?;
+            let Some(expected) = file.sha256 else {
+                continue;
+            };
+            let path = Path::parse(&file.path).map_err(|error| ArchiveError::BadPath {
+                path: object.clone(),
+                reason: error.to_string(),
+            })?;
             let got = store.get(&path).await.map_err(|error| match error {
                 object_store::Error::NotFound { .. } => ArchiveError::BadData {
                     object: object.clone(),
@@ -496,12 +587,20 @@ impl Archive {
             })?;
             let mut stream = got.into_stream();
             let mut digest = Sha256::new();
-            while let Some(bytes) = stream.try_next().await.map_err(ArchiveError::store(object.clone()))? {
+            while let Some(bytes) = stream
+                .try_next()
+                .await
+                .map_err(ArchiveError::store(object.clone()))?
+            {
                 digest.update(&bytes);
             }
             let found = hex(&digest.finalize());
             if found != expected {
-                return Err(ArchiveError::Digest { object, expected, found });
+                return Err(ArchiveError::Digest {
+                    object,
+                    expected,
+                    found,
+                });
             }
             checked += 1;
         }
@@ -536,7 +635,10 @@ impl WrittenFile {
 /// The range of fingerprints, with those of a sorted batch added.
 fn widen(bounds: Option<(i64, i64)>, batch: &RecordBatch) -> Option<(i64, i64)> {
     use arrow::array::AsArray as _;
-    let values = batch.column(0).as_primitive::<arrow::datatypes::Int64Type>().values();
+    let values = batch
+        .column(0)
+        .as_primitive::<arrow::datatypes::Int64Type>()
+        .values();
     match (bounds, values.first(), values.last()) {
         (Some((least, _)), _, Some(&last)) => Some((least, last)),
         (None, Some(&first), Some(&last)) => Some((first, last)),

@@ -46,7 +46,13 @@ impl Upload {
     pub(crate) fn new(store: Arc<dyn ObjectStore>, path: Path) -> (Self, Arc<Mutex<Uploaded>>) {
         let uploaded = Arc::new(Mutex::new(Uploaded::default()));
         let writer = BufWriter::new(store, path);
-        (Self { writer, uploaded: Arc::clone(&uploaded) }, uploaded)
+        (
+            Self {
+                writer,
+                uploaded: Arc::clone(&uploaded),
+            },
+            uploaded,
+        )
     }
 }
 

@@ -48,12 +48,19 @@ pub async fn fingerprint(
     let fingerprint = if documents.has_fingerprints() {
         ident(FINGERPRINT)
     } else {
-        Simhash::udf(spec.clone(), Arc::clone(&invalid_utf8)).call(vec![ident(TEXT)]).alias(FINGERPRINT)
+        Simhash::udf(spec.clone(), Arc::clone(&invalid_utf8))
+            .call(vec![ident(TEXT)])
+            .alias(FINGERPRINT)
     };
     let sorted = documents
         .table(context, id_type, partitions)?
         .select(vec![fingerprint, ident(ID)])
-        .and_then(|rows| rows.sort(vec![ident(FINGERPRINT).sort(true, false), ident(ID).sort(true, false)]))
+        .and_then(|rows| {
+            rows.sort(vec![
+                ident(FINGERPRINT).sort(true, false),
+                ident(ID).sort(true, false),
+            ])
+        })
         .map_err(failed())?;
     let mut rows = sorted.execute_stream().await.map_err(failed())?;
     let schema = archive::schema::fingerprints(id_type, true);
@@ -62,14 +69,24 @@ pub async fn fingerprint(
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
         ids.add(&batch);
-        progress.documents.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-        let arrow_error = |source| ArchiveError::Arrow { object: documents.given().to_owned(), source };
-        let batch = RecordBatch::try_new(schema.clone(), batch.columns().to_vec()).map_err(arrow_error)?;
+        progress
+            .documents
+            .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+        let arrow_error = |source| ArchiveError::Arrow {
+            object: documents.given().to_owned(),
+            source,
+        };
+        let batch =
+            RecordBatch::try_new(schema.clone(), batch.columns().to_vec()).map_err(arrow_error)?;
         writer.write(batch)?;
     }
     let file = writer.finish()?;
     let duplicate_ids = ids.duplicates(&file)?;
-    Ok(Day { file, invalid_utf8: invalid_utf8.load(Ordering::Relaxed), duplicate_ids })
+    Ok(Day {
+        file,
+        invalid_utf8: invalid_utf8.load(Ordering::Relaxed),
+        duplicate_ids,
+    })
 }
 
 /// Counts ids that occur more than once: eight bytes an id, and a second look only at those that may.
@@ -80,12 +97,19 @@ struct IdCount {
 
 impl IdCount {
     fn add(&mut self, batch: &RecordBatch) {
-        each_id(batch, |id| self.hashes.push(simhash::hash::murmur3_low64(id, 0)));
+        each_id(batch, |id| {
+            self.hashes.push(simhash::hash::murmur3_low64(id, 0))
+        });
     }
 
     fn duplicates(mut self, file: &FingerprintFile) -> Result<u64> {
         self.hashes.sort_unstable();
-        let suspects: HashSet<u64> = self.hashes.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]).collect();
+        let suspects: HashSet<u64> = self
+            .hashes
+            .windows(2)
+            .filter(|pair| pair[0] == pair[1])
+            .map(|pair| pair[0])
+            .collect();
         drop(self.hashes);
         if suspects.is_empty() {
             return Ok(0);
@@ -94,7 +118,9 @@ impl IdCount {
         let mut duplicates = 0;
         for batch in file.read()? {
             each_id(&batch?, |id| {
-                if suspects.contains(&simhash::hash::murmur3_low64(id, 0)) && !seen.insert(id.to_vec()) {
+                if suspects.contains(&simhash::hash::murmur3_low64(id, 0))
+                    && !seen.insert(id.to_vec())
+                {
                     duplicates += 1;
                 }
             });
@@ -109,6 +135,9 @@ fn each_id(batch: &RecordBatch, mut each: impl FnMut(&[u8])) {
     if let Some(text) = ids.as_string_opt::<i32>() {
         text.iter().flatten().for_each(|id| each(id.as_bytes()));
     } else if let Some(numbers) = ids.as_primitive_opt::<Int64Type>() {
-        numbers.values().iter().for_each(|id| each(&id.to_le_bytes()));
+        numbers
+            .values()
+            .iter()
+            .for_each(|id| each(&id.to_le_bytes()));
     }
 }

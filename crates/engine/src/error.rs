@@ -57,8 +57,12 @@ impl EngineError {
     pub fn query(stage: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
         let stage = stage.into();
         move |source| match source.find_root() {
-            DataFusionError::ResourcesExhausted(what) if !what.contains("disk") && !what.contains("allowable limit") => {
-                Self::OutOfMemory { what: format!("{stage}: {}", first_line(what)) }
+            DataFusionError::ResourcesExhausted(what)
+                if !what.contains("disk") && !what.contains("allowable limit") =>
+            {
+                Self::OutOfMemory {
+                    what: format!("{stage}: {}", first_line(what)),
+                }
             }
             _ => Self::Query { stage, source },
         }
@@ -70,7 +74,9 @@ impl EngineError {
         match self {
             Self::Archive(error) => error.kind(),
             Self::Plan(PlanError::Design(_)) | Self::Usage(_) => ErrorKind::Usage,
-            Self::Plan(PlanError::OutOfMemory { .. }) | Self::OutOfMemory { .. } => ErrorKind::TryAgain,
+            Self::Plan(PlanError::OutOfMemory { .. }) | Self::OutOfMemory { .. } => {
+                ErrorKind::TryAgain
+            }
             Self::BadData { .. } => ErrorKind::Data,
             Self::Io { source, .. } => archive::error::of_io(source),
             Self::Query { source, .. } => of_query(source),
@@ -108,7 +114,10 @@ fn first_line(message: &str) -> &str {
 
 /// The kind of the first cause that tells; what readers and casts complain of is data.
 fn of_query(error: &DataFusionError) -> ErrorKind {
-    let causes = std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| error.source());
+    let causes =
+        std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| {
+            error.source()
+        });
     for cause in causes {
         if let Some(error) = cause.downcast_ref::<EngineError>() {
             return error.kind();

@@ -37,8 +37,15 @@ pub struct StagedOutput {
 ///
 /// # Errors
 /// [`EngineError`] when the stream fails or the file cannot be written; nothing stays behind.
-pub async fn stage(mut hits: SendableRecordBatchStream, id_type: IdType, target: &Path) -> Result<StagedOutput> {
-    let io = |source| EngineError::Io { path: target.display().to_string(), source };
+pub async fn stage(
+    mut hits: SendableRecordBatchStream,
+    id_type: IdType,
+    target: &Path,
+) -> Result<StagedOutput> {
+    let io = |source| EngineError::Io {
+        path: target.display().to_string(),
+        source,
+    };
     let directory = match target.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -59,7 +66,12 @@ pub async fn stage(mut hits: SendableRecordBatchStream, id_type: IdType, target:
     let (staged, rows) = writer.finish()?;
     staged.as_file().sync_all().map_err(io)?;
     let bytes = staged.as_file().metadata().map_err(io)?.len();
-    Ok(StagedOutput { staged: staged.into_temp_path(), target: target.to_owned(), rows, bytes })
+    Ok(StagedOutput {
+        staged: staged.into_temp_path(),
+        target: target.to_owned(),
+        rows,
+        bytes,
+    })
 }
 
 impl StagedOutput {
@@ -71,7 +83,10 @@ impl StagedOutput {
         let path = self.target.display().to_string();
         self.staged
             .persist(&self.target)
-            .map_err(|error| EngineError::Io { path, source: error.error })
+            .map_err(|error| EngineError::Io {
+                path,
+                source: error.error,
+            })
     }
 }
 
@@ -99,33 +114,59 @@ impl Writer {
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_created_by(concat!("dedup-job ", env!("CARGO_PKG_VERSION")).to_owned())
             .build();
-        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties)
+            .with_skip_arrow_metadata(true);
         let object = target.display().to_string();
-        let writer = ArrowWriter::try_new_with_options(BufWriter::new(file), schema.clone(), options)
-            .map_err(|error| parquet_error(&object, error))?;
-        Ok(Self { writer, coalescer: BatchCoalescer::new(schema.clone(), PAGE_ROWS), schema: schema.clone(), object, rows: 0 })
+        let writer =
+            ArrowWriter::try_new_with_options(BufWriter::new(file), schema.clone(), options)
+                .map_err(|error| parquet_error(&object, error))?;
+        Ok(Self {
+            writer,
+            coalescer: BatchCoalescer::new(schema.clone(), PAGE_ROWS),
+            schema: schema.clone(),
+            object,
+            rows: 0,
+        })
     }
 
     fn write(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
         // The plan's fields may be nullable where ours are not.
-        let batch = RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec()).map_err(|e| self.arrow_error(e))?;
-        self.coalescer.push_batch(batch).map_err(|e| arrow_error(&self.object, e))?;
+        let batch = RecordBatch::try_new(self.schema.clone(), batch.columns().to_vec())
+            .map_err(|e| self.arrow_error(e))?;
+        self.coalescer
+            .push_batch(batch)
+            .map_err(|e| arrow_error(&self.object, e))?;
         self.drain()
     }
 
     fn finish(mut self) -> Result<(NamedTempFile, u64)> {
-        self.coalescer.finish_buffered_batch().map_err(|e| arrow_error(&self.object, e))?;
+        self.coalescer
+            .finish_buffered_batch()
+            .map_err(|e| arrow_error(&self.object, e))?;
         self.drain()?;
-        let Self { writer, object, rows, .. } = self;
-        let buffered = writer.into_inner().map_err(|error| parquet_error(&object, error))?;
-        let file = buffered.into_inner().map_err(|error| EngineError::Io { path: object, source: error.into_error() })?;
+        let Self {
+            writer,
+            object,
+            rows,
+            ..
+        } = self;
+        let buffered = writer
+            .into_inner()
+            .map_err(|error| parquet_error(&object, error))?;
+        let file = buffered.into_inner().map_err(|error| EngineError::Io {
+            path: object,
+            source: error.into_error(),
+        })?;
         Ok((file, rows))
     }
 
     fn drain(&mut self) -> Result<()> {
         while let Some(batch) = self.coalescer.next_completed_batch() {
-            self.writer.write(&batch).map_err(|error| parquet_error(&self.object, error))?;
+            self.writer
+                .write(&batch)
+                .map_err(|error| parquet_error(&self.object, error))?;
         }
         Ok(())
     }
@@ -136,9 +177,17 @@ impl Writer {
 }
 
 fn parquet_error(object: &str, source: parquet::errors::ParquetError) -> EngineError {
-    archive::ArchiveError::Parquet { object: object.to_owned(), source }.into()
+    archive::ArchiveError::Parquet {
+        object: object.to_owned(),
+        source,
+    }
+    .into()
 }
 
 fn arrow_error(object: &str, source: arrow::error::ArrowError) -> EngineError {
-    archive::ArchiveError::Arrow { object: object.to_owned(), source }.into()
+    archive::ArchiveError::Arrow {
+        object: object.to_owned(),
+        source,
+    }
+    .into()
 }

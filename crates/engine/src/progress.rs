@@ -1,6 +1,6 @@
 //! How far a run is: counters that its stages advance and a display reads.
 
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,14 @@ pub enum Stage {
     Commit,
 }
 
-const STAGES: [Stage; 6] = [Stage::Open, Stage::Fingerprint, Stage::Build, Stage::Probe, Stage::Write, Stage::Commit];
+const STAGES: [Stage; 6] = [
+    Stage::Open,
+    Stage::Fingerprint,
+    Stage::Build,
+    Stage::Probe,
+    Stage::Write,
+    Stage::Commit,
+];
 
 impl Stage {
     /// What is being done.

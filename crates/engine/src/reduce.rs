@@ -19,6 +19,15 @@ pub fn reduce(hits: DataFrame) -> Result<DataFrame> {
         vec![ident(NEW_ID), ident(BASE_ID), ident(BASE_DAY)],
         vec![min(ident(DISTANCE)).alias(DISTANCE)],
     )?
-    .select(vec![ident(NEW_ID), ident(BASE_ID), ident(DISTANCE), ident(BASE_DAY)])?
-    .sort([NEW_ID, DISTANCE, BASE_ID, BASE_DAY].map(|column| ident(column).sort(true, true)).to_vec())
+    .select(vec![
+        ident(NEW_ID),
+        ident(BASE_ID),
+        ident(DISTANCE),
+        ident(BASE_DAY),
+    ])?
+    .sort(
+        [NEW_ID, DISTANCE, BASE_ID, BASE_DAY]
+            .map(|column| ident(column).sort(true, true))
+            .to_vec(),
+    )
 }

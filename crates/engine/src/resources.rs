@@ -44,9 +44,15 @@ impl Resources {
                 _ => usize::MAX,
             };
             let memory = MemoryConsumer::new("new batch").register(pool);
-            let loaded = tokio::task::spawn_blocking(move || NewBatch::load(&file, &options, memory, free)).await;
+            let loaded =
+                tokio::task::spawn_blocking(move || NewBatch::load(&file, &options, memory, free))
+                    .await;
             loaded
-                .unwrap_or_else(|error| Err(EngineError::Usage(format!("loading the new batch failed: {error}"))))
+                .unwrap_or_else(|error| {
+                    Err(EngineError::Usage(format!(
+                        "loading the new batch failed: {error}"
+                    )))
+                })
                 .map(Arc::new)
         };
         cell.get_or_try_init(load).await.cloned()
@@ -63,7 +69,12 @@ impl Resources {
     /// # Errors
     /// [`EngineError`] when it cannot be opened.
     pub async fn reader(&self, path: &str, size: u64, probe: &Probe) -> Result<FingerprintReader> {
-        let open = self.readers.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
+        let open = self
+            .readers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(path)
+            .cloned();
         if let Some(reader) = open {
             return Ok(reader);
         }

@@ -163,7 +163,9 @@ impl Opened {
                 return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
             }
         }
-        Ok(Self::Plain(Base::plain(given, &base_columns(columns)).await?))
+        Ok(Self::Plain(
+            Base::plain(given, &base_columns(columns)).await?,
+        ))
     }
 
     /// The spec of its fingerprints, where it has one.
@@ -205,18 +207,28 @@ pub async fn open_day(
                 Some(Opened::Plain(base)) => base.name.clone(),
                 None => String::new(),
             };
-            return Err(archive::ArchiveError::SpecMismatch { left: name, right: file, differences: spec.differences(&own) }.into());
+            return Err(archive::ArchiveError::SpecMismatch {
+                left: name,
+                right: file,
+                differences: spec.differences(&own),
+            }
+            .into());
         }
         (Some(spec), _) => spec.clone(),
         (None, Some((_, own))) => own,
         (None, None) => {
             if base.is_some_and(|base| base.id_type().is_some()) && !documents.has_fingerprints() {
-                tracing::warn!("the base does not say under which spec its fingerprints were made; they are taken to be of the spec shown by --json");
+                tracing::warn!(
+                    "the base does not say under which spec its fingerprints were made; they are taken to be of the spec shown by --json"
+                );
             }
             fallback.clone()
         }
     };
-    let id_type = base.and_then(Opened::id_type).or(documents.id_type()).unwrap_or(IdType::String);
+    let id_type = base
+        .and_then(Opened::id_type)
+        .or(documents.id_type())
+        .unwrap_or(IdType::String);
     Ok((documents, spec, id_type))
 }
 
@@ -224,7 +236,11 @@ pub async fn open_day(
 ///
 /// # Errors
 /// [`EngineError`]; the archive and an earlier output are then as they were.
-pub async fn run(context: &SessionContext, resources: &Arc<Resources>, settings: &RunSettings) -> Result<Summary> {
+pub async fn run(
+    context: &SessionContext,
+    resources: &Arc<Resources>,
+    settings: &RunSettings,
+) -> Result<Summary> {
     let progress = &resources.progress;
     let begin = Instant::now();
     let mut clock = Clock(begin);
@@ -238,13 +254,27 @@ pub async fn run(context: &SessionContext, resources: &Arc<Resources>, settings:
             settings.base
         )));
     }
-    let (documents, spec, id_type) =
-        open_day(context, &settings.new, &settings.columns, Some(&opened), &settings.spec).await?;
+    let (documents, spec, id_type) = open_day(
+        context,
+        &settings.new,
+        &settings.columns,
+        Some(&opened),
+        &settings.spec,
+    )
+    .await?;
     seconds.open = clock.lap();
 
     progress.enter(Stage::Fingerprint);
     let staged = Staged::new(settings.fingerprints.as_deref(), &settings.scratch);
-    let day = day::fingerprint(context, &documents, &spec, id_type, &staged.path(), progress).await?;
+    let day = day::fingerprint(
+        context,
+        &documents,
+        &spec,
+        id_type,
+        &staged.path(),
+        progress,
+    )
+    .await?;
     seconds.fingerprint = clock.lap();
 
     progress.enter(Stage::Open);
@@ -253,7 +283,9 @@ pub async fn run(context: &SessionContext, resources: &Arc<Resources>, settings:
 
     progress.enter(Stage::Build);
     let probe = probe(settings, &day, &base);
-    let batch = resources.batch(&probe, &context.runtime_env().memory_pool).await?;
+    let batch = resources
+        .batch(&probe, &context.runtime_env().memory_pool)
+        .await?;
     let distinct = batch.tables.batch().values().len();
     let design = batch.tables.design().name();
     drop(batch);
@@ -262,7 +294,10 @@ pub async fn run(context: &SessionContext, resources: &Arc<Resources>, settings:
     progress.enter(Stage::Probe);
     progress.probe_total.store(base.rows(), Ordering::Relaxed);
     for file in &base.files {
-        resources.keep(file.reader.clone(), &file.location.local().to_string_lossy());
+        resources.keep(
+            file.reader.clone(),
+            &file.location.local().to_string_lossy(),
+        );
     }
     let items = work::items(&base, settings.within, distinct);
     let staged_output = find(context, &items, probe, id_type, &settings.output).await?;
@@ -270,10 +305,12 @@ pub async fn run(context: &SessionContext, resources: &Arc<Resources>, settings:
 
     progress.enter(Stage::Commit);
     let commit = match archive {
-        Some(mut archive) if settings.append && !already => match append(&mut archive, settings, &day).await? {
-            Append::Committed(version) => Commit::Committed(version),
-            Append::AlreadyThere => Commit::AlreadyThere,
-        },
+        Some(mut archive) if settings.append && !already => {
+            match append(&mut archive, settings, &day).await? {
+                Append::Committed(version) => Commit::Committed(version),
+                Append::AlreadyThere => Commit::AlreadyThere,
+            }
+        }
         _ if settings.append => Commit::AlreadyThere,
         _ => Commit::NotAsked,
     };
@@ -312,7 +349,11 @@ pub async fn run(context: &SessionContext, resources: &Arc<Resources>, settings:
 
 /// The archive, the base to compare with, and whether the day is committed already. A day is never compared
 /// with its own earlier commit, but with the archive as it was before.
-async fn base_of_run(opened: Opened, settings: &RunSettings, day: &Day) -> Result<(Option<Archive>, Base, bool)> {
+async fn base_of_run(
+    opened: Opened,
+    settings: &RunSettings,
+    day: &Day,
+) -> Result<(Option<Archive>, Base, bool)> {
     let archive = match opened {
         Opened::Plain(base) => return Ok((None, base, false)),
         Opened::Archive(archive) => *archive,
@@ -375,7 +416,10 @@ async fn find(
         .and_then(|items| ProbeNode::over(items, probe))
         .and_then(reduce)
         .map_err(planning)?;
-    let stream = hits.execute_stream().await.map_err(EngineError::query("planning the probe"))?;
+    let stream = hits
+        .execute_stream()
+        .await
+        .map_err(EngineError::query("planning the probe"))?;
     output::stage(stream, id_type, output).await
 }
 
@@ -405,7 +449,10 @@ impl Staged {
             }
             None => scratch.join("fingerprints.parquet"),
         };
-        Self { path, target: target.map(Path::to_owned) }
+        Self {
+            path,
+            target: target.map(Path::to_owned),
+        }
     }
 
     /// Where to write.
@@ -420,8 +467,10 @@ impl Staged {
     /// [`EngineError::Io`] when it cannot be renamed.
     pub fn keep(mut self, mut file: archive::FingerprintFile) -> Result<archive::FingerprintFile> {
         if let Some(target) = self.target.take() {
-            std::fs::rename(&self.path, &target)
-                .map_err(|source| EngineError::Io { path: target.display().to_string(), source })?;
+            std::fs::rename(&self.path, &target).map_err(|source| EngineError::Io {
+                path: target.display().to_string(),
+                source,
+            })?;
             file.path = target;
         }
         Ok(file)

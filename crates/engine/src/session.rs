@@ -49,9 +49,15 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         // Footers are read by our own code, once.
         .with_collect_statistics(false)
         // The default of 10 MB for each partition does not fit small limits.
-        .with_sort_spill_reservation_bytes((limits.memory / 64 / limits.threads.max(1)).min(8 << 20))
+        .with_sort_spill_reservation_bytes(
+            (limits.memory / 64 / limits.threads.max(1)).min(8 << 20),
+        )
         .with_extension(resources);
-    config.options_mut().execution.parquet.schema_force_view_types = false;
+    config
+        .options_mut()
+        .execution
+        .parquet
+        .schema_force_view_types = false;
     let pool = FairSpillPool::new(limits.memory);
     let top = NonZeroUsize::MIN.saturating_add(2);
     let runtime = RuntimeEnvBuilder::new()
@@ -64,7 +70,11 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         )
         .build_arc()
         .map_err(failed)?;
-    let state = register(SessionStateBuilder::new().with_config(config).with_runtime_env(runtime));
+    let state = register(
+        SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime),
+    );
     let context = SessionContext::new_with_state(state.build());
     context.register_udf(Simhash::udf(Spec::default(), Arc::new(AtomicU64::new(0))));
     context.register_udf(FingerprintBits::udf());
@@ -74,7 +84,9 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
 
 /// Adds our planner to a session's state.
 fn register(state: SessionStateBuilder) -> SessionStateBuilder {
-    state.with_default_features().with_query_planner(Arc::new(Planner))
+    state
+        .with_default_features()
+        .with_query_planner(Arc::new(Planner))
 }
 
 /// DataFusion's planner with ours beside it.

@@ -9,7 +9,9 @@ use arrow::datatypes::{DataType, Decimal128Type, Int64Type, UInt64Type};
 use datafusion::common::utils::take_function_args;
 use datafusion::common::{exec_err, internal_err, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
 use simhash::{Fingerprinter, Spec};
 
 /// `simhash(text)`: the fingerprint of a text as BIGINT, NULL where it has none.
@@ -27,7 +29,11 @@ impl Simhash {
     /// The function for one spec; texts that are not UTF-8 are counted in `invalid_utf8`.
     #[must_use]
     pub fn udf(spec: Spec, invalid_utf8: Arc<AtomicU64>) -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self { spec, invalid_utf8, signature: Signature::user_defined(Volatility::Immutable) })
+        ScalarUDF::new_from_impl(Self {
+            spec,
+            invalid_utf8,
+            signature: Signature::user_defined(Volatility::Immutable),
+        })
     }
 
     fn of_texts<'a>(&self, texts: impl Iterator<Item = Option<&'a str>>) -> Int64Array {
@@ -80,9 +86,13 @@ impl ScalarUDFImpl for Simhash {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Null, Utf8, Utf8View};
+        use DataType::{
+            Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Null, Utf8, Utf8View,
+        };
         match types {
-            [text @ (Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)] => Ok(vec![text.clone()]),
+            [text @ (Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)] => {
+                Ok(vec![text.clone()])
+            }
             [Null] => Ok(vec![Utf8]),
             [Dictionary(_, values)] => self.coerce_types(&[values.as_ref().clone()]),
             _ => plan_err!("simhash takes one text, not {types:?}"),
@@ -117,7 +127,9 @@ impl FingerprintBits {
     /// The function.
     #[must_use]
     pub fn udf() -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self { signature: Signature::user_defined(Volatility::Immutable) })
+        ScalarUDF::new_from_impl(Self {
+            signature: Signature::user_defined(Volatility::Immutable),
+        })
     }
 }
 
@@ -162,14 +174,19 @@ impl ScalarUDFImpl for FingerprintBits {
             }
             DataType::Decimal128(_, 0) => {
                 let values = numbers.as_primitive::<Decimal128Type>();
-                Arc::new(values.try_unary::<_, Int64Type, datafusion::error::DataFusionError>(bits)?)
+                Arc::new(
+                    values.try_unary::<_, Int64Type, datafusion::error::DataFusionError>(bits)?,
+                )
             }
             DataType::Utf8 => {
                 let parse = |text: &str| match text.trim().parse() {
                     Ok(number) => bits(number),
                     Err(_) => exec_err!("{text:?} is no 64-bit fingerprint"),
                 };
-                let values = numbers.as_string::<i32>().iter().map(|text| text.map(parse).transpose());
+                let values = numbers
+                    .as_string::<i32>()
+                    .iter()
+                    .map(|text| text.map(parse).transpose());
                 Arc::new(values.collect::<Result<Int64Array>>()?)
             }
             other => return internal_err!("fingerprint_bits of {other}"),
@@ -188,7 +205,10 @@ impl HammingDistance {
     /// The function.
     #[must_use]
     pub fn udf() -> ScalarUDF {
-        let signature = Signature::exact(vec![DataType::Int64, DataType::Int64], Volatility::Immutable);
+        let signature = Signature::exact(
+            vec![DataType::Int64, DataType::Int64],
+            Volatility::Immutable,
+        );
         ScalarUDF::new_from_impl(Self { signature })
     }
 }
@@ -211,7 +231,8 @@ impl ScalarUDFImpl for HammingDistance {
         let [a, b] = take_function_args(self.name(), args.args)?;
         let (a, b) = (a.into_array(rows)?, b.into_array(rows)?);
         let (a, b) = (a.as_primitive::<Int64Type>(), b.as_primitive::<Int64Type>());
-        let distances: Int32Array = arrow::compute::binary(a, b, |a, b| (a ^ b).count_ones().cast_signed())?;
+        let distances: Int32Array =
+            arrow::compute::binary(a, b, |a, b| (a ^ b).count_ones().cast_signed())?;
         Ok(ColumnarValue::Array(Arc::new(distances)))
     }
 }

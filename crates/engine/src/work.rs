@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use archive::Base;
-use arrow::array::{Array as _, AsArray as _, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use arrow::array::{
+    Array as _, AsArray as _, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
+};
 use arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef, UInt32Type, UInt64Type};
 use datafusion::datasource::MemTable;
 use datafusion::error::{DataFusionError, Result};
@@ -65,7 +67,10 @@ pub fn items(base: &Base, within: bool, distinct: usize) -> Vec<WorkItem> {
     let distinct = if within { distinct as u32 } else { 0 };
     let within = (0..distinct)
         .step_by(WITHIN_STEP as usize)
-        .map(|first| WorkItem::Within { first, end: distinct.min(first.saturating_add(WITHIN_STEP)) });
+        .map(|first| WorkItem::Within {
+            first,
+            end: distinct.min(first.saturating_add(WITHIN_STEP)),
+        });
     // The day's own part first: it is read from memory while the first slices are on their way.
     within.chain(slices).collect()
 }
@@ -84,7 +89,12 @@ pub fn table(items: &[WorkItem], partitions: usize) -> Result<MemTable> {
     let partitions = partitions.clamp(1, items.len().max(1));
     let dealt = (0..partitions)
         .map(|partition| {
-            let share: Vec<WorkItem> = items.iter().skip(partition).step_by(partitions).cloned().collect();
+            let share: Vec<WorkItem> = items
+                .iter()
+                .skip(partition)
+                .step_by(partitions)
+                .cloned()
+                .collect();
             Ok(vec![encode(&share)?])
         })
         .collect::<Result<Vec<_>>>()?;
@@ -93,7 +103,12 @@ pub fn table(items: &[WorkItem], partitions: usize) -> Result<MemTable> {
 
 fn encode(items: &[WorkItem]) -> Result<RecordBatch> {
     let slice = |item: &WorkItem| match item {
-        WorkItem::Slice { file, size, row_group, day } => Some((file.clone(), *size, *row_group, *day)),
+        WorkItem::Slice {
+            file,
+            size,
+            row_group,
+            day,
+        } => Some((file.clone(), *size, *row_group, *day)),
         WorkItem::Within { .. } => None,
     };
     let within = |item: &WorkItem| match item {
@@ -103,12 +118,42 @@ fn encode(items: &[WorkItem]) -> Result<RecordBatch> {
     let batch = RecordBatch::try_new(
         schema(),
         vec![
-            Arc::new(items.iter().map(|i| slice(i).map(|s| s.0)).collect::<StringArray>()),
-            Arc::new(items.iter().map(|i| slice(i).map(|s| s.1)).collect::<UInt64Array>()),
-            Arc::new(items.iter().map(|i| slice(i).map(|s| s.2)).collect::<UInt32Array>()),
-            Arc::new(items.iter().map(|i| slice(i).and_then(|s| s.3)).collect::<Date32Array>()),
-            Arc::new(items.iter().map(|i| within(i).map(|w| w.0)).collect::<UInt32Array>()),
-            Arc::new(items.iter().map(|i| within(i).map(|w| w.1)).collect::<UInt32Array>()),
+            Arc::new(
+                items
+                    .iter()
+                    .map(|i| slice(i).map(|s| s.0))
+                    .collect::<StringArray>(),
+            ),
+            Arc::new(
+                items
+                    .iter()
+                    .map(|i| slice(i).map(|s| s.1))
+                    .collect::<UInt64Array>(),
+            ),
+            Arc::new(
+                items
+                    .iter()
+                    .map(|i| slice(i).map(|s| s.2))
+                    .collect::<UInt32Array>(),
+            ),
+            Arc::new(
+                items
+                    .iter()
+                    .map(|i| slice(i).and_then(|s| s.3))
+                    .collect::<Date32Array>(),
+            ),
+            Arc::new(
+                items
+                    .iter()
+                    .map(|i| within(i).map(|w| w.0))
+                    .collect::<UInt32Array>(),
+            ),
+            Arc::new(
+                items
+                    .iter()
+                    .map(|i| within(i).map(|w| w.1))
+                    .collect::<UInt32Array>(),
+            ),
         ],
     )?;
     Ok(batch)
@@ -120,7 +165,9 @@ fn encode(items: &[WorkItem]) -> Result<RecordBatch> {
 /// When the batch has another schema, or a row is neither kind.
 pub fn decode(batch: &RecordBatch) -> Result<Vec<WorkItem>> {
     if batch.schema().fields() != schema().fields() {
-        return Err(DataFusionError::Plan("work items have another schema".into()));
+        return Err(DataFusionError::Plan(
+            "work items have another schema".into(),
+        ));
     }
     let files = batch.column(0).as_string::<i32>();
     let sizes = batch.column(1).as_primitive::<UInt64Type>();
@@ -136,8 +183,13 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<WorkItem>> {
                 row_group: groups.value(row),
                 day: days.is_valid(row).then(|| days.value(row)),
             }),
-            (false, true) => Ok(WorkItem::Within { first: firsts.value(row), end: ends.value(row) }),
-            _ => Err(DataFusionError::Plan(format!("work item {row} is of no kind"))),
+            (false, true) => Ok(WorkItem::Within {
+                first: firsts.value(row),
+                end: ends.value(row),
+            }),
+            _ => Err(DataFusionError::Plan(format!(
+                "work item {row} is of no kind"
+            ))),
         })
         .collect()
 }
@@ -149,8 +201,18 @@ mod tests {
     #[test]
     fn items_survive_the_table() {
         let items = vec![
-            WorkItem::Slice { file: "a b,\n.parquet".into(), size: 9, row_group: 3, day: Some(20_000) },
-            WorkItem::Slice { file: "c".into(), size: 0, row_group: 0, day: None },
+            WorkItem::Slice {
+                file: "a b,\n.parquet".into(),
+                size: 9,
+                row_group: 3,
+                day: Some(20_000),
+            },
+            WorkItem::Slice {
+                file: "c".into(),
+                size: 0,
+                row_group: 0,
+                day: None,
+            },
             WorkItem::Within { first: 5, end: 7 },
         ];
         assert_eq!(decode(&encode(&items).unwrap()).unwrap(), items);

@@ -54,7 +54,9 @@ pub struct Design {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DesignError {
     /// The name is of no family.
-    #[error("unknown design {name:?}: the designs are blocks-N, choose-N-M, nested-N and exhaustive")]
+    #[error(
+        "unknown design {name:?}: the designs are blocks-N, choose-N-M, nested-N and exhaustive"
+    )]
     Unknown {
         /// The name as given.
         name: String,
@@ -246,19 +248,37 @@ mod tests {
             assert_eq!(design.name(), name);
             assert_eq!(design.blocks().len(), tables);
             for block in design.blocks() {
-                assert!(bits.contains(&block.mask.count_ones()) && block.radius == 0, "{name}");
+                assert!(
+                    bits.contains(&block.mask.count_ones()) && block.radius == 0,
+                    "{name}"
+                );
             }
         }
         let halves = Design::named("blocks-2", 3).unwrap();
-        assert!(halves.blocks().iter().all(|b| b.radius == 1 && b.mask.count_ones() == 32));
+        assert!(
+            halves
+                .blocks()
+                .iter()
+                .all(|b| b.radius == 1 && b.mask.count_ones() == 32)
+        );
     }
 
     #[test]
     fn designs_that_would_miss_pairs_are_refused() {
-        for (name, k) in [("blocks-5", 3), ("blocks-0", 3), ("choose-5-2", 4), ("nested-4", 2), ("5x", 3), ("blocks-x", 3)] {
+        for (name, k) in [
+            ("blocks-5", 3),
+            ("blocks-0", 3),
+            ("choose-5-2", 4),
+            ("nested-4", 2),
+            ("5x", 3),
+            ("blocks-x", 3),
+        ] {
             assert!(Design::named(name, k).is_err(), "{name} at {k}");
         }
-        assert_eq!(Design::named("blocks-2", 17), Err(DesignError::DistanceTooLarge(17)));
+        assert_eq!(
+            Design::named("blocks-2", 17),
+            Err(DesignError::DistanceTooLarge(17))
+        );
     }
 
     proptest! {

@@ -86,7 +86,10 @@ mod tests {
 
     #[test]
     fn groups_equal_values() {
-        for batch in [vec![7u64, 3, 7, u64::MAX, 3, 7], vec![3, 3, 7, 7, 7, u64::MAX]] {
+        for batch in [
+            vec![7u64, 3, 7, u64::MAX, 3, 7],
+            vec![3, 3, 7, 7, 7, u64::MAX],
+        ] {
             let distinct = Distinct::new(&batch);
             assert_eq!(distinct.values(), [3, 7, u64::MAX]);
             for (entry, value) in distinct.values().iter().enumerate() {

@@ -39,8 +39,17 @@ impl Tables {
     ///
     /// # Panics
     /// When `chunk` has 2³² or more fingerprints.
-    pub fn probe(&self, kernel: Kernel, chunk: &[u64], scratch: &mut Scratch, matches: &mut Vec<Match>) {
-        assert!(u32::try_from(chunk.len()).is_ok(), "a chunk has less than 2^32 fingerprints");
+    pub fn probe(
+        &self,
+        kernel: Kernel,
+        chunk: &[u64],
+        scratch: &mut Scratch,
+        matches: &mut Vec<Match>,
+    ) {
+        assert!(
+            u32::try_from(chunk.len()).is_ok(),
+            "a chunk has less than 2^32 fingerprints"
+        );
         let before = matches.len();
         match kernel.0 {
             Isa::Scalar => probe::<crate::kernels::scalar::Scalar>(self, chunk, scratch, matches),
@@ -59,7 +68,12 @@ impl Tables {
 /// The machine has AVX2 and POPCNT.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt")]
-unsafe fn probe_avx2(tables: &Tables, chunk: &[u64], scratch: &mut Scratch, matches: &mut Vec<Match>) {
+unsafe fn probe_avx2(
+    tables: &Tables,
+    chunk: &[u64],
+    scratch: &mut Scratch,
+    matches: &mut Vec<Match>,
+) {
     probe::<crate::kernels::x86::Avx2>(tables, chunk, scratch, matches);
 }
 
@@ -67,13 +81,23 @@ unsafe fn probe_avx2(tables: &Tables, chunk: &[u64], scratch: &mut Scratch, matc
 /// The machine has AVX-512 F and VPOPCNTDQ.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
-unsafe fn probe_avx512(tables: &Tables, chunk: &[u64], scratch: &mut Scratch, matches: &mut Vec<Match>) {
+unsafe fn probe_avx512(
+    tables: &Tables,
+    chunk: &[u64],
+    scratch: &mut Scratch,
+    matches: &mut Vec<Match>,
+) {
     probe::<crate::kernels::x86::Avx512>(tables, chunk, scratch, matches);
 }
 
 /// Inlined into the functions above, so that it is compiled for their instruction set.
 #[inline(always)]
-fn probe<C: Compare>(tables: &Tables, chunk: &[u64], scratch: &mut Scratch, matches: &mut Vec<Match>) {
+fn probe<C: Compare>(
+    tables: &Tables,
+    chunk: &[u64],
+    scratch: &mut Scratch,
+    matches: &mut Vec<Match>,
+) {
     if tables.batch.values().is_empty() {
         return;
     }
@@ -104,7 +128,13 @@ fn probe<C: Compare>(tables: &Tables, chunk: &[u64], scratch: &mut Scratch, matc
 
 /// Performs the lookups in table `at` and empties the list.
 #[inline(always)]
-fn look_up<C: Compare>(tables: &Tables, at: usize, chunk: &[u64], lookups: &mut Vec<Lookup>, matches: &mut Vec<Match>) {
+fn look_up<C: Compare>(
+    tables: &Tables,
+    at: usize,
+    chunk: &[u64],
+    lookups: &mut Vec<Lookup>,
+    matches: &mut Vec<Match>,
+) {
     let table = &tables.tables[at];
     for lookup in lookups.iter_mut() {
         lookup.start = table.starts[lookup.prefix as usize];
@@ -134,7 +164,14 @@ fn look_up<C: Compare>(tables: &Tables, at: usize, chunk: &[u64], lookups: &mut 
 /// The match of a candidate within the distance, unless it belongs to another table: a pair is reported by
 /// the first table on whose block it agrees, and so exactly once.
 #[cold]
-fn verified(tables: &Tables, at: usize, table: &Table, lookup: &Lookup, fingerprint: u64, candidate: u64) -> Option<Match> {
+fn verified(
+    tables: &Tables,
+    at: usize,
+    table: &Table,
+    lookup: &Lookup,
+    fingerprint: u64,
+    candidate: u64,
+) -> Option<Match> {
     // The permutation is linear over xor: the difference can be carried back by itself.
     let difference = table.permutation.reverse(lookup.permuted ^ candidate);
     let blocks = tables.design.blocks();

@@ -21,7 +21,10 @@ fn planted(batch: usize, archive: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
         let distance = rng.random_range(0..=20);
         new[at] = flipped(new[batch / 2], distance, &mut rng);
     }
-    for (side, extremes) in [(&mut new, [0, u64::MAX, 1 << 63]), (&mut old, [u64::MAX, 1, u64::MAX << 1])] {
+    for (side, extremes) in [
+        (&mut new, [0, u64::MAX, 1 << 63]),
+        (&mut old, [u64::MAX, 1, u64::MAX << 1]),
+    ] {
         let count = side.len().min(3);
         side[..count].copy_from_slice(&extremes[..count]);
     }
@@ -42,9 +45,18 @@ fn joined(tables: &Tables, kernel: Kernel, archive: &[u64]) -> Vec<oracle::Pair>
     tables.probe(kernel, archive, &mut Scratch::default(), &mut matches);
     let mut pairs: Vec<_> = matches
         .iter()
-        .flat_map(|&Match { query, entry, distance }| {
-            tables.batch().rows(entry).map(move |row| (row as usize, query as usize, distance))
-        })
+        .flat_map(
+            |&Match {
+                 query,
+                 entry,
+                 distance,
+             }| {
+                tables
+                    .batch()
+                    .rows(entry)
+                    .map(move |row| (row as usize, query as usize, distance))
+            },
+        )
         .collect();
     pairs.sort_unstable();
     pairs
@@ -68,7 +80,14 @@ fn the_planned_join_is_exact_over_a_billion_pairs() {
         let expected = within(&truth, k);
         for kernel in Kernel::available() {
             let found = joined(&tables, kernel, &old);
-            assert!(found == expected, "k = {k}, {}, {}: {} pairs, {} expected", tables.design().name(), kernel.name(), found.len(), expected.len());
+            assert!(
+                found == expected,
+                "k = {k}, {}, {}: {} pairs, {} expected",
+                tables.design().name(),
+                kernel.name(),
+                found.len(),
+                expected.len()
+            );
         }
     }
 }
@@ -85,7 +104,12 @@ fn every_design_and_kernel_is_exact_at_every_distance() {
             let tables = Tables::build(Distinct::new(&new), design);
             for kernel in Kernel::available() {
                 let found = joined(&tables, kernel, &old);
-                assert!(found == expected, "k = {k}, {}, {}", tables.design().name(), kernel.name());
+                assert!(
+                    found == expected,
+                    "k = {k}, {}, {}",
+                    tables.design().name(),
+                    kernel.name()
+                );
             }
         }
     }
@@ -107,7 +131,10 @@ fn edges() {
             for design in Design::candidates(k).unwrap() {
                 let tables = Tables::build(Distinct::new(new), design);
                 for kernel in Kernel::available() {
-                    assert_eq!(joined(&tables, kernel, old), oracle::pairs_within(new, old, k));
+                    assert_eq!(
+                        joined(&tables, kernel, old),
+                        oracle::pairs_within(new, old, k)
+                    );
                 }
             }
         }
@@ -127,7 +154,10 @@ fn chunks_of_any_size_find_the_same() {
             tables.probe(Kernel::detect(), chunk, &mut scratch, &mut matches);
             pairs.extend(matches.iter().flat_map(|found| {
                 let query = at * size + found.query as usize;
-                tables.batch().rows(found.entry).map(move |row| (row as usize, query, found.distance))
+                tables
+                    .batch()
+                    .rows(found.entry)
+                    .map(move |row| (row as usize, query, found.distance))
             }));
         }
         pairs.sort_unstable();

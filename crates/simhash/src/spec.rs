@@ -120,7 +120,8 @@ impl Spec {
             text: text.to_owned(),
             source,
         })?;
-        for (field, found, expected) in [("version", spec.version, VERSION), ("bits", spec.bits, 64)]
+        for (field, found, expected) in
+            [("version", spec.version, VERSION), ("bits", spec.bits, 64)]
         {
             if found != expected {
                 return Err(SpecError::Unsupported {
@@ -188,8 +189,14 @@ mod tests {
         };
         let differences = Spec::default().differences(&other);
         assert_eq!(
-            differences.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            ["min_features: 4 against 9", r#"weight: "tf" against "log-tf""#]
+            differences
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>(),
+            [
+                "min_features: 4 against 9",
+                r#"weight: "tf" against "log-tf""#
+            ]
         );
         assert_ne!(Spec::default().digest(), other.digest());
     }

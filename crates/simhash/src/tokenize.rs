@@ -100,7 +100,10 @@ mod tests {
         assert_eq!(features("近似重复"), ["近似", "似重", "重复"]);
         assert_eq!(features("第3章 中"), ["第", "3", "章", "中"]);
         assert_eq!(features("rust语言book"), ["rust", "语言", "book"]);
-        assert_eq!(features("한국어 カナ・かな"), ["한국", "국어", "カナ", "かな"]);
+        assert_eq!(
+            features("한국어 カナ・かな"),
+            ["한국", "국어", "カナ", "かな"]
+        );
     }
 
     proptest! {

@@ -37,6 +37,9 @@ mod tests {
     fn weights() {
         assert_eq!([1, 2, 9].map(|tf| Weight::Tf.of(tf)), [1, 2, 9]);
         assert_eq!([1, 2, 9].map(|tf| Weight::Set.of(tf)), [1, 1, 1]);
-        assert_eq!([1, 2, 10].map(|tf| Weight::LogTf.of(tf)), [1024, 1734, 3382]);
+        assert_eq!(
+            [1, 2, 10].map(|tf| Weight::LogTf.of(tf)),
+            [1024, 1734, 3382]
+        );
     }
 }

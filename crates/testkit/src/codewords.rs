@@ -194,10 +194,16 @@ impl Generator {
         })?;
         let capacity = (1u64 << (code.message_bits() - 1)) / 4;
         if plan.base > capacity || plan.new > capacity {
-            return Err(Impossible(format!("at a distance of {} at most {capacity} fingerprints can be made on either side", plan.max_distance)));
+            return Err(Impossible(format!(
+                "at a distance of {} at most {capacity} fingerprints can be made on either side",
+                plan.max_distance
+            )));
         }
         if plan.pairs > plan.base.min(plan.new) {
-            return Err(Impossible(format!("{} pairs need as many fingerprints on either side", plan.pairs)));
+            return Err(Impossible(format!(
+                "{} pairs need as many fingerprints on either side",
+                plan.pairs
+            )));
         }
         let blocks = plan.base.div_ceil(BLOCK);
         Ok(Self { plan, code, blocks })
@@ -210,7 +216,9 @@ impl Generator {
 
     /// Block `block` of the archive: uniform within its share of the messages.
     fn base_block(&self, block: u64) -> Vec<u64> {
-        let share = |block: u64, of: u64| (u128::from(of) * u128::from(block) / u128::from(self.blocks)) as u64;
+        let share = |block: u64, of: u64| {
+            (u128::from(of) * u128::from(block) / u128::from(self.blocks)) as u64
+        };
         let count = (share(block + 1, self.plan.base) - share(block, self.plan.base)) as usize;
         // Archive messages are even, the day's unrelated ones odd: they never meet.
         let evens = 1u64 << (self.code.message_bits() - 1);
@@ -232,7 +240,8 @@ impl Generator {
         let mut block = (u64::MAX, Vec::new());
         for pair in 0..self.plan.pairs {
             // Spread over the archive; blocks are made again one at a time.
-            let rank = (u128::from(self.plan.base) * u128::from(pair) / u128::from(self.plan.pairs)) as u64;
+            let rank = (u128::from(self.plan.base) * u128::from(pair) / u128::from(self.plan.pairs))
+                as u64;
             let number = self.block_of(rank);
             if block.0 != number {
                 block = (number, self.base_block(number));
@@ -275,7 +284,8 @@ impl Generator {
     }
 
     fn block_of(&self, rank: u64) -> u64 {
-        let guess = (u128::from(rank) * u128::from(self.blocks) / u128::from(self.plan.base)) as u64;
+        let guess =
+            (u128::from(rank) * u128::from(self.blocks) / u128::from(self.plan.base)) as u64;
         // Rounding can put the guess one block off.
         (guess.saturating_sub(1)..self.blocks)
             .take_while(|&block| self.first_rank(block) <= rank)
@@ -297,9 +307,18 @@ mod tests {
 
     #[test]
     fn codes_have_their_distance() {
-        for (k, message_bits, min_distance) in [(3, 45, 8), (5, 36, 12), (6, 30, 14), (7, 24, 16), (10, 18, 22)] {
+        for (k, message_bits, min_distance) in [
+            (3, 45, 8),
+            (5, 36, 12),
+            (6, 30, 14),
+            (7, 24, 16),
+            (10, 18, 22),
+        ] {
             let code = Code::for_distance(k).unwrap();
-            assert_eq!((code.message_bits(), code.min_distance()), (message_bits, min_distance));
+            assert_eq!(
+                (code.message_bits(), code.min_distance()),
+                (message_bits, min_distance)
+            );
             let mut rng = ChaCha8Rng::seed_from_u64(k.into());
             for _ in 0..20_000 {
                 // The code is linear: its least distance is the least weight.
@@ -307,7 +326,8 @@ mod tests {
                 let zero = code.encode(0);
                 assert!((code.encode(message) ^ zero).count_ones() >= min_distance);
                 let next = message + 1;
-                let ascending = code.encode(message).cast_signed() < code.encode(next).cast_signed();
+                let ascending =
+                    code.encode(message).cast_signed() < code.encode(next).cast_signed();
                 assert!(ascending || next >> message_bits != 0);
             }
             for bit in 0..message_bits {
@@ -320,7 +340,14 @@ mod tests {
     #[test]
     fn planted_pairs_are_the_only_ones() {
         for max_distance in [0, 3, 5, 7] {
-            let generator = Generator::new(Plan { base: 3000, new: 700, pairs: 200, max_distance, seed: 7 }).unwrap();
+            let generator = Generator::new(Plan {
+                base: 3000,
+                new: 700,
+                pairs: 200,
+                max_distance,
+                seed: 7,
+            })
+            .unwrap();
             let base: Vec<u64> = generator.base().flatten().collect();
             assert!(base.is_sorted_by_key(|f| f.cast_signed()) && base.len() == 3000);
             let day = generator.new_day();
@@ -328,7 +355,10 @@ mod tests {
             let expected: Vec<_> = day
                 .iter()
                 .enumerate()
-                .filter_map(|(i, new)| new.near.map(|(rank, distance)| (i, rank as usize, distance)))
+                .filter_map(|(i, new)| {
+                    new.near
+                        .map(|(rank, distance)| (i, rank as usize, distance))
+                })
                 .collect();
             assert_eq!(expected.len(), 200);
             assert_eq!(pairs_within(&fingerprints, &base, max_distance), expected);
@@ -339,13 +369,23 @@ mod tests {
 
     #[test]
     fn blocks_join_up() {
-        let generator = Generator::new(Plan { base: 2 * BLOCK + 77, new: 50, pairs: 50, max_distance: 3, seed: 1 }).unwrap();
+        let generator = Generator::new(Plan {
+            base: 2 * BLOCK + 77,
+            new: 50,
+            pairs: 50,
+            max_distance: 3,
+            seed: 1,
+        })
+        .unwrap();
         let base: Vec<u64> = generator.base().flatten().collect();
         assert_eq!(base.len() as u64, 2 * BLOCK + 77);
         assert!(base.is_sorted_by(|a, b| a.cast_signed() < b.cast_signed()));
         for new in generator.new_day() {
             let (rank, distance) = new.near.unwrap();
-            assert_eq!((base[rank as usize] ^ new.fingerprint).count_ones(), distance);
+            assert_eq!(
+                (base[rank as usize] ^ new.fingerprint).count_ones(),
+                distance
+            );
         }
     }
 }

@@ -128,14 +128,22 @@ impl Pages {
             id: format!("new/{number:010}"),
             text: layout.render(),
             kind,
-            origin: if kind == Kind::Empty { Origin::New(number) } else { origin },
+            origin: if kind == Kind::Empty {
+                Origin::New(number)
+            } else {
+                origin
+            },
         }
     }
 
     /// The family of page `number` of the new day, without making the page.
     #[must_use]
     pub fn origin_of(&self, number: u64) -> Origin {
-        if is_empty(number) { Origin::New(number) } else { self.origin(number, &mut self.rng(Origin::New(number), 1)) }
+        if is_empty(number) {
+            Origin::New(number)
+        } else {
+            self.origin(number, &mut self.rng(Origin::New(number), 1))
+        }
     }
 
     /// What page `number` of the new day is a copy of.
@@ -148,7 +156,9 @@ impl Pages {
             }
         } else if place >= CYCLE - COPIES_OF_NEW {
             // An unrelated page of the same cycle.
-            let other = number - place + COPIES_OF_BASE + rng.random_range(0..CYCLE - COPIES_OF_NEW - COPIES_OF_BASE);
+            let other = number - place
+                + COPIES_OF_BASE
+                + rng.random_range(0..CYCLE - COPIES_OF_NEW - COPIES_OF_BASE);
             if !is_empty(other) {
                 return Origin::New(other);
             }
@@ -184,7 +194,9 @@ impl Pages {
             .map(|_| {
                 if chinese {
                     let length = rng.random_range(1..=4);
-                    (0..length).filter_map(|_| char::from_u32(rng.random_range(0x4e00..0x9fa5))).collect()
+                    (0..length)
+                        .filter_map(|_| char::from_u32(rng.random_range(0x4e00..0x9fa5)))
+                        .collect()
                 } else if rng.random_ratio(1, 6) {
                     COMMON[rng.random_range(0..COMMON.len())].to_owned()
                 } else {
@@ -219,7 +231,11 @@ impl Layout {
     }
 
     fn render(&self) -> String {
-        let (space, stop, line) = if self.chinese { ("", "，", 12) } else { (" ", ".", 14) };
+        let (space, stop, line) = if self.chinese {
+            ("", "，", 12)
+        } else {
+            (" ", ".", 14)
+        };
         let mut text = self.title.join(space);
         for sentence in self.body.chunks(line) {
             text.push('\n');
@@ -252,13 +268,16 @@ fn stamp(rng: &mut ChaCha8Rng) -> String {
 }
 
 const COMMON: [&str; 32] = [
-    "the", "of", "and", "to", "a", "in", "is", "it", "that", "was", "for", "on", "as", "with", "be", "by", "at",
-    "this", "from", "or", "an", "are", "not", "have", "one", "had", "but", "all", "were", "when", "we", "there",
+    "the", "of", "and", "to", "a", "in", "is", "it", "that", "was", "for", "on", "as", "with",
+    "be", "by", "at", "this", "from", "or", "an", "are", "not", "have", "one", "had", "but", "all",
+    "were", "when", "we", "there",
 ];
 
 /// Word `rank` of the vocabulary: its number in syllables.
 fn word(rank: u64) -> String {
-    const ONSETS: [&str; 16] = ["b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "ch", "st", "tr"];
+    const ONSETS: [&str; 16] = [
+        "b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "ch", "st", "tr",
+    ];
     const VOWELS: [&str; 5] = ["a", "e", "i", "o", "u"];
     let mut rest = rank + 80;
     let mut word = String::new();
@@ -279,13 +298,21 @@ mod tests {
 
     #[test]
     fn a_day_has_every_kind_and_is_fixed_by_its_seed() {
-        let plan = Plan { base: 500, new: 400, seed: 1 };
+        let plan = Plan {
+            base: 500,
+            new: 400,
+            seed: 1,
+        };
         let pages = Pages::new(plan.clone());
         let day: Vec<Page> = (0..400).map(|number| pages.new_day(number)).collect();
         let kinds: HashSet<Kind> = day.iter().map(|page| page.kind).collect();
         assert_eq!(kinds.len(), 6);
         let again = Pages::new(plan);
-        assert!(day.iter().enumerate().all(|(number, page)| again.new_day(number as u64) == *page));
+        assert!(
+            day.iter()
+                .enumerate()
+                .all(|(number, page)| again.new_day(number as u64) == *page)
+        );
         for page in &day {
             let original = match page.origin {
                 Origin::Base(number) => pages.base(number),
@@ -293,7 +320,9 @@ mod tests {
             };
             match page.kind {
                 Kind::Mirror => assert_eq!(page.text, original.text),
-                Kind::Edit | Kind::Counter | Kind::Advertisement => assert_ne!(page.id, original.id),
+                Kind::Edit | Kind::Counter | Kind::Advertisement => {
+                    assert_ne!(page.id, original.id)
+                }
                 Kind::Unrelated => assert_eq!(page.id, original.id),
                 Kind::Empty => assert_eq!(page.text, "404 Not Found"),
             }

@@ -11,9 +11,11 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 /// before, exactly.
 #[derive(Debug, Parser)]
 #[command(name = "dedup-job", version, max_term_width = 100)]
-#[command(after_help = "Exit codes: 0 done, 64 usage, 65 bad data, 69 storage unreachable, 70 internal error, \
+#[command(
+    after_help = "Exit codes: 0 done, 64 usage, 65 bad data, 69 storage unreachable, 70 internal error, \
     74 local I/O, 75 try again or raise the memory limit, 77 permission, 78 configuration or spec mismatch, \
-    130 and 143 stopped by a signal. On any but 0 the archive and an earlier output are as they were.")]
+    130 and 143 stopped by a signal. On any but 0 the archive and an earlier output are as they were."
+)]
 pub struct Cli {
     #[command(flatten)]
     pub common: CommonArgs,

@@ -24,13 +24,20 @@ pub enum Refused {
 
 /// The command line, with what the configuration file adds.
 pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
-    let matches = Cli::command().try_get_matches_from(arguments).map_err(Refused::Clap)?;
+    let matches = Cli::command()
+        .try_get_matches_from(arguments)
+        .map_err(Refused::Clap)?;
     let given = Cli::from_arg_matches(&matches).map_err(Refused::Clap)?;
     let Some(path) = &given.common.config else {
         return Ok(given);
     };
     let table = read(path).map_err(Refused::Failure)?;
-    let wrong = |reason: String| Refused::Failure(Failure::Configuration(format!("{}: {reason}", path.display())));
+    let wrong = |reason: String| {
+        Refused::Failure(Failure::Configuration(format!(
+            "{}: {reason}",
+            path.display()
+        )))
+    };
     let added = added(&table, &matches).map_err(wrong)?;
     let Some((command, _)) = matches.subcommand() else {
         return Ok(given);
@@ -43,13 +50,23 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
         .args_override_self(true)
         .try_get_matches_from(&all)
         .and_then(|matches| Cli::from_arg_matches(&matches))
-        .map_err(|error| wrong(error.to_string().trim_start_matches("error: ").trim().to_owned()))
+        .map_err(|error| {
+            wrong(
+                error
+                    .to_string()
+                    .trim_start_matches("error: ")
+                    .trim()
+                    .to_owned(),
+            )
+        })
 }
 
 fn read(path: &Path) -> Result<Table, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::Configuration(format!("{}: {error}", path.display())))?;
-    text.parse().map_err(|error: toml::de::Error| Failure::Configuration(format!("{}: {error}", path.display())))
+    text.parse().map_err(|error: toml::de::Error| {
+        Failure::Configuration(format!("{}: {error}", path.display()))
+    })
 }
 
 /// What the file says about this command and was not given as a flag, as arguments.
@@ -67,7 +84,10 @@ fn added(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
                 };
                 for (option, value) in options {
                     let id = option.replace('-', "_");
-                    if !of.get_arguments().any(|argument| argument.get_long() == Some(option)) {
+                    if !of
+                        .get_arguments()
+                        .any(|argument| argument.get_long() == Some(option))
+                    {
                         return Err(format!("{key} has no option {option:?}"));
                     }
                     if key == command && !is_given(own, &id) {
@@ -76,7 +96,9 @@ fn added(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
                 }
             }
             value => {
-                let known = definition.get_arguments().any(|argument| argument.get_long() == Some(key) && argument.is_global_set());
+                let known = definition
+                    .get_arguments()
+                    .any(|argument| argument.get_long() == Some(key) && argument.is_global_set());
                 if !known || key == "config" {
                     return Err(format!("{key:?} is no option of every command"));
                 }
@@ -91,16 +113,23 @@ fn added(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
 }
 
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
-    matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
+    matches.try_contains_id(id).is_ok()
+        && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
 /// One option as arguments: a list is given again and again, a switch is given or not.
 fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), String> {
     let text = match value {
         Value::Boolean(true) => return Ok(arguments.push(format!("--{option}"))),
-        Value::Boolean(false) if option == "within" => return Ok(arguments.push("--no-within".to_owned())),
+        Value::Boolean(false) if option == "within" => {
+            return Ok(arguments.push("--no-within".to_owned()));
+        }
         Value::Boolean(false) => return Ok(()),
-        Value::Array(values) => return values.iter().try_for_each(|value| push(arguments, option, value)),
+        Value::Array(values) => {
+            return values
+                .iter()
+                .try_for_each(|value| push(arguments, option, value));
+        }
         Value::String(text) => text.clone(),
         Value::Integer(number) => number.to_string(),
         Value::Datetime(date) => date.to_string(),
@@ -113,8 +142,12 @@ fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), 
 /// Just behind the name of the command.
 fn position(arguments: &[OsString], command: &str) -> usize {
     let takes_value = |argument: &OsString| {
-        matches!(argument.to_str(), Some("--config" | "--threads" | "--memory-limit" | "--scratch"))
+        matches!(
+            argument.to_str(),
+            Some("--config" | "--threads" | "--memory-limit" | "--scratch")
+        )
     };
-    let at = (1..arguments.len()).find(|&at| arguments[at] == command && !takes_value(&arguments[at - 1]));
+    let at = (1..arguments.len())
+        .find(|&at| arguments[at] == command && !takes_value(&arguments[at - 1]));
     at.map_or(arguments.len(), |at| at + 1)
 }

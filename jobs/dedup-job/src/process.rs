@@ -24,24 +24,44 @@ impl Process {
         let scratch = tempfile::Builder::new()
             .prefix("dedup-job-")
             .tempdir_in(&parent)
-            .map_err(|source| Failure::Io { path: parent.display().to_string(), source })?;
+            .map_err(|source| Failure::Io {
+                path: parent.display().to_string(),
+                source,
+            })?;
         let resources = Arc::new(Resources::default());
-        let limits = Limits { threads: threads(common), memory: memory(common), spill: scratch.path().to_owned() };
+        let limits = Limits {
+            threads: threads(common),
+            memory: memory(common),
+            spill: scratch.path().to_owned(),
+        };
         let context = engine::session::session(&limits, Arc::clone(&resources))?;
-        Ok(Self { context, resources, scratch })
+        Ok(Self {
+            context,
+            resources,
+            scratch,
+        })
     }
 }
 
 /// Runs `work` in a runtime, with progress on the terminal, until it ends or a signal comes.
-pub fn run<T>(common: &CommonArgs, work: impl AsyncFnOnce(&Process) -> Result<T, Failure>) -> Result<T, Failure> {
+pub fn run<T>(
+    common: &CommonArgs,
+    work: impl AsyncFnOnce(&Process) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads(common))
         .enable_all()
         .build()
-        .map_err(|source| Failure::Io { path: "starting threads".into(), source })?;
+        .map_err(|source| Failure::Io {
+            path: "starting threads".into(),
+            source,
+        })?;
     let process = Process::new(common)?;
     let display = terminal::Display::start(common, Arc::clone(&process.resources));
-    let done = runtime.block_on(signals::until_signal(&process.resources.progress, work(&process)));
+    let done = runtime.block_on(signals::until_signal(
+        &process.resources.progress,
+        work(&process),
+    ));
     drop(display);
     drop(process);
     // Work on other threads that nobody waits for any more must not hold up the exit.
@@ -58,19 +78,26 @@ fn threads(common: &CommonArgs) -> usize {
 
 /// The limit that was given, or three quarters of what the machine, or the control group, has.
 fn memory(common: &CommonArgs) -> usize {
-    let bytes = common.memory_limit.map(|size| size.as_u64()).unwrap_or_else(|| {
-        let mut system = sysinfo::System::new();
-        system.refresh_memory();
-        let group = system.cgroup_limits().map_or(u64::MAX, |limits| limits.total_memory);
-        system.total_memory().min(group) / 4 * 3
-    });
+    let bytes = common
+        .memory_limit
+        .map(|size| size.as_u64())
+        .unwrap_or_else(|| {
+            let mut system = sysinfo::System::new();
+            system.refresh_memory();
+            let group = system
+                .cgroup_limits()
+                .map_or(u64::MAX, |limits| limits.total_memory);
+            system.total_memory().min(group) / 4 * 3
+        });
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 /// The most memory that the process had, in bytes, where the system says.
 pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().ok()?;
     Some(kilobytes * 1024)
 }

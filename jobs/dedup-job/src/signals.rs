@@ -12,8 +12,16 @@ use crate::exit::Failure;
 const GRACE: Duration = Duration::from_millis(1500);
 
 /// Runs `work` until it ends or a signal comes.
-pub async fn until_signal<T>(progress: &Progress, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let listen = |kind| signal(kind).map_err(|source| Failure::Io { path: "listening for signals".into(), source });
+pub async fn until_signal<T>(
+    progress: &Progress,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let listen = |kind| {
+        signal(kind).map_err(|source| Failure::Io {
+            path: "listening for signals".into(),
+            source,
+        })
+    };
     let mut interrupt = listen(SignalKind::interrupt())?;
     let mut terminate = listen(SignalKind::terminate())?;
     let mut work = std::pin::pin!(work);

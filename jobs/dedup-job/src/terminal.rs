@@ -34,8 +34,14 @@ pub fn start_logging(common: &CommonArgs) {
     let ours = ["dedup_job", "engine", "archive", "hamming", "simhash"].map(|name| (name, level));
     let targets = Targets::new().with_default(others).with_targets(ours);
     let terminal = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(terminal).with_target(false);
-    tracing_subscriber::registry().with(lines).with(targets).init();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(terminal)
+        .with_target(false);
+    tracing_subscriber::registry()
+        .with(lines)
+        .with(targets)
+        .init();
 }
 
 /// A thread that shows progress until it is dropped.
@@ -51,8 +57,17 @@ impl Display {
         let wanted = !common.quiet;
         let terminal = std::io::stderr().is_terminal();
         let flag = Arc::clone(&stop);
-        let show = move || if terminal { bar(&resources.progress, &flag) } else { lines(&resources.progress, &flag) };
-        Self { stop, thread: wanted.then(|| std::thread::spawn(show)) }
+        let show = move || {
+            if terminal {
+                bar(&resources.progress, &flag)
+            } else {
+                lines(&resources.progress, &flag)
+            }
+        };
+        Self {
+            stop,
+            thread: wanted.then(|| std::thread::spawn(show)),
+        }
     }
 }
 
@@ -67,8 +82,12 @@ impl Drop for Display {
 }
 
 fn bar(progress: &Progress, stop: &AtomicBool) {
-    let spinner = ProgressStyle::with_template("{spinner} {msg} {human_pos} ({per_sec}) {elapsed}").ok();
-    let measured = ProgressStyle::with_template("{spinner} {msg} {bar:30} {human_pos}/{human_len} ({per_sec}, {eta} left)").ok();
+    let spinner =
+        ProgressStyle::with_template("{spinner} {msg} {human_pos} ({per_sec}) {elapsed}").ok();
+    let measured = ProgressStyle::with_template(
+        "{spinner} {msg} {bar:30} {human_pos}/{human_len} ({per_sec}, {eta} left)",
+    )
+    .ok();
     let bar = ProgressBar::no_length();
     let mut shown = None;
     while !stop.load(Ordering::Relaxed) {
@@ -78,7 +97,11 @@ fn bar(progress: &Progress, stop: &AtomicBool) {
             shown = Some(stage);
             bar.reset();
             bar.set_message(stage.label());
-            if let Some(style) = if length.is_some() { &measured } else { &spinner } {
+            if let Some(style) = if length.is_some() {
+                &measured
+            } else {
+                &spinner
+            } {
                 bar.set_style(style.clone());
             }
         }
@@ -103,7 +126,9 @@ fn lines(progress: &Progress, stop: &AtomicBool) {
         let stage = progress.stage();
         let hits = progress.hits.load(Ordering::Relaxed);
         match position(progress, stage) {
-            (done, Some(all)) => eprintln!("dedup-job: {}: {done} of {all}, {hits} hits", stage.label()),
+            (done, Some(all)) => {
+                eprintln!("dedup-job: {}: {done} of {all}, {hits} hits", stage.label())
+            }
             (done, None) => eprintln!("dedup-job: {}: {done}", stage.label()),
         }
     }
@@ -123,16 +148,25 @@ fn position(progress: &Progress, stage: Stage) -> (u64, Option<u64>) {
 /// Prints on standard output. A reader that has closed it has what it wanted.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut output = std::io::stdout().lock();
-    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+    match output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush())
+    {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Err(Failure::ClosedPipe),
-        Err(source) => Err(Failure::Io { path: "standard output".into(), source }),
+        Err(source) => Err(Failure::Io {
+            path: "standard output".into(),
+            source,
+        }),
     }
 }
 
 /// Prints a value as JSON on one line.
 pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
-    let json = serde_json::to_string(value).map_err(|error| Failure::Io { path: "standard output".into(), source: error.into() })?;
+    let json = serde_json::to_string(value).map_err(|error| Failure::Io {
+        path: "standard output".into(),
+        source: error.into(),
+    })?;
     print(&format!("{json}\n"))
 }
 

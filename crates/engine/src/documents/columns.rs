@@ -14,8 +14,16 @@ use crate::udf::FingerprintBits;
 
 /// Names of id columns that are taken without being asked for, the best first: ours, FineWeb's, RedPajama's and
 /// Dolma's, then Common Crawl's in the spellings of its derivatives.
-const ID_NAMES: [&str; 8] =
-    ["id", "doc_id", "document_id", "warc_record_id", "WARC-Record-ID", "url", "WARC-Target-URI", "warc_target_uri"];
+const ID_NAMES: [&str; 8] = [
+    "id",
+    "doc_id",
+    "document_id",
+    "warc_record_id",
+    "WARC-Record-ID",
+    "url",
+    "WARC-Target-URI",
+    "warc_target_uri",
+];
 /// Names of text columns that are taken without being asked for.
 const TEXT_NAMES: [&str; 5] = ["text", "content", "raw_content", "plain_text", "body"];
 /// The name of a column of ready fingerprints.
@@ -72,23 +80,37 @@ impl Columns {
     pub(super) fn find(&self, object: &str, names: &[&str]) -> Result<Found> {
         let missing = |what: &str, wanted: &str| EngineError::BadData {
             object: object.to_owned(),
-            reason: format!("no {what} column ({wanted}); its columns are {}", names.join(", ")),
+            reason: format!(
+                "no {what} column ({wanted}); its columns are {}",
+                names.join(", ")
+            ),
         };
         let pick = |asked: &Option<String>, known: &[&str]| match asked {
             Some(name) => names.contains(&name.as_str()).then(|| name.clone()),
-            None => known.iter().find(|name| names.contains(name)).map(|name| (*name).to_owned()),
+            None => known
+                .iter()
+                .find(|name| names.contains(name))
+                .map(|name| (*name).to_owned()),
         };
-        let wanted = |asked: &Option<String>, known: &[&str]| asked.clone().unwrap_or_else(|| known.join(" or "));
-        let id = pick(&self.id, &ID_NAMES).ok_or_else(|| missing("id", &wanted(&self.id, &ID_NAMES)))?;
+        let wanted = |asked: &Option<String>, known: &[&str]| {
+            asked.clone().unwrap_or_else(|| known.join(" or "))
+        };
+        let id =
+            pick(&self.id, &ID_NAMES).ok_or_else(|| missing("id", &wanted(&self.id, &ID_NAMES)))?;
         let content = if let Some(name) = &self.fingerprint {
-            let found = names.contains(&name.as_str()).then(|| Content::Fingerprint(name.clone()));
+            let found = names
+                .contains(&name.as_str())
+                .then(|| Content::Fingerprint(name.clone()));
             found.ok_or_else(|| missing("fingerprint", name))?
         } else if self.text.is_none() && names.contains(&FINGERPRINT_NAME) {
             Content::Fingerprint(FINGERPRINT_NAME.to_owned())
         } else {
             let text = pick(&self.text, &TEXT_NAMES).ok_or_else(|| {
                 let wanted = wanted(&self.text, &TEXT_NAMES);
-                missing("text or fingerprint", &format!("{wanted}, or {FINGERPRINT_NAME}"))
+                missing(
+                    "text or fingerprint",
+                    &format!("{wanted}, or {FINGERPRINT_NAME}"),
+                )
             })?;
             Content::Text(text)
         };
@@ -97,26 +119,47 @@ impl Columns {
 }
 
 /// A batch of a file (id, content) in the schema of the day's table. Null ids are refused here.
-pub(super) fn conform(batch: &RecordBatch, schema: &SchemaRef, id_type: IdType, found: &Found, object: &str) -> Result<RecordBatch> {
-    let bad_data = |column: &str, reason: String| EngineError::BadData { object: format!("{object}, column {column:?}"), reason };
+pub(super) fn conform(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    id_type: IdType,
+    found: &Found,
+    object: &str,
+) -> Result<RecordBatch> {
+    let bad_data = |column: &str, reason: String| EngineError::BadData {
+        object: format!("{object}, column {column:?}"),
+        reason,
+    };
     let ids = batch.column(0);
     if ids.null_count() > 0 {
-        return Err(bad_data(&found.id, "null ids; every document needs one".into()));
+        return Err(bad_data(
+            &found.id,
+            "null ids; every document needs one".into(),
+        ));
     }
-    let ids = to_id_type(ids, id_type).map_err(|error| bad_data(&found.id, format!("ids must be {id_type}: {error}")))?;
+    let ids = to_id_type(ids, id_type)
+        .map_err(|error| bad_data(&found.id, format!("ids must be {id_type}: {error}")))?;
     let content = batch.column(1);
     let content = match &found.content {
         Content::Text(column) => as_bytes(content).map_err(|reason| bad_data(column, reason))?,
-        Content::Fingerprint(column) => as_fingerprints(content).map_err(|reason| bad_data(column, reason))?,
+        Content::Fingerprint(column) => {
+            as_fingerprints(content).map_err(|reason| bad_data(column, reason))?
+        }
     };
-    RecordBatch::try_new(Arc::clone(schema), vec![ids, content]).map_err(|error| bad_data(&found.id, error.to_string()))
+    RecordBatch::try_new(Arc::clone(schema), vec![ids, content])
+        .map_err(|error| bad_data(&found.id, error.to_string()))
 }
 
 /// Text of any kind as bytes, which need not be UTF-8.
 fn as_bytes(text: &ArrayRef) -> Result<ArrayRef, String> {
     match text.data_type() {
         DataType::Binary => Ok(Arc::clone(text)),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::LargeBinary | DataType::BinaryView | DataType::Null => {
+        DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::LargeBinary
+        | DataType::BinaryView
+        | DataType::Null => {
             arrow::compute::cast(text, &DataType::Binary).map_err(|error| error.to_string())
         }
         other => Err(format!("texts are strings, this is {other}")),
@@ -126,18 +169,30 @@ fn as_bytes(text: &ArrayRef) -> Result<ArrayRef, String> {
 /// Ready fingerprints of any integer kind as their 64 bits.
 fn as_fingerprints(numbers: &ArrayRef) -> Result<ArrayRef, String> {
     let udf = FingerprintBits::udf();
-    let types = udf.coerce_types(&[numbers.data_type().clone()]).map_err(|error| error.strip_backtrace())?;
+    let types = udf
+        .coerce_types(&[numbers.data_type().clone()])
+        .map_err(|error| error.strip_backtrace())?;
     let numbers = arrow::compute::cast(numbers, &types[0]).map_err(|error| error.to_string())?;
     let rows = numbers.len();
-    let field = Arc::new(arrow::datatypes::Field::new(FINGERPRINT_NAME, types[0].clone(), true));
+    let field = Arc::new(arrow::datatypes::Field::new(
+        FINGERPRINT_NAME,
+        types[0].clone(),
+        true,
+    ));
     let args = ScalarFunctionArgs {
         args: vec![ColumnarValue::Array(numbers)],
         arg_fields: vec![field],
         number_rows: rows,
-        return_field: Arc::new(arrow::datatypes::Field::new(FINGERPRINT_NAME, DataType::Int64, true)),
+        return_field: Arc::new(arrow::datatypes::Field::new(
+            FINGERPRINT_NAME,
+            DataType::Int64,
+            true,
+        )),
         config_options: Arc::default(),
     };
-    let bits = udf.invoke_with_args(args).and_then(|bits| bits.into_array(rows));
+    let bits = udf
+        .invoke_with_args(args)
+        .and_then(|bits| bits.into_array(rows));
     bits.map_err(|error| error.strip_backtrace())
 }
 
@@ -146,18 +201,40 @@ mod tests {
     use super::*;
 
     fn find(columns: &Columns, names: &[&str]) -> Result<(String, Content), String> {
-        columns.find("x", names).map(|found| (found.id, found.content)).map_err(|error| error.to_string())
+        columns
+            .find("x", names)
+            .map(|found| (found.id, found.content))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
     fn known_names_are_found() {
         let text = |id: &str, name: &str| Ok((id.to_owned(), Content::Text(name.to_owned())));
         let none = Columns::default();
-        let fineweb = ["text", "id", "dump", "url", "date", "file_path", "language", "language_score", "token_count"];
+        let fineweb = [
+            "text",
+            "id",
+            "dump",
+            "url",
+            "date",
+            "file_path",
+            "language",
+            "language_score",
+            "token_count",
+        ];
         assert_eq!(find(&none, &fineweb), text("id", "text"));
-        assert_eq!(find(&none, &["url", "raw_content"]), text("url", "raw_content"));
-        assert_eq!(find(&none, &["id", "fp", "text"]), Ok(("id".into(), Content::Fingerprint("fp".into()))));
-        let asked = Columns { text: Some("text".into()), ..Columns::default() };
+        assert_eq!(
+            find(&none, &["url", "raw_content"]),
+            text("url", "raw_content")
+        );
+        assert_eq!(
+            find(&none, &["id", "fp", "text"]),
+            Ok(("id".into(), Content::Fingerprint("fp".into())))
+        );
+        let asked = Columns {
+            text: Some("text".into()),
+            ..Columns::default()
+        };
         assert_eq!(find(&asked, &["id", "fp", "text"]), text("id", "text"));
     }
 
@@ -165,7 +242,10 @@ mod tests {
     fn missing_columns_are_named() {
         let error = find(&Columns::default(), &["id", "title"]).unwrap_err();
         assert!(error.contains("text") && error.contains("title"), "{error}");
-        let asked = Columns { id: Some("key".into()), ..Columns::default() };
+        let asked = Columns {
+            id: Some("key".into()),
+            ..Columns::default()
+        };
         assert!(find(&asked, &["id", "text"]).unwrap_err().contains("key"));
     }
 }

@@ -29,8 +29,19 @@ pub(crate) const TEXT: &str = "text";
 
 /// File names that are read, by their endings.
 pub const EXTENSIONS: [&str; 13] = [
-    ".parquet", ".jsonl", ".ndjson", ".json", ".csv", ".jsonl.gz", ".ndjson.gz", ".json.gz", ".csv.gz", ".jsonl.zst",
-    ".ndjson.zst", ".json.zst", ".csv.zst",
+    ".parquet",
+    ".jsonl",
+    ".ndjson",
+    ".json",
+    ".csv",
+    ".jsonl.gz",
+    ".ndjson.gz",
+    ".json.gz",
+    ".csv.gz",
+    ".jsonl.zst",
+    ".ndjson.zst",
+    ".json.zst",
+    ".csv.zst",
 ];
 
 /// How a file is encoded.
@@ -90,7 +101,11 @@ impl Documents {
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read, has no usable columns, or files do not go together.
-    pub async fn open(context: &SessionContext, given: &[String], columns: &Columns) -> Result<Self> {
+    pub async fn open(
+        context: &SessionContext,
+        given: &[String],
+        columns: &Columns,
+    ) -> Result<Self> {
         let mut locations = Vec::new();
         for path in given {
             locations.extend(archive::location::expand(path, &EXTENSIONS)?);
@@ -104,10 +119,16 @@ impl Documents {
         for file in &files {
             let (first, other) = (&files[0].columns.content, &file.columns.content);
             if std::mem::discriminant(first) != std::mem::discriminant(other) {
-                return Err(file.bad_data(format!("it has {other}, but {} has {first}", files[0].location)));
+                return Err(file.bad_data(format!(
+                    "it has {other}, but {} has {first}",
+                    files[0].location
+                )));
             }
         }
-        Ok(Self { files, given: given.join(", ") })
+        Ok(Self {
+            files,
+            given: given.join(", "),
+        })
     }
 
     /// The paths as they were given.
@@ -125,7 +146,10 @@ impl Documents {
     /// Whether it holds ready fingerprints.
     #[must_use]
     pub fn has_fingerprints(&self) -> bool {
-        matches!(self.files.first().map(|file| &file.columns.content), Some(Content::Fingerprint(_)))
+        matches!(
+            self.files.first().map(|file| &file.columns.content),
+            Some(Content::Fingerprint(_))
+        )
     }
 
     /// The type of its ids: text when any file has text.
@@ -133,7 +157,11 @@ impl Documents {
     pub fn id_type(&self) -> Option<IdType> {
         let mut types = self.files.iter().map(|file| file.id_type);
         let first = types.next()?;
-        Some(if types.all(|other| other == first) { first } else { IdType::String })
+        Some(if types.all(|other| other == first) {
+            first
+        } else {
+            IdType::String
+        })
     }
 
     /// The spec of its ready fingerprints, with the file that says so.
@@ -162,7 +190,16 @@ impl Documents {
     /// Rows, where footers tell.
     #[must_use]
     pub fn known_rows(&self) -> Option<u64> {
-        let rows = |file: &Arc<InputFile>| Some(file.footer.as_ref()?.file_metadata().num_rows().max(0).cast_unsigned());
+        let rows = |file: &Arc<InputFile>| {
+            Some(
+                file.footer
+                    .as_ref()?
+                    .file_metadata()
+                    .num_rows()
+                    .max(0)
+                    .cast_unsigned(),
+            )
+        };
         self.files.iter().map(rows).sum()
     }
 
@@ -170,26 +207,45 @@ impl Documents {
     ///
     /// # Errors
     /// None in practice.
-    pub fn table(&self, context: &SessionContext, id_type: IdType, partitions: usize) -> Result<DataFrame> {
+    pub fn table(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+    ) -> Result<DataFrame> {
         let slices: Vec<Slice> = self
             .files
             .iter()
             .flat_map(|file| {
                 let groups = file.footer.as_ref().map(|footer| footer.num_row_groups());
-                let groups: Vec<Option<usize>> = groups.map_or(vec![None], |n| (0..n).map(Some).collect());
-                groups.into_iter().map(|row_group| Slice { file: Arc::clone(file), row_group })
+                let groups: Vec<Option<usize>> =
+                    groups.map_or(vec![None], |n| (0..n).map(Some).collect());
+                groups.into_iter().map(|row_group| Slice {
+                    file: Arc::clone(file),
+                    row_group,
+                })
             })
             .collect();
         let content = match self.files.first().map(|file| &file.columns.content) {
-            Some(Content::Fingerprint(_)) => Field::new(archive::schema::FINGERPRINT, DataType::Int64, true),
+            Some(Content::Fingerprint(_)) => {
+                Field::new(archive::schema::FINGERPRINT, DataType::Int64, true)
+            }
             _ => Field::new(TEXT, DataType::Binary, true),
         };
-        let schema = Arc::new(Schema::new(vec![Field::new(archive::schema::ID, id_type.data_type(), false), content]));
+        let schema = Arc::new(Schema::new(vec![
+            Field::new(archive::schema::ID, id_type.data_type(), false),
+            content,
+        ]));
         let partitions = partitions.clamp(1, slices.len().max(1));
         let streams = (0..partitions)
             .map(|partition| {
                 Arc::new(Part {
-                    slices: slices.iter().skip(partition).step_by(partitions).cloned().collect(),
+                    slices: slices
+                        .iter()
+                        .skip(partition)
+                        .step_by(partitions)
+                        .cloned()
+                        .collect(),
                     schema: Arc::clone(&schema),
                     id_type,
                     context: context.clone(),
@@ -204,23 +260,40 @@ impl Documents {
 
 impl InputFile {
     /// Opens a file and finds its columns; `None` for one without a single row to tell them by.
-    async fn open(context: &SessionContext, location: Location, columns: &Columns) -> Result<Option<Self>> {
-        let name = location.local().file_name().unwrap_or_default().to_string_lossy().into_owned();
+    async fn open(
+        context: &SessionContext,
+        location: Location,
+        columns: &Columns,
+    ) -> Result<Option<Self>> {
+        let name = location
+            .local()
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let Some(format) = Format::of(&name) else {
             return Err(EngineError::BadData {
                 object: location.to_string(),
-                reason: format!("not a file of documents by its name; names end in {}", EXTENSIONS.join(", ")),
+                reason: format!(
+                    "not a file of documents by its name; names end in {}",
+                    EXTENSIONS.join(", ")
+                ),
             });
         };
         match format {
             Format::Parquet => parquet::open(location, columns).await.map(Some),
             Format::Json(compression) => rows::open_json(location, compression, columns),
-            Format::Csv(compression) => rows::open_csv(context, location, compression, columns).await,
+            Format::Csv(compression) => {
+                rows::open_csv(context, location, compression, columns).await
+            }
         }
     }
 
     fn bad_data(&self, reason: String) -> EngineError {
-        EngineError::BadData { object: self.location.to_string(), reason }
+        EngineError::BadData {
+            object: self.location.to_string(),
+            reason,
+        }
     }
 }
 
@@ -235,7 +308,9 @@ struct Part {
 
 impl std::fmt::Debug for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Part").field("slices", &self.slices.len()).finish_non_exhaustive()
+        f.debug_struct("Part")
+            .field("slices", &self.slices.len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -254,7 +329,10 @@ impl PartitionStream for Part {
             })
             .try_flatten()
             .map_err(Into::into);
-        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), batches))
+        Box::pin(RecordBatchStreamAdapter::new(
+            Arc::clone(&self.schema),
+            batches,
+        ))
     }
 }
 
@@ -274,6 +352,8 @@ impl Part {
             Some(row_group) => format!("{}, row group {row_group}", file.location),
             None => file.location.to_string(),
         };
-        Ok(raw.map(move |batch| columns::conform(&batch?, &schema, id_type, &file.columns, &object)).boxed())
+        Ok(raw
+            .map(move |batch| columns::conform(&batch?, &schema, id_type, &file.columns, &object))
+            .boxed())
     }
 }

@@ -17,13 +17,20 @@ use crate::error::{EngineError, Result};
 const RECORD_LIMIT: u64 = 64 << 20;
 
 /// Finds the columns by the first record.
-pub(super) fn open_json(location: Location, compression: FileCompressionType, columns: &Columns) -> Result<Option<InputFile>> {
-    let bad_data = |reason: String| EngineError::BadData { object: location.to_string(), reason };
+pub(super) fn open_json(
+    location: Location,
+    compression: FileCompressionType,
+    columns: &Columns,
+) -> Result<Option<InputFile>> {
+    let bad_data = |reason: String| EngineError::BadData {
+        object: location.to_string(),
+        reason,
+    };
     let Some(line) = first_line(&location, compression)? else {
         return Ok(None);
     };
-    let record: serde_json::Value =
-        serde_json::from_slice(&line).map_err(|error| bad_data(format!("its first line is no JSON: {error}")))?;
+    let record: serde_json::Value = serde_json::from_slice(&line)
+        .map_err(|error| bad_data(format!("its first line is no JSON: {error}")))?;
     let Some(record) = record.as_object() else {
         return Err(bad_data("its first line is no JSON object".into()));
     };
@@ -32,9 +39,21 @@ pub(super) fn open_json(location: Location, compression: FileCompressionType, co
     let id_type = match &record[&found.id] {
         serde_json::Value::String(_) => IdType::String,
         serde_json::Value::Number(number) if number.is_i64() => IdType::Bigint,
-        other => return Err(bad_data(format!("column {:?}: ids are text or integers, this is {other}", found.id))),
+        other => {
+            return Err(bad_data(format!(
+                "column {:?}: ids are text or integers, this is {other}",
+                found.id
+            )));
+        }
     };
-    Ok(Some(InputFile { format: Format::Json(compression), columns: found, id_type, spec: None, footer: None, location }))
+    Ok(Some(InputFile {
+        format: Format::Json(compression),
+        columns: found,
+        id_type,
+        spec: None,
+        footer: None,
+        location,
+    }))
 }
 
 /// Finds the columns by the header.
@@ -48,10 +67,22 @@ pub(super) async fn open_csv(
         return Ok(None);
     }
     let table = csv(context, &location, compression).await?;
-    let names: Vec<&str> = table.schema().fields().iter().map(|field| field.name().as_str()).collect();
+    let names: Vec<&str> = table
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
     let found = columns.find(location.given(), &names)?;
     let format = Format::Csv(compression);
-    Ok(Some(InputFile { format, columns: found, id_type: IdType::String, spec: None, footer: None, location }))
+    Ok(Some(InputFile {
+        format,
+        columns: found,
+        id_type: IdType::String,
+        spec: None,
+        footer: None,
+        location,
+    }))
 }
 
 /// The rows: id, then content.
@@ -63,13 +94,27 @@ pub(super) async fn read(context: &SessionContext, file: &Arc<InputFile>) -> Res
         Format::Json(compression) => json(context, file, compression).await?,
         Format::Parquet => return Err(file.bad_data("read as rows, but it is Parquet".into())),
     };
-    let columns = vec![ident(&file.columns.id), ident(file.columns.content.column())];
-    let stream = table.select(columns).map_err(failed)?.execute_stream().await.map_err(failed)?;
+    let columns = vec![
+        ident(&file.columns.id),
+        ident(file.columns.content.column()),
+    ];
+    let stream = table
+        .select(columns)
+        .map_err(failed)?
+        .execute_stream()
+        .await
+        .map_err(failed)?;
     let object = object.clone();
-    Ok(stream.map_err(move |error| EngineError::query(object.clone())(error)).boxed())
+    Ok(stream
+        .map_err(move |error| EngineError::query(object.clone())(error))
+        .boxed())
 }
 
-async fn csv(context: &SessionContext, location: &Location, compression: FileCompressionType) -> Result<DataFrame> {
+async fn csv(
+    context: &SessionContext,
+    location: &Location,
+    compression: FileCompressionType,
+) -> Result<DataFrame> {
     let extension = extension(location);
     let options = CsvReadOptions::new()
         .has_header(true)
@@ -82,13 +127,20 @@ async fn csv(context: &SessionContext, location: &Location, compression: FileCom
     read.map_err(EngineError::query(location.to_string()))
 }
 
-async fn json(context: &SessionContext, file: &InputFile, compression: FileCompressionType) -> Result<DataFrame> {
+async fn json(
+    context: &SessionContext,
+    file: &InputFile,
+    compression: FileCompressionType,
+) -> Result<DataFrame> {
     let content = match &file.columns.content {
         Content::Text(name) => Field::new(name, DataType::Utf8, true),
         // Wide enough for signed and unsigned.
         Content::Fingerprint(name) => Field::new(name, DataType::Decimal128(20, 0), true),
     };
-    let schema = Schema::new(vec![Field::new(&file.columns.id, file.id_type.data_type(), true), content]);
+    let schema = Schema::new(vec![
+        Field::new(&file.columns.id, file.id_type.data_type(), true),
+        content,
+    ]);
     let extension = extension(&file.location);
     let options = JsonReadOptions::default()
         .schema(&schema)
@@ -105,27 +157,43 @@ fn url(location: &Location) -> String {
 
 /// The whole ending of the name, which DataFusion compares.
 fn extension(location: &Location) -> String {
-    let name = location.local().file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let known = super::EXTENSIONS.iter().filter(|extension| name.ends_with(**extension));
-    known.max_by_key(|extension| extension.len()).map_or(name.clone(), |extension| (*extension).to_owned())
+    let name = location
+        .local()
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let known = super::EXTENSIONS
+        .iter()
+        .filter(|extension| name.ends_with(**extension));
+    known
+        .max_by_key(|extension| extension.len())
+        .map_or(name.clone(), |extension| (*extension).to_owned())
 }
 
 /// The first line that is not blank, decompressed; `None` when there is none.
 fn first_line(location: &Location, compression: FileCompressionType) -> Result<Option<Vec<u8>>> {
-    let io = |source| EngineError::Io { path: location.to_string(), source };
+    let io = |source| EngineError::Io {
+        path: location.to_string(),
+        source,
+    };
     let file = std::fs::File::open(location.local()).map_err(io)?;
     if file.metadata().map_err(io)?.len() == 0 {
         return Ok(None);
     }
-    let reader = compression.convert_read(file).map_err(EngineError::query(location.to_string()))?;
+    let reader = compression
+        .convert_read(file)
+        .map_err(EngineError::query(location.to_string()))?;
     let mut reader = BufReader::new(std::io::Read::take(reader, RECORD_LIMIT));
     let mut line = Vec::new();
     loop {
         line.clear();
-        let read = reader.read_until(b'\n', &mut line).map_err(|error| EngineError::BadData {
-            object: location.to_string(),
-            reason: error.to_string(),
-        })?;
+        let read = reader
+            .read_until(b'\n', &mut line)
+            .map_err(|error| EngineError::BadData {
+                object: location.to_string(),
+                reason: error.to_string(),
+            })?;
         if read == 0 {
             return Ok(None);
         }

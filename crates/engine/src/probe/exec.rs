@@ -16,10 +16,17 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions};
-use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::metrics::{
+    Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties as _, Partitioning, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties as _, Partitioning,
+    PlanProperties,
+};
 use futures::StreamExt as _;
 use hamming::{Kernel, Match, Scratch};
 use tokio::sync::mpsc::Sender;
@@ -59,7 +66,12 @@ impl ProbeExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         ));
-        Ok(Self { input, probe, properties, metrics: ExecutionPlanMetricsSet::new() })
+        Ok(Self {
+            input,
+            probe,
+            properties,
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
     }
 }
 
@@ -94,11 +106,20 @@ impl ExecutionPlan for ProbeExec {
         mut children: Vec<Arc<dyn ExecutionPlan>>,
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(Self::try_new(children.swap_remove(0), self.probe.clone())?))
+        Ok(Arc::new(Self::try_new(
+            children.swap_remove(0),
+            self.probe.clone(),
+        )?))
     }
 
-    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
     }
 
     // The items are dealt out already, evenly; a shuffle of the table would undo that.
@@ -110,7 +131,11 @@ impl ExecutionPlan for ProbeExec {
         Some(self.metrics.clone_inner())
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
         let mut items = self.input.execute(partition, Arc::clone(&context))?;
         let Some(resources) = context.session_config().get_extension::<Resources>() else {
             return plan_err!("ProbeExec runs in a session of this engine only");
@@ -123,14 +148,28 @@ impl ExecutionPlan for ProbeExec {
         let sender = builder.tx();
         builder.spawn(async move {
             let batch = resources.batch(&probe, context.memory_pool()).await?;
-            let mut task = Task { resources, probe, batch, schema, sender, probed, matched, buffers: Buffers::default() };
+            let mut task = Task {
+                resources,
+                probe,
+                batch,
+                schema,
+                sender,
+                probed,
+                matched,
+                buffers: Buffers::default(),
+            };
             while let Some(rows) = items.next().await {
                 for item in work::decode(&rows?)? {
                     if task.sender.is_closed() {
                         return Ok(());
                     }
                     match item {
-                        WorkItem::Slice { file, size, row_group, day } => task.slice(&file, size, row_group as usize, day).await?,
+                        WorkItem::Slice {
+                            file,
+                            size,
+                            row_group,
+                            day,
+                        } => task.slice(&file, size, row_group as usize, day).await?,
                         WorkItem::Within { first, end } => task.within(first, end).await?,
                     }
                 }
@@ -166,15 +205,30 @@ struct Buffers {
 
 impl Task {
     /// Probes one row group of the history.
-    async fn slice(&mut self, file: &str, size: u64, row_group: usize, day: Option<i32>) -> Result<()> {
+    async fn slice(
+        &mut self,
+        file: &str,
+        size: u64,
+        row_group: usize,
+        day: Option<i32>,
+    ) -> Result<()> {
         let reader = self.resources.reader(file, size, &self.probe).await?;
         let bytes = reader.fetch(row_group).await.map_err(EngineError::from)?;
         let encoded = bytes.len() as u64;
         let mut buffers = std::mem::take(&mut self.buffers);
-        let (batch, sender, decoder) = (Arc::clone(&self.batch), self.sender.clone(), reader.clone());
+        let (batch, sender, decoder) =
+            (Arc::clone(&self.batch), self.sender.clone(), reader.clone());
         buffers = blocking(move || {
-            decoder.decode(row_group, bytes, &mut buffers.chunk).map_err(EngineError::from)?;
-            let Buffers { chunk, distinct, starts, scratch, matches } = &mut buffers;
+            decoder
+                .decode(row_group, bytes, &mut buffers.chunk)
+                .map_err(EngineError::from)?;
+            let Buffers {
+                chunk,
+                distinct,
+                starts,
+                scratch,
+                matches,
+            } = &mut buffers;
             collapse(&chunk.values, distinct, starts);
             matches.clear();
             probe_steps(&batch, distinct, scratch, matches, &sender);
@@ -192,8 +246,18 @@ impl Task {
     }
 
     /// Fetches the ids of the matched rows and sends the hits.
-    async fn emit(&self, reader: &FingerprintReader, row_group: usize, day: Option<i32>) -> Result<()> {
-        let Buffers { chunk, starts, matches, .. } = &self.buffers;
+    async fn emit(
+        &self,
+        reader: &FingerprintReader,
+        row_group: usize,
+        day: Option<i32>,
+    ) -> Result<()> {
+        let Buffers {
+            chunk,
+            starts,
+            matches,
+            ..
+        } = &self.buffers;
         if matches.is_empty() {
             return Ok(());
         }
@@ -209,13 +273,22 @@ impl Task {
             }
             let run = starts[hit.query as usize + 1] - starts[hit.query as usize];
             let end = rows.len() as u32;
-            found.push(RowMatch { entry: hit.entry, distance: hit.distance, rows: end - run..end });
+            found.push(RowMatch {
+                entry: hit.entry,
+                distance: hit.distance,
+                rows: end - run..end,
+            });
         }
-        let ids = reader.ids(row_group, &rows).await.map_err(EngineError::from)?;
+        let ids = reader
+            .ids(row_group, &rows)
+            .await
+            .map_err(EngineError::from)?;
         let id_type = self.probe.batch.id_type();
         let ids = archive::reader::to_id_type(&ids, id_type)?;
         let builder = HitBuilder::new(&self.batch, Arc::clone(&self.schema), day);
-        let hits = builder.history(&found, &ids, |batch| self.send(batch)).await?;
+        let hits = builder
+            .history(&found, &ids, |batch| self.send(batch))
+            .await?;
         self.count(hits);
         Ok(())
     }
@@ -227,13 +300,21 @@ impl Task {
         buffers = blocking(move || {
             let values = &batch.tables.batch().values()[first as usize..end as usize];
             buffers.matches.clear();
-            probe_steps(&batch, values, &mut buffers.scratch, &mut buffers.matches, &sender);
+            probe_steps(
+                &batch,
+                values,
+                &mut buffers.scratch,
+                &mut buffers.matches,
+                &sender,
+            );
             Ok(buffers)
         })
         .await?;
         self.buffers = buffers;
         let builder = HitBuilder::new(&self.batch, Arc::clone(&self.schema), self.probe.day);
-        let hits = builder.within(&self.buffers.matches, first, |batch| self.send(batch)).await?;
+        let hits = builder
+            .within(&self.buffers.matches, first, |batch| self.send(batch))
+            .await?;
         self.count(hits);
         Ok(())
     }
@@ -245,12 +326,17 @@ impl Task {
 
     fn count(&self, hits: u64) {
         self.matched.add(hits as usize);
-        self.resources.progress.hits.fetch_add(hits, Ordering::Relaxed);
+        self.resources
+            .progress
+            .hits
+            .fetch_add(hits, Ordering::Relaxed);
     }
 }
 
 /// Runs CPU work where it does not hold up the others.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, EngineError> + Send + 'static) -> Result<T> {
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
+) -> Result<T> {
     SpawnedTask::spawn_blocking(work)
         .join_unwind()
         .await
@@ -259,7 +345,13 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, EngineErro
 }
 
 /// Probes `queries` in steps, until the end or until nobody wants the result.
-fn probe_steps(batch: &NewBatch, queries: &[u64], scratch: &mut Scratch, matches: &mut Vec<Match>, sender: &Sender<Result<RecordBatch>>) {
+fn probe_steps(
+    batch: &NewBatch,
+    queries: &[u64],
+    scratch: &mut Scratch,
+    matches: &mut Vec<Match>,
+    sender: &Sender<Result<RecordBatch>>,
+) {
     for (at, step) in queries.chunks(STEP).enumerate() {
         if sender.is_closed() {
             return;
@@ -267,7 +359,9 @@ fn probe_steps(batch: &NewBatch, queries: &[u64], scratch: &mut Scratch, matches
         let before = matches.len();
         batch.tables.probe(Kernel::detect(), step, scratch, matches);
         let offset = (at * STEP) as u32;
-        matches[before..].iter_mut().for_each(|found| found.query += offset);
+        matches[before..]
+            .iter_mut()
+            .for_each(|found| found.query += offset);
     }
 }
 

@@ -40,11 +40,21 @@ pub(crate) struct RowMatch {
 
 impl<'a> HitBuilder<'a> {
     pub(crate) fn new(batch: &'a NewBatch, schema: SchemaRef, day: Option<i32>) -> Self {
-        Self { batch, schema, day, pending: Pending::default() }
+        Self {
+            batch,
+            schema,
+            day,
+            pending: Pending::default(),
+        }
     }
 
     /// Hits against rows of the history whose ids are `ids`.
-    pub(crate) async fn history<F>(mut self, matches: &[RowMatch], ids: &ArrayRef, mut send: impl FnMut(RecordBatch) -> F) -> Result<u64>
+    pub(crate) async fn history<F>(
+        mut self,
+        matches: &[RowMatch],
+        ids: &ArrayRef,
+        mut send: impl FnMut(RecordBatch) -> F,
+    ) -> Result<u64>
     where
         F: Future<Output = bool>,
     {
@@ -53,7 +63,9 @@ impl<'a> HitBuilder<'a> {
             for new in self.batch.tables.batch().rows(found.entry) {
                 for base in found.rows.clone() {
                     hits += 1;
-                    if self.push(new, base, found.distance) && !send(self.take(|rows| take(ids, rows))?).await {
+                    if self.push(new, base, found.distance)
+                        && !send(self.take(|rows| take(ids, rows))?).await
+                    {
                         return Ok(hits);
                     }
                 }
@@ -66,7 +78,12 @@ impl<'a> HitBuilder<'a> {
     }
 
     /// Hits among the batch's own rows: of each pair the larger id is the new one.
-    pub(crate) async fn within<F>(mut self, matches: &[Match], first: u32, mut send: impl FnMut(RecordBatch) -> F) -> Result<u64>
+    pub(crate) async fn within<F>(
+        mut self,
+        matches: &[Match],
+        first: u32,
+        mut send: impl FnMut(RecordBatch) -> F,
+    ) -> Result<u64>
     where
         F: Future<Output = bool>,
     {
@@ -88,7 +105,9 @@ impl<'a> HitBuilder<'a> {
                         std::cmp::Ordering::Equal => continue,
                     };
                     hits += 1;
-                    if self.push(new, base, found.distance) && !send(self.take(|rows| batch.ids(rows))?).await {
+                    if self.push(new, base, found.distance)
+                        && !send(self.take(|rows| batch.ids(rows))?).await
+                    {
                         return Ok(hits);
                     }
                 }
@@ -108,7 +127,10 @@ impl<'a> HitBuilder<'a> {
         self.pending.new.len() == BATCH_ROWS
     }
 
-    fn take(&mut self, base_ids: impl FnOnce(&[u32]) -> arrow::error::Result<ArrayRef>) -> Result<RecordBatch> {
+    fn take(
+        &mut self,
+        base_ids: impl FnOnce(&[u32]) -> arrow::error::Result<ArrayRef>,
+    ) -> Result<RecordBatch> {
         let pending = std::mem::take(&mut self.pending);
         let rows = pending.new.len();
         let days: Date32Array = std::iter::repeat_n(self.day, rows).collect();

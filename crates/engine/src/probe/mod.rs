@@ -59,7 +59,11 @@ impl BatchName {
     /// The type of the ids.
     #[must_use]
     pub fn id_type(&self) -> IdType {
-        if self.bigint_ids { IdType::Bigint } else { IdType::String }
+        if self.bigint_ids {
+            IdType::Bigint
+        } else {
+            IdType::String
+        }
     }
 }
 

@@ -10,7 +10,9 @@ use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore};
+use datafusion::logical_expr::{
+    Expr, Extension, LogicalPlan, UserDefinedLogicalNode, UserDefinedLogicalNodeCore,
+};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
@@ -32,8 +34,15 @@ impl ProbeNode {
     pub fn over(items: DataFrame, probe: Probe) -> Result<DataFrame> {
         let (state, input) = items.into_parts();
         let schema = Arc::new(DFSchema::try_from(hits_schema(probe.batch.id_type()))?);
-        let node = Arc::new(Self { input, probe, schema });
-        Ok(DataFrame::new(state, LogicalPlan::Extension(Extension { node })))
+        let node = Arc::new(Self {
+            input,
+            probe,
+            schema,
+        });
+        Ok(DataFrame::new(
+            state,
+            LogicalPlan::Extension(Extension { node }),
+        ))
     }
 }
 
@@ -66,7 +75,10 @@ impl UserDefinedLogicalNodeCore for ProbeNode {
     }
 
     fn with_exprs_and_inputs(&self, _: Vec<Expr>, mut inputs: Vec<LogicalPlan>) -> Result<Self> {
-        Ok(Self { input: inputs.swap_remove(0), ..self.clone() })
+        Ok(Self {
+            input: inputs.swap_remove(0),
+            ..self.clone()
+        })
     }
 }
 

@@ -13,11 +13,24 @@ use crate::terminal::{count, print, print_json, size};
 
 pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> {
     match command {
-        ArchiveCommand::Create { dir, id_type, spec } => create(common, &dir, id_type, &spec.spec()),
+        ArchiveCommand::Create { dir, id_type, spec } => {
+            create(common, &dir, id_type, &spec.spec())
+        }
         ArchiveCommand::Info { dir, verify } => info(common, &dir, verify),
-        ArchiveCommand::Append { dir, input, day, columns } => {
+        ArchiveCommand::Append {
+            dir,
+            input,
+            day,
+            columns,
+        } => {
             // The archive has a spec of its own; the default is not used.
-            fingerprint(common, &input, &columns, &Spec::default(), &Target::Day(dir, day))
+            fingerprint(
+                common,
+                &input,
+                &columns,
+                &Spec::default(),
+                &Target::Day(dir, day),
+            )
         }
     }
 }
@@ -33,14 +46,20 @@ fn create(common: &CommonArgs, dir: &str, id_type: IdType, spec: &Spec) -> Resul
 fn info(common: &CommonArgs, dir: &str, verify: bool) -> Result<(), Failure> {
     let (info, verified) = process::run(common, async |_: &Process| {
         let archive = Archive::open(&Location::parse(dir)?).await?;
-        let verified = if verify { Some(archive.verify().await?) } else { None };
+        let verified = if verify {
+            Some(archive.verify().await?)
+        } else {
+            None
+        };
         Ok((archive.info()?, verified))
     })?;
     show(common, dir, &info, verified)
 }
 
 fn show(common: &CommonArgs, dir: &str, info: &Info, verified: Option<u64>) -> Result<(), Failure> {
-    let total = info.days.values().fold((0, 0, 0), |sum, day| (sum.0 + day.rows, sum.1 + day.files, sum.2 + day.bytes));
+    let total = info.days.values().fold((0, 0, 0), |sum, day| {
+        (sum.0 + day.rows, sum.1 + day.files, sum.2 + day.bytes)
+    });
     let (rows, files, bytes) = total;
     if common.json {
         let days: serde_json::Map<String, serde_json::Value> = info
@@ -68,14 +87,32 @@ fn show(common: &CommonArgs, dir: &str, info: &Info, verified: Option<u64>) -> R
         return Ok(());
     }
     let mut text = String::new();
-    let _ = writeln!(text, "{dir}: version {}, {} fingerprints of {} days in {} files, {}", info.version, count(rows), info.days.len(), count(files), size(bytes));
+    let _ = writeln!(
+        text,
+        "{dir}: version {}, {} fingerprints of {} days in {} files, {}",
+        info.version,
+        count(rows),
+        info.days.len(),
+        count(files),
+        size(bytes)
+    );
     let _ = writeln!(text, "  ids: {}", info.id_type);
     let _ = writeln!(text, "  spec: {}", info.spec.to_json());
     for (day, of) in &info.days {
-        let _ = writeln!(text, "  {day}: {} fingerprints, {} files, {}", count(of.rows), of.files, size(of.bytes));
+        let _ = writeln!(
+            text,
+            "  {day}: {} fingerprints, {} files, {}",
+            count(of.rows),
+            of.files,
+            size(of.bytes)
+        );
     }
     if let Some(files) = verified {
-        let _ = writeln!(text, "  verified: the SHA-256 of all {} files is as the log says", count(files));
+        let _ = writeln!(
+            text,
+            "  verified: the SHA-256 of all {} files is as the log says",
+            count(files)
+        );
     }
     print(&text)
 }

@@ -40,24 +40,48 @@ struct Report {
 
 pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
     if args.input.is_empty() {
-        return Err(Failure::Usage("--input is needed: the documents; see --help".into()));
+        return Err(Failure::Usage(
+            "--input is needed: the documents; see --help".into(),
+        ));
     }
     let target = match (&args.output, &args.append) {
         (Some(output), None) => Target::File(local("--output", output)?),
-        (None, Some(archive)) => Target::Day(archive.clone(), required(args.day, "--day YYYY-MM-DD")?),
-        _ => return Err(Failure::Usage("either --output FILE or --append DIR is needed; see --help".into())),
+        (None, Some(archive)) => {
+            Target::Day(archive.clone(), required(args.day, "--day YYYY-MM-DD")?)
+        }
+        _ => {
+            return Err(Failure::Usage(
+                "either --output FILE or --append DIR is needed; see --help".into(),
+            ));
+        }
     };
     if let Target::File(path) = &target {
         let inputs: Vec<&str> = args.input.iter().map(String::as_str).collect();
         check_output("--output", path, &inputs)?;
     }
-    fingerprint(common, &args.input, &args.columns, &args.spec.spec(), &target)
+    fingerprint(
+        common,
+        &args.input,
+        &args.columns,
+        &args.spec.spec(),
+        &target,
+    )
 }
 
 /// Fingerprints `input` into `target`.
-pub fn fingerprint(common: &CommonArgs, input: &[String], columns: &ColumnArgs, spec: &Spec, target: &Target) -> Result<(), Failure> {
+pub fn fingerprint(
+    common: &CommonArgs,
+    input: &[String],
+    columns: &ColumnArgs,
+    spec: &Spec,
+    target: &Target,
+) -> Result<(), Failure> {
     let (day, commit) = process::run(common, async |process: &Process| {
-        let Process { context, resources, scratch } = process;
+        let Process {
+            context,
+            resources,
+            scratch,
+        } = process;
         let progress = &resources.progress;
         let archive = match target {
             Target::File(_) => None,
@@ -65,19 +89,30 @@ pub fn fingerprint(common: &CommonArgs, input: &[String], columns: &ColumnArgs, 
         };
         let opened = archive.map(|archive| Opened::Archive(Box::new(archive)));
         let columns = columns.columns();
-        let (documents, spec, id_type) = open_day(context, input, &columns, opened.as_ref(), spec).await?;
+        let (documents, spec, id_type) =
+            open_day(context, input, &columns, opened.as_ref(), spec).await?;
         progress.enter(Stage::Fingerprint);
         let staged = match target {
             Target::File(path) => Staged::new(Some(path), scratch.path()),
             Target::Day(..) => Staged::new(None, scratch.path()),
         };
-        let mut day = day::fingerprint(context, &documents, &spec, id_type, &staged.path(), progress).await?;
+        let mut day = day::fingerprint(
+            context,
+            &documents,
+            &spec,
+            id_type,
+            &staged.path(),
+            progress,
+        )
+        .await?;
         progress.enter(Stage::Commit);
         let commit = match (opened, target) {
-            (Some(Opened::Archive(mut archive)), Target::Day(_, date)) => match archive.append(*date, &day.file).await? {
-                Append::Committed(version) => Commit::Committed(version),
-                Append::AlreadyThere => Commit::AlreadyThere,
-            },
+            (Some(Opened::Archive(mut archive)), Target::Day(_, date)) => {
+                match archive.append(*date, &day.file).await? {
+                    Append::Committed(version) => Commit::Committed(version),
+                    Append::AlreadyThere => Commit::AlreadyThere,
+                }
+            }
             _ => Commit::NotAsked,
         };
         day.file = staged.keep(day.file)?;
@@ -109,8 +144,12 @@ fn report(common: &CommonArgs, target: &Target, day: &Day, commit: Commit) -> Re
         return Ok(());
     }
     let outcome = match (target, commit) {
-        (Target::Day(_, date), Commit::Committed(version)) => format!(", day {date}, committed as version {version}"),
-        (Target::Day(_, date), _) => format!(", day {date}, was committed already; the archive is unchanged"),
+        (Target::Day(_, date), Commit::Committed(version)) => {
+            format!(", day {date}, committed as version {version}")
+        }
+        (Target::Day(_, date), _) => {
+            format!(", day {date}, was committed already; the archive is unchanged")
+        }
         (Target::File(_), _) => String::new(),
     };
     print(&format!(

@@ -20,7 +20,10 @@ pub fn man(directory: Option<&Path>) -> Result<(), Failure> {
     let Some(directory) = directory else {
         return print(&page(Cli::command())?);
     };
-    let failed = |source| Failure::Io { path: directory.display().to_string(), source };
+    let failed = |source| Failure::Io {
+        path: directory.display().to_string(),
+        source,
+    };
     std::fs::create_dir_all(directory).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), directory).map_err(failed)
 }
@@ -29,6 +32,9 @@ fn page(command: Command) -> Result<String, Failure> {
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .render(&mut page)
-        .map_err(|source| Failure::Io { path: "manual page".into(), source })?;
+        .map_err(|source| Failure::Io {
+            path: "manual page".into(),
+            source,
+        })?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }

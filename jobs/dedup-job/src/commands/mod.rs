@@ -20,18 +20,27 @@ fn required<T>(value: Option<T>, option: &str) -> Result<T, Failure> {
 fn check_output(option: &str, output: &Path, inputs: &[&str]) -> Result<(), Failure> {
     let target = resolved(output);
     if target.is_dir() {
-        return Err(Failure::Usage(format!("{option} {} is a directory", output.display())));
+        return Err(Failure::Usage(format!(
+            "{option} {} is a directory",
+            output.display()
+        )));
     }
     for input in inputs {
         let place = resolved(Path::new(input));
         if target == place || (place.is_dir() && target.starts_with(&place)) {
-            return Err(Failure::Usage(format!("{option} {} lies in {input}, which is read", output.display())));
+            return Err(Failure::Usage(format!(
+                "{option} {} lies in {input}, which is read",
+                output.display()
+            )));
         }
     }
     match target.parent() {
         Some(parent) if !parent.is_dir() => Err(Failure::Io {
             path: output.display().to_string(),
-            source: std::io::Error::new(std::io::ErrorKind::NotFound, format!("there is no directory {}", parent.display())),
+            source: std::io::Error::new(
+                std::io::ErrorKind::NotFound,
+                format!("there is no directory {}", parent.display()),
+            ),
         }),
         _ => Ok(()),
     }
@@ -44,7 +53,10 @@ fn resolved(path: &Path) -> PathBuf {
         return real;
     }
     match (absolute.parent(), absolute.file_name()) {
-        (Some(parent), Some(name)) => parent.canonicalize().unwrap_or_else(|_| parent.to_owned()).join(name),
+        (Some(parent), Some(name)) => parent
+            .canonicalize()
+            .unwrap_or_else(|_| parent.to_owned())
+            .join(name),
         _ => absolute,
     }
 }
@@ -54,5 +66,9 @@ fn local(option: &str, path: &str) -> Result<PathBuf, Failure> {
     let location = ::archive::Location::parse(path)
         .map_err(|error| Failure::Usage(format!("{option} {error}")))?;
     // As it was given, where that is a path: summaries and errors show it.
-    Ok(if path.contains("://") { location.local().to_owned() } else { PathBuf::from(path) })
+    Ok(if path.contains("://") {
+        location.local().to_owned()
+    } else {
+        PathBuf::from(path)
+    })
 }

@@ -25,22 +25,37 @@ struct Found {
 
 pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
     if args.new.is_empty() {
-        return Err(Failure::Usage("--new is needed: the documents of the new day; see --help".into()));
+        return Err(Failure::Usage(
+            "--new is needed: the documents of the new day; see --help".into(),
+        ));
     }
     let base = required(args.base.clone(), "--base")?;
     let k = args.max_distance.unwrap_or(3);
-    let only = args.design.as_ref().map(|name| Design::named(name, k)).transpose();
+    let only = args
+        .design
+        .as_ref()
+        .map(|name| Design::named(name, k))
+        .transpose();
     let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
     let columns = args.columns.columns();
     let found = process::run(common, async |process: &Process| {
         let opened = Opened::base(&base, &columns).await?;
-        let (documents, spec, id_type) =
-            open_day(&process.context, &args.new, &columns, Some(&opened), &Spec::default()).await?;
+        let (documents, spec, id_type) = open_day(
+            &process.context,
+            &args.new,
+            &columns,
+            Some(&opened),
+            &Spec::default(),
+        )
+        .await?;
         let rows = match documents.known_rows() {
             Some(rows) => rows,
             None => {
                 let table = documents.table(&process.context, id_type, 1)?;
-                let counted = table.count().await.map_err(engine::EngineError::query(documents.given()))?;
+                let counted = table
+                    .count()
+                    .await
+                    .map_err(engine::EngineError::query(documents.given()))?;
                 counted as u64
             }
         };
@@ -48,20 +63,33 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
             Opened::Plain(base) => base,
             Opened::Archive(archive) => Base::of_archive(&archive, None).await?,
         };
-        Ok(Found { documents: rows, files: documents.file_count(), texts: !documents.has_fingerprints(), spec, base })
+        Ok(Found {
+            documents: rows,
+            files: documents.file_count(),
+            texts: !documents.has_fingerprints(),
+            spec,
+            base,
+        })
     })?;
     let queries = found.base.rows() + found.documents;
     let plans = match only {
         Some(design) => vec![Plan::of(design, found.documents as usize)],
-        None => Plan::alternatives(found.documents as usize, k, queries).map_err(|error| Failure::Usage(error.to_string()))?,
+        None => Plan::alternatives(found.documents as usize, k, queries)
+            .map_err(|error| Failure::Usage(error.to_string()))?,
     };
-    if common.json { print_json(&as_json(&found, k, queries, &plans)) } else { print(&as_text(&found, k, queries, &plans)) }
+    if common.json {
+        print_json(&as_json(&found, k, queries, &plans))
+    } else {
+        print(&as_text(&found, k, queries, &plans))
+    }
 }
 
 /// Encoded bytes of fingerprints in the base.
 fn fingerprint_bytes(base: &Base) -> u64 {
     let of = |file: &::archive::BaseFile| -> u64 {
-        (0..file.reader.row_groups().len()).map(|group| file.reader.fingerprint_bytes(group)).sum()
+        (0..file.reader.row_groups().len())
+            .map(|group| file.reader.fingerprint_bytes(group))
+            .sum()
     };
     base.files.iter().map(of).sum()
 }
@@ -100,8 +128,17 @@ fn as_json(found: &Found, k: u32, queries: u64, plans: &[Plan]) -> serde_json::V
 fn as_text(found: &Found, k: u32, queries: u64, plans: &[Plan]) -> String {
     let mut text = String::new();
     let base = &found.base;
-    let what = if found.texts { "documents, to be fingerprinted" } else { "ready fingerprints" };
-    let _ = writeln!(text, "new day: {} {what}, in {} files", count(found.documents), found.files);
+    let what = if found.texts {
+        "documents, to be fingerprinted"
+    } else {
+        "ready fingerprints"
+    };
+    let _ = writeln!(
+        text,
+        "new day: {} {what}, in {} files",
+        count(found.documents),
+        found.files
+    );
     let _ = writeln!(
         text,
         "history: {} fingerprints of {} days in {} files of {}; {} to read",
@@ -112,8 +149,15 @@ fn as_text(found: &Found, k: u32, queries: u64, plans: &[Plan]) -> String {
         size(fingerprint_bytes(base))
     );
     let _ = writeln!(text, "spec: {}", found.spec.to_json());
-    let _ = writeln!(text, "designs for pairs within {k} bits, the cheapest first (predicted, one core):");
-    let _ = writeln!(text, "  {:<12} {:>6} {:>12} {:>9} {:>12} {:>9} {:>11}", "design", "tables", "memory", "lookups", "candidates", "ns/fp", "seconds");
+    let _ = writeln!(
+        text,
+        "designs for pairs within {k} bits, the cheapest first (predicted, one core):"
+    );
+    let _ = writeln!(
+        text,
+        "  {:<12} {:>6} {:>12} {:>9} {:>12} {:>9} {:>11}",
+        "design", "tables", "memory", "lookups", "candidates", "ns/fp", "seconds"
+    );
     for plan in plans {
         let _ = writeln!(
             text,

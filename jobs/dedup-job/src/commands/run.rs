@@ -26,7 +26,10 @@ struct Report<'a> {
 pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     let settings = settings(args)?;
     let summary = process::run(common, async |process: &Process| {
-        let settings = RunSettings { scratch: process.scratch.path().to_owned(), ..settings.clone() };
+        let settings = RunSettings {
+            scratch: process.scratch.path().to_owned(),
+            ..settings.clone()
+        };
         Ok(engine::run(&process.context, &process.resources, &settings).await?)
     })?;
     if common.json {
@@ -47,29 +50,45 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
 /// Judges the arguments, without a look at any data.
 fn settings(args: &RunArgs) -> Result<RunSettings, Failure> {
     if args.new.is_empty() {
-        return Err(Failure::Usage("--new is needed: the documents of the new day; see --help".into()));
+        return Err(Failure::Usage(
+            "--new is needed: the documents of the new day; see --help".into(),
+        ));
     }
     let base = required(args.base.clone(), "--base")?;
     let output = local("--output", args.output.as_deref().unwrap_or("hits.parquet"))?;
-    let fingerprints = args.fingerprints.as_deref().map(|path| local("--fingerprints", path)).transpose()?;
+    let fingerprints = args
+        .fingerprints
+        .as_deref()
+        .map(|path| local("--fingerprints", path))
+        .transpose()?;
     if args.append && args.day.is_none() {
         return Err(Failure::Usage("--append needs --day YYYY-MM-DD".into()));
     }
     let place = |path: &str| resolved(&PathBuf::from(path));
     if let Some(new) = args.new.iter().find(|new| place(new) == place(&base)) {
-        return Err(Failure::Usage(format!("--new and --base are the same: {new}")));
+        return Err(Failure::Usage(format!(
+            "--new and --base are the same: {new}"
+        )));
     }
-    let read: Vec<&str> = args.new.iter().map(String::as_str).chain([base.as_str()]).collect();
+    let read: Vec<&str> = args
+        .new
+        .iter()
+        .map(String::as_str)
+        .chain([base.as_str()])
+        .collect();
     check_output("--output", &output, &read)?;
     if let Some(fingerprints) = &fingerprints {
         check_output("--fingerprints", fingerprints, &read)?;
         if resolved(fingerprints) == resolved(&output) {
-            return Err(Failure::Usage("--fingerprints and --output are the same file".into()));
+            return Err(Failure::Usage(
+                "--fingerprints and --output are the same file".into(),
+            ));
         }
     }
     let max_distance = args.max_distance.unwrap_or(3);
     if let Some(name) = &args.design {
-        hamming::Design::named(name, max_distance).map_err(|error| Failure::Usage(error.to_string()))?;
+        hamming::Design::named(name, max_distance)
+            .map_err(|error| Failure::Usage(error.to_string()))?;
     }
     Ok(RunSettings {
         new: args.new.clone(),
@@ -90,8 +109,16 @@ fn settings(args: &RunArgs) -> Result<RunSettings, Failure> {
 fn text(settings: &RunSettings, summary: &Summary) -> String {
     let mut text = String::new();
     let (new, base, seconds) = (&summary.new, &summary.base, &summary.seconds);
-    let version = base.version.map_or(String::new(), |version| format!(" (version {version})"));
-    let _ = writeln!(text, "{}: {} pairs within {} bits", summary.output, count(summary.hits), summary.max_distance);
+    let version = base
+        .version
+        .map_or(String::new(), |version| format!(" (version {version})"));
+    let _ = writeln!(
+        text,
+        "{}: {} pairs within {} bits",
+        summary.output,
+        count(summary.hits),
+        summary.max_distance
+    );
     let _ = writeln!(
         text,
         "  new day: {} documents, {} without a fingerprint, {} repeated ids, {} not UTF-8",
@@ -115,14 +142,26 @@ fn text(settings: &RunSettings, summary: &Summary) -> String {
             let _ = writeln!(text, "  day {day}: committed as version {version}");
         }
         Commit::AlreadyThere => {
-            let _ = writeln!(text, "  day {day}: committed already; the archive is unchanged");
+            let _ = writeln!(
+                text,
+                "  day {day}: committed already; the archive is unchanged"
+            );
         }
     }
-    let peak = process::peak_memory().map_or(String::new(), |bytes| format!("; {} memory at most", size(bytes)));
+    let peak = process::peak_memory().map_or(String::new(), |bytes| {
+        format!("; {} memory at most", size(bytes))
+    });
     let _ = writeln!(
         text,
         "  {:.2} s: open {:.2}, fingerprint {:.2}, build {:.2} ({}), probe {:.2} ({}), commit {:.2}{peak}",
-        seconds.total, seconds.open, seconds.fingerprint, seconds.build, summary.design, seconds.probe, summary.kernel, seconds.commit
+        seconds.total,
+        seconds.open,
+        seconds.fingerprint,
+        seconds.build,
+        summary.design,
+        seconds.probe,
+        summary.kernel,
+        seconds.commit
     );
     text
 }

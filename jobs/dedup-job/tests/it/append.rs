@@ -13,29 +13,60 @@ fn archive_with_days(dir: &Dir) -> String {
     dedup(&format!("archive create {archive}")).ok();
     for day in ["2026-01-01", "2026-01-02"] {
         let path = dir.join("input.parquet");
-        let other = format!("On {day} a page of its own about gardens, rivers and the weather of spring");
-        write_documents(&path, &[(&format!("{day}/copy"), PAGE), (&format!("{day}/other"), &other), ("empty", "404")]);
-        dedup(&format!("archive append {archive} --input {} --day {day}", path.display())).ok();
+        let other =
+            format!("On {day} a page of its own about gardens, rivers and the weather of spring");
+        write_documents(
+            &path,
+            &[
+                (&format!("{day}/copy"), PAGE),
+                (&format!("{day}/other"), &other),
+                ("empty", "404"),
+            ],
+        );
+        dedup(&format!(
+            "archive append {archive} --input {} --day {day}",
+            path.display()
+        ))
+        .ok();
     }
     archive
 }
 
 fn new_day(dir: &Dir) -> String {
     let path = dir.at("day.parquet");
-    write_documents(&path, &[("n1", PAGE), ("n2", "Something else entirely was written on this page by somebody"), ("n3", "")]);
+    write_documents(
+        &path,
+        &[
+            ("n1", PAGE),
+            (
+                "n2",
+                "Something else entirely was written on this page by somebody",
+            ),
+            ("n3", ""),
+        ],
+    );
     path
 }
 
 #[test]
 fn append_commits_the_day_and_a_rerun_changes_nothing() {
     let dir = Dir::new();
-    let (archive, day, hits) = (archive_with_days(&dir), new_day(&dir), dir.at("hits.parquet"));
-    let run = format!("run --new {day} --base {archive} --output {hits} --append --day 2026-01-03 --json");
+    let (archive, day, hits) = (
+        archive_with_days(&dir),
+        new_day(&dir),
+        dir.at("hits.parquet"),
+    );
+    let run = format!(
+        "run --new {day} --base {archive} --output {hits} --append --day 2026-01-03 --json"
+    );
     let first = dedup(&run).ok().json();
     assert_eq!(first["commit"]["committed"], 3);
     assert_eq!(first["new"]["without_fingerprint"], 1);
     let bytes = fs::read(&hits).unwrap();
-    let found: Vec<_> = read_hits(&hits).into_iter().map(|hit| (hit.0, hit.1, hit.2)).collect();
+    let found: Vec<_> = read_hits(&hits)
+        .into_iter()
+        .map(|hit| (hit.0, hit.1, hit.2))
+        .collect();
     let row = |base: &str| ("n1".to_owned(), base.to_owned(), 0);
     assert_eq!(found, [row("2026-01-01/copy"), row("2026-01-02/copy")]);
     // Row 10: three reruns, and one when a later day is there and the output is gone.
@@ -44,10 +75,19 @@ fn append_commits_the_day_and_a_rerun_changes_nothing() {
         assert_eq!(dedup(&run).ok().json()["commit"], "already_there");
         assert!(fs::read(&hits).unwrap() == bytes && contents(&archive) == archived);
     }
-    assert!(dedup(run.trim_end_matches(" --json")).ok().stdout.contains("committed already"));
+    assert!(
+        dedup(run.trim_end_matches(" --json"))
+            .ok()
+            .stdout
+            .contains("committed already")
+    );
     let later = dir.join("later.parquet");
     write_documents(&later, &[("l1", PAGE)]);
-    dedup(&format!("archive append {archive} --input {} --day 2026-01-04", later.display())).ok();
+    dedup(&format!(
+        "archive append {archive} --input {} --day 2026-01-04",
+        later.display()
+    ))
+    .ok();
     fs::remove_file(&hits).unwrap();
     dedup(&run).ok();
     assert!(fs::read(&hits).unwrap() == bytes);
@@ -58,13 +98,29 @@ fn append_commits_the_day_and_a_rerun_changes_nothing() {
 #[test]
 fn the_same_day_with_other_content_is_refused() {
     let dir = Dir::new();
-    let (archive, day, hits) = (archive_with_days(&dir), new_day(&dir), dir.at("hits.parquet"));
-    let run = format!("run --new {day} --base {archive} --output {hits} --append --day 2026-01-03 --json");
-    let first = dedup(&run).ok().json()["new"]["digest"].as_str().unwrap().to_owned();
+    let (archive, day, hits) = (
+        archive_with_days(&dir),
+        new_day(&dir),
+        dir.at("hits.parquet"),
+    );
+    let run = format!(
+        "run --new {day} --base {archive} --output {hits} --append --day 2026-01-03 --json"
+    );
+    let first = dedup(&run).ok().json()["new"]["digest"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let (before, archived) = (fs::read(&hits).unwrap(), contents(&archive));
-    write_documents(&day, &[("n1", "A page that now has some other words on it")]);
+    write_documents(
+        &day,
+        &[("n1", "A page that now has some other words on it")],
+    );
     let ran = dedup(&run).fails(65, &["2026-01-03", &first]);
-    let digests = ran.stderr.split(|c: char| !c.is_ascii_hexdigit()).filter(|word| word.len() == 64).count();
+    let digests = ran
+        .stderr
+        .split(|c: char| !c.is_ascii_hexdigit())
+        .filter(|word| word.len() == 64)
+        .count();
     assert_eq!(digests, 2, "{}", ran.stderr);
     assert!(fs::read(&hits).unwrap() == before && contents(&archive) == archived);
     // Without --append the day is compared with the archive as it was before the day.
@@ -77,25 +133,46 @@ fn racing_runs_leave_whole_days() {
     let dir = Dir::new();
     let (archive, day) = (archive_with_days(&dir), new_day(&dir));
     let other = dir.at("other.parquet");
-    write_documents(&other, &[("o1", PAGE), ("o2", "Yet another page with five different words")]);
+    write_documents(
+        &other,
+        &[
+            ("o1", PAGE),
+            ("o2", "Yet another page with five different words"),
+        ],
+    );
     let start = |new: &str, date: &str, name: &str| {
-        let line = format!("run --new {new} --base {archive} --output {} --append --day {date} --json", dir.at(name));
-        let child = command().args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let line = format!(
+            "run --new {new} --base {archive} --output {} --append --day {date} --json",
+            dir.at(name)
+        );
+        let child = command()
+            .args(line.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
         child.unwrap()
     };
-    let children = [start(&day, "2026-01-03", "a"), start(&day, "2026-01-03", "b"), start(&other, "2026-01-04", "c")];
+    let children = [
+        start(&day, "2026-01-03", "a"),
+        start(&day, "2026-01-03", "b"),
+        start(&other, "2026-01-04", "c"),
+    ];
     let mut committed = 0;
     for child in children {
         let summary = Ran::of(child.wait_with_output().unwrap()).ok().json();
         committed += usize::from(summary["commit"]["committed"].is_u64());
     }
     assert_eq!(committed, 2);
-    let info = dedup(&format!("archive info {archive} --verify --json")).ok().json();
+    let info = dedup(&format!("archive info {archive} --verify --json"))
+        .ok()
+        .json();
     assert_eq!(info["days"]["2026-01-03"]["files"], 1);
     assert_eq!(info["days"]["2026-01-03"]["fingerprints"], 2);
     assert_eq!(info["days"]["2026-01-04"]["fingerprints"], 2);
     // The loser took its files with it.
-    let files = contents(&archive).into_iter().filter(|(path, _)| path.extension() == Some("parquet".as_ref()));
+    let files = contents(&archive)
+        .into_iter()
+        .filter(|(path, _)| path.extension() == Some("parquet".as_ref()));
     assert_eq!(files.count(), 4);
 }
 
@@ -103,18 +180,47 @@ fn racing_runs_leave_whole_days() {
 fn an_archive_of_numbers_keeps_numbers() {
     let dir = Dir::new();
     let archive = dir.at("archive");
-    dedup(&format!("archive create {archive} --id-type bigint --weight log-tf --min-features 2")).ok();
-    write_parquet(dir.join("a.parquet"), vec![("id", numbers([1, 2])), ("text", strings(["one two three", "four"]))]);
-    dedup(&format!("fingerprint --input {} --append {archive} --day 2026-01-01", dir.at("a.parquet"))).ok();
+    dedup(&format!(
+        "archive create {archive} --id-type bigint --weight log-tf --min-features 2"
+    ))
+    .ok();
+    write_parquet(
+        dir.join("a.parquet"),
+        vec![
+            ("id", numbers([1, 2])),
+            ("text", strings(["one two three", "four"])),
+        ],
+    );
+    dedup(&format!(
+        "fingerprint --input {} --append {archive} --day 2026-01-01",
+        dir.at("a.parquet")
+    ))
+    .ok();
     let info = dedup(&format!("archive info {archive} --json")).ok().json();
-    assert_eq!((&info["id_type"], &info["spec"]["weight"], &info["fingerprints"]), (&"bigint".into(), &"log-tf".into(), &1.into()));
+    assert_eq!(
+        (
+            &info["id_type"],
+            &info["spec"]["weight"],
+            &info["fingerprints"]
+        ),
+        (&"bigint".into(), &"log-tf".into(), &1.into())
+    );
     // CSV has only text; numbers in it are numbers here.
     fs::write(dir.join("b.csv"), "id,text\n7,one two three\n").unwrap();
-    dedup(&format!("run --new {} --base {archive} --output {}", dir.at("b.csv"), dir.at("hits.parquet"))).ok();
+    dedup(&format!(
+        "run --new {} --base {archive} --output {}",
+        dir.at("b.csv"),
+        dir.at("hits.parquet")
+    ))
+    .ok();
     assert_eq!(read_hits(dir.join("hits.parquet"))[0].0, "7");
     fs::write(dir.join("c.csv"), "id,text\nseven,one two three\n").unwrap();
-    dedup(&format!("run --new {} --base {archive} --output {}", dir.at("c.csv"), dir.at("hits.parquet")))
-        .fails(65, &["c.csv", "id", "bigint", "seven"]);
+    dedup(&format!(
+        "run --new {} --base {archive} --output {}",
+        dir.at("c.csv"),
+        dir.at("hits.parquet")
+    ))
+    .fails(65, &["c.csv", "id", "bigint", "seven"]);
 }
 
 #[test]
@@ -122,18 +228,44 @@ fn kept_fingerprints_serve_as_the_day() {
     let dir = Dir::new();
     let (archive, day) = (archive_with_days(&dir), new_day(&dir));
     let (kept, made) = (dir.at("kept.parquet"), dir.at("made.parquet"));
-    dedup(&format!("run --new {day} --base {archive} --output {} --fingerprints {kept}", dir.at("a"))).ok();
+    dedup(&format!(
+        "run --new {day} --base {archive} --output {} --fingerprints {kept}",
+        dir.at("a")
+    ))
+    .ok();
     dedup(&format!("fingerprint --input {day} --output {made}")).ok();
     assert_eq!(fs::read(&kept).unwrap(), fs::read(&made).unwrap());
-    dedup(&format!("run --new {kept} --base {archive} --output {}", dir.at("b"))).ok();
-    assert_eq!(fs::read(dir.join("a")).unwrap(), fs::read(dir.join("b")).unwrap());
+    dedup(&format!(
+        "run --new {kept} --base {archive} --output {}",
+        dir.at("b")
+    ))
+    .ok();
+    assert_eq!(
+        fs::read(dir.join("a")).unwrap(),
+        fs::read(dir.join("b")).unwrap()
+    );
     // Committed from texts or from fingerprints, the day is the same.
-    dedup(&format!("archive append {archive} --input {kept} --day 2026-01-03")).ok();
-    let again = dedup(&format!("archive append {archive} --input {day} --day 2026-01-03 --json")).ok();
+    dedup(&format!(
+        "archive append {archive} --input {kept} --day 2026-01-03"
+    ))
+    .ok();
+    let again = dedup(&format!(
+        "archive append {archive} --input {day} --day 2026-01-03 --json"
+    ))
+    .ok();
     assert_eq!(again.json()["commit"], "already_there");
     // And a history of plain files keeps its spec.
     fs::create_dir(dir.join("plain")).unwrap();
     fs::rename(&kept, dir.join("plain/kept.parquet")).unwrap();
-    dedup(&format!("run --new {day} --base {} --output {}", dir.at("plain"), dir.at("c"))).ok();
-    assert!(read_hits(dir.join("c")).iter().any(|hit| hit.0 == "n1" && hit.1 == "n1"));
+    dedup(&format!(
+        "run --new {day} --base {} --output {}",
+        dir.at("plain"),
+        dir.at("c")
+    ))
+    .ok();
+    assert!(
+        read_hits(dir.join("c"))
+            .iter()
+            .any(|hit| hit.0 == "n1" && hit.1 == "n1")
+    );
 }

@@ -11,12 +11,23 @@ use std::sync::Arc;
 use crate::support::*;
 
 fn base(dir: &Dir) -> String {
-    write_fingerprints(dir.join("base.parquet"), &[("old".into(), 7), ("older".into(), 70)]);
+    write_fingerprints(
+        dir.join("base.parquet"),
+        &[("old".into(), 7), ("older".into(), 70)],
+    );
     dir.at("base.parquet")
 }
 
 fn run(dir: &Dir, new: &str, base: &str) -> Ran {
-    dedup_job(["run", "--new", new, "--base", base, "--output", &dir.at("hits.parquet")])
+    dedup_job([
+        "run",
+        "--new",
+        new,
+        "--base",
+        base,
+        "--output",
+        &dir.at("hits.parquet"),
+    ])
 }
 
 /// Row 22.
@@ -39,7 +50,10 @@ fn truncated_files_are_named() {
     fs::write(&day, damaged).unwrap();
     run(&dir, &day, &base).fails(65, &["day.parquet", "row group 0"]);
     for (name, content) in [
-        ("day.jsonl", "{\"id\":\"a\",\"text\":\"b\"}\n{\"id\":\"c\",\"te"),
+        (
+            "day.jsonl",
+            "{\"id\":\"a\",\"text\":\"b\"}\n{\"id\":\"c\",\"te",
+        ),
         ("day.csv", "id,text\na,b\nc,\"d"),
         ("day.csv.gz", "\u{1f}no gzip"),
         ("day.jsonl.zst", "no zstd"),
@@ -54,7 +68,11 @@ fn truncated_files_are_named() {
     fs::write(dir.join("base.parquet"), &whole[..whole.len() / 2]).unwrap();
     fs::write(&day, &whole).unwrap();
     run(&dir, &day, &base).fails(65, &["base.parquet"]);
-    assert!(!dir.names().iter().any(|name| name.ends_with(".tmp")), "{:?}", dir.names());
+    assert!(
+        !dir.names().iter().any(|name| name.ends_with(".tmp")),
+        "{:?}",
+        dir.names()
+    );
 }
 
 /// Row 23 in part, and a file that the log names but is gone.
@@ -65,9 +83,16 @@ fn a_damaged_archive_is_noticed() {
     dedup(&format!("archive create {archive}")).ok();
     let rows: Vec<(String, u64)> = (0..5000).map(|n| (format!("id-{n}"), n * n)).collect();
     write_fingerprints(dir.join("day.parquet"), &rows);
-    dedup(&format!("archive append {archive} --input {} --day 2026-01-01", dir.at("day.parquet"))).ok();
+    dedup(&format!(
+        "archive append {archive} --input {} --day 2026-01-01",
+        dir.at("day.parquet")
+    ))
+    .ok();
     dedup(&format!("archive info {archive} --verify")).ok();
-    let (path, bytes) = contents(&archive).into_iter().find(|(path, _)| path.extension() == Some("parquet".as_ref())).unwrap();
+    let (path, bytes) = contents(&archive)
+        .into_iter()
+        .find(|(path, _)| path.extension() == Some("parquet".as_ref()))
+        .unwrap();
     let name = path.file_name().unwrap().to_str().unwrap();
     let mut flipped = bytes.clone();
     flipped[bytes.len() / 2] ^= 4;
@@ -87,19 +112,46 @@ fn wrong_columns_and_null_ids_are_named() {
     let texts = || strings(["a b c d e", "f g h i j"]);
     let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0]));
     let cases: Vec<(Vec<(&str, ArrayRef)>, Vec<&str>)> = vec![
-        (vec![("name", texts()), ("text", texts())], vec!["no id column", "name, text"]),
-        (vec![("id", texts()), ("title", texts())], vec!["no text or fingerprint column", "id, title"]),
-        (vec![("id", floats.clone()), ("text", texts())], vec!["\"id\"", "DOUBLE"]),
-        (vec![("id", texts()), ("text", numbers([1, 2]))], vec!["\"text\"", "Int64"]),
-        (vec![("id", texts()), ("fp", floats)], vec!["\"fp\"", "Float64"]),
-        (vec![("id", Arc::new(StringArray::from(vec![Some("a"), None]))), ("text", texts())], vec!["\"id\"", "null", "row group 0"]),
+        (
+            vec![("name", texts()), ("text", texts())],
+            vec!["no id column", "name, text"],
+        ),
+        (
+            vec![("id", texts()), ("title", texts())],
+            vec!["no text or fingerprint column", "id, title"],
+        ),
+        (
+            vec![("id", floats.clone()), ("text", texts())],
+            vec!["\"id\"", "DOUBLE"],
+        ),
+        (
+            vec![("id", texts()), ("text", numbers([1, 2]))],
+            vec!["\"text\"", "Int64"],
+        ),
+        (
+            vec![("id", texts()), ("fp", floats)],
+            vec!["\"fp\"", "Float64"],
+        ),
+        (
+            vec![
+                ("id", Arc::new(StringArray::from(vec![Some("a"), None]))),
+                ("text", texts()),
+            ],
+            vec!["\"id\"", "null", "row group 0"],
+        ),
     ];
     for (columns, parts) in cases {
         write_parquet(&day, columns);
-        run(&dir, &day, &base).fails(65, &parts).fails(65, &["day.parquet"]);
+        run(&dir, &day, &base)
+            .fails(65, &parts)
+            .fails(65, &["day.parquet"]);
     }
     for (name, content, part) in [
-        ("a.jsonl", "{\"id\":\"a\",\"text\":\"b\"}\n{\"text\":\"b\"}\n", "null"),
+        (
+            "a.jsonl",
+            "{\"id\":\"a\",\"text\":\"b\"}\n{\"text\":\"b\"}\n",
+            "null",
+        ),
         ("b.jsonl", "{\"id\":[1],\"text\":\"b\"}\n", "\"id\""),
         ("c.jsonl", "[1,2]\n", "object"),
         ("d.csv", "key,text\n1,b\n", "key"),
@@ -110,7 +162,10 @@ fn wrong_columns_and_null_ids_are_named() {
     }
     fs::write(dir.join("day.txt"), "text").unwrap();
     run(&dir, &dir.at("day.txt"), &base).fails(65, &["day.txt", ".jsonl"]);
-    write_parquet(dir.join("base.parquet"), vec![("id", texts()), ("fp", texts())]);
+    write_parquet(
+        dir.join("base.parquet"),
+        vec![("id", texts()), ("fp", texts())],
+    );
     write_fingerprints(&day, &[("a".into(), 1)]);
     run(&dir, &day, &base).fails(65, &["base.parquet", "fp"]);
 }
@@ -123,7 +178,10 @@ fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive}")).ok();
     write_fingerprints(dir.join("empty.parquet"), &[]);
-    write_fingerprints(dir.join("day.parquet"), &[("a".into(), 1), ("b".into(), u64::MAX)]);
+    write_fingerprints(
+        dir.join("day.parquet"),
+        &[("a".into(), 1), ("b".into(), u64::MAX)],
+    );
     fs::write(dir.join("empty.jsonl"), "").unwrap();
     fs::write(dir.join("empty.csv"), "id,text\n").unwrap();
     fs::create_dir(dir.join("nothing")).unwrap();
@@ -139,12 +197,20 @@ fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
         let _ = fs::remove_file(dir.join("hits.parquet"));
         run(&dir, &new, base).ok();
         let output = fs::File::open(dir.join("hits.parquet")).unwrap();
-        let schema = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(output).unwrap();
+        let schema =
+            parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(output).unwrap();
         assert_eq!(schema.schema().fields().len(), 4);
-        assert!(read_hits(dir.join("hits.parquet")).is_empty(), "{new} {base}");
+        assert!(
+            read_hits(dir.join("hits.parquet")).is_empty(),
+            "{new} {base}"
+        );
     }
     // An empty day is committed like any other.
-    let append = format!("run --new {} --base {archive} --append --day 2026-01-01 --output {} --json", dir.at("empty.parquet"), dir.at("h"));
+    let append = format!(
+        "run --new {} --base {archive} --append --day 2026-01-01 --output {} --json",
+        dir.at("empty.parquet"),
+        dir.at("h")
+    );
     assert_eq!(dedup(&append).ok().json()["commit"]["committed"], 1);
     assert_eq!(dedup(&append).ok().json()["commit"], "already_there");
 }
@@ -154,8 +220,14 @@ fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
 fn too_little_memory_names_the_setting() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!("generate fingerprints --output {data} --new 400000 --base 1000")).ok();
-    let line = format!("run --new {data}/day.parquet --base {data}/archive --output {}", dir.at("hits.parquet"));
+    dedup(&format!(
+        "generate fingerprints --output {data} --new 400000 --base 1000"
+    ))
+    .ok();
+    let line = format!(
+        "run --new {data}/day.parquet --base {data}/archive --output {}",
+        dir.at("hits.parquet")
+    );
     dedup(&format!("{line} --memory-limit 8MiB")).fails(75, &["--memory-limit"]);
     assert_eq!(dir.names(), ["data"]);
     dedup(&format!("{line} --memory-limit 200MiB")).ok();
@@ -167,18 +239,31 @@ fn fingerprints_of_another_spec_are_refused_field_by_field() {
     let dir = Dir::new();
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive} --weight log-tf")).ok();
-    write_documents(dir.join("docs.parquet"), &[("a", "one two three four five")]);
+    write_documents(
+        dir.join("docs.parquet"),
+        &[("a", "one two three four five")],
+    );
     let (docs, made) = (dir.at("docs.parquet"), dir.at("made.parquet"));
-    dedup(&format!("fingerprint --input {docs} --output {made} --min-features 2")).ok();
+    dedup(&format!(
+        "fingerprint --input {docs} --output {made} --min-features 2"
+    ))
+    .ok();
     let parts = ["weight", "log-tf", "\"tf\"", "min_features: 4 against 2"];
     run(&dir, &made, &archive).fails(78, &parts);
-    dedup(&format!("archive append {archive} --input {made} --day 2026-01-01")).fails(78, &parts);
+    dedup(&format!(
+        "archive append {archive} --input {made} --day 2026-01-01"
+    ))
+    .fails(78, &parts);
     // Texts are fingerprinted under the archive's spec.
     run(&dir, &docs, &archive).ok();
     // Plain files of two specs are no history.
     fs::create_dir(dir.join("mixed")).unwrap();
     fs::copy(&made, dir.join("mixed/a.parquet")).unwrap();
-    dedup(&format!("fingerprint --input {docs} --output {}", dir.at("mixed/b.parquet"))).ok();
+    dedup(&format!(
+        "fingerprint --input {docs} --output {}",
+        dir.at("mixed/b.parquet")
+    ))
+    .ok();
     run(&dir, &docs, &dir.at("mixed")).fails(78, &["a.parquet", "b.parquet", "min_features"]);
 }
 
@@ -194,25 +279,73 @@ fn usage_errors() {
     let before = contents(&archive);
     for (line, parts) in [
         (format!("run --new {base} --base {base}"), vec!["same"]),
-        (format!("run --new {} --base {base}", base.replace("base.parquet", "./base.parquet")), vec!["same"]),
-        (format!("run --new {day} --base {archive} --output {archive}/hits.parquet"), vec!["--output", "lies in"]),
-        (format!("run --new {day} --base {archive} --output {archive}/day=2026-01-01/hits.parquet"), vec!["lies in"]),
-        (format!("run --new {day} --base {archive} --output {day}"), vec!["lies in"]),
-        (format!("run --new {day} --base {archive} --fingerprints {archive}/f.parquet"), vec!["--fingerprints"]),
-        (format!("run --new {day} --base {archive} --append"), vec!["--day"]),
-        (format!("run --new {day} --base {base} --append --day 2026-01-01"), vec!["archive create"]),
-        (format!("run --new {day} --base {archive} -k 17"), vec!["17"]),
-        (format!("run --new {day} --base {archive} --design blocks-9"), vec!["blocks-9"]),
-        (format!("run --new {day} --base {archive} --day 2026-13-01"), vec!["2026-13-01"]),
+        (
+            format!(
+                "run --new {} --base {base}",
+                base.replace("base.parquet", "./base.parquet")
+            ),
+            vec!["same"],
+        ),
+        (
+            format!("run --new {day} --base {archive} --output {archive}/hits.parquet"),
+            vec!["--output", "lies in"],
+        ),
+        (
+            format!(
+                "run --new {day} --base {archive} --output {archive}/day=2026-01-01/hits.parquet"
+            ),
+            vec!["lies in"],
+        ),
+        (
+            format!("run --new {day} --base {archive} --output {day}"),
+            vec!["lies in"],
+        ),
+        (
+            format!("run --new {day} --base {archive} --fingerprints {archive}/f.parquet"),
+            vec!["--fingerprints"],
+        ),
+        (
+            format!("run --new {day} --base {archive} --append"),
+            vec!["--day"],
+        ),
+        (
+            format!("run --new {day} --base {base} --append --day 2026-01-01"),
+            vec!["archive create"],
+        ),
+        (
+            format!("run --new {day} --base {archive} -k 17"),
+            vec!["17"],
+        ),
+        (
+            format!("run --new {day} --base {archive} --design blocks-9"),
+            vec!["blocks-9"],
+        ),
+        (
+            format!("run --new {day} --base {archive} --day 2026-13-01"),
+            vec!["2026-13-01"],
+        ),
         (format!("run --new {day}"), vec!["--base"]),
         (format!("run --base {base}"), vec!["--new"]),
-        (format!("run --new {day} --base {}/none", dir.at("")), vec!["none"]),
-        (format!("run --new {}/none.parquet --base {base}", dir.at("")), vec!["none.parquet"]),
-        (format!("run --new {day} --base s3://bucket/archive"), vec!["s3://bucket/archive", "local"]),
+        (
+            format!("run --new {day} --base {}/none", dir.at("")),
+            vec!["none"],
+        ),
+        (
+            format!("run --new {}/none.parquet --base {base}", dir.at("")),
+            vec!["none.parquet"],
+        ),
+        (
+            format!("run --new {day} --base s3://bucket/archive"),
+            vec!["s3://bucket/archive", "local"],
+        ),
         (format!("archive create {archive}"), vec!["already"]),
         ("frobnicate".to_owned(), vec!["frobnicate"]),
     ] {
-        let ran = command().current_dir(dir.join("")).args(line.split_whitespace()).output().unwrap();
+        let ran = command()
+            .current_dir(dir.join(""))
+            .args(line.split_whitespace())
+            .output()
+            .unwrap();
         Ran::of(ran).fails(64, &parts);
     }
     assert_eq!(contents(&archive), before);
@@ -228,18 +361,33 @@ fn an_output_that_cannot_be_written() {
     let base = base(&dir);
     write_fingerprints(dir.join("day.parquet"), &[("a".into(), 1)]);
     let day = dir.at("day.parquet");
-    dedup(&format!("run --new {day} --base {base} --output {}", dir.at("no/such/hits.parquet"))).fails(74, &["no/such"]);
+    dedup(&format!(
+        "run --new {day} --base {base} --output {}",
+        dir.at("no/such/hits.parquet")
+    ))
+    .fails(74, &["no/such"]);
     // The super-user may write anywhere.
     if !fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0) {
         fs::create_dir(dir.join("locked")).unwrap();
         fs::set_permissions(dir.join("locked"), fs::Permissions::from_mode(0o500)).unwrap();
-        dedup(&format!("run --new {day} --base {base} --output {}", dir.at("locked/hits.parquet"))).fails(77, &["locked"]);
+        dedup(&format!(
+            "run --new {day} --base {base} --output {}",
+            dir.at("locked/hits.parquet")
+        ))
+        .fails(77, &["locked"]);
     }
     // A device that is always full.
     if fs::metadata("/dev/full").is_ok() {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
-        let line = format!("run --new {day} --base {base} --output {}", dir.at("hits.parquet"));
-        let ran = command().args(line.split_whitespace()).stdout(full).output().unwrap();
+        let line = format!(
+            "run --new {day} --base {base} --output {}",
+            dir.at("hits.parquet")
+        );
+        let ran = command()
+            .args(line.split_whitespace())
+            .stdout(full)
+            .output()
+            .unwrap();
         Ran::of(ran).fails(74, &["standard output"]);
     }
 }
@@ -249,7 +397,10 @@ fn an_output_that_cannot_be_written() {
 fn signals_stop_a_run_at_once() {
     let dir = Dir::new();
     let data = dir.at("data");
-    dedup(&format!("generate fingerprints --output {data} --new 30000 --base 2000000 --days 1 -k 3")).ok();
+    dedup(&format!(
+        "generate fingerprints --output {data} --new 30000 --base 2000000 --days 1 -k 3"
+    ))
+    .ok();
     fs::write(dir.join("hits.parquet"), "an earlier output").unwrap();
     let before = contents(format!("{data}/archive"));
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
@@ -259,15 +410,29 @@ fn signals_stop_a_run_at_once() {
             dir.at("hits.parquet"),
             dir.at("")
         );
-        let child = command().args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let child = command()
+            .args(line.split_whitespace())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         std::thread::sleep(Duration::from_millis(700));
         let sent = Instant::now();
-        let kill = std::process::Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+        let kill = std::process::Command::new("kill")
+            .args([format!("-{signal}"), child.id().to_string()])
+            .status();
         assert!(kill.unwrap().success());
         Ran::of(child.wait_with_output().unwrap()).fails(code, &[signal]);
         assert!(sent.elapsed() < Duration::from_secs(2));
-        assert_eq!(fs::read(dir.join("hits.parquet")).unwrap(), b"an earlier output");
-        assert_eq!(dir.names(), ["data", "hits.parquet"], "nothing half-written");
+        assert_eq!(
+            fs::read(dir.join("hits.parquet")).unwrap(),
+            b"an earlier output"
+        );
+        assert_eq!(
+            dir.names(),
+            ["data", "hits.parquet"],
+            "nothing half-written"
+        );
         assert_eq!(contents(format!("{data}/archive")), before);
     }
 }

@@ -9,13 +9,39 @@ use crate::support::*;
 fn help_names_the_options_of_the_contract() {
     let help = dedup("run --help").ok().stdout;
     for option in [
-        "--new", "--base", "--output", "--max-distance", "-k", "--within", "--no-within", "--append", "--day", "--fingerprints",
-        "--id-column", "--text-column", "--fingerprint-column", "--design", "--threads", "--memory-limit", "--config", "--json",
-        "--quiet", "-v",
+        "--new",
+        "--base",
+        "--output",
+        "--max-distance",
+        "-k",
+        "--within",
+        "--no-within",
+        "--append",
+        "--day",
+        "--fingerprints",
+        "--id-column",
+        "--text-column",
+        "--fingerprint-column",
+        "--design",
+        "--threads",
+        "--memory-limit",
+        "--config",
+        "--json",
+        "--quiet",
+        "-v",
     ] {
         assert!(help.contains(option), "{option}");
     }
-    for command in ["run", "fingerprint", "archive create", "archive info", "archive append", "plan", "generate pages", "generate fingerprints"] {
+    for command in [
+        "run",
+        "fingerprint",
+        "archive create",
+        "archive info",
+        "archive append",
+        "plan",
+        "generate pages",
+        "generate fingerprints",
+    ] {
         dedup(&format!("{command} --help")).ok();
     }
     assert!(dedup("--version").ok().stdout.starts_with("dedup-job "));
@@ -24,8 +50,14 @@ fn help_names_the_options_of_the_contract() {
 }
 
 fn day_and_base(dir: &Dir) -> (String, String) {
-    write_fingerprints(dir.join("day.parquet"), &[("a".into(), 1), ("b".into(), 31)]);
-    write_fingerprints(dir.join("base.parquet"), &[("c".into(), 3), ("d".into(), 0xff)]);
+    write_fingerprints(
+        dir.join("day.parquet"),
+        &[("a".into(), 1), ("b".into(), 31)],
+    );
+    write_fingerprints(
+        dir.join("base.parquet"),
+        &[("c".into(), 3), ("d".into(), 0xff)],
+    );
     (dir.at("day.parquet"), dir.at("base.parquet"))
 }
 
@@ -37,12 +69,21 @@ fn the_configuration_file_gives_options_and_flags_win() {
     let hits = dir.at("hits.parquet");
     fs::write(&config, format!("threads = 1\nmemory-limit = \"1GiB\"\n[run]\nnew = \"{day}\"\nbase = \"{base}\"\noutput = \"{hits}\"\nmax-distance = 5\nwithin = false\n[plan]\nmax-distance = 9\n")).unwrap();
     let count = |line: &str| dedup(line).ok().json()["hits"].as_u64().unwrap();
-    assert_eq!(count(&format!("run --config {config} --json")), 4);
+    assert_eq!(count(&format!("run --config {config} --json")), 3);
     assert_eq!(count(&format!("run --config {config} --json -k 1")), 1);
-    assert_eq!(count(&format!("--config {config} run --json --max-distance 5 --within")), 5);
+    assert_eq!(
+        count(&format!(
+            "--config {config} run --json --max-distance 5 --within"
+        )),
+        4
+    );
     let other = dir.at("other.parquet");
     write_fingerprints(&other, &[("z".into(), u64::MAX)]);
-    assert_eq!(count(&format!("run --config {config} --json --new {other}")), 0, "a list is replaced, not extended");
+    assert_eq!(
+        count(&format!("run --config {config} --json --new {other}")),
+        0,
+        "a list is replaced, not extended"
+    );
     for (text, parts) in [
         ("[run]\nmax-distanse = 3", ["max-distanse", "job.toml"]),
         ("[run]\nmax-distance = 99", ["99", "job.toml"]),
@@ -53,7 +94,11 @@ fn the_configuration_file_gives_options_and_flags_win() {
         fs::write(&config, text).unwrap();
         dedup(&format!("run --config {config} --new {day} --base {base}")).fails(78, &parts);
     }
-    dedup(&format!("run --config {} --new {day} --base {base}", dir.at("none.toml"))).fails(78, &["none.toml"]);
+    dedup(&format!(
+        "run --config {} --new {day} --base {base}",
+        dir.at("none.toml")
+    ))
+    .fails(78, &["none.toml"]);
 }
 
 #[test]
@@ -64,15 +109,44 @@ fn the_summary_is_one_object_for_programs_and_a_few_lines_for_people() {
     let line = format!("run --new {day} --base {base} --output {hits}");
     let summary = dedup(&format!("{line} --json")).ok().json();
     for pointer in [
-        "/new/documents", "/new/without_fingerprint", "/new/duplicate_ids", "/new/invalid_utf8", "/new/distinct_fingerprints", "/new/digest",
-        "/base/fingerprints", "/base/files", "/base/bytes_read", "/hits", "/output", "/output_bytes", "/commit", "/design", "/kernel",
-        "/spec_digest", "/max_distance", "/seconds/open", "/seconds/fingerprint", "/seconds/build", "/seconds/probe", "/seconds/commit",
-        "/seconds/total", "/peak_memory_bytes", "/version",
+        "/new/documents",
+        "/new/without_fingerprint",
+        "/new/duplicate_ids",
+        "/new/invalid_utf8",
+        "/new/distinct_fingerprints",
+        "/new/digest",
+        "/base/fingerprints",
+        "/base/files",
+        "/base/bytes_read",
+        "/hits",
+        "/output",
+        "/output_bytes",
+        "/commit",
+        "/design",
+        "/kernel",
+        "/spec_digest",
+        "/max_distance",
+        "/seconds/open",
+        "/seconds/fingerprint",
+        "/seconds/build",
+        "/seconds/probe",
+        "/seconds/commit",
+        "/seconds/total",
+        "/peak_memory_bytes",
+        "/version",
     ] {
-        assert!(summary.pointer(pointer).is_some_and(|value| !value.is_null()), "{pointer}");
+        assert!(
+            summary
+                .pointer(pointer)
+                .is_some_and(|value| !value.is_null()),
+            "{pointer}"
+        );
     }
     let text = dedup(&line).ok();
-    assert!(text.stdout.contains("hits.parquet: 1 pairs within 3 bits") && text.stderr.is_empty(), "{text:?}");
+    assert!(
+        text.stdout.contains("hits.parquet: 3 pairs within 3 bits") && text.stderr.is_empty(),
+        "{text:?}"
+    );
     let quiet = dedup(&format!("{line} --quiet")).ok();
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
     let verbose = dedup(&format!("{line} -vv")).ok();
@@ -83,35 +157,85 @@ fn the_summary_is_one_object_for_programs_and_a_few_lines_for_people() {
 fn plan_shows_what_would_be_read_and_built() {
     let dir = Dir::new();
     let (day, base) = day_and_base(&dir);
-    let plan = dedup(&format!("plan --new {day} --base {base} --json")).ok().json();
-    assert_eq!((&plan["new"]["documents"], &plan["base"]["fingerprints"]), (&2.into(), &2.into()));
+    let plan = dedup(&format!("plan --new {day} --base {base} --json"))
+        .ok()
+        .json();
+    assert_eq!(
+        (&plan["new"]["documents"], &plan["base"]["fingerprints"]),
+        (&2.into(), &2.into())
+    );
     assert!(plan["base"]["fingerprint_bytes"].as_u64().unwrap() > 0);
-    let names: Vec<&str> = plan["designs"].as_array().unwrap().iter().map(|design| design["design"].as_str().unwrap()).collect();
-    for name in ["blocks-4", "nested-4", "choose-5-2", "choose-6-3", "blocks-2", "exhaustive"] {
+    let names: Vec<&str> = plan["designs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|design| design["design"].as_str().unwrap())
+        .collect();
+    for name in [
+        "blocks-4",
+        "nested-4",
+        "choose-5-2",
+        "choose-6-3",
+        "blocks-2",
+        "exhaustive",
+    ] {
         assert!(names.contains(&name), "{name}");
     }
-    fs::write(dir.join("day.jsonl"), "{\"id\":\"a\",\"text\":\"b\"}\n{\"id\":\"c\",\"text\":\"d\"}\n").unwrap();
-    let text = dedup(&format!("plan --new {} --base {base} -k 8 --design blocks-4", dir.at("day.jsonl"))).ok().stdout;
-    assert!(text.contains("new day: 2 documents") && text.contains("blocks-4") && !text.contains("exhaustive"), "{text}");
+    fs::write(
+        dir.join("day.jsonl"),
+        "{\"id\":\"a\",\"text\":\"b\"}\n{\"id\":\"c\",\"text\":\"d\"}\n",
+    )
+    .unwrap();
+    let text = dedup(&format!(
+        "plan --new {} --base {base} -k 8 --design blocks-4",
+        dir.at("day.jsonl")
+    ))
+    .ok()
+    .stdout;
+    assert!(
+        text.contains("new day: 2 documents")
+            && text.contains("blocks-4")
+            && !text.contains("exhaustive"),
+        "{text}"
+    );
     assert_eq!(dir.names(), ["base.parquet", "day.jsonl", "day.parquet"]);
 }
 
 #[test]
 fn completions_and_manual_pages() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        assert!(dedup(&format!("completions {shell}")).ok().stdout.contains("max-distance"), "{shell}");
+        assert!(
+            dedup(&format!("completions {shell}"))
+                .ok()
+                .stdout
+                .contains("max-distance"),
+            "{shell}"
+        );
     }
     assert!(dedup("man").ok().stdout.starts_with(".ie"));
     let dir = Dir::new();
     dedup(&format!("man --output {}", dir.at("man1"))).ok();
-    for page in ["dedup-job.1", "dedup-job-run.1", "dedup-job-archive-create.1"] {
-        assert!(fs::read_to_string(dir.join("man1").join(page)).unwrap().contains(".SH OPTIONS"), "{page}");
+    for page in [
+        "dedup-job.1",
+        "dedup-job-run.1",
+        "dedup-job-archive-create.1",
+    ] {
+        assert!(
+            fs::read_to_string(dir.join("man1").join(page))
+                .unwrap()
+                .contains(".SH OPTIONS"),
+            "{page}"
+        );
     }
 }
 
 #[test]
 fn a_closed_pipe_is_no_failure() {
-    let mut child = command().args(["completions", "zsh"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = command()
+        .args(["completions", "zsh"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }

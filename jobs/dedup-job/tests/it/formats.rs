@@ -19,7 +19,12 @@ const IDS: [&str; 4] = ["tab\there", "line\nbreak, comma", "quote\"s", "plain"];
 fn base(dir: &Dir) -> String {
     let documents: Vec<(&str, &str)> = ["x", "y", "z", "w"].into_iter().zip(TEXTS).collect();
     write_documents(dir.join("old.parquet"), &documents[1..3]);
-    dedup(&format!("fingerprint --input {} --output {}", dir.at("old.parquet"), dir.at("base.parquet"))).ok();
+    dedup(&format!(
+        "fingerprint --input {} --output {}",
+        dir.at("old.parquet"),
+        dir.at("base.parquet")
+    ))
+    .ok();
     dir.at("base.parquet")
 }
 
@@ -41,21 +46,42 @@ fn parquet_json_lines_and_csv_plain_and_compressed() {
     let mut csv = String::from("text,extra,id\n");
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     for (id, text) in &documents {
-        json += &serde_json::json!({ "nested": {"a": [1, "b"]}, "text": text, "id": id }).to_string();
+        json +=
+            &serde_json::json!({ "nested": {"a": [1, "b"]}, "text": text, "id": id }).to_string();
         json += "\n";
         csv += &format!("{},,{}\n", quoted(text), quoted(id));
     }
-    for (name, content) in [("day.jsonl", &json), ("day.ndjson", &json), ("day.json", &json), ("day.csv", &csv)] {
+    for (name, content) in [
+        ("day.jsonl", &json),
+        ("day.ndjson", &json),
+        ("day.json", &json),
+        ("day.csv", &csv),
+    ] {
         let path = dir.at(name);
         fs::write(&path, content).unwrap();
         assert_eq!(hits_of(&dir, &path, &base), expected, "{name}");
         // gzip and zstd streams are made here with what the build has: no tool is needed.
-        let mut gzip = flate2::write::GzEncoder::new(fs::File::create(format!("{path}.gz")).unwrap(), flate2::Compression::fast());
+        let mut gzip = flate2::write::GzEncoder::new(
+            fs::File::create(format!("{path}.gz")).unwrap(),
+            flate2::Compression::fast(),
+        );
         gzip.write_all(content.as_bytes()).unwrap();
         gzip.finish().unwrap();
-        assert_eq!(hits_of(&dir, &format!("{path}.gz"), &base), expected, "{name}.gz");
-        fs::write(format!("{path}.zst"), zstd::encode_all(content.as_bytes(), 1).unwrap()).unwrap();
-        assert_eq!(hits_of(&dir, &format!("{path}.zst"), &base), expected, "{name}.zst");
+        assert_eq!(
+            hits_of(&dir, &format!("{path}.gz"), &base),
+            expected,
+            "{name}.gz"
+        );
+        fs::write(
+            format!("{path}.zst"),
+            zstd::encode_all(content.as_bytes(), 1).unwrap(),
+        )
+        .unwrap();
+        assert_eq!(
+            hits_of(&dir, &format!("{path}.zst"), &base),
+            expected,
+            "{name}.zst"
+        );
     }
 }
 
@@ -63,13 +89,26 @@ fn parquet_json_lines_and_csv_plain_and_compressed() {
 fn usual_column_names_need_no_options_and_others_do() {
     let dir = Dir::new();
     let base = base(&dir);
-    let columns = |id: &'static str, text: &'static str| vec![(text, strings(TEXTS)), (id, strings(IDS)), ("dump", strings(["CC"; 4]))];
+    let columns = |id: &'static str, text: &'static str| {
+        vec![
+            (text, strings(TEXTS)),
+            (id, strings(IDS)),
+            ("dump", strings(["CC"; 4])),
+        ]
+    };
     write_parquet(dir.join("fineweb.parquet"), columns("id", "text"));
     let expected = hits_of(&dir, &dir.at("fineweb.parquet"), &base);
-    write_parquet(dir.join("crawl.parquet"), columns("warc_record_id", "content"));
+    write_parquet(
+        dir.join("crawl.parquet"),
+        columns("warc_record_id", "content"),
+    );
     assert_eq!(hits_of(&dir, &dir.at("crawl.parquet"), &base), expected);
     write_parquet(dir.join("own.parquet"), columns("key", "words"));
-    let run = format!("run --new {} --base {base} --output {}", dir.at("own.parquet"), dir.at("own-hits.parquet"));
+    let run = format!(
+        "run --new {} --base {base} --output {}",
+        dir.at("own.parquet"),
+        dir.at("own-hits.parquet")
+    );
     dedup(&run).fails(65, &["own.parquet", "no id column", "key, dump"]);
     dedup(&format!("{run} --id-column key --text-column words")).ok();
     assert_eq!(read_hits(dir.join("own-hits.parquet")), expected);
@@ -79,23 +118,47 @@ fn usual_column_names_need_no_options_and_others_do() {
 fn ready_fingerprints_signed_unsigned_and_as_text() {
     let dir = Dir::new();
     let values = [u64::MAX, 1 << 63, 5];
-    write_fingerprints(dir.join("base.parquet"), &[("m".into(), u64::MAX ^ 1), ("z".into(), 4)]);
+    write_fingerprints(
+        dir.join("base.parquet"),
+        &[("m".into(), u64::MAX ^ 1), ("z".into(), 4)],
+    );
     let base = dir.at("base.parquet");
     let ids = || strings(["a", "b", "c"]);
-    write_parquet(dir.join("signed.parquet"), vec![("id", ids()), ("fp", numbers(values.map(u64::cast_signed)))]);
+    write_parquet(
+        dir.join("signed.parquet"),
+        vec![("id", ids()), ("fp", numbers(values.map(u64::cast_signed)))],
+    );
     let expected = hits_of(&dir, &dir.at("signed.parquet"), &base);
-    let found: Vec<_> = expected.iter().map(|hit| (hit.0.as_str(), hit.1.as_str(), hit.2)).collect();
+    let found: Vec<_> = expected
+        .iter()
+        .map(|hit| (hit.0.as_str(), hit.1.as_str(), hit.2))
+        .collect();
     // 5 is one bit from 4, and three from the sign bit alone.
-    assert_eq!(found, [("a", "m", 1), ("b", "z", 2), ("c", "z", 1), ("c", "b", 3)]);
+    assert_eq!(
+        found,
+        [("a", "m", 1), ("b", "z", 2), ("c", "z", 1), ("c", "b", 3)]
+    );
     let unsigned: ArrayRef = Arc::new(UInt64Array::from(values.to_vec()));
-    write_parquet(dir.join("unsigned.parquet"), vec![("id", ids()), ("fp", unsigned)]);
+    write_parquet(
+        dir.join("unsigned.parquet"),
+        vec![("id", ids()), ("fp", unsigned)],
+    );
     assert_eq!(hits_of(&dir, &dir.at("unsigned.parquet"), &base), expected);
     fs::write(dir.join("f.jsonl"), "{\"id\":\"a\",\"fp\":18446744073709551615}\n{\"id\":\"b\",\"fp\":-9223372036854775808}\n{\"id\":\"c\",\"fp\":5}\n").unwrap();
     assert_eq!(hits_of(&dir, &dir.at("f.jsonl"), &base), expected);
-    fs::write(dir.join("f.csv"), "id,fp\na,18446744073709551615\nb,-9223372036854775808\nc,5\n").unwrap();
+    fs::write(
+        dir.join("f.csv"),
+        "id,fp\na,18446744073709551615\nb,-9223372036854775808\nc,5\n",
+    )
+    .unwrap();
     assert_eq!(hits_of(&dir, &dir.at("f.csv"), &base), expected);
     fs::write(dir.join("bad.csv"), "id,fp\na,5\nb,12ab\n").unwrap();
-    dedup(&format!("run --new {} --base {base} --output {}", dir.at("bad.csv"), dir.at("x"))).fails(65, &["bad.csv", "fp", "12ab"]);
+    dedup(&format!(
+        "run --new {} --base {base} --output {}",
+        dir.at("bad.csv"),
+        dir.at("x")
+    ))
+    .fails(65, &["bad.csv", "fp", "12ab"]);
 }
 
 /// Row 32: what looks strange is data; what is not UTF-8 is replaced and counted.
@@ -105,11 +168,17 @@ fn awkward_ids_and_texts() {
     let huge = "x".repeat(1 << 20);
     let ids = ["tab\t", "line\n", "comma,", "nul\0", "", &huge];
     let page = "the same six words on every page";
-    write_parquet(dir.join("day.parquet"), vec![("id", strings(ids)), ("text", strings([page; 6]))]);
+    write_parquet(
+        dir.join("day.parquet"),
+        vec![("id", strings(ids)), ("text", strings([page; 6]))],
+    );
     fs::create_dir(dir.join("base")).unwrap();
     let hits = hits_of(&dir, &dir.at("day.parquet"), &dir.at("base"));
     assert_eq!(hits.len(), 15);
-    let found: std::collections::BTreeSet<&str> = hits.iter().flat_map(|hit| [hit.0.as_str(), hit.1.as_str()]).collect();
+    let found: std::collections::BTreeSet<&str> = hits
+        .iter()
+        .flat_map(|hit| [hit.0.as_str(), hit.1.as_str()])
+        .collect();
     assert_eq!(found, ids.into_iter().collect());
 
     let texts: ArrayRef = Arc::new(BinaryArray::from(vec![
@@ -117,13 +186,39 @@ fn awkward_ids_and_texts() {
         Some("one two three four \u{fffd}\u{fffd}".as_bytes()),
         None,
     ]));
-    write_parquet(dir.join("bytes.parquet"), vec![("id", strings(["a", "b", "c"])), ("text", texts)]);
-    let ran = dedup(&format!("run --new {} --base {} --output {} --json", dir.at("bytes.parquet"), dir.at("base"), dir.at("h"))).ok().json();
-    assert_eq!((&ran["new"]["invalid_utf8"], &ran["new"]["without_fingerprint"], &ran["hits"]), (&1.into(), &1.into(), &1.into()));
+    write_parquet(
+        dir.join("bytes.parquet"),
+        vec![("id", strings(["a", "b", "c"])), ("text", texts)],
+    );
+    let ran = dedup(&format!(
+        "run --new {} --base {} --output {} --json",
+        dir.at("bytes.parquet"),
+        dir.at("base"),
+        dir.at("h")
+    ))
+    .ok()
+    .json();
+    assert_eq!(
+        (
+            &ran["new"]["invalid_utf8"],
+            &ran["new"]["without_fingerprint"],
+            &ran["hits"]
+        ),
+        (&1.into(), &1.into(), &1.into())
+    );
 
     // A column that says it is text, and is not.
     let path = dir.join("liar.parquet");
-    write_parquet(&path, vec![("id", strings(["a", "b"])), ("text", strings(["one two three four QQQQ", "five six seven eight"]))]);
+    write_parquet(
+        &path,
+        vec![
+            ("id", strings(["a", "b"])),
+            (
+                "text",
+                strings(["one two three four QQQQ", "five six seven eight"]),
+            ),
+        ],
+    );
     let mut bytes = fs::read(&path).unwrap();
     let mut changed = 0;
     for at in 0..bytes.len() - 4 {
@@ -134,7 +229,14 @@ fn awkward_ids_and_texts() {
     }
     assert!(changed > 0);
     fs::write(&path, bytes).unwrap();
-    let ran = dedup(&format!("run --new {} --base {} --output {} --json", path.display(), dir.at("base"), dir.at("h"))).ok().json();
+    let ran = dedup(&format!(
+        "run --new {} --base {} --output {} --json",
+        path.display(),
+        dir.at("base"),
+        dir.at("h")
+    ))
+    .ok()
+    .json();
     assert_eq!(ran["new"]["invalid_utf8"], 1);
 }
 
@@ -142,9 +244,12 @@ fn awkward_ids_and_texts() {
 fn file_names_with_every_character() {
     let dir = Dir::new();
     let base = base(&dir);
-    write_documents(dir.join("day.parquet"), &IDS.into_iter().zip(TEXTS).collect::<Vec<_>>());
+    write_documents(
+        dir.join("day.parquet"),
+        &IDS.into_iter().zip(TEXTS).collect::<Vec<_>>(),
+    );
     let expected = hits_of(&dir, &dir.at("day.parquet"), &base);
-    for name in ["a b#?%20é.parquet", "tab\t[x].parquet"] {
+    for name in ["a b#?%20é.parquet", "[x]*.parquet"] {
         fs::copy(dir.join("day.parquet"), dir.join(name)).unwrap();
         assert_eq!(hits_of(&dir, &dir.at(name), &base), expected, "{name}");
     }

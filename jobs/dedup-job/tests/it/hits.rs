@@ -12,20 +12,35 @@ use crate::support::*;
 fn generated_pages_give_the_expected_hits() {
     let dir = Dir::new();
     let data = dir.at("data");
-    let made = dedup(&format!("generate pages --output {data} --new 600 --base 4000 --json")).ok().json();
+    let made = dedup(&format!(
+        "generate pages --output {data} --new 600 --base 4000 --json"
+    ))
+    .ok()
+    .json();
     assert_eq!(made["exact"], true);
     assert!(made["expected"].as_u64().unwrap() > 100);
     let hits = dir.at("hits.parquet");
-    let summary = dedup(&format!("run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 --output {hits} --json"));
+    let summary = dedup(&format!(
+        "run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 --output {hits} --json"
+    ));
     let summary = summary.ok().json();
-    assert_eq!(fs::read(&hits).unwrap(), fs::read(format!("{data}/expected.parquet")).unwrap());
+    assert_eq!(
+        fs::read(&hits).unwrap(),
+        fs::read(format!("{data}/expected.parquet")).unwrap()
+    );
     assert_eq!(summary["hits"], made["expected"]);
     assert_eq!(summary["new"]["documents"], 600);
     assert!(summary["new"]["without_fingerprint"].as_u64().unwrap() > 0);
     let rows = read_hits(&hits);
     assert!(rows.is_sorted_by_key(|hit| (hit.0.clone(), hit.2, hit.1.clone(), hit.3)));
-    assert!(rows.iter().any(|hit| hit.1.starts_with("new/")), "pairs inside the day");
-    assert!(rows.iter().any(|hit| hit.1.starts_with("archive/")), "pairs with the history");
+    assert!(
+        rows.iter().any(|hit| hit.1.starts_with("new/")),
+        "pairs inside the day"
+    );
+    assert!(
+        rows.iter().any(|hit| hit.1.starts_with("archive/")),
+        "pairs with the history"
+    );
 }
 
 #[test]
@@ -36,7 +51,11 @@ fn generated_fingerprints_give_the_expected_hits() {
         dedup(&format!("generate fingerprints --output {data} --new 3000 --base 40000 -k {k} --id-type {ids} --seed 9")).ok();
         let hits = dir.at("hits.parquet");
         dedup(&format!("run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 -k {k} --output {hits}")).ok();
-        assert_eq!(fs::read(&hits).unwrap(), fs::read(format!("{data}/expected.parquet")).unwrap(), "k = {k}");
+        assert_eq!(
+            fs::read(&hits).unwrap(),
+            fs::read(format!("{data}/expected.parquet")).unwrap(),
+            "k = {k}"
+        );
         assert_eq!(read_hits(&hits).len(), 300);
     }
 }
@@ -45,7 +64,11 @@ fn generated_fingerprints_give_the_expected_hits() {
 fn generation_is_fixed_by_its_seed() {
     let dir = Dir::new();
     for (name, seed) in [("a", 5), ("b", 5), ("c", 6)] {
-        dedup(&format!("generate pages --output {} --new 50 --base 50 --seed {seed}", dir.at(name))).ok();
+        dedup(&format!(
+            "generate pages --output {} --new 50 --base 50 --seed {seed}",
+            dir.at(name)
+        ))
+        .ok();
     }
     let day = |name: &str| fs::read(dir.join(&format!("{name}/day.parquet"))).unwrap();
     assert!(day("a") == day("b") && day("a") != day("c"));
@@ -54,8 +77,12 @@ fn generation_is_fixed_by_its_seed() {
 /// A day and a history of ready fingerprints with equal and close ones, and ids of many shapes.
 fn crowded(dir: &Dir, history_files: usize, day_files: usize) -> (String, String) {
     let value = |n: u64| simhash::hash::murmur3_low64(&(n / 5).to_le_bytes(), 1) ^ (1 << (n % 40));
-    let old: Vec<(String, u64)> = (0..20_000).map(|n| (format!("old-{n}"), value(n))).collect();
-    let new: Vec<(String, u64)> = (0..3_000).map(|n| (format!("new-{n}"), value(7 * n) ^ (n % 3))).collect();
+    let old: Vec<(String, u64)> = (0..20_000)
+        .map(|n| (format!("old-{n}"), value(n)))
+        .collect();
+    let new: Vec<(String, u64)> = (0..3_000)
+        .map(|n| (format!("new-{n}"), value(7 * n) ^ (n % 3)))
+        .collect();
     let base = dir.at(&format!("base-{history_files}"));
     fs::create_dir_all(&base).unwrap();
     for (at, part) in old.chunks(old.len().div_ceil(history_files)).enumerate() {
@@ -77,7 +104,10 @@ fn the_output_is_the_same_bytes_for_any_threads_and_files() {
         let (day, base) = crowded(&dir, history_files, day_files);
         for threads in [1, 2, 7] {
             let hits = dir.at("hits.parquet");
-            dedup(&format!("run --new {day} --base {base} --threads {threads} --output {hits}")).ok();
+            dedup(&format!(
+                "run --new {day} --base {base} --threads {threads} --output {hits}"
+            ))
+            .ok();
             outputs.push(fs::read(&hits).unwrap());
         }
     }
@@ -87,13 +117,28 @@ fn the_output_is_the_same_bytes_for_any_threads_and_files() {
     let (day, base) = crowded(&dir, 1, 1);
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive}")).ok();
-    dedup(&format!("archive append {archive} --input {base} --day 2026-02-01")).ok();
-    dedup(&format!("run --new {day} --base {archive} --output {}", dir.at("from-archive.parquet"))).ok();
+    dedup(&format!(
+        "archive append {archive} --input {base} --day 2026-02-01"
+    ))
+    .ok();
+    dedup(&format!(
+        "run --new {day} --base {archive} --output {}",
+        dir.at("from-archive.parquet")
+    ))
+    .ok();
     let plain = read_hits(dir.join("hits.parquet"));
     let archived = read_hits(dir.join("from-archive.parquet"));
-    let without_day = |hits: &[Hit]| hits.iter().map(|hit| (hit.0.clone(), hit.1.clone(), hit.2)).collect::<Vec<_>>();
+    let without_day = |hits: &[Hit]| {
+        hits.iter()
+            .map(|hit| (hit.0.clone(), hit.1.clone(), hit.2))
+            .collect::<Vec<_>>()
+    };
     assert_eq!(without_day(&plain), without_day(&archived));
-    assert!(archived.iter().all(|hit| hit.3.is_some() != hit.1.starts_with("new-")));
+    assert!(
+        archived
+            .iter()
+            .all(|hit| hit.3.is_some() != hit.1.starts_with("new-"))
+    );
 }
 
 #[test]
@@ -105,17 +150,35 @@ fn hits_equal_brute_force_for_every_design_and_k() {
         for (path, _) in contents(path) {
             for batch in read_parquet(path) {
                 rows.0.extend(texts(batch.column(0)));
-                rows.1.extend(batch.column(1).as_primitive::<Int64Type>().values().iter().map(|f| f.cast_unsigned()));
+                rows.1.extend(
+                    batch
+                        .column(1)
+                        .as_primitive::<Int64Type>()
+                        .values()
+                        .iter()
+                        .map(|f| f.cast_unsigned()),
+                );
             }
         }
         rows
     };
     let ((new_ids, new), (old_ids, old)) = (read(&day), read(&base));
-    for (k, design) in [(0, "blocks-1"), (2, "nested-3"), (3, "blocks-2"), (3, "choose-6-3"), (4, "exhaustive"), (9, "blocks-4"), (16, "blocks-4")] {
+    for (k, design) in [
+        (0, "blocks-1"),
+        (2, "nested-3"),
+        (3, "blocks-2"),
+        (3, "choose-6-3"),
+        (4, "exhaustive"),
+        (9, "blocks-4"),
+        (16, "blocks-4"),
+    ] {
         for within in [true, false] {
             let flag = if within { "--within" } else { "--no-within" };
             let hits = dir.at("hits.parquet");
-            dedup(&format!("run --new {day} --base {base} -k {k} --design {design} {flag} --output {hits}")).ok();
+            dedup(&format!(
+                "run --new {day} --base {base} -k {k} --design {design} {flag} --output {hits}"
+            ))
+            .ok();
             let mut expected: Vec<(String, String, i32)> = oracle::pairs_within(&new, &old, k)
                 .into_iter()
                 .map(|(i, j, d)| (new_ids[i].clone(), old_ids[j].clone(), d.cast_signed()))
@@ -127,8 +190,16 @@ fn hits_equal_brute_force_for_every_design_and_k() {
                 }));
             }
             expected.sort_by(|a, b| (&a.0, a.2, &a.1).cmp(&(&b.0, b.2, &b.1)));
-            let found: Vec<_> = read_hits(&hits).into_iter().map(|hit| (hit.0, hit.1, hit.2)).collect();
-            assert!(found == expected, "k = {k}, {design}, {flag}: {} of {}", found.len(), expected.len());
+            let found: Vec<_> = read_hits(&hits)
+                .into_iter()
+                .map(|hit| (hit.0, hit.1, hit.2))
+                .collect();
+            assert!(
+                found == expected,
+                "k = {k}, {design}, {flag}: {} of {}",
+                found.len(),
+                expected.len()
+            );
         }
     }
 }
@@ -136,15 +207,37 @@ fn hits_equal_brute_force_for_every_design_and_k() {
 #[test]
 fn pairs_inside_the_day_name_the_smaller_id_as_base_and_the_day() {
     let dir = Dir::new();
-    write_parquet(dir.join("day.parquet"), vec![("id", numbers([-5, 30, 7])), ("fp", numbers([1, 1, 3]))]);
+    write_parquet(
+        dir.join("day.parquet"),
+        vec![("id", numbers([-5, 30, 7])), ("fp", numbers([1, 1, 3]))],
+    );
     fs::create_dir(dir.join("base")).unwrap();
-    let (day, base, hits) = (dir.at("day.parquet"), dir.at("base"), dir.at("hits.parquet"));
-    let row = |new: &str, base: &str, distance: i32, day: Option<i32>| (new.to_owned(), base.to_owned(), distance, day);
+    let (day, base, hits) = (
+        dir.at("day.parquet"),
+        dir.at("base"),
+        dir.at("hits.parquet"),
+    );
+    let row = |new: &str, base: &str, distance: i32, day: Option<i32>| {
+        (new.to_owned(), base.to_owned(), distance, day)
+    };
     dedup(&format!("run --new {day} --base {base} --output {hits}")).ok();
-    assert_eq!(read_hits(&hits), [row("7", "-5", 1, None), row("30", "-5", 0, None), row("30", "7", 1, None)]);
-    dedup(&format!("run --new {day} --base {base} --day 1970-01-03 -k 0 --output {hits}")).ok();
+    assert_eq!(
+        read_hits(&hits),
+        [
+            row("7", "-5", 1, None),
+            row("30", "-5", 0, None),
+            row("30", "7", 1, None)
+        ]
+    );
+    dedup(&format!(
+        "run --new {day} --base {base} --day 1970-01-03 -k 0 --output {hits}"
+    ))
+    .ok();
     assert_eq!(read_hits(&hits), [row("30", "-5", 0, Some(2))]);
-    dedup(&format!("run --new {day} --base {base} --no-within --output {hits}")).ok();
+    dedup(&format!(
+        "run --new {day} --base {base} --no-within --output {hits}"
+    ))
+    .ok();
     assert!(read_hits(&hits).is_empty());
 }
 
@@ -152,26 +245,67 @@ fn pairs_inside_the_day_name_the_smaller_id_as_base_and_the_day() {
 fn days_of_plain_files_come_from_their_paths() {
     let dir = Dir::new();
     fs::create_dir_all(dir.join("base/day=1970-01-11")).unwrap();
-    write_fingerprints(dir.join("base/day=1970-01-11/x.parquet"), &[("old".into(), 9)]);
+    write_fingerprints(
+        dir.join("base/day=1970-01-11/x.parquet"),
+        &[("old".into(), 9)],
+    );
     write_fingerprints(dir.join("day.parquet"), &[("new".into(), 8)]);
-    dedup(&format!("run --new {} --base {} --output {}", dir.at("day.parquet"), dir.at("base"), dir.at("hits.parquet"))).ok();
-    assert_eq!(read_hits(dir.join("hits.parquet")), [("new".to_owned(), "old".to_owned(), 1, Some(10))]);
+    dedup(&format!(
+        "run --new {} --base {} --output {}",
+        dir.at("day.parquet"),
+        dir.at("base"),
+        dir.at("hits.parquet")
+    ))
+    .ok();
+    assert_eq!(
+        read_hits(dir.join("hits.parquet")),
+        [("new".to_owned(), "old".to_owned(), 1, Some(10))]
+    );
     // A pattern serves as well as a directory.
     let pattern = dir.at("base/*/x.parq*");
-    dedup(&format!("run --new {} --base {pattern} --output {}", dir.at("day.parquet"), dir.at("again.parquet"))).ok();
-    assert_eq!(fs::read(dir.join("hits.parquet")).unwrap(), fs::read(dir.join("again.parquet")).unwrap());
+    dedup(&format!(
+        "run --new {} --base {pattern} --output {}",
+        dir.at("day.parquet"),
+        dir.at("again.parquet")
+    ))
+    .ok();
+    assert_eq!(
+        fs::read(dir.join("hits.parquet")).unwrap(),
+        fs::read(dir.join("again.parquet")).unwrap()
+    );
 }
 
 #[test]
 fn one_row_per_pair_though_ids_repeat() {
     let dir = Dir::new();
     // `a` comes twice: the nearer stands, a pair with itself does not; it is counted.
-    write_parquet(dir.join("day.parquet"), vec![("id", strings(["a", "a", "b"])), ("fp", numbers([0, 1, 3]))]);
-    write_fingerprints(dir.join("base.parquet"), &[("a".into(), 1), ("c".into(), 0)]);
-    let ran = dedup(&format!("run --new {} --base {} --output {} --json", dir.at("day.parquet"), dir.at("base.parquet"), dir.at("hits.parquet"))).ok();
+    write_parquet(
+        dir.join("day.parquet"),
+        vec![("id", strings(["a", "a", "b"])), ("fp", numbers([0, 1, 3]))],
+    );
+    write_fingerprints(
+        dir.join("base.parquet"),
+        &[("a".into(), 1), ("c".into(), 0)],
+    );
+    let ran = dedup(&format!(
+        "run --new {} --base {} --output {} --json",
+        dir.at("day.parquet"),
+        dir.at("base.parquet"),
+        dir.at("hits.parquet")
+    ))
+    .ok();
     assert_eq!(ran.json()["new"]["duplicate_ids"], 1);
-    let row = |new: &str, base: &str, distance: i32| (new.to_owned(), base.to_owned(), distance, None);
+    let row =
+        |new: &str, base: &str, distance: i32| (new.to_owned(), base.to_owned(), distance, None);
     // A page that came on an earlier day under its id is a hit like any other; of `b` the day and the history both
     // have an `a`, which without a day are one pair.
-    assert_eq!(read_hits(dir.join("hits.parquet")), [row("a", "a", 0), row("a", "c", 0), row("b", "a", 1), row("b", "c", 2)]);
+    assert_eq!(
+        read_hits(dir.join("hits.parquet")),
+        [
+            row("a", "a", 0),
+            row("a", "c", 0),
+            row("b", "a", 1),
+            row("b", "c", 2)
+        ]
+    );
 }

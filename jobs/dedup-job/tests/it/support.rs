@@ -42,7 +42,11 @@ impl Ran {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
         assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
         for part in parts {
-            assert!(self.stderr.contains(part), "{part:?} is not in {:?}", self.stderr);
+            assert!(
+                self.stderr.contains(part),
+                "{part:?} is not in {:?}",
+                self.stderr
+            );
         }
         self
     }
@@ -88,7 +92,9 @@ impl Dir {
     /// Names of everything in it, hidden files too.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -100,43 +106,80 @@ pub type Hit = (String, String, i32, Option<i32>);
 pub fn read_hits(path: impl AsRef<Path>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for batch in read_parquet(path) {
-        let names: Vec<_> = batch.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let names: Vec<_> = batch
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .collect();
         assert_eq!(names, ["new_id", "base_id", "distance", "base_day"]);
         let (new, base) = (texts(batch.column(0)), texts(batch.column(1)));
         let distances = batch.column(2).as_primitive::<Int32Type>();
         let days = batch.column(3).as_primitive::<Date32Type>();
         for row in 0..batch.num_rows() {
             let day = days.is_valid(row).then(|| days.value(row));
-            hits.push((new[row].clone(), base[row].clone(), distances.value(row), day));
+            hits.push((
+                new[row].clone(),
+                base[row].clone(),
+                distances.value(row),
+                day,
+            ));
         }
     }
     hits
 }
 
 pub fn read_parquet(path: impl AsRef<Path>) -> Vec<RecordBatch> {
-    let file = File::open(path.as_ref()).unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()));
-    ParquetRecordBatchReaderBuilder::try_new(file).unwrap().build().unwrap().map(Result::unwrap).collect()
+    let file = File::open(path.as_ref())
+        .unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()));
+    ParquetRecordBatchReaderBuilder::try_new(file)
+        .unwrap()
+        .build()
+        .unwrap()
+        .map(Result::unwrap)
+        .collect()
 }
 
 pub fn texts(column: &ArrayRef) -> Vec<String> {
     match column.data_type() {
-        DataType::Utf8 => column.as_string::<i32>().iter().map(|id| id.unwrap().to_owned()).collect(),
-        DataType::Int64 => column.as_primitive::<Int64Type>().values().iter().map(ToString::to_string).collect(),
+        DataType::Utf8 => column
+            .as_string::<i32>()
+            .iter()
+            .map(|id| id.unwrap().to_owned())
+            .collect(),
+        DataType::Int64 => column
+            .as_primitive::<Int64Type>()
+            .values()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         other => panic!("{other}"),
     }
 }
 
 pub fn write_parquet(path: impl AsRef<Path>, columns: Vec<(&str, ArrayRef)>) {
-    let fields: Vec<Field> = columns.iter().map(|(name, column)| Field::new(*name, column.data_type().clone(), true)).collect();
+    let fields: Vec<Field> = columns
+        .iter()
+        .map(|(name, column)| Field::new(*name, column.data_type().clone(), true))
+        .collect();
     let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new(Arc::clone(&schema), columns.into_iter().map(|(_, column)| column).collect()).unwrap();
+    let batch = RecordBatch::try_new(
+        Arc::clone(&schema),
+        columns.into_iter().map(|(_, column)| column).collect(),
+    )
+    .unwrap();
     let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), schema, None).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
 }
 
 pub fn strings<S: AsRef<str>>(values: impl IntoIterator<Item = S>) -> ArrayRef {
-    Arc::new(values.into_iter().map(|value| Some(value.as_ref().to_owned())).collect::<StringArray>())
+    Arc::new(
+        values
+            .into_iter()
+            .map(|value| Some(value.as_ref().to_owned()))
+            .collect::<StringArray>(),
+    )
 }
 
 pub fn numbers(values: impl IntoIterator<Item = i64>) -> ArrayRef {
@@ -145,12 +188,24 @@ pub fn numbers(values: impl IntoIterator<Item = i64>) -> ArrayRef {
 
 /// Documents with texts, as Parquet.
 pub fn write_documents(path: impl AsRef<Path>, documents: &[(&str, &str)]) {
-    write_parquet(path, vec![("id", strings(documents.iter().map(|d| d.0))), ("text", strings(documents.iter().map(|d| d.1)))]);
+    write_parquet(
+        path,
+        vec![
+            ("id", strings(documents.iter().map(|d| d.0))),
+            ("text", strings(documents.iter().map(|d| d.1))),
+        ],
+    );
 }
 
 /// Ready fingerprints, as Parquet.
 pub fn write_fingerprints(path: impl AsRef<Path>, rows: &[(String, u64)]) {
-    write_parquet(path, vec![("id", strings(rows.iter().map(|r| &r.0))), ("fp", numbers(rows.iter().map(|r| r.1.cast_signed())))]);
+    write_parquet(
+        path,
+        vec![
+            ("id", strings(rows.iter().map(|r| &r.0))),
+            ("fp", numbers(rows.iter().map(|r| r.1.cast_signed()))),
+        ],
+    );
 }
 
 /// Everything below a directory: path, bytes.

@@ -8,15 +8,27 @@ use arrow::datatypes::{DataType, Field};
 use simhash::Spec;
 use testkit::codewords::{Generator, New, Plan};
 
-use super::{BATCH, DayWriter, Expected, Id, Made, archive_day, days_since_1970, write_archive, write_expected};
+use super::{
+    BATCH, DayWriter, Expected, Id, Made, archive_day, days_since_1970, write_archive,
+    write_expected,
+};
 use crate::args::GenerateFingerprintsArgs;
 use crate::exit::Failure;
 use crate::process::Process;
 
-pub(super) async fn make(args: &GenerateFingerprintsArgs, process: &Process) -> Result<Made, Failure> {
+pub(super) async fn make(
+    args: &GenerateFingerprintsArgs,
+    process: &Process,
+) -> Result<Made, Failure> {
     match args.id_type {
         IdType::String => {
-            make_with(args, process, |n| format!("new/{n:012}"), |n| format!("archive/{n:012}")).await
+            make_with(
+                args,
+                process,
+                |n| format!("new/{n:012}"),
+                |n| format!("archive/{n:012}"),
+            )
+            .await
         }
         // New ids lie above the archive's.
         IdType::Bigint => {
@@ -47,7 +59,13 @@ async fn make_with<I: Id>(
     let days = u64::from(all.days);
     write_archive(all, I::TYPE, &spec, |day| {
         let path = process.scratch.path().join(format!("day-{day}.parquet"));
-        base_day(&generator, day, days, FingerprintWriter::create(&path, I::TYPE, &spec)?, &base_id)
+        base_day(
+            &generator,
+            day,
+            days,
+            FingerprintWriter::create(&path, I::TYPE, &spec)?,
+            &base_id,
+        )
     })
     .await?;
     let expected = new.iter().enumerate().filter_map(|(number, new)| {
@@ -60,7 +78,12 @@ async fn make_with<I: Id>(
         })
     });
     let expected = write_expected(&all.output.join("expected.parquet"), expected.collect()).await?;
-    Ok(Made { new: all.new, base: all.base, expected, exact: true })
+    Ok(Made {
+        new: all.new,
+        base: all.base,
+        expected,
+        exact: true,
+    })
 }
 
 /// The fingerprints whose rank is `day` modulo `days`, which are sorted as all are.
@@ -74,24 +97,45 @@ fn base_day<I: Id>(
     let schema = ::archive::schema::fingerprints(I::TYPE, true);
     let mut rank = 0;
     for block in generator.base() {
-        let own: Vec<(u64, u64)> = (rank..).zip(&block).filter(|(rank, _)| rank % days == day).map(|(r, &f)| (r, f)).collect();
+        let own: Vec<(u64, u64)> = (rank..)
+            .zip(&block)
+            .filter(|(rank, _)| rank % days == day)
+            .map(|(r, &f)| (r, f))
+            .collect();
         rank += block.len() as u64;
-        let fingerprints: ArrayRef = Arc::new(own.iter().map(|&(_, f)| f.cast_signed()).collect::<Int64Array>());
+        let fingerprints: ArrayRef = Arc::new(
+            own.iter()
+                .map(|&(_, f)| f.cast_signed())
+                .collect::<Int64Array>(),
+        );
         let ids = I::array(own.iter().map(|&(rank, _)| base_id(rank)).collect());
         let batch = RecordBatch::try_new(Arc::clone(&schema), vec![fingerprints, ids]);
-        let batch = batch.map_err(|source| ::archive::ArchiveError::Arrow { object: "generated fingerprints".into(), source })?;
+        let batch = batch.map_err(|source| ::archive::ArchiveError::Arrow {
+            object: "generated fingerprints".into(),
+            source,
+        })?;
         writer.write(batch)?;
     }
     Ok(writer.finish()?)
 }
 
-fn write_day<I: Id>(args: &GenerateFingerprintsArgs, new: &[New], new_id: &impl Fn(u64) -> I) -> Result<(), Failure> {
-    let fields = vec![Field::new("id", I::TYPE.data_type(), false), Field::new("fp", DataType::Int64, false)];
+fn write_day<I: Id>(
+    args: &GenerateFingerprintsArgs,
+    new: &[New],
+    new_id: &impl Fn(u64) -> I,
+) -> Result<(), Failure> {
+    let fields = vec![
+        Field::new("id", I::TYPE.data_type(), false),
+        Field::new("fp", DataType::Int64, false),
+    ];
     let mut writer = DayWriter::create(&args.all.output.join("day.parquet"), fields)?;
     for (at, part) in new.chunks(BATCH as usize).enumerate() {
         let first = at as u64 * BATCH;
         let ids = (first..).take(part.len()).map(new_id).collect();
-        let fingerprints: Int64Array = part.iter().map(|new| new.fingerprint.cast_signed()).collect();
+        let fingerprints: Int64Array = part
+            .iter()
+            .map(|new| new.fingerprint.cast_signed())
+            .collect();
         writer.write(vec![I::array(ids), Arc::new(fingerprints)])?;
     }
     writer.close()

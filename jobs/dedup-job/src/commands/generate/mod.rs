@@ -44,10 +44,20 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
     };
     let output = &all.output;
     if output.exists() {
-        return Err(Failure::Usage(format!("--output {} exists already", output.display())));
+        return Err(Failure::Usage(format!(
+            "--output {} exists already",
+            output.display()
+        )));
     }
-    if all.day.checked_sub_days(Days::new(all.days.into())).is_none() {
-        return Err(Failure::Usage(format!("there are no {} days before {}", all.days, all.day)));
+    if all
+        .day
+        .checked_sub_days(Days::new(all.days.into()))
+        .is_none()
+    {
+        return Err(Failure::Usage(format!(
+            "there are no {} days before {}",
+            all.days, all.day
+        )));
     }
     std::fs::create_dir_all(output).map_err(io(output))?;
     let made = process::run(common, async |process: &Process| match command {
@@ -67,7 +77,11 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
         return Ok(());
     }
     let dir = output.display();
-    let note = if made.exact { "" } else { " (planted; chance hits of unrelated documents are not excluded)" };
+    let note = if made.exact {
+        ""
+    } else {
+        " (planted; chance hits of unrelated documents are not excluded)"
+    };
     print(&format!(
         "{dir}: {} new documents, {} in the archive, {} expected hits{note}\n\
          try: dedup-job run --new {dir}/day.parquet --base {dir}/archive --day {} -k {} --output hits.parquet && cmp hits.parquet {dir}/expected.parquet\n",
@@ -86,7 +100,13 @@ fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
 
 fn parquet_error(path: &Path) -> impl Fn(parquet::errors::ParquetError) -> Failure + use<> {
     let object = path.display().to_string();
-    move |source| ::archive::ArchiveError::Parquet { object: object.clone(), source }.into()
+    move |source| {
+        ::archive::ArchiveError::Parquet {
+            object: object.clone(),
+            source,
+        }
+        .into()
+    }
 }
 
 /// Day `number` (from 0) of the archive.
@@ -110,15 +130,24 @@ impl DayWriter {
     fn create(path: &Path, fields: Vec<Field>) -> Result<Self, Failure> {
         let schema = Arc::new(Schema::new(fields));
         let zstd = ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD);
-        let properties = WriterProperties::builder().set_compression(zstd).set_max_row_group_row_count(Some(BATCH as usize)).build();
+        let properties = WriterProperties::builder()
+            .set_compression(zstd)
+            .set_max_row_group_row_count(Some(BATCH as usize))
+            .build();
         let file = File::create(path).map_err(io(path))?;
         let fail = Box::new(parquet_error(path));
-        let writer = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(&fail)?;
-        Ok(Self { writer, schema, fail })
+        let writer =
+            ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(&fail)?;
+        Ok(Self {
+            writer,
+            schema,
+            fail,
+        })
     }
 
     fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Failure> {
-        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns).map_err(|error| (self.fail)(error.into()))?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
+            .map_err(|error| (self.fail)(error.into()))?;
         self.writer.write(&batch).map_err(&self.fail)
     }
 
@@ -160,16 +189,30 @@ impl Id for i64 {
 
 /// Writes the expected hits in the order and layout of a run's output.
 async fn write_expected<I: Id>(path: &Path, mut hits: Vec<Expected<I>>) -> Result<u64, Failure> {
-    hits.sort_by(|a, b| (&a.new, a.distance, &a.base, a.day).cmp(&(&b.new, b.distance, &b.base, b.day)));
+    hits.sort_by(|a, b| {
+        (&a.new, a.distance, &a.base, a.day).cmp(&(&b.new, b.distance, &b.base, b.day))
+    });
     let schema = hits_schema(I::TYPE);
     let columns: Vec<ArrayRef> = vec![
         I::array(hits.iter().map(|hit| hit.new.clone()).collect()),
         I::array(hits.iter().map(|hit| hit.base.clone()).collect()),
-        Arc::new(hits.iter().map(|hit| hit.distance.cast_signed()).collect::<Int32Array>()),
-        Arc::new(hits.iter().map(|hit| Some(hit.day)).collect::<Date32Array>()),
+        Arc::new(
+            hits.iter()
+                .map(|hit| hit.distance.cast_signed())
+                .collect::<Int32Array>(),
+        ),
+        Arc::new(
+            hits.iter()
+                .map(|hit| Some(hit.day))
+                .collect::<Date32Array>(),
+        ),
     ];
-    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|error| parquet_error(path)(error.into()))?;
-    let stream = datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(schema, futures::stream::iter([Ok(batch)]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
+        .map_err(|error| parquet_error(path)(error.into()))?;
+    let stream = datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(
+        schema,
+        futures::stream::iter([Ok(batch)]),
+    );
     let staged = engine::output::stage(Box::pin(stream), I::TYPE, path).await?;
     let rows = staged.rows;
     staged.publish()?;

@@ -12,7 +12,9 @@ use simhash::{Fingerprinter, Spec};
 use testkit::oracle;
 use testkit::pages::{Origin, Pages, Plan};
 
-use super::{BATCH, DayWriter, Expected, Made, archive_day, days_since_1970, write_archive, write_expected};
+use super::{
+    BATCH, DayWriter, Expected, Made, archive_day, days_since_1970, write_archive, write_expected,
+};
 use crate::args::GeneratePagesArgs;
 use crate::exit::Failure;
 use crate::process::Process;
@@ -30,25 +32,53 @@ struct Base {
 pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<Made, Failure> {
     let all = &args.all;
     let spec = args.spec.spec();
-    let pages = Pages::new(Plan { base: all.base, new: all.new, seed: all.seed });
+    let pages = Pages::new(Plan {
+        base: all.base,
+        new: all.new,
+        seed: all.seed,
+    });
     let new = write_day(args, &pages, &spec)?;
     let base = base(args, &pages, &spec);
     let days = u64::from(all.days);
     write_archive(all, IdType::String, &spec, |day| {
-        let own = base.iter().filter(|document| document.number % days == day).copied().collect();
+        let own = base
+            .iter()
+            .filter(|document| document.number % days == day)
+            .copied()
+            .collect();
         let path = process.scratch.path().join(format!("day-{day}.parquet"));
-        write_base_day(args, own, FingerprintWriter::create(&path, IdType::String, &spec)?)
+        write_base_day(
+            args,
+            own,
+            FingerprintWriter::create(&path, IdType::String, &spec)?,
+        )
     })
     .await?;
     let exact = (base.len() as u64 + all.new).saturating_mul(all.new) <= BRUTE_FORCE;
-    let hits = if exact { by_brute_force(args, &new, &base) } else { by_families(args, &pages, &new, &base) };
+    let hits = if exact {
+        by_brute_force(args, &new, &base)
+    } else {
+        by_families(args, &pages, &new, &base)
+    };
     let expected = write_expected(&all.output.join("expected.parquet"), hits).await?;
-    Ok(Made { new: all.new, base: base.len() as u64, expected, exact })
+    Ok(Made {
+        new: all.new,
+        base: base.len() as u64,
+        expected,
+        exact,
+    })
 }
 
 /// Writes the new day; returns its fingerprints.
-fn write_day(args: &GeneratePagesArgs, pages: &Pages, spec: &Spec) -> Result<Vec<Option<u64>>, Failure> {
-    let fields = vec![Field::new("id", DataType::Utf8, false), Field::new("text", DataType::Utf8, false)];
+fn write_day(
+    args: &GeneratePagesArgs,
+    pages: &Pages,
+    spec: &Spec,
+) -> Result<Vec<Option<u64>>, Failure> {
+    let fields = vec![
+        Field::new("id", DataType::Utf8, false),
+        Field::new("text", DataType::Utf8, false),
+    ];
     let mut writer = DayWriter::create(&args.all.output.join("day.parquet"), fields)?;
     let mut fingerprints = Vec::with_capacity(args.all.new as usize);
     for first in (0..args.all.new).step_by(BATCH as usize) {
@@ -71,17 +101,27 @@ fn write_day(args: &GeneratePagesArgs, pages: &Pages, spec: &Spec) -> Result<Vec
 fn base(args: &GeneratePagesArgs, pages: &Pages, spec: &Spec) -> Vec<Base> {
     let made = in_parallel(0..args.all.base, spec, |number, fingerprinter| {
         let fingerprint = fingerprinter.fingerprint(&pages.base(number).text)?;
-        Some(Base { fingerprint, number })
+        Some(Base {
+            fingerprint,
+            number,
+        })
     });
     let mut rng = ChaCha8Rng::seed_from_u64(args.all.seed);
     // A stream that no page has: theirs are four a page.
     rng.set_stream(u64::MAX);
-    let filler = (args.all.base..args.all.base + args.filler).map(|number| Base { fingerprint: rng.next_u64(), number });
+    let filler = (args.all.base..args.all.base + args.filler).map(|number| Base {
+        fingerprint: rng.next_u64(),
+        number,
+    });
     made.into_iter().flatten().chain(filler).collect()
 }
 
 fn base_id(args: &GeneratePagesArgs, number: u64) -> String {
-    let kind = if number < args.all.base { "archive" } else { "filler" };
+    let kind = if number < args.all.base {
+        "archive"
+    } else {
+        "filler"
+    };
     format!("{kind}/{number:010}")
 }
 
@@ -89,25 +129,44 @@ fn new_id(number: u64) -> String {
     format!("new/{number:010}")
 }
 
-fn write_base_day(args: &GeneratePagesArgs, mut own: Vec<Base>, mut writer: FingerprintWriter) -> Result<FingerprintFile, Failure> {
+fn write_base_day(
+    args: &GeneratePagesArgs,
+    mut own: Vec<Base>,
+    mut writer: FingerprintWriter,
+) -> Result<FingerprintFile, Failure> {
     // Equal fingerprints by id, which is by kind first.
     own.sort_unstable_by_key(|document| (document.fingerprint.cast_signed(), document.number));
     let schema = ::archive::schema::fingerprints(IdType::String, true);
     for part in own.chunks(BATCH as usize) {
-        let fingerprints: Int64Array = part.iter().map(|document| document.fingerprint.cast_signed()).collect();
-        let ids: StringArray = part.iter().map(|document| Some(base_id(args, document.number))).collect();
+        let fingerprints: Int64Array = part
+            .iter()
+            .map(|document| document.fingerprint.cast_signed())
+            .collect();
+        let ids: StringArray = part
+            .iter()
+            .map(|document| Some(base_id(args, document.number)))
+            .collect();
         let columns: Vec<ArrayRef> = vec![Arc::new(fingerprints), Arc::new(ids)];
-        let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
-            .map_err(|source| ::archive::ArchiveError::Arrow { object: "generated pages".into(), source })?;
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|source| {
+            ::archive::ArchiveError::Arrow {
+                object: "generated pages".into(),
+                source,
+            }
+        })?;
         writer.write(batch)?;
     }
     Ok(writer.finish()?)
 }
 
 /// Every pair of the day with the archive, and inside the day, compared.
-fn by_brute_force(args: &GeneratePagesArgs, new: &[Option<u64>], base: &[Base]) -> Vec<Expected<String>> {
+fn by_brute_force(
+    args: &GeneratePagesArgs,
+    new: &[Option<u64>],
+    base: &[Base],
+) -> Vec<Expected<String>> {
     let k = args.all.max_distance;
-    let (numbers, fingerprints): (Vec<u64>, Vec<u64>) = (0..).zip(new).filter_map(|(n, f)| Some((n, (*f)?))).unzip();
+    let (numbers, fingerprints): (Vec<u64>, Vec<u64>) =
+        (0..).zip(new).filter_map(|(n, f)| Some((n, (*f)?))).unzip();
     let archived: Vec<u64> = base.iter().map(|document| document.fingerprint).collect();
     let history = oracle::pairs_within(&fingerprints, &archived, k)
         .into_iter()
@@ -119,7 +178,12 @@ fn by_brute_force(args: &GeneratePagesArgs, new: &[Option<u64>], base: &[Base]) 
 }
 
 /// The pairs inside each family of copies.
-fn by_families(args: &GeneratePagesArgs, pages: &Pages, new: &[Option<u64>], base: &[Base]) -> Vec<Expected<String>> {
+fn by_families(
+    args: &GeneratePagesArgs,
+    pages: &Pages,
+    new: &[Option<u64>],
+    base: &[Base],
+) -> Vec<Expected<String>> {
     let k = args.all.max_distance;
     let mut families: HashMap<Origin, Vec<u64>> = HashMap::new();
     for number in 0..args.all.new {
@@ -133,7 +197,10 @@ fn by_families(args: &GeneratePagesArgs, pages: &Pages, new: &[Option<u64>], bas
         .collect();
     let mut hits = Vec::new();
     for (origin, members) in &families {
-        let members: Vec<(u64, u64)> = members.iter().filter_map(|&n| Some((n, new[n as usize]?))).collect();
+        let members: Vec<(u64, u64)> = members
+            .iter()
+            .filter_map(|&n| Some((n, new[n as usize]?)))
+            .collect();
         for (at, &(a, fingerprint)) in members.iter().enumerate() {
             if let Origin::Base(number) = origin
                 && let Some(original) = base.get(number)
@@ -152,16 +219,35 @@ fn by_families(args: &GeneratePagesArgs, pages: &Pages, new: &[Option<u64>], bas
 
 fn against_base(args: &GeneratePagesArgs, new: u64, base: u64, distance: u32) -> Expected<String> {
     let day = archive_day(&args.all, base % u64::from(args.all.days));
-    Expected { new: new_id(new), base: base_id(args, base), distance, day: days_since_1970(day) }
+    Expected {
+        new: new_id(new),
+        base: base_id(args, base),
+        distance,
+        day: days_since_1970(day),
+    }
 }
 
 /// Of a pair inside the day the smaller id, and number, is the base.
-fn inside_day(args: &GeneratePagesArgs, smaller: u64, larger: u64, distance: u32) -> Expected<String> {
-    Expected { new: new_id(larger), base: new_id(smaller), distance, day: days_since_1970(args.all.day) }
+fn inside_day(
+    args: &GeneratePagesArgs,
+    smaller: u64,
+    larger: u64,
+    distance: u32,
+) -> Expected<String> {
+    Expected {
+        new: new_id(larger),
+        base: new_id(smaller),
+        distance,
+        day: days_since_1970(args.all.day),
+    }
 }
 
 /// Does `each` for all `numbers` on all cores, in order.
-fn in_parallel<T: Send>(numbers: std::ops::Range<u64>, spec: &Spec, each: impl Fn(u64, &mut Fingerprinter) -> T + Sync) -> Vec<T> {
+fn in_parallel<T: Send>(
+    numbers: std::ops::Range<u64>,
+    spec: &Spec,
+    each: impl Fn(u64, &mut Fingerprinter) -> T + Sync,
+) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let share = (numbers.end - numbers.start).div_ceil(threads).max(1);
     let each = &each;
@@ -173,13 +259,19 @@ fn in_parallel<T: Send>(numbers: std::ops::Range<u64>, spec: &Spec, each: impl F
                 let last = numbers.end.min(first + share);
                 scope.spawn(move || {
                     let mut fingerprinter = Fingerprinter::new(spec.clone());
-                    (first..last).map(|number| each(number, &mut fingerprinter)).collect::<Vec<T>>()
+                    (first..last)
+                        .map(|number| each(number, &mut fingerprinter))
+                        .collect::<Vec<T>>()
                 })
             })
             .collect();
         workers
             .into_iter()
-            .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .flat_map(|worker| {
+                worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
             .collect()
     })
 }
