@@ -427,11 +427,14 @@ fn leaf(name: &str, schema: &SchemaDescriptor, names: &[String]) -> Result<usize
 fn fingerprint_leaf(name: &str, schema: &SchemaDescriptor, columns: &[String]) -> Result<usize> {
     let leaf = leaf(name, schema, columns)?;
     let descriptor = schema.column(leaf);
-    let integer = match (descriptor.logical_type_ref(), descriptor.converted_type()) {
-        (Some(LogicalType::Integer(_)), _) => true,
-        (None, ConvertedType::NONE | ConvertedType::INT_64 | ConvertedType::UINT_64) => true,
-        _ => false,
-    };
+    let integer = matches!(
+        (descriptor.logical_type_ref(), descriptor.converted_type()),
+        (Some(LogicalType::Integer(_)), _)
+            | (
+                None,
+                ConvertedType::NONE | ConvertedType::INT_64 | ConvertedType::UINT_64
+            )
+    );
     if descriptor.physical_type() == PhysicalType::INT64 && integer {
         return Ok(leaf);
     }

@@ -136,16 +136,6 @@ impl Pages {
         }
     }
 
-    /// The family of page `number` of the new day, without making the page.
-    #[must_use]
-    pub fn origin_of(&self, number: u64) -> Origin {
-        if is_empty(number) {
-            Origin::New(number)
-        } else {
-            self.origin(number, &mut self.rng(Origin::New(number), 1))
-        }
-    }
-
     /// What page `number` of the new day is a copy of.
     fn origin(&self, number: u64, rng: &mut ChaCha8Rng) -> Origin {
         let place = number % CYCLE;

@@ -120,11 +120,15 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
 /// One option as arguments: a list is given again and again, a switch is given or not.
 fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), String> {
     let text = match value {
-        Value::Boolean(true) => return Ok(arguments.push(format!("--{option}"))),
-        Value::Boolean(false) if option == "within" => {
-            return Ok(arguments.push("--no-within".to_owned()));
+        Value::Boolean(true) => {
+            arguments.push(format!("--{option}"));
+            return Ok(());
         }
-        Value::Boolean(false) => return Ok(()),
+        Value::Boolean(false) => {
+            // The one switch that is on by default has a switch against it.
+            arguments.extend((option == "within").then(|| "--no-within".to_owned()));
+            return Ok(());
+        }
         Value::Array(values) => {
             return values
                 .iter()

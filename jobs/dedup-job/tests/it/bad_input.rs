@@ -111,7 +111,8 @@ fn wrong_columns_and_null_ids_are_named() {
     let day = dir.at("day.parquet");
     let texts = || strings(["a b c d e", "f g h i j"]);
     let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0, 2.0]));
-    let cases: Vec<(Vec<(&str, ArrayRef)>, Vec<&str>)> = vec![
+    type Case = (Vec<(&'static str, ArrayRef)>, Vec<&'static str>);
+    let cases: Vec<Case> = vec![
         (
             vec![("name", texts()), ("text", texts())],
             vec!["no id column", "name, text"],

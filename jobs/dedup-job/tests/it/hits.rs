@@ -17,7 +17,6 @@ fn generated_pages_give_the_expected_hits() {
     ))
     .ok()
     .json();
-    assert_eq!(made["exact"], true);
     assert!(made["expected"].as_u64().unwrap() > 100);
     let hits = dir.at("hits.parquet");
     let summary = dedup(&format!(

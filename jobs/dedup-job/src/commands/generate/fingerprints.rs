@@ -82,7 +82,6 @@ async fn make_with<I: Id>(
         new: all.new,
         base: all.base,
         expected,
-        exact: true,
     })
 }
 

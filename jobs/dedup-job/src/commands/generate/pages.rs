@@ -1,6 +1,5 @@
 //! Pages with planted near-copies.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use ::archive::{FingerprintFile, FingerprintWriter, IdType};
@@ -10,7 +9,7 @@ use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use simhash::{Fingerprinter, Spec};
 use testkit::oracle;
-use testkit::pages::{Origin, Pages, Plan};
+use testkit::pages::{Pages, Plan};
 
 use super::{
     BATCH, DayWriter, Expected, Made, archive_day, days_since_1970, write_archive, write_expected,
@@ -54,18 +53,12 @@ pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<
         )
     })
     .await?;
-    let exact = (base.len() as u64 + all.new).saturating_mul(all.new) <= BRUTE_FORCE;
-    let hits = if exact {
-        by_brute_force(args, &new, &base)
-    } else {
-        by_families(args, &pages, &new, &base)
-    };
+    let hits = find_expected(args, &new, &base);
     let expected = write_expected(&all.output.join("expected.parquet"), hits).await?;
     Ok(Made {
         new: all.new,
         base: base.len() as u64,
         expected,
-        exact,
     })
 }
 
@@ -158,8 +151,9 @@ fn write_base_day(
     Ok(writer.finish()?)
 }
 
-/// Every pair of the day with the archive, and inside the day, compared.
-fn by_brute_force(
+/// The pairs of the day with the archive, and inside the day: by brute force, or where that would take minutes by the
+/// oracle's other way.
+fn find_expected(
     args: &GeneratePagesArgs,
     new: &[Option<u64>],
     base: &[Base],
@@ -168,53 +162,24 @@ fn by_brute_force(
     let (numbers, fingerprints): (Vec<u64>, Vec<u64>) =
         (0..).zip(new).filter_map(|(n, f)| Some((n, (*f)?))).unzip();
     let archived: Vec<u64> = base.iter().map(|document| document.fingerprint).collect();
-    let history = oracle::pairs_within(&fingerprints, &archived, k)
+    let compared = (archived.len() as u64 + fingerprints.len() as u64) * fingerprints.len() as u64;
+    let (across, inside) = if compared <= BRUTE_FORCE {
+        (
+            oracle::pairs_within(&fingerprints, &archived, k),
+            oracle::pairs_inside(&fingerprints, k),
+        )
+    } else {
+        let mut inside = oracle::pairs_by_blocks(&fingerprints, &fingerprints, k);
+        inside.retain(|pair| pair.0 < pair.1);
+        (oracle::pairs_by_blocks(&fingerprints, &archived, k), inside)
+    };
+    let history = across
         .into_iter()
         .map(|(i, j, distance)| against_base(args, numbers[i], base[j].number, distance));
-    let inside = oracle::pairs_inside(&fingerprints, k)
+    let inside = inside
         .into_iter()
         .map(|(i, j, distance)| inside_day(args, numbers[i], numbers[j], distance));
     history.chain(inside).collect()
-}
-
-/// The pairs inside each family of copies.
-fn by_families(
-    args: &GeneratePagesArgs,
-    pages: &Pages,
-    new: &[Option<u64>],
-    base: &[Base],
-) -> Vec<Expected<String>> {
-    let k = args.all.max_distance;
-    let mut families: HashMap<Origin, Vec<u64>> = HashMap::new();
-    for number in 0..args.all.new {
-        let origin = pages.origin_of(number);
-        families.entry(origin).or_default().push(number);
-    }
-    let base: HashMap<u64, u64> = base
-        .iter()
-        .filter(|document| families.contains_key(&Origin::Base(document.number)))
-        .map(|document| (document.number, document.fingerprint))
-        .collect();
-    let mut hits = Vec::new();
-    for (origin, members) in &families {
-        let members: Vec<(u64, u64)> = members
-            .iter()
-            .filter_map(|&n| Some((n, new[n as usize]?)))
-            .collect();
-        for (at, &(a, fingerprint)) in members.iter().enumerate() {
-            if let Origin::Base(number) = origin
-                && let Some(original) = base.get(number)
-            {
-                let distance = (fingerprint ^ original).count_ones();
-                hits.extend((distance <= k).then(|| against_base(args, a, *number, distance)));
-            }
-            for &(b, other) in &members[..at] {
-                let distance = (fingerprint ^ other).count_ones();
-                hits.extend((distance <= k).then(|| inside_day(args, b, a, distance)));
-            }
-        }
-    }
-    hits
 }
 
 fn against_base(args: &GeneratePagesArgs, new: u64, base: u64, distance: u32) -> Expected<String> {

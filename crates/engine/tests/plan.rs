@@ -1,0 +1,102 @@
+//! The plan of a probe: its shape is part of the design, so a change of it must be meant.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use archive::{BaseColumns, IdType};
+use datafusion::physical_plan::displayable;
+use engine::probe::{BatchName, Probe, ProbeNode};
+use engine::resources::Resources;
+use engine::work::{self, WorkItem};
+use engine::{Limits, reduce, session};
+use simhash::Spec;
+
+fn probe() -> Probe {
+    Probe {
+        batch: BatchName {
+            path: PathBuf::from("day.parquet"),
+            digest: "0".into(),
+            bytes: 0,
+            rows: 0,
+            without_fingerprint: 0,
+            bigint_ids: false,
+            spec: Spec::default(),
+        },
+        max_distance: 3,
+        design: None,
+        queries: 0,
+        day: None,
+        columns: BaseColumns::standard_or(None, None),
+    }
+}
+
+fn slice(row_group: u32) -> WorkItem {
+    WorkItem::Slice {
+        file: "a.parquet".into(),
+        size: 1,
+        row_group,
+        day: None,
+    }
+}
+
+#[tokio::test]
+async fn work_items_are_probed_where_they_were_dealt_and_reduced_by_stock_operators() {
+    let spill = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        threads: 2,
+        memory: 1 << 30,
+        spill: spill.path().to_owned(),
+    };
+    let context = session::session(&limits, Arc::new(Resources::default())).unwrap();
+    let items: Vec<WorkItem> = (0..5).map(slice).collect();
+    let table = work::table(&items, 2).unwrap();
+    let items = context.read_table(Arc::new(table)).unwrap();
+    let hits = ProbeNode::over(items, probe()).unwrap();
+    let plan = reduce::reduce(hits).unwrap();
+    insta::assert_snapshot!("logical", plan.logical_plan().display_indent());
+    let plan = plan.create_physical_plan().await.unwrap();
+    insta::assert_snapshot!("physical", displayable(plan.as_ref()).indent(false));
+}
+
+#[tokio::test]
+async fn our_functions_resolve_beside_the_built_in_ones() {
+    let spill = tempfile::tempdir().unwrap();
+    let limits = Limits {
+        threads: 1,
+        memory: 1 << 30,
+        spill: spill.path().to_owned(),
+    };
+    let context = session::session(&limits, Arc::new(Resources::default())).unwrap();
+    let state = context.state();
+    for name in [
+        "simhash",
+        "fingerprint_bits",
+        "hamming_distance",
+        "coalesce",
+    ] {
+        assert!(state.scalar_functions().contains_key(name), "{name}");
+    }
+    assert!(state.aggregate_functions().contains_key("min"));
+}
+
+#[test]
+fn hits_have_the_columns_of_the_contract() {
+    for (id_type, name) in [(IdType::String, "Utf8"), (IdType::Bigint, "Int64")] {
+        let schema = engine::probe::hits_schema(id_type);
+        let columns: Vec<String> = schema
+            .fields()
+            .iter()
+            .map(|field| format!("{} {}", field.name(), field.data_type()))
+            .collect();
+        let id = |column: &str| format!("{column} {name}");
+        assert_eq!(
+            columns,
+            [
+                id("new_id"),
+                id("base_id"),
+                "distance Int32".into(),
+                "base_day Date32".into()
+            ]
+        );
+    }
+}
