@@ -9,9 +9,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, RecordBatch};
 use arrow::compute::BatchCoalescer;
 use chrono::NaiveDate;
-use deltalake_core::kernel::transaction::{
-    CommitBuilder, CommitConflictError, CommitProperties, TableReference, TransactionError,
-};
+use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
 use deltalake_core::kernel::{Action, Add, DataType, StructField, Transaction};
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
@@ -318,17 +316,36 @@ impl Archive {
         }
         let store = self.table.log_store().object_store(None);
         let mut written = Vec::new();
-        let committed = match self.write_files(&store, day, file, &mut written).await {
-            Ok(()) => self.commit(day, file, base_version, &written).await,
-            Err(error) => Err(error),
-        };
-        if !matches!(committed, Ok(Append::Committed(_))) {
-            // Best effort: a file that stays is unreferenced and harms no reader.
-            for data in &written {
-                let _ = store.delete(&data.path).await;
-            }
+        if let Err(error) = self.write_files(&store, day, file, &mut written).await {
+            remove(&store, &written).await;
+            return Err(error);
         }
-        committed
+        match self.commit(day, file, base_version, &written).await {
+            Ok(version) => Ok(Append::Committed(version)),
+            Err(error) => self.settle(day, file, &store, &written, error).await,
+        }
+    }
+
+    /// What became of a commit that ended with `error`. The outcome is in the log, whatever the response was; as
+    /// long as it cannot be read, the data files stay, because it may name them.
+    async fn settle(
+        &mut self,
+        day: NaiveDate,
+        file: &FingerprintFile,
+        store: &Arc<dyn ObjectStore>,
+        written: &[WrittenFile],
+        error: DeltaTableError,
+    ) -> Result<Append> {
+        *self = Self::open(&self.location).await?;
+        let ours = |data: &DataFile| written.iter().any(|file| file.path.as_ref() == data.path);
+        if self.files()?.iter().any(ours) {
+            return Ok(Append::Committed(self.version()));
+        }
+        remove(store, written).await;
+        if self.is_committed(day, file).await? {
+            return Ok(Append::AlreadyThere);
+        }
+        Err(ArchiveError::delta(self.location.given())(error))
     }
 
     fn check(&self, file: &FingerprintFile) -> Result<()> {
@@ -458,8 +475,7 @@ impl Archive {
         file: &FingerprintFile,
         base_version: u64,
         written: &[WrittenFile],
-    ) -> Result<Append> {
-        let given = self.location.given().to_owned();
+    ) -> Result<u64, DeltaTableError> {
         let now = chrono::Utc::now().timestamp_millis();
         let actions = written
             .iter()
@@ -495,10 +511,7 @@ impl Archive {
             partition_by: Some(vec![DAY.to_owned()]),
             predicate: None,
         };
-        let state = self
-            .table
-            .snapshot()
-            .map_err(ArchiveError::delta(given.as_str()))?;
+        let state = self.table.snapshot()?;
         let committed = CommitBuilder::from(properties)
             .with_actions(actions)
             .build(
@@ -506,39 +519,10 @@ impl Archive {
                 self.table.log_store(),
                 operation,
             )
-            .await;
-        let error = match committed {
-            Ok(done) => {
-                let version = done.version();
-                self.table.state = Some(done.snapshot());
-                return Ok(Append::Committed(version));
-            }
-            Err(error) => error,
-        };
-        // The outcome is in the log, whatever the response was.
-        *self = Self::open(&self.location).await?;
-        let ours = self
-            .files()?
-            .iter()
-            .any(|data| written.iter().any(|w| w.path.as_ref() == data.path));
-        if ours {
-            return Ok(Append::Committed(self.version()));
-        }
-        let raced = matches!(
-            &error,
-            DeltaTableError::Transaction {
-                source: TransactionError::CommitConflict(
-                    CommitConflictError::ConcurrentTransaction
-                )
-            }
-        );
-        if self.is_committed(day, file).await? {
-            return Ok(Append::AlreadyThere);
-        }
-        if raced {
-            tracing::warn!(archive = %self.location, %day, "lost a race for the day, but the day is not there");
-        }
-        Err(ArchiveError::delta(given)(error))
+            .await?;
+        let version = committed.version();
+        self.table.state = Some(committed.snapshot());
+        Ok(version)
     }
 
     /// What it holds.
@@ -605,6 +589,15 @@ impl Archive {
             checked += 1;
         }
         Ok(checked)
+    }
+}
+
+/// Removes data files that no log names, as far as possible: one that stays harms no reader.
+async fn remove(store: &Arc<dyn ObjectStore>, written: &[WrittenFile]) {
+    for data in written {
+        if let Err(error) = store.delete(&data.path).await {
+            tracing::warn!(path = %data.path, %error, "an unreferenced data file stays");
+        }
     }
 }
 

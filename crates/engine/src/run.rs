@@ -157,11 +157,9 @@ impl Opened {
     /// # Errors
     /// [`EngineError`] when it cannot be read.
     pub async fn base(given: &str, columns: &Columns) -> Result<Self> {
-        if !given.contains(['*', '?', '[']) {
-            let location = Location::parse(given)?;
-            if Archive::is_at(&location) {
-                return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
-            }
+        let location = Location::parse(given)?;
+        if Archive::is_at(&location) {
+            return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
         }
         Ok(Self::Plain(
             Base::plain(given, &base_columns(columns)).await?,

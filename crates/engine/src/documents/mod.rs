@@ -110,6 +110,9 @@ impl Documents {
         for path in given {
             locations.extend(archive::location::expand(path, &EXTENSIONS)?);
         }
+        // A file that several paths name is read once.
+        let mut seen = std::collections::HashSet::new();
+        locations.retain(|location: &Location| seen.insert(location.local().to_owned()));
         let files: Vec<Option<InputFile>> = futures::stream::iter(locations)
             .map(|location| InputFile::open(context, location, columns))
             .buffered(16)
