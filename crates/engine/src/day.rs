@@ -43,6 +43,8 @@ pub async fn fingerprint(
     progress: &Progress,
 ) -> Result<Day> {
     let invalid_utf8 = Arc::new(AtomicU64::new(0));
+    let total = documents.known_rows().unwrap_or(0);
+    progress.documents_total.store(total, Ordering::Relaxed);
     let failed = || EngineError::query(documents.given());
     let partitions = context.state().config().target_partitions();
     let fingerprint = if documents.has_fingerprints() {
@@ -69,9 +71,6 @@ pub async fn fingerprint(
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
         ids.add(&batch);
-        progress
-            .documents
-            .fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         let arrow_error = |source| ArchiveError::Arrow {
             object: documents.given().to_owned(),
             source,

@@ -48,7 +48,9 @@ impl Stage {
 #[derive(Debug, Default)]
 pub struct Progress {
     stage: AtomicU8,
-    /// Documents fingerprinted.
+    /// Documents to fingerprint; 0 where the input does not tell.
+    pub documents_total: AtomicU64,
+    /// Documents read and on their way to their fingerprint.
     pub documents: AtomicU64,
     /// Archive fingerprints to probe.
     pub probe_total: AtomicU64,

@@ -93,8 +93,8 @@ fn bar(progress: &Progress, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let stage = progress.stage();
         let (position, length) = position(progress, stage);
-        if shown != Some(stage) {
-            shown = Some(stage);
+        if shown != Some((stage, length.is_some())) {
+            shown = Some((stage, length.is_some()));
             bar.reset();
             bar.set_message(stage.label());
             if let Some(style) = if length.is_some() {
@@ -134,15 +134,15 @@ fn lines(progress: &Progress, stop: &AtomicBool) {
     }
 }
 
-/// How far a stage is, and how far it has to go.
+/// How far a stage is, and how far it has to go, where that is known.
 fn position(progress: &Progress, stage: Stage) -> (u64, Option<u64>) {
-    match stage {
-        Stage::Probe => {
-            let total = progress.probe_total.load(Ordering::Relaxed);
-            (progress.probed.load(Ordering::Relaxed), Some(total))
-        }
-        _ => (progress.documents.load(Ordering::Relaxed), None),
-    }
+    let (done, all) = match stage {
+        Stage::Probe => (&progress.probed, &progress.probe_total),
+        _ => (&progress.documents, &progress.documents_total),
+    };
+    let all = all.load(Ordering::Relaxed);
+    let known = matches!(stage, Stage::Fingerprint | Stage::Probe) && all > 0;
+    (done.load(Ordering::Relaxed), known.then_some(all))
 }
 
 /// Prints on standard output. A reader that has closed it has what it wanted.

@@ -8,6 +8,7 @@ mod parquet;
 mod rows;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use archive::{IdType, Location};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -23,6 +24,7 @@ use simhash::Spec;
 pub use columns::{Columns, Content};
 
 use crate::error::{EngineError, Result};
+use crate::resources::Resources;
 
 /// Name of the column of texts in the table.
 pub(crate) const TEXT: &str = "text";
@@ -322,7 +324,8 @@ impl PartitionStream for Part {
         &self.schema
     }
 
-    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let resources = context.session_config().get_extension::<Resources>();
         let part = self.clone();
         let slices = futures::stream::iter(self.slices.clone());
         let batches = slices
@@ -331,6 +334,15 @@ impl PartitionStream for Part {
                 async move { part.read(slice).await }
             })
             .try_flatten()
+            .inspect_ok(move |batch| {
+                if let Some(resources) = &resources {
+                    let rows = batch.num_rows() as u64;
+                    resources
+                        .progress
+                        .documents
+                        .fetch_add(rows, Ordering::Relaxed);
+                }
+            })
             .map_err(Into::into);
         Box::pin(RecordBatchStreamAdapter::new(
             Arc::clone(&self.schema),

@@ -23,10 +23,10 @@ fn corpus(name: &str) -> Option<Vec<Revision>> {
         .join("../../../shared/corpora")
         .join(name);
     if !path.exists() {
-        println!(
+        say(&format!(
             "SKIPPED: the corpus {name} is not here ({})",
             path.display()
-        );
+        ));
         return None;
     }
     let mut revisions = Vec::new();
@@ -168,11 +168,11 @@ fn check(name: &str) {
             .chunk_by(|a, b| a.doc == b.doc)
             .filter(|of| of.len() > 1)
             .count();
-        println!(
+        say(&format!(
             "{name}, k = {k}: {} of {with_history} documents found their own earlier revision; {} hits",
             own.len(),
             found.len()
-        );
+        ));
         // Larger edits are farther apart; how much is found at which k is the quality bench's matter.
         assert!(
             k < 6 || own.len() * 10 > with_history * 6,

@@ -18,7 +18,9 @@ fn python() -> Option<String> {
         std::env::var("CI").is_err(),
         "{python} lacks deltalake, pyarrow or duckdb"
     );
-    println!("SKIPPED: {python} lacks deltalake, pyarrow or duckdb");
+    say(&format!(
+        "SKIPPED: {python} lacks deltalake, pyarrow or duckdb"
+    ));
     None
 }
 
@@ -44,7 +46,7 @@ fn delta_lake_and_duckdb_read_what_is_written() {
             .output()
             .unwrap();
         let ran = Ran::of(output).ok();
-        println!("{}", ran.stdout);
+        say(&ran.stdout);
         assert!(
             ran.stdout.contains(&format!("{} hits", summary["hits"])),
             "{}",
