@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use engine::progress::{Progress, Stage};
 use engine::resources::Resources;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -82,12 +82,8 @@ impl Drop for Display {
 }
 
 fn bar(progress: &Progress, stop: &AtomicBool) {
-    let spinner =
-        ProgressStyle::with_template("{spinner} {msg} {human_pos} ({per_sec}) {elapsed}").ok();
-    let measured = ProgressStyle::with_template(
-        "{spinner} {msg} {bar:30} {human_pos}/{human_len} ({per_sec}, {eta} left)",
-    )
-    .ok();
+    let spinner = style("{spinner} {msg} {human_pos} ({rate}) {elapsed}");
+    let measured = style("{spinner} {msg} {bar:30} {human_pos}/{human_len} ({rate}, {eta} left)");
     let bar = ProgressBar::no_length();
     let mut shown = None;
     while !stop.load(Ordering::Relaxed) {
@@ -113,6 +109,18 @@ fn bar(progress: &Progress, stop: &AtomicBool) {
         std::thread::park_timeout(TICK);
     }
     bar.finish_and_clear();
+}
+
+/// A style with the rate in whole numbers.
+fn style(template: &str) -> Option<ProgressStyle> {
+    let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+        let _ = write!(text, "{}/s", HumanCount(state.per_sec() as u64));
+    };
+    Some(
+        ProgressStyle::with_template(template)
+            .ok()?
+            .with_key("rate", rate),
+    )
 }
 
 fn lines(progress: &Progress, stop: &AtomicBool) {
@@ -172,7 +180,7 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 
 /// A number with its thousands apart.
 pub fn count(number: u64) -> String {
-    indicatif::HumanCount(number).to_string()
+    HumanCount(number).to_string()
 }
 
 /// A size in bytes as people read it.

@@ -308,3 +308,86 @@ fn one_row_per_pair_though_ids_repeat() {
         ]
     );
 }
+
+/// Plain files need not be sorted, nor have a fingerprint in every row, nor one row group.
+#[test]
+fn nulls_row_groups_and_disorder_hide_no_hit() {
+    let dir = Dir::new();
+    let value = |n: u64| simhash::hash::murmur3_low64(&(n % 20_000).to_le_bytes(), 7);
+    let old: Vec<Option<u64>> = (0..150_000)
+        .map(|n| (n % 11 != 3 && n > 70_000 || n % 3 == 0).then(|| value(n)))
+        .collect();
+    let new: Vec<Option<u64>> = (0..300)
+        .map(|n| (n % 7 != 2).then(|| value(60 * n) ^ (1 << (n % 64))))
+        .collect();
+    let write = |name: &str, rows: &[Option<u64>], group: usize| {
+        let ids: Vec<String> = (0..rows.len()).map(|n| format!("{name}{n:06}")).collect();
+        let values: arrow::array::Int64Array =
+            rows.iter().map(|f| f.map(u64::cast_signed)).collect();
+        let values: arrow::array::ArrayRef = std::sync::Arc::new(values);
+        write_parquet_in_groups(
+            dir.join(name),
+            vec![("fp", values), ("id", strings(&ids))],
+            group,
+        );
+    };
+    write("old", &old, 40_000);
+    write("new", &new, 100);
+    std::fs::rename(dir.join("old"), dir.join("old.parquet")).unwrap();
+    std::fs::rename(dir.join("new"), dir.join("new.parquet")).unwrap();
+    let hits = dir.at("hits.parquet");
+    dedup(&format!(
+        "run --new {} --base {} --no-within --output {hits}",
+        dir.at("new.parquet"),
+        dir.at("old.parquet")
+    ))
+    .ok();
+    let present = |rows: &[Option<u64>]| -> (Vec<usize>, Vec<u64>) {
+        rows.iter()
+            .enumerate()
+            .filter_map(|(n, f)| Some((n, (*f)?)))
+            .unzip()
+    };
+    let ((new_rows, new), (old_rows, old)) = (present(&new), present(&old));
+    let mut expected: Vec<_> = oracle::pairs_within(&new, &old, 3)
+        .into_iter()
+        .map(|(i, j, d)| {
+            (
+                format!("new{:06}", new_rows[i]),
+                format!("old{:06}", old_rows[j]),
+                d.cast_signed(),
+            )
+        })
+        .collect();
+    expected.sort_by(|a, b| (&a.0, a.2, &a.1).cmp(&(&b.0, b.2, &b.1)));
+    let found: Vec<_> = read_hits(&hits)
+        .into_iter()
+        .map(|hit| (hit.0, hit.1, hit.2))
+        .collect();
+    assert!(
+        found == expected && found.len() > 500,
+        "{} of {}",
+        found.len(),
+        expected.len()
+    );
+}
+
+/// A page copied many times, in the day and in the history, gives every pair of copies.
+#[test]
+fn copies_by_the_thousand_give_every_pair() {
+    let dir = Dir::new();
+    let copies = |name: &str, count: usize| -> Vec<(String, u64)> {
+        (0..count).map(|n| (format!("{name}{n}"), 42)).collect()
+    };
+    write_fingerprints(dir.join("day.parquet"), &copies("new", 300));
+    write_fingerprints(dir.join("base.parquet"), &copies("old", 5000));
+    let ran = dedup(&format!(
+        "run --new {} --base {} --output {} --json",
+        dir.at("day.parquet"),
+        dir.at("base.parquet"),
+        dir.at("h")
+    ))
+    .ok();
+    assert_eq!(ran.json()["hits"], 300 * 5000 + 300 * 299 / 2);
+    assert_eq!(ran.json()["new"]["distinct_fingerprints"], 1);
+}

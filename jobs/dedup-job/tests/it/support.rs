@@ -158,17 +158,27 @@ pub fn texts(column: &ArrayRef) -> Vec<String> {
 }
 
 pub fn write_parquet(path: impl AsRef<Path>, columns: Vec<(&str, ArrayRef)>) {
+    write_parquet_in_groups(path, columns, 1 << 20);
+}
+
+/// Writes row groups of so many rows.
+pub fn write_parquet_in_groups(
+    path: impl AsRef<Path>,
+    columns: Vec<(&str, ArrayRef)>,
+    rows: usize,
+) {
     let fields: Vec<Field> = columns
         .iter()
         .map(|(name, column)| Field::new(*name, column.data_type().clone(), true))
         .collect();
     let schema = Arc::new(Schema::new(fields));
-    let batch = RecordBatch::try_new(
-        Arc::clone(&schema),
-        columns.into_iter().map(|(_, column)| column).collect(),
-    )
-    .unwrap();
-    let mut writer = ArrowWriter::try_new(File::create(path).unwrap(), schema, None).unwrap();
+    let columns = columns.into_iter().map(|(_, column)| column).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns).unwrap();
+    let properties = parquet::file::properties::WriterProperties::builder()
+        .set_max_row_group_row_count(Some(rows))
+        .build();
+    let file = File::create(path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, schema, Some(properties)).unwrap();
     writer.write(&batch).unwrap();
     writer.close().unwrap();
 }
