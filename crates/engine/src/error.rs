@@ -43,7 +43,7 @@ pub enum EngineError {
         source: std::io::Error,
     },
     /// A query failed.
-    #[error("{stage}: {}", root_message(source))]
+    #[error("{}", query_message(stage, source))]
     Query {
         /// What was being done.
         stage: String,
@@ -96,14 +96,27 @@ impl From<EngineError> for DataFusionError {
     }
 }
 
+/// What failed; an error of our own names its object itself.
+fn query_message(stage: &str, error: &DataFusionError) -> String {
+    let message = root_message(error);
+    match error.find_root() {
+        DataFusionError::External(inner)
+            if inner.is::<EngineError>() || inner.is::<ArchiveError>() =>
+        {
+            message
+        }
+        _ => format!("{stage}: {message}"),
+    }
+}
+
 /// What the innermost error says, without the names of its wrappers.
-fn root_message(error: &DataFusionError) -> String {
+pub(crate) fn root_message(error: &DataFusionError) -> String {
     match error.find_root() {
         DataFusionError::External(inner) => inner.to_string(),
         DataFusionError::ArrowError(inner, _) => inner.to_string(),
         DataFusionError::ObjectStore(inner) => inner.to_string(),
         DataFusionError::IoError(inner) => inner.to_string(),
-        DataFusionError::Execution(message) => message.clone(),
+        DataFusionError::Execution(message) | DataFusionError::Plan(message) => message.clone(),
         other => first_line(&other.to_string()).to_owned(),
     }
 }

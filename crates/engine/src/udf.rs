@@ -158,7 +158,8 @@ impl ScalarUDFImpl for FingerprintBits {
         match types {
             [number @ (Int64 | UInt64 | Decimal128(_, 0))] => Ok(vec![number.clone()]),
             [Utf8 | LargeUtf8 | Utf8View] => Ok(vec![Utf8]),
-            _ => plan_err!("a fingerprint is a 64-bit integer, not {types:?}"),
+            [other] => plan_err!("a fingerprint is a 64-bit integer, not {other}"),
+            _ => plan_err!("fingerprint_bits takes one number, not {types:?}"),
         }
     }
 

@@ -9,7 +9,7 @@ use arrow::array::{Array as _, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use crate::error::{EngineError, Result};
+use crate::error::{EngineError, Result, root_message};
 use crate::udf::FingerprintBits;
 
 /// Names of id columns that are taken without being asked for, the best first: ours, FineWeb's, RedPajama's and
@@ -171,7 +171,7 @@ fn as_fingerprints(numbers: &ArrayRef) -> Result<ArrayRef, String> {
     let udf = FingerprintBits::udf();
     let types = udf
         .coerce_types(&[numbers.data_type().clone()])
-        .map_err(|error| error.strip_backtrace())?;
+        .map_err(|error| root_message(&error))?;
     let numbers = arrow::compute::cast(numbers, &types[0]).map_err(|error| error.to_string())?;
     let rows = numbers.len();
     let field = Arc::new(arrow::datatypes::Field::new(
@@ -193,7 +193,7 @@ fn as_fingerprints(numbers: &ArrayRef) -> Result<ArrayRef, String> {
     let bits = udf
         .invoke_with_args(args)
         .and_then(|bits| bits.into_array(rows));
-    bits.map_err(|error| error.strip_backtrace())
+    bits.map_err(|error| root_message(&error))
 }
 
 #[cfg(test)]

@@ -62,11 +62,13 @@ fn open_blocking(location: Location, columns: &Columns) -> Result<InputFile> {
         (PhysicalType::INT32 | PhysicalType::INT64, None | Some(LogicalType::Integer(_))) => {
             IdType::Bigint
         }
-        (physical, _) => {
+        (physical, logical) => {
+            let found_type =
+                logical.map_or_else(|| physical.to_string(), |logical| format!("{logical:?}"));
             return Err(bad_column(
                 &name,
                 &found.id,
-                &format!("ids are text or integers, this is {physical}"),
+                &format!("ids are text or integers, this is {found_type}"),
             ));
         }
     };
