@@ -25,24 +25,35 @@ use crate::upload::hex;
 
 /// Rows of a row group: large enough to probe in one go, small enough to share out.
 pub const ROW_GROUP_ROWS: usize = 1 << 20;
-/// Rows of a page of ids: what has to be read to find one id.
-const PAGE_ROWS: usize = 4096;
+/// Rows of a page of fingerprints.
+const PAGE_ROWS: usize = 8192;
+/// Rows of a page of ids, when they are text: what has to be read to find one id. Numbers take a few times as many.
+const ID_PAGE_ROWS: usize = 1024;
+/// A page of ids ends as soon as it has this many bytes, looked at every [`ID_PAGE_ROWS`].
+const ID_PAGE_BYTES: usize = 16 << 10;
 /// Rows that are handed to the Parquet writer at once; with fixed pages this makes its bytes independent of
 /// how the rows came in.
-const WRITE_ROWS: usize = 8 * PAGE_ROWS;
+const WRITE_ROWS: usize = 4 * PAGE_ROWS;
 
 /// How fingerprints with ids are laid out in Parquet.
-pub(crate) fn properties(spec: &Spec) -> WriterProperties {
+pub(crate) fn properties(spec: &Spec, id_type: IdType) -> WriterProperties {
     let fingerprint = ColumnPath::from(FINGERPRINT);
     let id = ColumnPath::from(ID);
     let zstd = ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD);
-    WriterProperties::builder()
+    let builder = WriterProperties::builder();
+    let builder = match id_type {
+        IdType::String => builder,
+        // Numbers that were given out in order take next to nothing.
+        IdType::Bigint => builder.set_column_encoding(id.clone(), Encoding::DELTA_BINARY_PACKED),
+    };
+    builder
         .set_column_encoding(fingerprint.clone(), Encoding::DELTA_BINARY_PACKED)
         .set_column_dictionary_enabled(fingerprint, false)
         .set_column_dictionary_enabled(id.clone(), false)
-        .set_column_compression(id, zstd)
+        .set_column_compression(id.clone(), zstd)
+        .set_column_data_page_size_limit(id, ID_PAGE_BYTES)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_write_batch_size(PAGE_ROWS)
+        .set_write_batch_size(ID_PAGE_ROWS)
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_sorting_columns(Some(vec![SortingColumn {
@@ -162,7 +173,7 @@ impl FingerprintWriter {
         })?;
         let schema = schema::fingerprints(id_type, true);
         let options = ArrowWriterOptions::new()
-            .with_properties(properties(spec))
+            .with_properties(properties(spec, id_type))
             .with_skip_arrow_metadata(true);
         let writer =
             ArrowWriter::try_new_with_options(BufWriter::new(file), schema.clone(), options)

@@ -20,6 +20,6 @@ pub use base::{Base, BaseFile};
 pub use error::{ArchiveError, ErrorKind, Result};
 pub use fingerprints::{FingerprintFile, FingerprintWriter, RowDigest};
 pub use location::Location;
-pub use reader::{BaseColumns, Chunk, FingerprintReader};
+pub use reader::{BaseColumns, FingerprintReader, IdPages, Step};
 pub use schema::IdType;
 pub use table::{Append, Archive, Info};

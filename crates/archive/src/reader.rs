@@ -26,8 +26,8 @@ use crate::error::{ArchiveError, Result};
 use crate::object_reader::ObjectReader;
 use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY};
 
-/// Values decoded in one step.
-const STEP: usize = 1 << 16;
+/// Values decoded in one step: few enough to stay in the second-level cache until they are used.
+const STEP: usize = 1 << 14;
 
 /// Names of the columns to read; of several the first that a file has is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -67,24 +67,34 @@ pub struct FingerprintReader {
     id_type: IdType,
 }
 
-/// Fingerprints of one row group, in the order of its rows. Reused from one to the next.
+/// Some consecutive fingerprints of a row group. Reused from one step to the next.
 #[derive(Debug, Default)]
-pub struct Chunk {
-    /// The fingerprints, without nulls.
-    pub values: Vec<u64>,
-    /// The row of each value in its row group; `None` when there are no nulls, so that value `i` is row `i`.
-    pub rows: Option<Vec<u32>>,
+pub struct Step {
     signed: Vec<i64>,
     levels: Vec<i16>,
+    /// The row of each value; empty when there are no nulls.
+    rows: Vec<u32>,
+    first_row: u32,
 }
 
-impl Chunk {
-    /// The row of value `index` in its row group.
+impl Step {
+    /// The fingerprints, in the order of their rows, without nulls.
+    #[must_use]
+    pub fn values(&self) -> &[u64] {
+        bytemuck::cast_slice(&self.signed)
+    }
+
+    /// The row in its row group of value `index`.
     #[must_use]
     pub fn row(&self, index: usize) -> u32 {
-        self.rows.as_ref().map_or(index as u32, |rows| rows[index])
+        let row = self.rows.get(index).copied();
+        row.unwrap_or(self.first_row + index as u32)
     }
 }
+
+/// Where a file's pages of ids are; see [`FingerprintReader::id_pages`].
+#[derive(Debug, Clone)]
+pub struct IdPages(ArrowReaderMetadata);
 
 impl FingerprintReader {
     /// Opens the file at `path`, reads its footer and finds its columns. `name` is what errors call it.
@@ -183,41 +193,54 @@ impl FingerprintReader {
         bytes.map_err(|error| ArchiveError::parquet(object())(error))
     }
 
-    /// Decodes what [`Self::fetch`] brought. Takes CPU time, not input or output.
+    /// Decodes what [`Self::fetch`] brought, and hands it to `each` step by step until that returns false. Takes
+    /// CPU time, not input or output.
     ///
     /// # Errors
     /// [`ArchiveError::Parquet`] or [`ArchiveError::BadData`] when the bytes are damaged.
-    pub fn decode(&self, row_group: usize, bytes: Bytes, chunk: &mut Chunk) -> Result<()> {
+    pub fn decode(
+        &self,
+        row_group: usize,
+        bytes: Bytes,
+        step: &mut Step,
+        mut each: impl FnMut(&Step) -> bool,
+    ) -> Result<()> {
         let group = self.metadata.row_group(row_group);
         let column = group.column(self.fingerprint_leaf);
         let base = self.chunk_range(row_group, column)?.start;
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
-        // Some forged pages make the Parquet reader panic; for its user that is bad data like any other.
-        let decoded = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            decode(column, rows, Encoded { base, bytes }, chunk)
-        }));
-        match decoded {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(ArchiveError::parquet(self.object_name(row_group))(error)),
-            Err(_) => Err(ArchiveError::BadData {
-                object: self.object_name(row_group),
-                reason: "the pages are damaged".into(),
-            }),
+        let failed = |error| ArchiveError::parquet(self.object_name(row_group))(error);
+        let mut decoder = self.guarded(row_group, || {
+            Decoder::new(column, rows, Encoded { base, bytes }).map_err(failed)
+        })?;
+        while decoder.row < rows {
+            self.guarded(row_group, || decoder.next(step).map_err(failed))?;
+            if !each(step) {
+                break;
+            }
         }
+        Ok(())
     }
 
-    /// The ids of some rows of a row group; `rows` must be strictly ascending.
-    ///
-    /// Only the pages that hold them are read, where the file has an offset index.
+    /// Some forged pages make the Parquet reader panic; for its user that is bad data like any other.
+    fn guarded<T>(&self, row_group: usize, decode: impl FnOnce() -> Result<T>) -> Result<T> {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).unwrap_or_else(|_| {
+            Err(ArchiveError::BadData {
+                object: self.object_name(row_group),
+                reason: "the pages are damaged".into(),
+            })
+        })
+    }
+
+    /// Reads where the pages of ids are. Worth keeping while the same file is read, not longer: it grows with the
+    /// file.
     ///
     /// # Errors
-    /// [`ArchiveError`] when they cannot be read, or one is null.
-    pub async fn ids(&self, row_group: usize, rows: &[u32]) -> Result<ArrayRef> {
-        let object = format!("{}, row group {row_group}, id column", self.name);
-        let failed = |error| ArchiveError::parquet(object.clone())(error);
-        let metadata = ParquetMetaDataReader::new_with_metadata(self.metadata.as_ref().clone())
+    /// [`ArchiveError::Parquet`] when it cannot be read.
+    pub async fn id_pages(&self) -> Result<IdPages> {
+        let failed = |error| ArchiveError::parquet(format!("{}, offset index", self.name))(error);
+        let mut metadata = ParquetMetaDataReader::new_with_metadata(self.metadata.as_ref().clone())
             .with_offset_index_policy(PageIndexPolicy::Optional);
-        let mut metadata = metadata;
         let mut reader = self.object.clone();
         metadata
             .load_page_index(&mut reader)
@@ -226,10 +249,25 @@ impl FingerprintReader {
         let metadata = Arc::new(metadata.finish().map_err(failed)?);
         // Ids are data, whatever their bytes: read as the plain type, made text below.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = ArrowReaderMetadata::try_new(metadata, options).map_err(failed)?;
+        ArrowReaderMetadata::try_new(metadata, options)
+            .map(IdPages)
+            .map_err(failed)
+    }
+
+    /// The ids of some rows of a row group; `rows` must be strictly ascending.
+    ///
+    /// Only the pages that hold them are read, where the file has an offset index.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when they cannot be read, or one is null.
+    pub async fn ids(&self, pages: &IdPages, row_group: usize, rows: &[u32]) -> Result<ArrayRef> {
+        let object = format!("{}, row group {row_group}, id column", self.name);
+        let failed = |error| ArchiveError::parquet(object.clone())(error);
+        let metadata = pages.0.clone();
         let total = usize::try_from(self.metadata.row_group(row_group).num_rows()).unwrap_or(0);
         let ranges = rows.iter().map(|&row| row as usize..row as usize + 1);
         let mask = ProjectionMask::leaves(metadata.parquet_schema(), [self.id_leaf]);
+        let reader = self.object.clone();
         let batches: Vec<_> = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata)
             .with_row_groups(vec![row_group])
             .with_projection(mask)
@@ -352,47 +390,58 @@ impl ChunkReader for Encoded {
     }
 }
 
-/// Decodes a column chunk of `rows` rows into `chunk`.
-fn decode(
-    column: &ColumnChunkMetaData,
+/// Decodes a column chunk step by step.
+struct Decoder {
+    reader: ColumnReaderImpl<Int64Type>,
+    optional: bool,
+    /// The next row.
+    row: usize,
     rows: usize,
-    encoded: Encoded,
-    chunk: &mut Chunk,
-) -> parquet::errors::Result<()> {
-    let descriptor = column.column_descr_ptr();
-    let optional = descriptor.max_def_level() > 0;
-    let pages = SerializedPageReader::new(Arc::new(encoded), column, rows, None)?;
-    let mut reader = ColumnReaderImpl::<Int64Type>::new(descriptor, Box::new(pages));
-    chunk.values.clear();
-    chunk.rows = None;
-    let mut row = 0;
-    while row < rows {
-        chunk.signed.clear();
-        chunk.levels.clear();
-        let levels = optional.then_some(&mut chunk.levels);
+}
+
+impl Decoder {
+    fn new(
+        column: &ColumnChunkMetaData,
+        rows: usize,
+        encoded: Encoded,
+    ) -> parquet::errors::Result<Self> {
+        let descriptor = column.column_descr_ptr();
+        let optional = descriptor.max_def_level() > 0;
+        let pages = SerializedPageReader::new(Arc::new(encoded), column, rows, None)?;
+        let reader = ColumnReaderImpl::<Int64Type>::new(descriptor, Box::new(pages));
+        Ok(Self {
+            reader,
+            optional,
+            row: 0,
+            rows,
+        })
+    }
+
+    fn next(&mut self, step: &mut Step) -> parquet::errors::Result<()> {
+        step.signed.clear();
+        step.levels.clear();
+        step.rows.clear();
+        step.first_row = self.row as u32;
+        let wanted = (self.rows - self.row).min(STEP);
+        let levels = self.optional.then_some(&mut step.levels);
         let (read, present, _) =
-            reader.read_records((rows - row).min(STEP), levels, None, &mut chunk.signed)?;
+            self.reader
+                .read_records(wanted, levels, None, &mut step.signed)?;
         if read == 0 {
+            let (row, rows) = (self.row, self.rows);
             return Err(ParquetError::EOF(format!(
                 "{row} of {rows} rows could be read"
             )));
         }
-        if present < read || chunk.rows.is_some() {
-            let before = chunk.values.len() as u32;
-            let rows = chunk.rows.get_or_insert_with(|| (0..before).collect());
-            let present = chunk
-                .levels
-                .iter()
-                .enumerate()
-                .filter(|(_, level)| **level > 0);
-            rows.extend(present.map(|(at, _)| (row + at) as u32));
+        if present < read {
+            let levels = step.levels.iter().enumerate();
+            let present = levels.filter(|(_, level)| **level > 0);
+            step.rows
+                .extend(present.map(|(at, _)| (self.row + at) as u32));
         }
-        chunk
-            .values
-            .extend(chunk.signed.iter().map(|value| value.cast_unsigned()));
-        row += read;
+        self.row += read;
+        Ok(())
     }
-    Ok(())
 }
 
 /// The leaf column of the first of `names` that the file has; it must not be nested.

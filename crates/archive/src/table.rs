@@ -423,7 +423,7 @@ impl Archive {
         let failed = |error| ArchiveError::parquet(object.clone())(error);
         let schema = schema::fingerprints(self.id_type, false);
         let options = ArrowWriterOptions::new()
-            .with_properties(fingerprints::properties(&self.spec))
+            .with_properties(fingerprints::properties(&self.spec, self.id_type))
             .with_skip_arrow_metadata(true);
         let (upload, uploaded) = Upload::new(Arc::clone(store), path.clone());
         let mut writer = AsyncArrowWriter::try_new_with_options(upload, schema.clone(), options)

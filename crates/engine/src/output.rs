@@ -2,11 +2,13 @@
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use archive::IdType;
-use arrow::array::RecordBatch;
+use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt as _;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
@@ -14,6 +16,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use tempfile::{NamedTempFile, TempPath};
 
+use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::probe::hits_schema;
 
@@ -31,9 +34,13 @@ pub struct StagedOutput {
     pub rows: u64,
     /// Bytes.
     pub bytes: u64,
+    /// Hits that were left out.
+    pub left_out: u64,
+    /// Seconds spent on encoding and writing.
+    pub seconds: f64,
 }
 
-/// Writes the stream beside `target`, under a temporary name.
+/// Writes the stream beside `target`, under a temporary name; of each new document at most its first `max_hits` rows.
 ///
 /// # Errors
 /// [`EngineError`] when the stream fails or the file cannot be written; nothing stays behind.
@@ -41,6 +48,7 @@ pub async fn stage(
     mut hits: SendableRecordBatchStream,
     id_type: IdType,
     target: &Path,
+    max_hits: Option<u32>,
 ) -> Result<StagedOutput> {
     let io = |source| EngineError::Io {
         path: target.display().to_string(),
@@ -59,19 +67,67 @@ pub async fn stage(
         .map_err(io)?;
     let schema = hits_schema(id_type);
     let mut writer = Writer::new(staged, &schema, target)?;
+    let mut limit = max_hits.map(FirstRows::new);
+    let mut spent = Duration::ZERO;
     while let Some(batch) = hits.next().await {
-        let batch = batch.map_err(EngineError::query("finding hits"))?;
+        let mut batch = batch.map_err(EngineError::query("finding hits"))?;
+        let begin = Instant::now();
+        if let Some(limit) = &mut limit {
+            batch = limit
+                .keep(&batch)
+                .map_err(|error| writer.arrow_error(error))?;
+        }
         writer.write(batch)?;
+        spent += begin.elapsed();
     }
+    let begin = Instant::now();
     let (staged, rows) = writer.finish()?;
     staged.as_file().sync_all().map_err(io)?;
+    spent += begin.elapsed();
     let bytes = staged.as_file().metadata().map_err(io)?.len();
     Ok(StagedOutput {
         staged: staged.into_temp_path(),
         target: target.to_owned(),
         rows,
         bytes,
+        left_out: limit.map_or(0, |limit| limit.left_out),
+        seconds: spent.as_secs_f64(),
     })
+}
+
+/// Keeps the first rows of each new document, in a stream where they stand together.
+struct FirstRows {
+    limit: u32,
+    left_out: u64,
+    /// The last new id, and how many rows it has had.
+    last: Option<(Id, u32)>,
+}
+
+impl FirstRows {
+    fn new(limit: u32) -> Self {
+        Self {
+            limit,
+            left_out: 0,
+            last: None,
+        }
+    }
+
+    fn keep(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let ids = batch.column(0);
+        let keep: BooleanArray = (0..batch.num_rows())
+            .map(|row| {
+                let id = Id::of(ids, row);
+                let before = match &self.last {
+                    Some((last, rows)) if *last == id => *rows,
+                    _ => 0,
+                };
+                self.last = Some((id, before + 1));
+                self.left_out += u64::from(before >= self.limit);
+                Some(before < self.limit)
+            })
+            .collect();
+        arrow::compute::filter_record_batch(batch, &keep)
+    }
 }
 
 impl StagedOutput {

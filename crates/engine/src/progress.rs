@@ -1,6 +1,8 @@
 //! How far a run is: counters that its stages advance and a display reads.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +62,43 @@ pub struct Progress {
     pub bytes_read: AtomicU64,
     /// Hits found, before repeated ones are dropped.
     pub hits: AtomicU64,
+    /// Hits left out because a document has nearer ones.
+    pub left_out: AtomicU64,
+    /// Time spent in the stages of the probe, by all threads.
+    pub stages: Stages,
+    probe_done: Mutex<Option<Instant>>,
+}
+
+/// Time spent in the stages of the probe.
+#[derive(Debug, Default)]
+pub struct Stages {
+    /// Fetching encoded fingerprints.
+    pub read: Spent,
+    /// Decoding them.
+    pub decode: Spent,
+    /// Picking those that are worth a lookup.
+    pub filter: Spent,
+    /// Looking them up and comparing.
+    pub verify: Spent,
+    /// Reading the ids of hits.
+    pub ids: Spent,
+}
+
+/// A sum of durations.
+#[derive(Debug, Default)]
+pub struct Spent(AtomicU64);
+
+impl Spent {
+    /// Adds one.
+    pub fn add(&self, time: Duration) {
+        self.0.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
+    }
+
+    /// The sum in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.0.load(Ordering::Relaxed) as f64 * 1e-9
+    }
 }
 
 impl Progress {
@@ -67,6 +106,24 @@ impl Progress {
     pub fn enter(&self, stage: Stage) {
         tracing::debug!(stage = stage.label(), "stage");
         self.stage.store(stage as u8, Ordering::Relaxed);
+    }
+
+    /// Notes that a partition of the probe is done; the last one stands.
+    pub fn probe_done(&self) {
+        *self
+            .probe_done
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    /// Seconds since the last partition of the probe was done.
+    #[must_use]
+    pub fn seconds_since_probe(&self) -> f64 {
+        let done = *self
+            .probe_done
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        done.map_or(0.0, |done| done.elapsed().as_secs_f64())
     }
 
     /// The stage that runs.

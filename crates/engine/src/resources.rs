@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::fingerprints::FingerprintFile;
 use archive::{FingerprintReader, Location};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool};
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
 use tokio::sync::OnceCell;
 
-use crate::batch::{NewBatch, TableOptions};
+use crate::batch::NewBatch;
 use crate::error::{EngineError, Result};
-use crate::probe::Probe;
+use crate::probe::{BatchName, Probe};
 use crate::progress::Progress;
 
 /// Shared by all tasks of a process; reached through the session's configuration.
@@ -22,31 +22,31 @@ pub struct Resources {
     readers: Mutex<HashMap<String, FingerprintReader>>,
 }
 
+/// Bytes that are free in the pool.
+pub(crate) fn free(pool: &Arc<dyn MemoryPool>) -> usize {
+    match pool.memory_limit() {
+        MemoryLimit::Finite(limit) => limit.saturating_sub(pool.reserved()),
+        _ => usize::MAX,
+    }
+}
+
 impl Resources {
-    /// The batch that `probe` names, loaded by the first that asks and shared with the others.
+    /// The batch called `name`, loaded by the first that asks and shared with the others.
     ///
     /// # Errors
     /// [`EngineError`] when it cannot be loaded.
-    pub async fn batch(&self, probe: &Probe, pool: &Arc<dyn MemoryPool>) -> Result<Arc<NewBatch>> {
+    pub async fn batch(
+        &self,
+        name: &BatchName,
+        pool: &Arc<dyn MemoryPool>,
+    ) -> Result<Arc<NewBatch>> {
         let cell = {
             let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(batches.entry(probe.batch.digest.clone()).or_default())
+            Arc::clone(batches.entry(name.digest.clone()).or_default())
         };
         let load = || async {
-            let file = FingerprintFile::from(&probe.batch);
-            let options = TableOptions {
-                max_distance: probe.max_distance,
-                design: probe.design.clone(),
-                queries: probe.queries,
-            };
-            let free = match pool.memory_limit() {
-                MemoryLimit::Finite(limit) => limit.saturating_sub(pool.reserved()),
-                _ => usize::MAX,
-            };
-            let memory = MemoryConsumer::new("new batch").register(pool);
-            let loaded =
-                tokio::task::spawn_blocking(move || NewBatch::load(&file, &options, memory, free))
-                    .await;
+            let (file, pool) = (FingerprintFile::from(name), Arc::clone(pool));
+            let loaded = tokio::task::spawn_blocking(move || NewBatch::load(&file, &pool)).await;
             loaded
                 .unwrap_or_else(|error| {
                     Err(EngineError::Usage(format!(

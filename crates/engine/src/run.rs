@@ -13,7 +13,7 @@ use std::time::Instant;
 use archive::{Append, Archive, Base, BaseColumns, IdType, Location};
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
-use hamming::Kernel;
+use hamming::{Kernel, Plan};
 use serde::Serialize;
 use simhash::Spec;
 
@@ -50,6 +50,8 @@ pub struct RunSettings {
     pub columns: Columns,
     /// Design of the tables; chosen by cost where there is none.
     pub design: Option<String>,
+    /// Hits of a new document, at most: the nearest ones.
+    pub max_hits: Option<u32>,
     /// The spec for texts where the base has none.
     pub spec: Spec,
     /// Directory for files in between; it must exist.
@@ -67,12 +69,16 @@ pub struct Summary {
     pub max_distance: u32,
     /// Design of the tables.
     pub design: String,
+    /// Parts that the new day was cut into, and passes over the history.
+    pub passes: u32,
     /// Instructions that the probe used.
     pub kernel: &'static str,
     /// Digest of the fingerprint spec.
     pub spec_digest: String,
     /// Rows of the output.
     pub hits: u64,
+    /// Hits left out because their document has nearer ones; none unless that was asked for.
+    pub hits_left_out: u64,
     /// The output file.
     pub output: String,
     /// Its bytes.
@@ -140,6 +146,27 @@ pub struct Seconds {
     pub commit: f64,
     /// All of it.
     pub total: f64,
+    /// Where the time of the probe went.
+    pub of_probe: ProbeSeconds,
+}
+
+/// Seconds of the probe's own stages. The first five are summed over all threads, which work at the same time.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct ProbeSeconds {
+    /// Fetching encoded fingerprints of the history.
+    pub read: f64,
+    /// Decoding them.
+    pub decode: f64,
+    /// Picking those that are worth a lookup.
+    pub filter: f64,
+    /// Looking them up and comparing.
+    pub verify: f64,
+    /// Reading the ids of hits.
+    pub ids: f64,
+    /// Dropping repeated pairs and sorting, after the last fingerprint was probed.
+    pub reduce: f64,
+    /// Encoding and writing the hits.
+    pub write: f64,
 }
 
 /// The base as far as it can be known before the day's rows are.
@@ -280,26 +307,50 @@ pub async fn run(
     seconds.open += clock.lap();
 
     progress.enter(Stage::Build);
-    let probe = probe(settings, &day, &base);
-    let batch = resources
-        .batch(&probe, &context.runtime_env().memory_pool)
-        .await?;
-    let distinct = batch.tables.batch().values().len();
-    let design = batch.tables.design().name();
+    let pool = Arc::clone(&context.runtime_env().memory_pool);
+    let batch = resources.batch(&(&day.file).into(), &pool).await?;
+    let distinct = batch.distinct.values().len();
+    let queries = base.rows() + if settings.within { day.file.rows } else { 0 };
+    let design = settings.design.as_deref();
+    let plan = batch.plan(settings.max_distance, design, queries, &pool)?;
+    let probe = probe(settings, &day, &base, &plan);
+    let threads = context.state().config().target_partitions();
+    // Built here, so that they are measured apart; the tasks find them there.
+    drop(batch.tables(&probe, 0, &pool, threads).await?);
     drop(batch);
+    let passes = probe.parts;
+    if passes > 1 {
+        tracing::warn!(
+            "the tables do not fit the memory limit at once: the history is read {passes} times"
+        );
+    }
     seconds.build = clock.lap();
 
     progress.enter(Stage::Probe);
-    progress.probe_total.store(base.rows(), Ordering::Relaxed);
+    progress
+        .probe_total
+        .store(base.rows() * u64::from(passes), Ordering::Relaxed);
     for file in &base.files {
         resources.keep(
             file.reader.clone(),
             &file.location.local().to_string_lossy(),
         );
     }
-    let items = work::items(&base, settings.within, distinct);
-    let staged_output = find(context, &items, probe, id_type, &settings.output).await?;
+    let items = work::items(&base, settings.within, distinct, passes);
+    let staged_output = find(context, items, probe, id_type, &settings.output).await?;
     seconds.probe = clock.lap();
+    let (hits, output_bytes) = (staged_output.rows, staged_output.bytes);
+    let hits_left_out = progress.left_out.load(Ordering::Relaxed) + staged_output.left_out;
+    let stages = &progress.stages;
+    seconds.of_probe = ProbeSeconds {
+        read: stages.read.seconds(),
+        decode: stages.decode.seconds(),
+        filter: stages.filter.seconds(),
+        verify: stages.verify.seconds(),
+        ids: stages.ids.seconds(),
+        reduce: (progress.seconds_since_probe() - staged_output.seconds).max(0.0),
+        write: staged_output.seconds,
+    };
 
     progress.enter(Stage::Commit);
     let commit = match archive {
@@ -312,7 +363,6 @@ pub async fn run(
         _ if settings.append => Commit::AlreadyThere,
         _ => Commit::NotAsked,
     };
-    let (hits, output_bytes) = (staged_output.rows, staged_output.bytes);
     staged_output.publish()?;
     let file = staged.keep(day.file)?;
     seconds.commit = clock.lap();
@@ -334,10 +384,12 @@ pub async fn run(
             bytes_read: progress.bytes_read.load(Ordering::Relaxed),
         },
         max_distance: settings.max_distance,
-        design,
+        design: plan.design.name(),
+        passes,
         kernel: Kernel::detect().name(),
         spec_digest: spec.digest(),
         hits,
+        hits_left_out,
         output: settings.output.display().to_string(),
         output_bytes,
         commit,
@@ -378,13 +430,13 @@ async fn base_of_run(
     Ok((Some(archive), base, true))
 }
 
-fn probe(settings: &RunSettings, day: &Day, base: &Base) -> Probe {
-    let within = if settings.within { day.file.rows } else { 0 };
+fn probe(settings: &RunSettings, day: &Day, base: &Base, plan: &Plan) -> Probe {
     Probe {
         batch: (&day.file).into(),
         max_distance: settings.max_distance,
-        design: settings.design.clone(),
-        queries: base.rows() + within,
+        design: plan.design.name(),
+        parts: plan.parts as u32,
+        max_hits: settings.max_hits,
         day: settings.day.map(work::chrono_days),
         columns: match base.version {
             // An archive's columns have fixed names.
@@ -402,13 +454,14 @@ fn base_columns(columns: &Columns) -> BaseColumns {
 /// Probes the work items and writes the reduced hits beside `output`.
 async fn find(
     context: &SessionContext,
-    items: &[work::WorkItem],
+    items: Vec<work::WorkItem>,
     probe: Probe,
     id_type: IdType,
     output: &Path,
 ) -> Result<output::StagedOutput> {
     let planning = EngineError::query("planning the probe");
     let partitions = context.state().config().target_partitions();
+    let max_hits = probe.max_hits;
     let hits = work::table(items, partitions)
         .and_then(|table| context.read_table(Arc::new(table)))
         .and_then(|items| ProbeNode::over(items, probe))
@@ -418,7 +471,7 @@ async fn find(
         .execute_stream()
         .await
         .map_err(EngineError::query("planning the probe"))?;
-    output::stage(stream, id_type, output).await
+    output::stage(stream, id_type, output, max_hits).await
 }
 
 async fn append(archive: &mut Archive, settings: &RunSettings, day: &Day) -> Result<Append> {

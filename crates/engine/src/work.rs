@@ -3,15 +3,20 @@
 //! A row is either a slice of the history (one row group of one file) or a range of the batch's own distinct
 //! fingerprints, which are probed for pairs inside the new day.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use archive::Base;
 use arrow::array::{
-    Array as _, AsArray as _, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array,
+    Array as _, ArrayRef, AsArray as _, Date32Array, RecordBatch, StringArray, UInt32Array,
+    UInt64Array,
 };
 use arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef, UInt32Type, UInt64Type};
-use datafusion::datasource::MemTable;
+use datafusion::catalog::streaming::StreamingTable;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use futures::StreamExt as _;
 
 /// Distinct fingerprints of the batch in one item.
 const WITHIN_STEP: u32 = 1 << 18;
@@ -29,6 +34,8 @@ pub enum WorkItem {
         row_group: u32,
         /// Day of its rows, in days since 1970.
         day: Option<i32>,
+        /// Part of the batch to probe with.
+        part: u32,
     },
     /// Probe distinct fingerprints `first..end` of the batch against the batch.
     Within {
@@ -36,6 +43,8 @@ pub enum WorkItem {
         first: u32,
         /// One past the last.
         end: u32,
+        /// Part of the batch to probe with.
+        part: u32,
     },
 }
 
@@ -49,19 +58,27 @@ pub fn schema() -> SchemaRef {
         Field::new("day", DataType::Date32, true),
         Field::new("first", DataType::UInt32, true),
         Field::new("end", DataType::UInt32, true),
+        Field::new("part", DataType::UInt32, false),
     ]))
 }
 
-/// The items of a run: every row group of `base`, and with `within` the `distinct` fingerprints of the batch.
+/// The items of a run: for each part of the batch, every row group of `base`, and with `within` the `distinct`
+/// fingerprints of the batch.
 #[must_use]
-pub fn items(base: &Base, within: bool, distinct: usize) -> Vec<WorkItem> {
-    let epoch = chrono_days;
+pub fn items(base: &Base, within: bool, distinct: usize, parts: u32) -> Vec<WorkItem> {
+    (0..parts)
+        .flat_map(|part| items_of(base, within, distinct, part))
+        .collect()
+}
+
+fn items_of(base: &Base, within: bool, distinct: usize, part: u32) -> Vec<WorkItem> {
     let slices = base.files.iter().flat_map(|file| {
         (0..file.reader.row_groups().len()).map(move |row_group| WorkItem::Slice {
             file: file.location.local().to_string_lossy().into_owned(),
             size: file.size,
             row_group: row_group as u32,
-            day: file.day.map(epoch),
+            day: file.day.map(chrono_days),
+            part,
         })
     });
     let distinct = if within { distinct as u32 } else { 0 };
@@ -70,6 +87,7 @@ pub fn items(base: &Base, within: bool, distinct: usize) -> Vec<WorkItem> {
         .map(|first| WorkItem::Within {
             first,
             end: distinct.min(first.saturating_add(WITHIN_STEP)),
+            part,
         });
     // The day's own part first: it is read from memory while the first slices are on their way.
     within.chain(slices).collect()
@@ -81,82 +99,101 @@ pub fn chrono_days(day: chrono::NaiveDate) -> i32 {
     Date32Type::from_naive_date(day)
 }
 
-/// The items as a table of `partitions` partitions, dealt out in turn.
+/// The items as a table of `partitions` partitions that take from one queue: whoever is done with an item gets
+/// the next, so that all are busy to the end. The table can be read once.
 ///
 /// # Errors
-/// None in practice: the batches have the schema of the table.
-pub fn table(items: &[WorkItem], partitions: usize) -> Result<MemTable> {
+/// None in practice: the streams have the schema of the table.
+pub fn table(items: Vec<WorkItem>, partitions: usize) -> Result<StreamingTable> {
     let partitions = partitions.clamp(1, items.len().max(1));
-    let dealt = (0..partitions)
-        .map(|partition| {
-            let share: Vec<WorkItem> = items
-                .iter()
-                .skip(partition)
-                .step_by(partitions)
-                .cloned()
-                .collect();
-            Ok(vec![encode(&share)?])
-        })
-        .collect::<Result<Vec<_>>>()?;
-    MemTable::try_new(schema(), dealt)
+    let queue = Arc::new(Mutex::new(items.into_iter()));
+    let streams = (0..partitions)
+        .map(|_| Arc::new(Queue(Arc::clone(&queue))) as Arc<dyn PartitionStream>)
+        .collect();
+    StreamingTable::try_new(schema(), streams)
+}
+
+/// A partition that takes from the queue.
+#[derive(Debug)]
+struct Queue(Arc<Mutex<std::vec::IntoIter<WorkItem>>>);
+
+impl PartitionStream for Queue {
+    fn schema(&self) -> &SchemaRef {
+        static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(schema);
+        &SCHEMA
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let queue = Arc::clone(&self.0);
+        let next = move || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let items = futures::stream::iter(std::iter::from_fn(next));
+        let rows = items.map(|item| encode(&[item]));
+        Box::pin(RecordBatchStreamAdapter::new(schema(), rows))
+    }
 }
 
 fn encode(items: &[WorkItem]) -> Result<RecordBatch> {
-    let slice = |item: &WorkItem| match item {
+    let within = |item: &WorkItem| match item {
+        WorkItem::Slice { .. } => None,
+        WorkItem::Within { first, end, .. } => Some((*first, *end)),
+    };
+    let part = |item: &WorkItem| match item {
+        WorkItem::Slice { part, .. } | WorkItem::Within { part, .. } => *part,
+    };
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(
+            items
+                .iter()
+                .map(|i| as_slice(i).map(|s| s.0))
+                .collect::<StringArray>(),
+        ),
+        Arc::new(
+            items
+                .iter()
+                .map(|i| as_slice(i).map(|s| s.1))
+                .collect::<UInt64Array>(),
+        ),
+        Arc::new(
+            items
+                .iter()
+                .map(|i| as_slice(i).map(|s| s.2))
+                .collect::<UInt32Array>(),
+        ),
+        Arc::new(
+            items
+                .iter()
+                .map(|i| as_slice(i).and_then(|s| s.3))
+                .collect::<Date32Array>(),
+        ),
+        Arc::new(
+            items
+                .iter()
+                .map(|i| within(i).map(|w| w.0))
+                .collect::<UInt32Array>(),
+        ),
+        Arc::new(
+            items
+                .iter()
+                .map(|i| within(i).map(|w| w.1))
+                .collect::<UInt32Array>(),
+        ),
+        Arc::new(items.iter().map(|i| Some(part(i))).collect::<UInt32Array>()),
+    ];
+    Ok(RecordBatch::try_new(schema(), columns)?)
+}
+
+/// File, size, row group and day of a slice.
+fn as_slice(item: &WorkItem) -> Option<(&str, u64, u32, Option<i32>)> {
+    match item {
         WorkItem::Slice {
             file,
             size,
             row_group,
             day,
-        } => Some((file.clone(), *size, *row_group, *day)),
+            ..
+        } => Some((file, *size, *row_group, *day)),
         WorkItem::Within { .. } => None,
-    };
-    let within = |item: &WorkItem| match item {
-        WorkItem::Slice { .. } => None,
-        WorkItem::Within { first, end } => Some((*first, *end)),
-    };
-    let batch = RecordBatch::try_new(
-        schema(),
-        vec![
-            Arc::new(
-                items
-                    .iter()
-                    .map(|i| slice(i).map(|s| s.0))
-                    .collect::<StringArray>(),
-            ),
-            Arc::new(
-                items
-                    .iter()
-                    .map(|i| slice(i).map(|s| s.1))
-                    .collect::<UInt64Array>(),
-            ),
-            Arc::new(
-                items
-                    .iter()
-                    .map(|i| slice(i).map(|s| s.2))
-                    .collect::<UInt32Array>(),
-            ),
-            Arc::new(
-                items
-                    .iter()
-                    .map(|i| slice(i).and_then(|s| s.3))
-                    .collect::<Date32Array>(),
-            ),
-            Arc::new(
-                items
-                    .iter()
-                    .map(|i| within(i).map(|w| w.0))
-                    .collect::<UInt32Array>(),
-            ),
-            Arc::new(
-                items
-                    .iter()
-                    .map(|i| within(i).map(|w| w.1))
-                    .collect::<UInt32Array>(),
-            ),
-        ],
-    )?;
-    Ok(batch)
+    }
 }
 
 /// The items in a batch of [`schema`].
@@ -175,6 +212,7 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<WorkItem>> {
     let days = batch.column(3).as_primitive::<Date32Type>();
     let firsts = batch.column(4).as_primitive::<UInt32Type>();
     let ends = batch.column(5).as_primitive::<UInt32Type>();
+    let parts = batch.column(6).as_primitive::<UInt32Type>();
     (0..batch.num_rows())
         .map(|row| match (files.is_valid(row), firsts.is_valid(row)) {
             (true, false) => Ok(WorkItem::Slice {
@@ -182,10 +220,12 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<WorkItem>> {
                 size: sizes.value(row),
                 row_group: groups.value(row),
                 day: days.is_valid(row).then(|| days.value(row)),
+                part: parts.value(row),
             }),
             (false, true) => Ok(WorkItem::Within {
                 first: firsts.value(row),
                 end: ends.value(row),
+                part: parts.value(row),
             }),
             _ => Err(DataFusionError::Plan(format!(
                 "work item {row} is of no kind"
@@ -206,14 +246,20 @@ mod tests {
                 size: 9,
                 row_group: 3,
                 day: Some(20_000),
+                part: 0,
             },
             WorkItem::Slice {
                 file: "c".into(),
                 size: 0,
                 row_group: 0,
                 day: None,
+                part: 3,
             },
-            WorkItem::Within { first: 5, end: 7 },
+            WorkItem::Within {
+                first: 5,
+                end: 7,
+                part: 1,
+            },
         ];
         assert_eq!(decode(&encode(&items).unwrap()).unwrap(), items);
         let other = encode(&items).unwrap().project(&[0, 1]).unwrap();

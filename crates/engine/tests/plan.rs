@@ -23,8 +23,9 @@ fn probe() -> Probe {
             spec: Spec::default(),
         },
         max_distance: 3,
-        design: None,
-        queries: 0,
+        design: "halves".into(),
+        parts: 1,
+        max_hits: None,
         day: None,
         columns: BaseColumns::standard_or(None, None),
     }
@@ -36,6 +37,7 @@ fn slice(row_group: u32) -> WorkItem {
         size: 1,
         row_group,
         day: None,
+        part: 0,
     }
 }
 
@@ -49,7 +51,7 @@ async fn work_items_are_probed_where_they_were_dealt_and_reduced_by_stock_operat
     };
     let context = session::session(&limits, Arc::new(Resources::default())).unwrap();
     let items: Vec<WorkItem> = (0..5).map(slice).collect();
-    let table = work::table(&items, 2).unwrap();
+    let table = work::table(items, 2).unwrap();
     let items = context.read_table(Arc::new(table)).unwrap();
     let hits = ProbeNode::over(items, probe()).unwrap();
     let plan = reduce::reduce(hits).unwrap();

@@ -2,17 +2,40 @@
 //!
 //! For a table over `n` fingerprints with a directory of `d` bits, a query makes V(d, r) lookups (the
 //! directory prefixes within radius r, V the volume of a Hamming ball) and compares n·V/2ᵈ candidates. A
-//! lookup costs [`LOOKUP_NS`], a candidate [`CANDIDATE_NS`], building [`BUILD_NS`] for each entry of each table.
-//! `d` is the number of bits for which the sum is smallest.
+//! lookup costs what the cache level costs that holds the tables ([`lookup_ns`]), a candidate [`CANDIDATE_NS`],
+//! building [`BUILD_NS`] for each entry of each table. `d` is the number of bits for which the sum is smallest.
+//!
+//! The design of halves looks up only what its scan lets through; the scan costs [`SCAN_NS`] and one access for each
+//! of two lines (or one bit) of the trailing half. The leading half is nearly free in a sorted archive.
+//!
+//! A batch whose tables do not fit is cut into parts, and the archive is passed over once for each.
 
 use crate::design::{Block, Design, DesignError};
+use crate::scan::Layout;
 
-/// A directory lookup whose cache misses overlap with those of others, in nanoseconds.
-pub const LOOKUP_NS: f64 = 6.0;
 /// Comparing one candidate of a bucket, in nanoseconds.
-pub const CANDIDATE_NS: f64 = 0.3;
+pub const CANDIDATE_NS: f64 = 0.5;
 /// Permuting, sorting and indexing one entry, in nanoseconds.
 pub const BUILD_NS: f64 = 60.0;
+/// Marking one half in a bitmap, in nanoseconds.
+const MARK_NS: f64 = 2.0;
+/// Scanning one fingerprint by halves, without the accesses beyond the first-level cache, in nanoseconds.
+pub const SCAN_NS: f64 = 4.0;
+/// Decoding one fingerprint of the archive, which each pass does again, in nanoseconds.
+pub const DECODE_NS: f64 = 2.0;
+/// Most parts that a batch is cut into.
+const MAX_PARTS: usize = 64;
+
+/// A random access to tables of so many bytes whose cache misses overlap with those of others, in nanoseconds.
+#[must_use]
+pub fn lookup_ns(bytes: usize) -> f64 {
+    match bytes {
+        0..=0x4_0000 => 3.0,
+        0x4_0001..=0x80_0000 => 8.0,
+        0x80_0001..=0x400_0000 => 16.0,
+        _ => 24.0,
+    }
+}
 /// Directories have at most this many bits (2²⁸ starts of 4 bytes: 1 GiB).
 const MAX_DIRECTORY_BITS: u32 = 28;
 
@@ -39,15 +62,17 @@ impl Default for Limits {
 pub struct Plan {
     /// The design.
     pub design: Design,
-    /// Bytes of its tables.
+    /// Parts that the batch is cut into, and passes over the archive.
+    pub parts: usize,
+    /// Bytes of the tables of a part.
     pub bytes: usize,
-    /// Directory lookups for one probed fingerprint.
+    /// Directory lookups for one probed fingerprint, in a pass.
     pub lookups: f64,
-    /// Candidates compared with one probed fingerprint.
+    /// Candidates compared with one probed fingerprint, in a pass.
     pub candidates: f64,
-    /// Nanoseconds of one core for one probed fingerprint.
+    /// Nanoseconds of one core for one probed fingerprint, all passes, without decoding it.
     pub probe_ns: f64,
-    /// Seconds of one core to build the tables.
+    /// Seconds of one core to build the tables, all parts.
     pub build_seconds: f64,
 }
 
@@ -59,7 +84,7 @@ pub enum PlanError {
     Design(#[from] DesignError),
     /// No tables fit.
     #[error(
-        "the smallest tables for {fingerprints} distinct fingerprints take {needed} bytes, {allowed} are allowed"
+        "the smallest tables for {fingerprints} distinct fingerprints take {needed} bytes even in {MAX_PARTS} parts, {allowed} are allowed"
     )]
     OutOfMemory {
         /// Distinct fingerprints in the batch.
@@ -72,15 +97,18 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// What `design` costs for a batch of `fingerprints` distinct values.
+    /// What `design` costs for a batch of `fingerprints` distinct values in `parts` parts.
     #[must_use]
-    pub fn of(design: Design, fingerprints: usize) -> Self {
+    pub fn of(design: Design, fingerprints: usize, parts: usize) -> Self {
+        let (parts, all) = (parts.max(1), fingerprints);
+        let fingerprints = all.div_ceil(parts);
         let mut plan = Self {
+            parts,
             bytes: 0,
             lookups: 0.0,
             candidates: 0.0,
             probe_ns: 0.0,
-            build_seconds: BUILD_NS * 1e-9 * (fingerprints * design.blocks().len()) as f64,
+            build_seconds: BUILD_NS * 1e-9 * (all * design.blocks().len()) as f64,
             design,
         };
         for block in plan.design.blocks() {
@@ -90,24 +118,51 @@ impl Plan {
             plan.lookups += lookups;
             plan.candidates += candidates(bits, block.radius, fingerprints);
         }
-        plan.probe_ns = LOOKUP_NS * plan.lookups + CANDIDATE_NS * plan.candidates;
+        let lookup = lookup_ns(plan.bytes);
+        if plan.design.is_halves() {
+            let layout = Layout::choose(fingerprints);
+            // Of two halves of 32 bits, the share within 1 bit of an entry's.
+            let near = (33.0 * fingerprints as f64 / 2f64.powi(32)).min(1.0)
+                + layout.crowded(fingerprints);
+            plan.lookups *= near;
+            plan.candidates *= near;
+            plan.probe_ns = SCAN_NS + layout.accesses() * lookup_ns(layout.bytes() / 2) / 4.0;
+            plan.bytes += layout.bytes();
+            plan.build_seconds += match layout {
+                Layout::Lines { .. } => 0.0,
+                Layout::Bitmap => {
+                    parts as f64 * (0.2 + 2e-9 * MARK_NS * 33.0 * fingerprints as f64)
+                }
+            };
+        }
+        plan.probe_ns += lookup * plan.lookups + CANDIDATE_NS * plan.candidates;
+        plan.probe_ns *= parts as f64;
         plan
     }
 
-    /// Every design for `max_distance`, the cheapest for `queries` probed fingerprints first.
+    /// Every design for `max_distance` whose tables take at most `memory` bytes, in as few parts as that needs, the
+    /// cheapest for `queries` probed fingerprints first.
     ///
     /// # Errors
     /// [`DesignError::DistanceTooLarge`].
     pub fn alternatives(
         fingerprints: usize,
         max_distance: u32,
-        queries: u64,
+        limits: &Limits,
     ) -> Result<Vec<Self>, DesignError> {
+        let fitting = |design: Design| {
+            (0..=MAX_PARTS.ilog2())
+                .map(|doublings| Self::of(design.clone(), fingerprints, 1 << doublings))
+                .find(|plan| plan.bytes <= limits.memory)
+        };
         let mut plans: Vec<Self> = Design::candidates(max_distance)?
             .into_iter()
-            .map(|design| Self::of(design, fingerprints))
+            .filter_map(fitting)
             .collect();
-        plans.sort_by(|a, b| a.seconds(queries).total_cmp(&b.seconds(queries)));
+        plans.sort_by(|a, b| {
+            a.seconds(limits.queries)
+                .total_cmp(&b.seconds(limits.queries))
+        });
         Ok(plans)
     }
 
@@ -120,22 +175,54 @@ impl Plan {
         max_distance: u32,
         limits: &Limits,
     ) -> Result<Self, PlanError> {
-        let plans = Self::alternatives(fingerprints, max_distance, limits.queries)?;
-        let needed = plans.iter().map(|plan| plan.bytes).min().unwrap_or(0);
-        plans
+        let best = Self::alternatives(fingerprints, max_distance, limits)?
             .into_iter()
-            .find(|plan| plan.bytes <= limits.memory)
-            .ok_or(PlanError::OutOfMemory {
+            .next();
+        best.ok_or_else(|| {
+            Self::out_of_memory(
+                &Design::candidates(max_distance).unwrap_or_default(),
                 fingerprints,
-                needed,
-                allowed: limits.memory,
-            })
+                limits,
+            )
+        })
     }
 
-    /// Seconds of one core to build the tables and probe `queries` fingerprints.
+    /// `design` in as few parts as `limits` need.
+    ///
+    /// # Errors
+    /// [`PlanError::OutOfMemory`] when it does not fit in any.
+    pub fn within(design: Design, fingerprints: usize, limits: &Limits) -> Result<Self, PlanError> {
+        (0..=MAX_PARTS.ilog2())
+            .map(|doublings| Self::of(design.clone(), fingerprints, 1 << doublings))
+            .find(|plan| plan.bytes <= limits.memory)
+            .ok_or_else(|| Self::out_of_memory(std::slice::from_ref(&design), fingerprints, limits))
+    }
+
+    fn out_of_memory(designs: &[Design], fingerprints: usize, limits: &Limits) -> PlanError {
+        let needed = designs
+            .iter()
+            .map(|design| Self::of(design.clone(), fingerprints, MAX_PARTS).bytes)
+            .min();
+        PlanError::OutOfMemory {
+            fingerprints,
+            needed: needed.unwrap_or(0),
+            allowed: limits.memory,
+        }
+    }
+
+    /// Seconds of one core to build the tables, and to decode and probe `queries` fingerprints.
     #[must_use]
     pub fn seconds(&self, queries: u64) -> f64 {
-        self.build_seconds + 1e-9 * self.probe_ns * queries as f64
+        let decode = DECODE_NS * self.parts as f64;
+        self.build_seconds + 1e-9 * (decode + self.probe_ns) * queries as f64
+    }
+
+    /// The indexes of part `part` of a batch of `fingerprints` distinct values.
+    #[must_use]
+    pub fn part(parts: usize, part: usize, fingerprints: usize) -> std::ops::Range<usize> {
+        let start =
+            |part: usize| (fingerprints as u128 * part as u128 / parts.max(1) as u128) as usize;
+        start(part)..start(part + 1)
     }
 }
 
@@ -145,7 +232,8 @@ pub(crate) fn directory_bits(block: &Block, fingerprints: usize) -> u32 {
     // A directory of more bits than the entries have would be mostly empty.
     let useful = usize::BITS - fingerprints.leading_zeros();
     let cost = |bits: u32| {
-        LOOKUP_NS * ball(bits, block.radius)
+        let lookup = lookup_ns(8 * fingerprints + (4 << bits));
+        lookup * ball(bits, block.radius)
             + CANDIDATE_NS * candidates(bits, block.radius, fingerprints)
     };
     (0..=width.min(useful))
@@ -180,45 +268,71 @@ mod tests {
         assert_eq!(ball(3, 9), 8.0);
     }
 
+    fn limited(memory: usize, queries: u64) -> Limits {
+        Limits { memory, queries }
+    }
+
     #[test]
     fn choices_are_sensible() {
-        let large = Plan::choose(1 << 20, 3, &Limits::default()).unwrap();
-        assert_ne!(large.design.name(), "exhaustive");
-        assert!(large.candidates < 1000.0);
+        for (fingerprints, design) in [
+            (10_000, "halves"),
+            (1_000_000, "halves"),
+            (10_000_000, "halves"),
+        ] {
+            let plan = Plan::choose(fingerprints, 3, &limited(usize::MAX, 1_000_000_000)).unwrap();
+            assert_eq!((plan.design.name().as_str(), plan.parts), (design, 1));
+        }
         let tiny = Plan::choose(2, 3, &Limits::default()).unwrap();
-        assert_eq!((tiny.design.blocks().len(), tiny.lookups), (1, 1.0));
-        let frugal = Limits {
-            memory: 9 << 20,
-            ..Limits::default()
-        };
-        let small = Plan::choose(1 << 20, 3, &frugal).unwrap();
-        assert!(small.bytes <= 9 << 20);
+        assert!(tiny.bytes < 10_000);
+        // Bitmaps of a gigabyte are not worth it for a short archive.
+        let short = Plan::choose(10_000_000, 3, &limited(usize::MAX, 10_000)).unwrap();
+        assert!(short.bytes < 1 << 30);
         assert!(matches!(
-            Plan::choose(
-                1 << 20,
-                3,
-                &Limits {
-                    memory: 1 << 20,
-                    ..Limits::default()
-                }
-            ),
+            Plan::choose(1 << 20, 3, &limited(1000, 1)),
             Err(PlanError::OutOfMemory { .. })
         ));
+        let exhaustive = Design::named("exhaustive", 3).unwrap();
+        assert!(matches!(
+            Plan::within(exhaustive, 1 << 20, &limited(1000, 1)),
+            Err(PlanError::OutOfMemory { .. })
+        ));
+    }
+
+    #[test]
+    fn less_memory_is_slower_and_cuts_the_batch_into_parts() {
         for k in 0..=16 {
             for n in [1000, 1 << 20, 100_000_000] {
-                let free = Plan::choose(n, k, &Limits::default()).unwrap();
-                let less = Limits {
-                    memory: free.bytes - 1,
-                    ..Limits::default()
-                };
-                // With less memory the choice is smaller, and slower.
-                if let Ok(tight) = Plan::choose(n, k, &less) {
+                let queries = 1_000_000_000;
+                let free = Plan::choose(n, k, &limited(usize::MAX, queries)).unwrap();
+                assert_eq!(free.parts, 1);
+                let mut before = free.seconds(queries);
+                for memory in [free.bytes - 1, free.bytes / 3, free.bytes / 10] {
+                    let Ok(tight) = Plan::choose(n, k, &limited(memory, queries)) else {
+                        break;
+                    };
                     assert!(
-                        tight.bytes < free.bytes && tight.probe_ns >= free.probe_ns,
+                        tight.bytes <= memory && tight.seconds(queries) >= before,
                         "k = {k}, {n}"
                     );
+                    before = tight.seconds(queries);
                 }
             }
+        }
+        let cut = Plan::choose(100_000_000, 3, &limited(1 << 30, 1_000_000_000)).unwrap();
+        assert!(cut.parts > 1 && cut.bytes <= 1 << 30);
+    }
+
+    #[test]
+    fn parts_cover_the_batch() {
+        for (parts, n) in [(1, 0), (1, 5), (3, 10), (7, 3), (64, 100_000_001)] {
+            let mut next = 0;
+            for part in 0..parts {
+                let range = Plan::part(parts, part, n);
+                assert_eq!(range.start, next);
+                assert!(range.len() <= n.div_ceil(parts));
+                next = range.end;
+            }
+            assert_eq!(next, n);
         }
     }
 }

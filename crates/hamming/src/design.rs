@@ -9,7 +9,11 @@
 //! | `blocks-N`    | N  | 64/N  | agrees within the block's radius on one of N blocks; at N = k + 1 the radii are 0 |
 //! | `choose-N-M`  | C(N, M) | 64·M/N | agrees exactly on M of N blocks, for M = N − k |
 //! | `nested-N`    | N² | 64/N + (64 − 64/N)/N | agrees on one of N = k + 1 blocks and, of the rest cut again, on one of N |
+//! | `halves`      | 4  | 16 + 16 | agrees within 1 bit on a half, and so exactly on one quarter of it and within 1 bit on the other |
 //! | `exhaustive`  | 1  | 0     | is compared, as all are |
+//!
+//! `halves` is the design with the fewest candidates that needs no enumeration: two halves of radius 1 (Σ(rᵢ + 1)
+//! = 4 > 3), each cut once more by the same principle.
 
 use std::fmt;
 
@@ -22,6 +26,8 @@ pub struct Block {
     pub mask: u64,
     /// How many of them may differ.
     pub radius: u32,
+    /// More bits on which a pair must agree, but for at most one; none in most designs.
+    pub beside: u64,
 }
 
 impl Block {
@@ -30,6 +36,7 @@ impl Block {
     #[must_use]
     pub fn agrees(&self, difference: u64) -> bool {
         (difference & self.mask).count_ones() <= self.radius
+            && (difference & self.beside).count_ones() <= 1
     }
 }
 
@@ -39,6 +46,7 @@ enum Family {
     Blocks(u32),
     Choose(u32, u32),
     Nested(u32),
+    Halves,
     Exhaustive,
 }
 
@@ -55,7 +63,7 @@ pub struct Design {
 pub enum DesignError {
     /// The name is of no family.
     #[error(
-        "unknown design {name:?}: the designs are blocks-N, choose-N-M, nested-N and exhaustive"
+        "unknown design {name:?}: the designs are blocks-N, choose-N-M, nested-N, halves and exhaustive"
     )]
     Unknown {
         /// The name as given.
@@ -82,6 +90,7 @@ impl fmt::Display for Family {
             Self::Blocks(n) => write!(f, "blocks-{n}"),
             Self::Choose(n, m) => write!(f, "choose-{n}-{m}"),
             Self::Nested(n) => write!(f, "nested-{n}"),
+            Self::Halves => f.write_str("halves"),
             Self::Exhaustive => f.write_str("exhaustive"),
         }
     }
@@ -101,6 +110,7 @@ impl Design {
             ["blocks", n] => Family::Blocks(number(n)?),
             ["choose", n, m] => Family::Choose(number(n)?, number(m)?),
             ["nested", n] => Family::Nested(number(n)?),
+            ["halves"] => Family::Halves,
             ["exhaustive"] => Family::Exhaustive,
             _ => return Err(unknown()),
         };
@@ -118,9 +128,10 @@ impl Design {
         let k = max_distance;
         let blocks = (1..=k + 1).map(Family::Blocks);
         let choose = (k + 2..=k + 3).map(|n| Family::Choose(n, n - k));
-        let families = blocks
-            .chain(choose)
-            .chain([Family::Nested(k + 1), Family::Exhaustive]);
+        let families =
+            blocks
+                .chain(choose)
+                .chain([Family::Nested(k + 1), Family::Halves, Family::Exhaustive]);
         Ok(families
             .filter_map(|family| Self::new(family, k).ok())
             .collect())
@@ -137,7 +148,11 @@ impl Design {
                 reason: reason.to_owned(),
             })
         };
-        let exact = |mask| Block { mask, radius: 0 };
+        let exact = |mask| Block {
+            mask,
+            radius: 0,
+            beside: 0,
+        };
         let blocks = match family {
             Family::Blocks(n) => {
                 if !(1..=max_distance + 1).contains(&n) {
@@ -152,6 +167,7 @@ impl Design {
                     .map(|(i, mask)| Block {
                         mask,
                         radius: radius(i),
+                        beside: 0,
                     })
                     .collect()
             }
@@ -172,6 +188,18 @@ impl Design {
                     .into_iter()
                     .flat_map(|outer| cut(!outer, n).into_iter().map(move |inner| outer | inner))
                     .map(exact)
+                    .collect()
+            }
+            Family::Halves => {
+                if max_distance > 3 {
+                    return refuse("two halves of radius 1 cover a distance of at most 3");
+                }
+                let quarters = cut(u64::MAX, 4);
+                (0..4)
+                    .map(|i| Block {
+                        beside: quarters[i ^ 1],
+                        ..exact(quarters[i])
+                    })
                     .collect()
             }
             Family::Exhaustive => vec![exact(0)],
@@ -196,6 +224,11 @@ impl Design {
     #[must_use]
     pub fn max_distance(&self) -> u32 {
         self.max_distance
+    }
+
+    /// Whether it is the one of halves, which is scanned before it is probed.
+    pub(crate) fn is_halves(&self) -> bool {
+        self.family == Family::Halves
     }
 
     /// The blocks, one table each.

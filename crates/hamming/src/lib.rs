@@ -11,7 +11,7 @@
 //! use hamming::{Distinct, Kernel, Limits, Plan, Scratch, Tables};
 //! let batch = Distinct::new(&[0b0000, 0b1111, 1 << 63]);
 //! let plan = Plan::choose(batch.values().len(), 3, &Limits::default()).unwrap();
-//! let tables = Tables::build(batch, plan.design);
+//! let tables = Tables::of(batch, plan.design);
 //! let mut matches = Vec::new();
 //! tables.probe(Kernel::detect(), &[0b0001, u64::MAX], &mut Scratch::default(), &mut matches);
 //! let found: Vec<_> = matches.iter().map(|m| (m.query, tables.batch().values()[m.entry as usize], m.distance)).collect();
@@ -22,8 +22,10 @@ pub mod cost;
 pub mod design;
 mod distinct;
 pub mod kernels;
+mod memory;
 mod permutation;
 mod probe;
+mod scan;
 mod tables;
 
 pub use cost::{Limits, Plan, PlanError};

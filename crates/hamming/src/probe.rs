@@ -1,6 +1,9 @@
 //! Streaming fingerprints past the tables, a chunk at a time.
 
-use crate::kernels::{Compare, Isa, Kernel};
+use std::time::{Duration, Instant};
+
+use crate::kernels::{Compare, Kernel, Work};
+use crate::scan::{Scan, Survivors};
 use crate::tables::{Table, Tables, prefix};
 
 /// A verified pair: a fingerprint of the chunk and one of the batch, within the design's distance.
@@ -20,7 +23,12 @@ const IN_FLIGHT: usize = 64;
 /// Buffers of a probe, reused from chunk to chunk.
 #[derive(Debug, Default)]
 pub struct Scratch {
+    /// Time spent so far on picking fingerprints that are worth a lookup, in designs that do.
+    pub filtering: Duration,
+    /// Time spent so far on lookups and comparisons.
+    pub verifying: Duration,
     lookups: Vec<Lookup>,
+    survivors: Survivors,
 }
 
 /// One bucket to be compared with one permuted query.
@@ -51,78 +59,126 @@ impl Tables {
             "a chunk has less than 2^32 fingerprints"
         );
         let before = matches.len();
-        match kernel.0 {
-            Isa::Scalar => probe::<crate::kernels::scalar::Scalar>(self, chunk, scratch, matches),
-            // SAFETY: a `Kernel` exists only where its instructions do.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx2 => unsafe { probe_avx2(self, chunk, scratch, matches) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512 => unsafe { probe_avx512(self, chunk, scratch, matches) },
+        if self.values().is_empty() {
+            return;
+        }
+        match &self.scan {
+            Some(scan) => self.probe_halves(kernel, scan, chunk, scratch, matches),
+            None => {
+                let begin = Instant::now();
+                kernel.run(EveryTable {
+                    tables: self,
+                    chunk,
+                    lookups: &mut scratch.lookups,
+                    matches,
+                });
+                scratch.verifying += begin.elapsed();
+            }
         }
         matches[before..].sort_unstable();
     }
 }
 
-/// # Safety
-/// The machine has AVX2 and POPCNT.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,popcnt")]
-unsafe fn probe_avx2(
-    tables: &Tables,
-    chunk: &[u64],
-    scratch: &mut Scratch,
-    matches: &mut Vec<Match>,
-) {
-    probe::<crate::kernels::x86::Avx2>(tables, chunk, scratch, matches);
-}
-
-/// # Safety
-/// The machine has AVX-512 F and VPOPCNTDQ.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
-unsafe fn probe_avx512(
-    tables: &Tables,
-    chunk: &[u64],
-    scratch: &mut Scratch,
-    matches: &mut Vec<Match>,
-) {
-    probe::<crate::kernels::x86::Avx512>(tables, chunk, scratch, matches);
-}
-
-/// Inlined into the functions above, so that it is compiled for their instruction set.
-#[inline(always)]
-fn probe<C: Compare>(
-    tables: &Tables,
-    chunk: &[u64],
-    scratch: &mut Scratch,
-    matches: &mut Vec<Match>,
-) {
-    if tables.batch.values().is_empty() {
-        return;
+impl Tables {
+    /// Looks up only what the scan lets through, each half in the tables of its two quarters.
+    fn probe_halves(
+        &self,
+        kernel: Kernel,
+        scan: &Scan,
+        chunk: &[u64],
+        scratch: &mut Scratch,
+        matches: &mut Vec<Match>,
+    ) {
+        for half in 0..2 {
+            let begin = Instant::now();
+            scan.survivors(kernel, half, &self.tables, chunk, &mut scratch.survivors);
+            let filtered = Instant::now();
+            scratch.filtering += filtered - begin;
+            for at in [2 * half, 2 * half + 1] {
+                kernel.run(OneTable {
+                    tables: self,
+                    at,
+                    chunk,
+                    queries: scratch.survivors.indexes(),
+                    lookups: &mut scratch.lookups,
+                    matches,
+                });
+            }
+            scratch.verifying += filtered.elapsed();
+        }
     }
-    let lookups = &mut scratch.lookups;
-    lookups.clear();
-    for (at, table) in tables.tables.iter().enumerate() {
-        for (query, &fingerprint) in chunk.iter().enumerate() {
-            let permuted = table.permutation.apply(fingerprint);
-            let own = prefix(permuted, table.directory_bits);
-            for flip in &table.flips {
-                let prefix = own ^ flip;
-                prefetch(&table.starts, prefix as usize);
-                lookups.push(Lookup {
+}
+
+/// Every fingerprint of the chunk in every table.
+struct EveryTable<'a> {
+    tables: &'a Tables,
+    chunk: &'a [u64],
+    lookups: &'a mut Vec<Lookup>,
+    matches: &'a mut Vec<Match>,
+}
+
+impl Work for EveryTable<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Compare>(self) {
+        for (at, table) in self.tables.tables.iter().enumerate() {
+            let starts: &[u32] = &table.starts;
+            for (query, &fingerprint) in self.chunk.iter().enumerate() {
+                let permuted = table.permutation.apply(fingerprint);
+                let own = prefix(permuted, table.directory_bits);
+                for flip in &table.flips {
+                    let prefix = own ^ flip;
+                    prefetch(starts, prefix as usize);
+                    self.lookups.push(Lookup {
+                        permuted,
+                        query: query as u32,
+                        prefix,
+                        start: 0,
+                        end: 0,
+                    });
+                    if self.lookups.len() == IN_FLIGHT {
+                        look_up::<C>(self.tables, at, self.chunk, self.lookups, self.matches);
+                    }
+                }
+            }
+            look_up::<C>(self.tables, at, self.chunk, self.lookups, self.matches);
+        }
+    }
+}
+
+/// Some fingerprints of the chunk in a table of radius 0.
+struct OneTable<'a> {
+    tables: &'a Tables,
+    at: usize,
+    chunk: &'a [u64],
+    queries: &'a [u32],
+    lookups: &'a mut Vec<Lookup>,
+    matches: &'a mut Vec<Match>,
+}
+
+impl Work for OneTable<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Compare>(self) {
+        let table = &self.tables.tables[self.at];
+        let starts: &[u32] = &table.starts;
+        for queries in self.queries.chunks(IN_FLIGHT) {
+            for &query in queries {
+                let permuted = table.permutation.apply(self.chunk[query as usize]);
+                let prefix = prefix(permuted, table.directory_bits);
+                prefetch(starts, prefix as usize);
+                self.lookups.push(Lookup {
                     permuted,
-                    query: query as u32,
+                    query,
                     prefix,
                     start: 0,
                     end: 0,
                 });
-                if lookups.len() == IN_FLIGHT {
-                    look_up::<C>(tables, at, chunk, lookups, matches);
-                }
             }
+            look_up::<C>(self.tables, self.at, self.chunk, self.lookups, self.matches);
         }
-        look_up::<C>(tables, at, chunk, lookups, matches);
     }
 }
 
@@ -136,17 +192,18 @@ fn look_up<C: Compare>(
     matches: &mut Vec<Match>,
 ) {
     let table = &tables.tables[at];
+    let (starts, entries): (&[u32], &[u64]) = (&table.starts, &table.entries);
     for lookup in lookups.iter_mut() {
-        lookup.start = table.starts[lookup.prefix as usize];
-        lookup.end = table.starts[lookup.prefix as usize + 1];
+        lookup.start = starts[lookup.prefix as usize];
+        lookup.end = starts[lookup.prefix as usize + 1];
         if lookup.start < lookup.end {
-            prefetch(&table.entries, lookup.start as usize);
-            prefetch(&table.entries, lookup.end as usize - 1);
+            prefetch(entries, lookup.start as usize);
+            prefetch(entries, lookup.end as usize - 1);
         }
     }
     let max_distance = tables.design.max_distance();
     for lookup in lookups.iter() {
-        let bucket = &table.entries[lookup.start as usize..lookup.end as usize];
+        let bucket = &entries[lookup.start as usize..lookup.end as usize];
         for candidates in bucket.chunks(64) {
             // SAFETY: the function this is inlined into is compiled for the instruction set, see `Tables::probe`.
             let mut near = unsafe { C::within(lookup.permuted, candidates, max_distance) };
@@ -180,25 +237,38 @@ fn verified(
         return None;
     }
     let value = fingerprint ^ difference;
-    let entry = tables.batch.values().binary_search(&value).ok()?;
+    let entry = tables.values().binary_search(&value).ok()?;
     Some(Match {
         query: lookup.query,
-        entry: entry as u32,
+        entry: (tables.first() + entry) as u32,
         distance: difference.count_ones(),
     })
 }
 
-/// Asks for the cache line of `slice[index]`, if there is one.
+/// Asks for the cache line of `slice[index]`. An index past the end does no harm.
 #[inline(always)]
 fn prefetch<T>(slice: &[T], index: usize) {
+    let address = slice.as_ptr().wrapping_add(index);
     #[cfg(target_arch = "x86_64")]
-    if let Some(element) = slice.get(index) {
-        // SAFETY: a prefetch of a valid address has no effect but on the cache; SSE is part of x86-64.
-        unsafe {
-            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element).cast());
-        }
+    // SAFETY: a prefetch of any address has no effect but on the cache; SSE is part of x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (slice, index);
+    let _ = address;
+}
+
+/// As [`prefetch`], into the second-level cache only: more of these can be under way at once.
+#[inline(always)]
+pub(crate) fn prefetch_far<T>(slice: &[T], index: usize) {
+    let address = slice.as_ptr().wrapping_add(index);
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as in `prefetch`.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
 }

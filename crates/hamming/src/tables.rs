@@ -1,9 +1,14 @@
 //! The permuted tables of the new batch (Manku, Jain and Das Sarma, WWW 2007, section 3.1).
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::cost::directory_bits;
 use crate::design::{Block, Design};
 use crate::distinct::Distinct;
+use crate::memory::Array;
 use crate::permutation::Permutation;
+use crate::scan::Scan;
 
 /// One permuted copy of the batch: sorted, with a directory over the leading bits of the key.
 #[derive(Debug)]
@@ -13,35 +18,86 @@ pub(crate) struct Table {
     /// Bits of a directory prefix: the leading ones of the key.
     pub(crate) directory_bits: u32,
     /// Entries with directory prefix `p` are `entries[starts[p]..starts[p + 1]]`.
-    pub(crate) starts: Vec<u32>,
+    pub(crate) starts: Array<u32>,
     /// The batch's distinct fingerprints, permuted, ascending.
-    pub(crate) entries: Vec<u64>,
+    pub(crate) entries: Array<u64>,
+    /// Where the lowest bit of the quarter beside the key stands in an entry, in the design of halves.
+    partner_shift: u32,
     /// What to xor to a query's prefix to get every prefix within the block's radius.
     pub(crate) flips: Vec<u32>,
 }
 
-/// The new batch, ready to be probed: one permuted table for each block of a design.
+/// The new batch, or a part of it, ready to be probed: one permuted table for each block of a design.
 #[derive(Debug)]
 pub struct Tables {
-    pub(crate) batch: Distinct,
+    batch: Arc<Distinct>,
+    part: Range<usize>,
     pub(crate) tables: Vec<Table>,
     pub(crate) design: Design,
+    /// What picks the fingerprints that are worth a lookup; every one is where there is none.
+    pub(crate) scan: Option<Scan>,
 }
 
 impl Tables {
-    /// Builds the tables of `batch` for `design`.
+    /// Builds the tables of those of the batch's values whose indexes are in `part`, for `design`, on up to
+    /// `threads` threads.
+    ///
+    /// # Panics
+    /// When `part` reaches beyond the values.
     #[must_use]
-    pub fn build(batch: Distinct, design: Design) -> Self {
-        let tables = design
-            .blocks()
-            .iter()
-            .map(|&block| Table::build(batch.values(), block))
-            .collect();
+    pub fn build(batch: Arc<Distinct>, part: Range<usize>, design: Design, threads: usize) -> Self {
+        let values = &batch.values()[part.clone()];
+        let blocks = design.blocks();
+        let share = blocks.len().div_ceil(threads.max(1));
+        let tables: Vec<Table> = std::thread::scope(|scope| {
+            let build = |blocks: &[Block]| -> Vec<Table> {
+                blocks
+                    .iter()
+                    .map(|&block| Table::build(values, block))
+                    .collect()
+            };
+            let (own, others) = blocks.split_at(share.min(blocks.len()));
+            let others: Vec<_> = others
+                .chunks(share.max(1))
+                .map(|blocks| scope.spawn(move || build(blocks)))
+                .collect();
+            let mut tables = build(own);
+            for worker in others {
+                tables.extend(
+                    worker
+                        .join()
+                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                );
+            }
+            tables
+        });
+        let scan = design
+            .is_halves()
+            .then(|| Scan::build(&tables, values.len()));
         Self {
             batch,
+            part,
             tables,
             design,
+            scan,
         }
+    }
+
+    /// Builds the tables of a whole batch, on one thread.
+    #[must_use]
+    pub fn of(batch: Distinct, design: Design) -> Self {
+        let part = 0..batch.values().len();
+        Self::build(Arc::new(batch), part, design, 1)
+    }
+
+    /// The values that the tables are of, ascending.
+    pub(crate) fn values(&self) -> &[u64] {
+        &self.batch.values()[self.part.clone()]
+    }
+
+    /// The index in the batch of the first of [`Self::values`].
+    pub(crate) fn first(&self) -> usize {
+        self.part.start
     }
 
     /// The batch they were built of.
@@ -56,11 +112,11 @@ impl Tables {
         &self.design
     }
 
-    /// Heap bytes held, the batch's own included.
+    /// Bytes held, without the batch's own.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let tables: usize = self.tables.iter().map(Table::bytes).sum();
-        tables + self.batch.bytes()
+        tables + self.scan.as_ref().map_or(0, Scan::bytes)
     }
 }
 
@@ -69,29 +125,38 @@ impl Table {
         let permutation = Permutation::to_top(block.mask);
         let mut entries: Vec<u64> = values.iter().map(|&v| permutation.apply(v)).collect();
         entries.sort_unstable();
+        let entries = Array::from_slice(&entries);
         let directory_bits = directory_bits(&block, values.len());
-        let mut starts = vec![0u32; (1 << directory_bits) + 1];
-        for &entry in &entries {
-            starts[prefix(entry, directory_bits) as usize + 1] += 1;
+        let mut starts = Array::<u32>::zeroed((1 << directory_bits) + 1);
+        let counts: &mut [u32] = &mut starts;
+        for &entry in entries.iter() {
+            counts[prefix(entry, directory_bits) as usize + 1] += 1;
         }
         let mut sum = 0;
-        for start in &mut starts {
+        for start in counts {
             sum += *start;
             *start = sum;
         }
         let mut flips = Vec::new();
         push_flips(directory_bits, block.radius, 0, &mut flips);
         Self {
-            permutation,
             directory_bits,
             starts,
             entries,
+            partner_shift: permutation.apply(block.beside).trailing_zeros() % 64,
+            permutation,
             flips,
         }
     }
 
+    /// In the design of halves, the quarter beside the key of an entry.
+    #[inline(always)]
+    pub(crate) fn partner(&self, entry: u64) -> u16 {
+        (entry >> self.partner_shift) as u16
+    }
+
     fn bytes(&self) -> usize {
-        4 * self.starts.capacity() + 8 * self.entries.capacity() + 4 * self.flips.capacity()
+        self.starts.bytes() + self.entries.bytes() + 4 * self.flips.capacity()
     }
 }
 

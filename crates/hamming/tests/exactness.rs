@@ -1,5 +1,7 @@
 //! The join equals a double loop over `count_ones`: every k, every design, every kernel of this machine.
 
+use std::sync::Arc;
+
 use hamming::{Design, Distinct, Kernel, Limits, Match, Plan, Scratch, Tables};
 use proptest::prelude::*;
 use rand::{Rng, RngCore, SeedableRng};
@@ -76,7 +78,7 @@ fn the_planned_join_is_exact_over_a_billion_pairs() {
     for k in 0..=16 {
         let batch = Distinct::new(&new);
         let plan = Plan::choose(batch.values().len(), k, &Limits::default()).unwrap();
-        let tables = Tables::build(batch, plan.design);
+        let tables = Tables::of(batch, plan.design);
         let expected = within(&truth, k);
         for kernel in Kernel::available() {
             let found = joined(&tables, kernel, &old);
@@ -101,7 +103,7 @@ fn every_design_and_kernel_is_exact_at_every_distance() {
         let expected = within(&truth, k);
         for design in Design::candidates(k).unwrap() {
             designs += 1;
-            let tables = Tables::build(Distinct::new(&new), design);
+            let tables = Tables::of(Distinct::new(&new), design);
             for kernel in Kernel::available() {
                 let found = joined(&tables, kernel, &old);
                 assert!(
@@ -129,7 +131,7 @@ fn edges() {
     for (new, old) in cases {
         for k in [0, 1, 3, 8, 16] {
             for design in Design::candidates(k).unwrap() {
-                let tables = Tables::build(Distinct::new(new), design);
+                let tables = Tables::of(Distinct::new(new), design);
                 for kernel in Kernel::available() {
                     assert_eq!(
                         joined(&tables, kernel, old),
@@ -141,11 +143,87 @@ fn edges() {
     }
 }
 
+/// A batch in parts, each with tables of its own: the archive is passed over once for each.
+#[test]
+fn parts_of_the_batch_find_the_whole() {
+    let (new, old) = planted(1500, 2500, 5);
+    let expected = within(&oracle::pairs_within(&new, &old, 16), 3);
+    let batch = Arc::new(Distinct::new(&new));
+    let values = batch.values().len();
+    for name in ["halves", "blocks-4"] {
+        for (parts, threads) in [(1, 3), (2, 1), (7, 16), (values + 1, 2)] {
+            let mut found = Vec::new();
+            for part in 0..parts {
+                let range = values * part / parts..values * (part + 1) / parts;
+                let design = Design::named(name, 3).unwrap();
+                let tables = Tables::build(Arc::clone(&batch), range, design, threads);
+                found.extend(joined(&tables, Kernel::detect(), &old));
+                if parts > 100 && part > 20 {
+                    break;
+                }
+            }
+            found.sort_unstable();
+            if parts <= 100 {
+                assert!(found == expected, "{name} in {parts} parts");
+            } else {
+                assert!(found.iter().all(|pair| expected.contains(pair)));
+            }
+        }
+    }
+}
+
+/// Sorted archives with long runs of one leading quarter, and batches crowded in one: the run maps and crowded
+/// keys of the scan.
+#[test]
+fn long_runs_and_crowded_keys_are_scanned_exactly() {
+    let mut rng = ChaCha8Rng::seed_from_u64(6);
+    for crowd in [0u64, 300, 3000] {
+        let quarter = 0x9abc_u64 << 48;
+        let mut new: Vec<u64> = (0..1500).map(|_| rng.next_u64()).collect();
+        new.extend((0..crowd).map(|_| quarter | rng.next_u64() >> 16));
+        let mut old: Vec<u64> = (0..3000).map(|_| quarter | rng.next_u64() >> 16).collect();
+        old.extend((0..1000).map(|_| rng.next_u64()));
+        for at in 0..2000 {
+            let near = flipped(new[rng.random_range(0..new.len())], at as u32 % 5, &mut rng);
+            old.push(near);
+            // Near the quarter itself, on either side of it.
+            let inside = flipped(quarter | near >> 16, at as u32 % 3, &mut rng);
+            new[at % 1500] = flipped(inside, at as u32 % 3, &mut rng);
+            old.push(inside);
+        }
+        let truth = oracle::pairs_within(&new, &old, 3);
+        assert!(truth.len() > 1000);
+        let tables = Tables::of(Distinct::new(&new), Design::named("halves", 3).unwrap());
+        for kernel in Kernel::available() {
+            assert!(
+                joined(&tables, kernel, &old) == truth,
+                "in no order, {}",
+                kernel.name()
+            );
+        }
+        old.sort_unstable();
+        let truth = oracle::pairs_within(&new, &old, 3);
+        for kernel in Kernel::available() {
+            assert!(
+                joined(&tables, kernel, &old) == truth,
+                "sorted, {}",
+                kernel.name()
+            );
+        }
+    }
+}
+
 #[test]
 fn chunks_of_any_size_find_the_same() {
     let (new, old) = planted(700, 3000, 3);
-    let tables = Tables::build(Distinct::new(&new), Design::named("blocks-4", 3).unwrap());
-    let whole = joined(&tables, Kernel::detect(), &old);
+    for design in ["blocks-4", "halves"] {
+        let design = Design::named(design, 3).unwrap();
+        chunks(&Tables::of(Distinct::new(&new), design), &old);
+    }
+}
+
+fn chunks(tables: &Tables, old: &[u64]) {
+    let whole = joined(tables, Kernel::detect(), old);
     for size in [1, 2, 63, 64, 65, 127, 1000] {
         let mut scratch = Scratch::default();
         let mut pairs = Vec::new();
@@ -182,7 +260,7 @@ proptest! {
         let (new, old) = (values(&new), values(&old));
         let expected = oracle::pairs_within(&new, &old, k);
         for design in Design::candidates(k).unwrap() {
-            let tables = Tables::build(Distinct::new(&new), design);
+            let tables = Tables::of(Distinct::new(&new), design);
             for kernel in Kernel::available() {
                 prop_assert_eq!(&joined(&tables, kernel, &old), &expected, "{} {}", tables.design().name(), kernel.name());
             }

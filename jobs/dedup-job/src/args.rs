@@ -144,6 +144,9 @@ pub struct RunArgs {
     /// Design of the tables, see `dedup-job plan` [default: the cheapest]
     #[arg(long, value_name = "NAME")]
     pub design: Option<String>,
+    /// Of each new document keep the N nearest hits only, and report how many were left out [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_hits_per_document: Option<u32>,
 }
 
 #[derive(Debug, Clone, Default, Args)]

@@ -77,7 +77,7 @@ fn threads(common: &CommonArgs) -> usize {
 }
 
 /// The limit that was given, or three quarters of what the machine, or the control group, has.
-fn memory(common: &CommonArgs) -> usize {
+pub fn memory(common: &CommonArgs) -> usize {
     let bytes = common
         .memory_limit
         .map(|size| size.as_u64())

@@ -2,18 +2,21 @@
 //!
 //! Stock operators cannot do this: a join on Hamming distance has no equality to hash or sort by, and spelt as
 //! joins on blocks it materialises every candidate.
+//!
+//! While one item is probed, the next one's bytes are fetched and the ids of the last one's hits are read.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
-use archive::{Chunk, FingerprintReader};
-use arrow::array::RecordBatch;
-use arrow::datatypes::SchemaRef;
+use archive::{FingerprintReader, Step};
+use bytes::Bytes;
 use datafusion::common::plan_err;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{
@@ -27,19 +30,20 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties as _, Partitioning,
     PlanProperties,
 };
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 use hamming::{Kernel, Match, Scratch};
-use tokio::sync::mpsc::Sender;
 
-use super::hits::{HitBuilder, RowMatch};
+use super::emit::Emitter;
 use super::{Probe, hits_schema};
-use crate::batch::NewBatch;
+use crate::batch::{NewBatch, PartTables};
 use crate::error::EngineError;
 use crate::resources::Resources;
 use crate::work::{self, WorkItem};
 
-/// Fingerprints probed between two looks at whether anybody still wants the result.
-const STEP: usize = 1 << 16;
+/// Fingerprints of the batch probed between two looks at whether anybody still wants the result.
+const STEP: usize = 1 << 14;
+/// Items fetched at a time: the one that is wanted and the next.
+const FETCHED: usize = 2;
 
 /// The probe of work items. See the module.
 #[derive(Debug)]
@@ -136,244 +140,262 @@ impl ExecutionPlan for ProbeExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let mut items = self.input.execute(partition, Arc::clone(&context))?;
+        let items = self.input.execute(partition, Arc::clone(&context))?;
         let Some(resources) = context.session_config().get_extension::<Resources>() else {
             return plan_err!("ProbeExec runs in a session of this engine only");
         };
-        let probe = self.probe.clone();
+        let probe = Arc::new(self.probe.clone());
         let schema = hits_schema(probe.batch.id_type());
         let probed = MetricBuilder::new(&self.metrics).counter("probed", partition);
         let matched = MetricBuilder::new(&self.metrics).counter("matched", partition);
         let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
         let sender = builder.tx();
         builder.spawn(async move {
-            let batch = resources.batch(&probe, context.memory_pool()).await?;
-            let mut task = Task {
-                resources,
-                probe,
-                batch,
-                schema,
-                sender,
-                probed,
+            let pool = Arc::clone(context.memory_pool());
+            let batch = resources.batch(&probe.batch, &pool).await?;
+            let emitter = Emitter::new(
+                Arc::clone(&batch),
+                &probe,
+                Arc::clone(&resources),
+                sender.clone(),
                 matched,
+                &pool,
+            );
+            let mut task = Task {
+                threads: context.session_config().target_partitions(),
+                resources: Arc::clone(&resources),
+                probe: Arc::clone(&probe),
+                batch,
+                pool,
+                probed,
                 buffers: Buffers::default(),
+                emitting: SpawnedTask::spawn(async { Ok(emitter) }),
             };
-            while let Some(rows) = items.next().await {
-                for item in work::decode(&rows?)? {
-                    if task.sender.is_closed() {
-                        return Ok(());
-                    }
-                    match item {
-                        WorkItem::Slice {
-                            file,
-                            size,
-                            row_group,
-                            day,
-                        } => task.slice(&file, size, row_group as usize, day).await?,
-                        WorkItem::Within { first, end } => task.within(first, end).await?,
-                    }
+            let items = items.map(|rows| work::decode(&rows?)).map_ok(|items| {
+                futures::stream::iter(items.into_iter().map(Ok::<_, DataFusionError>))
+            });
+            let mut fetched = items
+                .try_flatten()
+                .map(|item| {
+                    let fetch = Fetched::of(item, Arc::clone(&resources), Arc::clone(&probe));
+                    SpawnedTask::spawn(fetch).join_unwind()
+                })
+                .buffered(FETCHED);
+            while let Some(next) = fetched.next().await {
+                if sender.is_closed() {
+                    return Ok(());
                 }
+                let next = next.map_err(|error| DataFusionError::External(Box::new(error)))??;
+                task.probe(next).await?;
             }
+            task.finish().await?;
+            resources.progress.probe_done();
             Ok(())
         });
         Ok(builder.build())
     }
 }
 
+/// A work item with the bytes that it needs.
+enum Fetched {
+    Slice {
+        reader: FingerprintReader,
+        row_group: usize,
+        day: Option<i32>,
+        part: u32,
+        bytes: Bytes,
+    },
+    Within {
+        first: u32,
+        end: u32,
+        part: u32,
+    },
+}
+
+impl Fetched {
+    async fn of(
+        item: Result<WorkItem>,
+        resources: Arc<Resources>,
+        probe: Arc<Probe>,
+    ) -> Result<Self> {
+        match item? {
+            WorkItem::Slice {
+                file,
+                size,
+                row_group,
+                day,
+                part,
+            } => {
+                let begin = Instant::now();
+                let reader = resources.reader(&file, size, &probe).await?;
+                let row_group = row_group as usize;
+                let bytes = reader.fetch(row_group).await.map_err(EngineError::from)?;
+                let progress = &resources.progress;
+                progress
+                    .bytes_read
+                    .fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                progress.stages.read.add(begin.elapsed());
+                Ok(Self::Slice {
+                    reader,
+                    row_group,
+                    day,
+                    part,
+                    bytes,
+                })
+            }
+            WorkItem::Within { first, end, part } => Ok(Self::Within { first, end, part }),
+        }
+    }
+}
+
 /// Work on the items of one partition.
 struct Task {
+    threads: usize,
     resources: Arc<Resources>,
-    probe: Probe,
+    probe: Arc<Probe>,
     batch: Arc<NewBatch>,
-    schema: SchemaRef,
-    sender: Sender<Result<RecordBatch>>,
+    pool: Arc<dyn MemoryPool>,
     probed: Count,
-    matched: Count,
     buffers: Buffers,
+    /// The last item's hits on their way out; gives the emitter back.
+    emitting: SpawnedTask<Result<Emitter>>,
 }
 
 /// Reused from item to item.
 #[derive(Debug, Default)]
 struct Buffers {
-    chunk: Chunk,
-    /// Fingerprints of the chunk, adjacent equal ones held once, and where each run of them begins.
-    distinct: Vec<u64>,
-    starts: Vec<u32>,
+    step: Step,
     scratch: Scratch,
-    matches: Vec<Match>,
 }
 
 impl Task {
-    /// Probes one row group of the history.
-    async fn slice(
-        &mut self,
-        file: &str,
-        size: u64,
-        row_group: usize,
-        day: Option<i32>,
-    ) -> Result<()> {
-        let reader = self.resources.reader(file, size, &self.probe).await?;
-        let bytes = reader.fetch(row_group).await.map_err(EngineError::from)?;
-        let encoded = bytes.len() as u64;
-        let mut buffers = std::mem::take(&mut self.buffers);
-        let (batch, sender, decoder) =
-            (Arc::clone(&self.batch), self.sender.clone(), reader.clone());
-        buffers = blocking(move || {
-            decoder
-                .decode(row_group, bytes, &mut buffers.chunk)
-                .map_err(EngineError::from)?;
-            let Buffers {
-                chunk,
-                distinct,
-                starts,
-                scratch,
-                matches,
-            } = &mut buffers;
-            collapse(&chunk.values, distinct, starts);
-            matches.clear();
-            probe_steps(&batch, distinct, scratch, matches, &sender);
-            Ok(buffers)
-        })
-        .await?;
-        self.buffers = buffers;
-        self.emit(&reader, row_group, day).await?;
-        let rows = self.buffers.chunk.values.len();
-        self.probed.add(rows);
-        let progress = &self.resources.progress;
-        progress.probed.fetch_add(rows as u64, Ordering::Relaxed);
-        progress.bytes_read.fetch_add(encoded, Ordering::Relaxed);
-        Ok(())
-    }
-
-    /// Fetches the ids of the matched rows and sends the hits.
-    async fn emit(
-        &self,
-        reader: &FingerprintReader,
-        row_group: usize,
-        day: Option<i32>,
-    ) -> Result<()> {
-        let Buffers {
-            chunk,
-            starts,
-            matches,
-            ..
-        } = &self.buffers;
-        if matches.is_empty() {
-            return Ok(());
-        }
-        // Matches are ordered by query, so each run's rows are listed once, ascending.
-        let mut rows: Vec<u32> = Vec::new();
-        let mut found: Vec<RowMatch> = Vec::with_capacity(matches.len());
-        let mut last = None;
-        for hit in matches {
-            if last != Some(hit.query) {
-                let run = starts[hit.query as usize]..starts[hit.query as usize + 1];
-                rows.extend(run.map(|value| chunk.row(value as usize)));
-                last = Some(hit.query);
+    /// Probes one item; its hits go out while the next is probed.
+    async fn probe(&mut self, item: Fetched) -> Result<()> {
+        match item {
+            Fetched::Slice {
+                reader,
+                row_group,
+                day,
+                part,
+                bytes,
+            } => {
+                let decoder = reader.clone();
+                let (rows, matches) = self
+                    .blocking(part, move |tables, buffers| {
+                        slice(&decoder, row_group, bytes, &tables, buffers)
+                    })
+                    .await?;
+                self.probed.add(rows as usize);
+                self.resources
+                    .progress
+                    .probed
+                    .fetch_add(rows, Ordering::Relaxed);
+                if !matches.is_empty() {
+                    let mut emitter = self.emitter().await?;
+                    self.emitting = SpawnedTask::spawn(async move {
+                        emitter.history(&reader, row_group, day, &matches).await?;
+                        Ok(emitter)
+                    });
+                }
             }
-            let run = starts[hit.query as usize + 1] - starts[hit.query as usize];
-            let end = rows.len() as u32;
-            found.push(RowMatch {
-                entry: hit.entry,
-                distance: hit.distance,
-                rows: end - run..end,
-            });
+            Fetched::Within { first, end, part } => {
+                let batch = Arc::clone(&self.batch);
+                let matches = self
+                    .blocking(part, move |tables, buffers| {
+                        let queries = &batch.distinct.values()[first as usize..end as usize];
+                        Ok(within(queries, first, &tables, buffers))
+                    })
+                    .await?;
+                let mut emitter = self.emitter().await?;
+                self.emitting = SpawnedTask::spawn(async move {
+                    emitter.within(&matches).await?;
+                    Ok(emitter)
+                });
+            }
         }
-        let ids = reader
-            .ids(row_group, &rows)
-            .await
-            .map_err(EngineError::from)?;
-        let id_type = self.probe.batch.id_type();
-        let ids = archive::reader::to_id_type(&ids, id_type)?;
-        let builder = HitBuilder::new(&self.batch, Arc::clone(&self.schema), day);
-        let hits = builder
-            .history(&found, &ids, |batch| self.send(batch))
-            .await?;
-        self.count(hits);
         Ok(())
     }
 
-    /// Probes a range of the batch's own fingerprints.
-    async fn within(&mut self, first: u32, end: u32) -> Result<()> {
+    /// Waits for the last item's hits, and sends what waited for the end.
+    async fn finish(mut self) -> Result<()> {
+        self.emitter().await?.finish().await
+    }
+
+    /// The emitter, once it is done with the last item's hits.
+    async fn emitter(&mut self) -> Result<Emitter> {
+        let idle = SpawnedTask::spawn(async { datafusion::common::internal_err!("no emitter") });
+        let emitting = std::mem::replace(&mut self.emitting, idle);
+        let emitter = emitting.join_unwind().await;
+        emitter.map_err(|error| DataFusionError::External(Box::new(error)))?
+    }
+
+    /// Runs CPU work on the tables of a part where it does not hold up the others.
+    async fn blocking<T: Send + 'static>(
+        &mut self,
+        part: u32,
+        work: impl FnOnce(PartTables, &mut Buffers) -> Result<T, EngineError> + Send + 'static,
+    ) -> Result<T> {
+        let tables = self
+            .batch
+            .tables(&self.probe, part, &self.pool, self.threads)
+            .await?;
         let mut buffers = std::mem::take(&mut self.buffers);
-        let (batch, sender) = (Arc::clone(&self.batch), self.sender.clone());
-        buffers = blocking(move || {
-            let values = &batch.tables.batch().values()[first as usize..end as usize];
-            buffers.matches.clear();
-            probe_steps(
-                &batch,
-                values,
-                &mut buffers.scratch,
-                &mut buffers.matches,
-                &sender,
+        let resources = Arc::clone(&self.resources);
+        let done = SpawnedTask::spawn_blocking(move || {
+            let begin = Instant::now();
+            let result = work(tables, &mut buffers);
+            let scratch = &mut buffers.scratch;
+            let (filter, verify) = (
+                std::mem::take(&mut scratch.filtering),
+                std::mem::take(&mut scratch.verifying),
             );
-            Ok(buffers)
+            let stages = &resources.progress.stages;
+            stages
+                .decode
+                .add(begin.elapsed().saturating_sub(filter + verify));
+            stages.filter.add(filter);
+            stages.verify.add(verify);
+            (result, buffers)
         })
-        .await?;
-        self.buffers = buffers;
-        let builder = HitBuilder::new(&self.batch, Arc::clone(&self.schema), self.probe.day);
-        let hits = builder
-            .within(&self.buffers.matches, first, |batch| self.send(batch))
-            .await?;
-        self.count(hits);
-        Ok(())
-    }
-
-    /// Hands a batch on; false when nobody wants it any more.
-    async fn send(&self, batch: RecordBatch) -> bool {
-        self.sender.send(Ok(batch)).await.is_ok()
-    }
-
-    fn count(&self, hits: u64) {
-        self.matched.add(hits as usize);
-        self.resources
-            .progress
-            .hits
-            .fetch_add(hits, Ordering::Relaxed);
-    }
-}
-
-/// Runs CPU work where it does not hold up the others.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, EngineError> + Send + 'static,
-) -> Result<T> {
-    SpawnedTask::spawn_blocking(work)
         .join_unwind()
-        .await
-        .map_err(|error| DataFusionError::External(Box::new(error)))?
-        .map_err(DataFusionError::from)
+        .await;
+        let (result, buffers) = done.map_err(|error| DataFusionError::External(Box::new(error)))?;
+        self.buffers = buffers;
+        result.map_err(DataFusionError::from)
+    }
 }
 
-/// Probes `queries` in steps, until the end or until nobody wants the result.
-fn probe_steps(
-    batch: &NewBatch,
-    queries: &[u64],
-    scratch: &mut Scratch,
-    matches: &mut Vec<Match>,
-    sender: &Sender<Result<RecordBatch>>,
-) {
-    for (at, step) in queries.chunks(STEP).enumerate() {
-        if sender.is_closed() {
-            return;
-        }
+/// Decodes and probes a row group. Gives the fingerprints probed, and matches by row, ascending.
+fn slice(
+    reader: &FingerprintReader,
+    row_group: usize,
+    bytes: Bytes,
+    tables: &PartTables,
+    buffers: &mut Buffers,
+) -> Result<(u64, Vec<Match>), EngineError> {
+    let Buffers { step, scratch } = buffers;
+    let (mut rows, mut matches) = (0, Vec::new());
+    reader.decode(row_group, bytes, step, |step| {
         let before = matches.len();
-        batch.tables.probe(Kernel::detect(), step, scratch, matches);
-        let offset = (at * STEP) as u32;
-        matches[before..]
-            .iter_mut()
-            .for_each(|found| found.query += offset);
-    }
+        tables.probe(Kernel::detect(), step.values(), scratch, &mut matches);
+        for found in &mut matches[before..] {
+            found.query = step.row(found.query as usize);
+        }
+        rows += step.values().len() as u64;
+        true
+    })?;
+    Ok((rows, matches))
 }
 
-/// Holds adjacent equal fingerprints once, so that a page copied many times is probed once.
-fn collapse(values: &[u64], distinct: &mut Vec<u64>, starts: &mut Vec<u32>) {
-    distinct.clear();
-    starts.clear();
-    for (at, &value) in values.iter().enumerate() {
-        if distinct.last() != Some(&value) {
-            distinct.push(value);
-            starts.push(at as u32);
+/// Probes values of the batch, the first of which has index `first`. Gives matches by that index, ascending.
+fn within(queries: &[u64], first: u32, tables: &PartTables, buffers: &mut Buffers) -> Vec<Match> {
+    let mut matches = Vec::new();
+    for (at, step) in queries.chunks(STEP).enumerate() {
+        let before = matches.len();
+        tables.probe(Kernel::detect(), step, &mut buffers.scratch, &mut matches);
+        for found in &mut matches[before..] {
+            found.query += first + (at * STEP) as u32;
         }
     }
-    starts.push(values.len() as u32);
+    matches
 }

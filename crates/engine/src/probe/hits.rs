@@ -28,14 +28,14 @@ pub(crate) struct HitBuilder<'a> {
     pending: Pending,
 }
 
-/// A match whose rows on the other side are known.
-#[derive(Debug, Clone)]
+/// A match with a row of the history.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct RowMatch {
     /// Index of the batch's distinct fingerprint.
     pub(crate) entry: u32,
     pub(crate) distance: u32,
-    /// Where its rows stand among the fetched ids.
-    pub(crate) rows: std::ops::Range<u32>,
+    /// Where the row stands among the fetched ids.
+    pub(crate) row: u32,
 }
 
 impl<'a> HitBuilder<'a> {
@@ -60,14 +60,12 @@ impl<'a> HitBuilder<'a> {
     {
         let mut hits = 0;
         for found in matches {
-            for new in self.batch.tables.batch().rows(found.entry) {
-                for base in found.rows.clone() {
-                    hits += 1;
-                    if self.push(new, base, found.distance)
-                        && !send(self.take(|rows| take(ids, rows))?).await
-                    {
-                        return Ok(hits);
-                    }
+            for new in self.batch.distinct.rows(found.entry) {
+                hits += 1;
+                if self.push(new, found.row, found.distance)
+                    && !send(self.take(|rows| take(ids, rows))?).await
+                {
+                    return Ok(hits);
                 }
             }
         }
@@ -81,7 +79,6 @@ impl<'a> HitBuilder<'a> {
     pub(crate) async fn within<F>(
         mut self,
         matches: &[Match],
-        first: u32,
         mut send: impl FnMut(RecordBatch) -> F,
     ) -> Result<u64>
     where
@@ -90,14 +87,14 @@ impl<'a> HitBuilder<'a> {
         let batch = self.batch;
         let mut hits = 0;
         for found in matches {
-            let query = first + found.query;
+            let query = found.query;
             // Each pair of distinct fingerprints is found from both sides; equal ones once.
             if found.entry > query {
                 continue;
             }
-            for (at, a) in batch.tables.batch().rows(query).enumerate() {
+            for (at, a) in batch.distinct.rows(query).enumerate() {
                 let before = if found.entry == query { at } else { usize::MAX };
-                for b in batch.tables.batch().rows(found.entry).take(before) {
+                for b in batch.distinct.rows(found.entry).take(before) {
                     let (new, base) = match batch.compare_ids(a, b) {
                         std::cmp::Ordering::Greater => (a, b),
                         std::cmp::Ordering::Less => (b, a),
@@ -117,6 +114,55 @@ impl<'a> HitBuilder<'a> {
             send(self.take(|rows| batch.ids(rows))?).await;
         }
         Ok(hits)
+    }
+
+    /// As [`Self::within`], but for each document at most the nearest `limit` of the others; gives the number of
+    /// hits, and of pairs left out.
+    pub(crate) async fn nearest_within<F>(
+        mut self,
+        matches: &[Match],
+        limit: usize,
+        mut send: impl FnMut(RecordBatch) -> F,
+    ) -> Result<(u64, u64)>
+    where
+        F: Future<Output = bool>,
+    {
+        let batch = self.batch;
+        let (mut hits, mut left_out) = (0, 0);
+        for of_query in matches.chunk_by(|a, b| a.query == b.query) {
+            for new in batch.distinct.rows(of_query[0].query) {
+                let mut nearest: Vec<(u32, u32)> = Vec::new();
+                let mut pairs = 0;
+                for found in of_query {
+                    // Rows of one fingerprint ascend by id, as the day's file does; so the smallest come first.
+                    let rows = batch.distinct.rows(found.entry);
+                    let smaller = partition(rows.len(), |at| {
+                        let row = rows.clone().nth(at);
+                        row.is_some_and(|row| batch.compare_ids(row, new).is_lt())
+                    });
+                    pairs += smaller;
+                    let rows = rows.take(smaller.min(limit));
+                    nearest.extend(rows.map(|row| (found.distance, row)));
+                }
+                nearest.sort_unstable_by(|a, b| {
+                    a.0.cmp(&b.0).then_with(|| batch.compare_ids(a.1, b.1))
+                });
+                nearest.truncate(limit);
+                left_out += (pairs - nearest.len()) as u64;
+                for (distance, base) in nearest {
+                    hits += 1;
+                    if self.push(new, base, distance)
+                        && !send(self.take(|rows| batch.ids(rows))?).await
+                    {
+                        return Ok((hits, left_out));
+                    }
+                }
+            }
+        }
+        if !self.pending.new.is_empty() {
+            send(self.take(|rows| batch.ids(rows))?).await;
+        }
+        Ok((hits, left_out))
     }
 
     /// Adds a hit; true when the batch is full.
@@ -142,6 +188,20 @@ impl<'a> HitBuilder<'a> {
         ];
         Ok(RecordBatch::try_new(Arc::clone(&self.schema), columns)?)
     }
+}
+
+/// How many of `0..length` come before the first for which `before` is false.
+fn partition(length: usize, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, length);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 fn take(ids: &ArrayRef, rows: &[u32]) -> arrow::error::Result<ArrayRef> {

@@ -4,8 +4,10 @@
 //! other. It is unary, over a table of work items, because a scheduler of distributed plans can split a table
 //! that it knows but not a leaf that it does not. The batch is named in it, never contained.
 
+mod emit;
 mod exec;
 mod hits;
+mod nearest;
 mod node;
 
 use std::path::PathBuf;
@@ -26,10 +28,12 @@ pub struct Probe {
     pub batch: BatchName,
     /// Pairs up to this distance are hits.
     pub max_distance: u32,
-    /// Design of the tables; chosen by cost where there is none.
-    pub design: Option<String>,
-    /// How many fingerprints will be probed, for the choice of a design.
-    pub queries: u64,
+    /// Design of the tables.
+    pub design: String,
+    /// Parts that the batch is cut into.
+    pub parts: u32,
+    /// Hits of a new document with documents of the history, or of its own day, at most: the nearest ones.
+    pub max_hits: Option<u32>,
     /// Day of the batch, in days since 1970.
     pub day: Option<i32>,
     /// Columns of the history.

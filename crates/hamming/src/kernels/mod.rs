@@ -30,12 +30,17 @@ impl Kernel {
         let mut kernels = vec![Self::SCALAR];
         #[cfg(target_arch = "x86_64")]
         {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt") {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("bmi1")
+                && is_x86_feature_detected!("bmi2")
+                && is_x86_feature_detected!("popcnt");
+            if avx2 {
                 kernels.push(Self(Isa::Avx2));
             }
-            if is_x86_feature_detected!("avx512f")
+            if avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512vpopcntdq")
-                && is_x86_feature_detected!("popcnt")
             {
                 kernels.push(Self(Isa::Avx512));
             }
@@ -64,6 +69,29 @@ impl Kernel {
     }
 }
 
+/// A loop that is compiled once for each instruction set.
+pub(crate) trait Work {
+    type Output;
+
+    /// The loop. Must be `#[inline(always)]`, as must be all that it calls, to be compiled for the instruction set.
+    fn run<C: Compare>(self) -> Self::Output;
+}
+
+impl Kernel {
+    /// Runs `work` with this kernel's instructions.
+    pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
+        match self.0 {
+            Isa::Scalar => work.run::<scalar::Scalar>(),
+            // SAFETY: a `Kernel` exists only where its instructions do.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => unsafe { x86::run_avx2(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => unsafe { x86::run_avx512(work) },
+        }
+    }
+}
+
 /// What every instruction set provides.
 pub(crate) trait Compare {
     /// Which of `candidates` (at most 64) are within `max_distance` bits of `query`: bit i for candidate i.
@@ -72,6 +100,12 @@ pub(crate) trait Compare {
     /// The machine has the instruction set, and the caller is compiled for it (else this is a call where it
     /// could have been a few instructions).
     unsafe fn within(query: u64, candidates: &[u64], max_distance: u32) -> u64;
+
+    /// Whether one of `a` is within 1 bit of `x`, or one of `b` of `y`. `LANES` is 16, 32 or 64.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn near<const LANES: usize>(a: &[u16; LANES], x: u16, b: &[u16; LANES], y: u16) -> bool;
 }
 
 #[cfg(test)]
@@ -94,7 +128,65 @@ mod tests {
         }
     }
 
+    fn near<const LANES: usize>(
+        kernel: Kernel,
+        a: &[u16; LANES],
+        x: u16,
+        b: &[u16; LANES],
+        y: u16,
+    ) -> bool {
+        // SAFETY: a `Kernel` exists only where its instructions do.
+        unsafe {
+            match kernel.0 {
+                Isa::Scalar => scalar::Scalar::near(a, x, b, y),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => x86::Avx2::near(a, x, b, y),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 => x86::Avx512::near(a, x, b, y),
+            }
+        }
+    }
+
+    /// Checks one number of lanes: nothing near but, perhaps, one lane of each.
+    fn check_near<const LANES: usize>(
+        lane: usize,
+        bits: [u32; 2],
+        flips: [u16; 2],
+        x: u16,
+        y: u16,
+    ) {
+        // Two bits away, whatever the lane.
+        let (mut a, mut b) = ([x ^ 0b11; LANES], [y ^ 0b1001; LANES]);
+        let flip = |value: u16, bits: u32, flips: u16| {
+            let kept = (0..16)
+                .filter(|bit| flips >> bit & 1 == 1)
+                .take(bits as usize);
+            kept.fold(value, |value, bit| value ^ 1 << bit)
+        };
+        a[lane % LANES] = flip(x, bits[0], flips[0]);
+        b[lane % LANES] = flip(y, bits[1], flips[1]);
+        let of =
+            |lanes: &[u16], query: u16| lanes.iter().any(|lane| (lane ^ query).count_ones() <= 1);
+        for kernel in Kernel::available() {
+            assert_eq!(
+                near(kernel, &a, x, &b, y),
+                of(&a, x) || of(&b, y),
+                "{}",
+                kernel.name()
+            );
+        }
+    }
+
     proptest! {
+        #[test]
+        fn every_kernel_sees_near_lanes(
+            lane in 0usize..64, bits in [0u32..4, 0u32..4], flips: [u16; 2], x: u16, y: u16,
+        ) {
+            check_near::<16>(lane, bits, flips, x, y);
+            check_near::<32>(lane, bits, flips, x, y);
+            check_near::<64>(lane, bits, flips, x, y);
+        }
+
         #[test]
         fn every_kernel_equals_the_definition(
             query: u64,

@@ -14,4 +14,19 @@ impl Compare for Scalar {
                 mask | u64::from((candidate ^ query).count_ones() <= max_distance) << i
             })
     }
+
+    #[inline(always)]
+    unsafe fn near<const LANES: usize>(a: &[u16; LANES], x: u16, b: &[u16; LANES], y: u16) -> bool {
+        // A power of two or 0 has no bit in common with the number before it.
+        let one_bit = |lane: u16, query: u16| {
+            let difference = lane ^ query;
+            difference & difference.wrapping_sub(1) == 0
+        };
+        let near = |lanes: &[u16; LANES], query| {
+            lanes
+                .iter()
+                .fold(false, |near, &lane| near | one_bit(lane, query))
+        };
+        near(a, x) | near(b, y)
+    }
 }

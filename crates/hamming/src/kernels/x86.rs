@@ -2,8 +2,22 @@
 
 use std::arch::x86_64::*;
 
-use super::Compare;
 use super::scalar::Scalar;
+use super::{Compare, Work};
+
+/// # Safety
+/// The machine has AVX2, BMI1, BMI2 and POPCNT.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+pub(super) unsafe fn run_avx2<W: Work>(work: W) -> W::Output {
+    work.run::<Avx2>()
+}
+
+/// # Safety
+/// As [`run_avx2`], and the machine has AVX-512 F, BW and VPOPCNTDQ.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vpopcntdq")]
+pub(super) unsafe fn run_avx512<W: Work>(work: W) -> W::Output {
+    work.run::<Avx512>()
+}
 
 pub(crate) struct Avx2;
 
@@ -13,6 +27,39 @@ impl Compare for Avx2 {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { within_avx2(query, candidates, max_distance) }
     }
+
+    #[inline(always)]
+    unsafe fn near<const LANES: usize>(a: &[u16; LANES], x: u16, b: &[u16; LANES], y: u16) -> bool {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { near_avx2(a, x, b, y) }
+    }
+}
+
+/// # Safety
+/// The machine has AVX2 and POPCNT.
+#[inline]
+#[target_feature(enable = "avx2,popcnt")]
+unsafe fn near_avx2<const LANES: usize>(
+    a: &[u16; LANES],
+    x: u16,
+    b: &[u16; LANES],
+    y: u16,
+) -> bool {
+    let zero = _mm256_setzero_si256();
+    let one = _mm256_set1_epi16(1);
+    let mut near = zero;
+    for (lanes, query) in [(a, x), (b, y)] {
+        let query = _mm256_set1_epi16(query.cast_signed());
+        for lanes in lanes.as_chunks::<16>().0 {
+            // SAFETY: `lanes` is 32 readable bytes; the load asks for no alignment.
+            let lanes = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
+            let difference = _mm256_xor_si256(lanes, query);
+            // A power of two or 0 has no bit in common with the number before it.
+            let more = _mm256_and_si256(difference, _mm256_sub_epi16(difference, one));
+            near = _mm256_or_si256(near, _mm256_cmpeq_epi16(more, zero));
+        }
+    }
+    _mm256_movemask_epi8(near) != 0
 }
 
 /// # Safety
@@ -59,6 +106,42 @@ impl Compare for Avx512 {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { within_avx512(query, candidates, max_distance) }
     }
+
+    #[inline(always)]
+    unsafe fn near<const LANES: usize>(a: &[u16; LANES], x: u16, b: &[u16; LANES], y: u16) -> bool {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe {
+            if LANES.is_multiple_of(32) {
+                near_avx512(a, x, b, y)
+            } else {
+                near_avx2(a, x, b, y)
+            }
+        }
+    }
+}
+
+/// # Safety
+/// The machine has AVX-512 F and BW.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+unsafe fn near_avx512<const LANES: usize>(
+    a: &[u16; LANES],
+    x: u16,
+    b: &[u16; LANES],
+    y: u16,
+) -> bool {
+    let one = _mm512_set1_epi16(1);
+    let mut near = 0;
+    for (lanes, query) in [(a, x), (b, y)] {
+        let query = _mm512_set1_epi16(query.cast_signed());
+        for lanes in lanes.as_chunks::<32>().0 {
+            // SAFETY: `lanes` is 64 readable bytes; the load asks for no alignment.
+            let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
+            let difference = _mm512_xor_si512(lanes, query);
+            near |= _mm512_testn_epi16_mask(difference, _mm512_sub_epi16(difference, one));
+        }
+    }
+    near != 0
 }
 
 /// # Safety

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use ::archive::Base;
 use engine::run::{Opened, open_day};
-use hamming::{Design, Plan};
+use hamming::{Design, Limits, Plan};
 use serde_json::json;
 use simhash::Spec;
 
@@ -72,11 +72,22 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
         })
     })?;
     let queries = found.base.rows() + found.documents;
+    let documents = found.documents as usize;
+    let limits = Limits {
+        // The day's fingerprints and ids take about so much before there are tables.
+        memory: process::memory(common).saturating_sub(40 * documents),
+        queries,
+    };
     let plans = match only {
-        Some(design) => vec![Plan::of(design, found.documents as usize)],
-        None => Plan::alternatives(found.documents as usize, k, queries)
+        Some(design) => {
+            vec![Plan::within(design, documents, &limits).map_err(engine::EngineError::from)?]
+        }
+        None => Plan::alternatives(documents, k, &limits)
             .map_err(|error| Failure::Usage(error.to_string()))?,
     };
+    if plans.is_empty() {
+        Plan::choose(documents, k, &limits).map_err(engine::EngineError::from)?;
+    }
     if common.json {
         print_json(&as_json(&found, k, queries, &plans))
     } else {
@@ -102,6 +113,7 @@ fn as_json(found: &Found, k: u32, queries: u64, plans: &[Plan]) -> serde_json::V
                 "design": plan.design.name(),
                 "tables": plan.design.blocks().len(),
                 "bytes": plan.bytes,
+                "passes": plan.parts,
                 "lookups_per_fingerprint": plan.lookups,
                 "candidates_per_fingerprint": plan.candidates,
                 "ns_per_fingerprint": plan.probe_ns,
@@ -155,16 +167,17 @@ fn as_text(found: &Found, k: u32, queries: u64, plans: &[Plan]) -> String {
     );
     let _ = writeln!(
         text,
-        "  {:<12} {:>6} {:>12} {:>9} {:>12} {:>9} {:>11}",
-        "design", "tables", "memory", "lookups", "candidates", "ns/fp", "seconds"
+        "  {:<12} {:>6} {:>12} {:>6} {:>9} {:>12} {:>9} {:>11}",
+        "design", "tables", "memory", "passes", "lookups", "candidates", "ns/fp", "seconds"
     );
     for plan in plans {
         let _ = writeln!(
             text,
-            "  {:<12} {:>6} {:>12} {:>9.1} {:>12.1} {:>9.1} {:>11.2}",
+            "  {:<12} {:>6} {:>12} {:>6} {:>9.2} {:>12.2} {:>9.1} {:>11.2}",
             plan.design.name(),
             plan.design.blocks().len(),
             size(plan.bytes as u64),
+            plan.parts,
             plan.lookups,
             plan.candidates,
             plan.probe_ns,

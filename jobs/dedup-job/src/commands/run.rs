@@ -101,6 +101,7 @@ fn settings(args: &RunArgs) -> Result<RunSettings, Failure> {
         fingerprints,
         columns: args.columns.columns(),
         design: args.design.clone(),
+        max_hits: args.max_hits_per_document,
         spec: args.spec.spec(),
         scratch: PathBuf::new(),
     })
@@ -119,6 +120,13 @@ fn text(settings: &RunSettings, summary: &Summary) -> String {
         count(summary.hits),
         summary.max_distance
     );
+    if let Some(limit) = settings.max_hits {
+        let _ = writeln!(
+            text,
+            "  {} more left out: each document has at most its {limit} nearest",
+            count(summary.hits_left_out)
+        );
+    }
     let _ = writeln!(
         text,
         "  new day: {} documents, {} without a fingerprint, {} repeated ids, {} not UTF-8",
@@ -148,12 +156,16 @@ fn text(settings: &RunSettings, summary: &Summary) -> String {
             );
         }
     }
+    let passes = match summary.passes {
+        1 => String::new(),
+        passes => format!(", {passes} passes over the history for want of memory"),
+    };
     let peak = process::peak_memory().map_or(String::new(), |bytes| {
         format!("; {} memory at most", size(bytes))
     });
     let _ = writeln!(
         text,
-        "  {:.2} s: open {:.2}, fingerprint {:.2}, build {:.2} ({}), probe {:.2} ({}), commit {:.2}{peak}",
+        "  {:.2} s: open {:.2}, fingerprint {:.2}, build {:.2} ({}{passes}), probe {:.2} ({}), commit {:.2}{peak}",
         seconds.total,
         seconds.open,
         seconds.fingerprint,

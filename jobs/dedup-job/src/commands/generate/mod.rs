@@ -205,7 +205,7 @@ async fn write_expected<I: Id>(path: &Path, mut hits: Vec<Expected<I>>) -> Resul
         schema,
         futures::stream::iter([Ok(batch)]),
     );
-    let staged = engine::output::stage(Box::pin(stream), I::TYPE, path).await?;
+    let staged = engine::output::stage(Box::pin(stream), I::TYPE, path, None).await?;
     let rows = staged.rows;
     staged.publish()?;
     Ok(rows)

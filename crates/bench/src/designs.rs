@@ -1,0 +1,120 @@
+//! Every design in memory, predicted and measured.
+
+use std::time::Instant;
+
+use hamming::{Design, Distinct, Kernel, Limits, Plan, Scratch, Tables};
+
+use crate::data;
+
+/// Fingerprints decoded and probed at once, as in the engine.
+const STEP: usize = 1 << 14;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Fingerprints of the batch
+    #[arg(long, default_value_t = 1_000_000)]
+    batch: usize,
+    /// Fingerprints of the archive that the row groups are samples of
+    #[arg(long, default_value_t = 1_000_000_000)]
+    archive: u64,
+    /// Row groups of 2^20
+    #[arg(long, default_value_t = 8)]
+    chunks: usize,
+    /// Largest distance
+    #[arg(short = 'k', long, default_value_t = 3)]
+    max_distance: u32,
+    /// One design only
+    #[arg(long)]
+    design: Option<String>,
+    /// Threads
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Leave out designs that are predicted to be slower, in nanoseconds a fingerprint
+    #[arg(long, default_value_t = 2000.0)]
+    slowest: f64,
+}
+
+pub fn run(args: &Args) {
+    let batch = data::batch(args.batch);
+    let groups = data::row_groups(&batch, args.archive, args.chunks);
+    let distinct = Distinct::new(&batch).values().len();
+    let plans: Vec<Plan> = Plan::alternatives(
+        distinct,
+        args.max_distance,
+        &Limits {
+            queries: args.archive,
+            ..Limits::default()
+        },
+    )
+    .expect("a distance that is supported")
+    .into_iter()
+    .filter(|plan| match &args.design {
+        Some(name) => plan.design.name() == *name,
+        None => plan.probe_ns <= args.slowest,
+    })
+    .collect();
+    println!(
+        "k = {}, batch {}, archive {}, {}, {} threads",
+        args.max_distance,
+        args.batch,
+        args.archive,
+        Kernel::detect().name(),
+        args.threads
+    );
+    println!(
+        "{:<12} {:>12} {:>10} {:>10} {:>12} {:>10} {:>10}",
+        "design", "MiB", "predicted", "ns/fp", "build pred.", "build s", "hits"
+    );
+    for plan in plans {
+        measure(args, plan, &batch, &groups);
+    }
+}
+
+fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) {
+    let begin = Instant::now();
+    let design =
+        Design::named(&plan.design.name(), args.max_distance).expect("a design that was offered");
+    let tables = Tables::of(Distinct::new(batch), design);
+    let build = begin.elapsed().as_secs_f64();
+    let mut best = f64::MAX;
+    let mut hits = 0;
+    for _ in 0..3 {
+        let begin = Instant::now();
+        hits = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..args.threads)
+                .map(|first| {
+                    let tables = &tables;
+                    scope.spawn(move || {
+                        let mut scratch = Scratch::default();
+                        let mut matches = Vec::new();
+                        let mut hits = 0;
+                        for group in groups.iter().skip(first).step_by(args.threads) {
+                            for step in group.chunks(STEP) {
+                                matches.clear();
+                                tables.probe(Kernel::detect(), step, &mut scratch, &mut matches);
+                                hits += matches.len();
+                            }
+                        }
+                        hits
+                    })
+                })
+                .collect();
+            workers
+                .into_iter()
+                .map(|worker| worker.join().expect("no panic"))
+                .sum()
+        });
+        best = best.min(begin.elapsed().as_secs_f64());
+    }
+    let fingerprints = (groups.len() * data::ROW_GROUP) as f64;
+    println!(
+        "{:<12} {:>12.1} {:>10.1} {:>10.2} {:>12.2} {:>10.2} {:>10}",
+        plan.design.name(),
+        tables.bytes() as f64 / 1048576.0,
+        plan.probe_ns,
+        best * 1e9 / fingerprints * args.threads as f64,
+        plan.build_seconds,
+        build,
+        hits,
+    );
+}

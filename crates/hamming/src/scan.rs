@@ -1,0 +1,251 @@
+//! The scan of the design of halves: which fingerprints are within 1 bit of the batch on one of their halves.
+//!
+//! About 1 in 60 is, for a batch of a million; only those are looked up in the tables. Two ways, by the size
+//! of the batch:
+//!
+//! - [`Lines`]: for each value of a quarter, a few cache lines at most with the other quarters (16 bits each) of the entries
+//!   that have it. A fingerprint's two lines are compared in registers. 8 MB a half for a million, all in cache.
+//! - [`Bitmap`]: a bit for each of the 2³² halves, set for those within 1 bit of an entry's; one access to memory.
+//!
+//! The leading half of sorted fingerprints stays the same in its upper quarter for long runs. For a run, the
+//! lower quarters that pass are marked in a [`RunMap`] of 8 KiB.
+
+mod bitmap;
+mod lines;
+mod run_map;
+
+use bitmap::Bitmap;
+use lines::Lines;
+use run_map::RunMap;
+
+use crate::kernels::Kernel;
+use crate::tables::Table;
+
+/// Bits of a quarter.
+pub(crate) const QUARTER_BITS: u32 = 16;
+/// Runs of fingerprints with the same leading quarter are worth a [`RunMap`] from this length on.
+const LONG_RUN: usize = 512;
+
+/// Picks the fingerprints that are near the batch on a half.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    halves: [Half; 2],
+}
+
+/// What tells whether a half is within 1 bit of an entry's.
+#[derive(Debug)]
+enum Half {
+    Lines(Lines),
+    Bitmap(Bitmap),
+}
+
+/// How halves are looked up, by the size of the batch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Layout {
+    /// See [`Lines`].
+    Lines {
+        /// Bits of the key, the upper ones of a quarter.
+        key_bits: u32,
+        /// Sketches of a key.
+        lanes: usize,
+    },
+    /// See [`Bitmap`].
+    Bitmap,
+}
+
+impl Layout {
+    /// The smallest lines in which hardly any key has too many entries; bitmaps when there are none.
+    pub(crate) fn choose(entries: usize) -> Self {
+        let fits = |&(key_bits, lanes): &(u32, usize)| {
+            let mean = entries as f64 / f64::from(1u32 << key_bits);
+            // Three standard deviations of Poisson's distribution.
+            mean + 3.0 * mean.sqrt() <= lanes as f64
+        };
+        let layouts = (4..=QUARTER_BITS).flat_map(|bits| [16, 32, 64].map(|lanes| (bits, lanes)));
+        layouts
+            .filter(fits)
+            .min_by_key(|&(key_bits, lanes)| (lanes << key_bits, lanes))
+            .map_or(Self::Bitmap, |(key_bits, lanes)| Self::Lines {
+                key_bits,
+                lanes,
+            })
+    }
+
+    /// Cache lines that a fingerprint needs of a half in no order.
+    pub(crate) fn accesses(self) -> f64 {
+        match self {
+            Self::Lines { lanes, .. } => 2.0 * (lanes as f64 / 32.0).max(1.0),
+            Self::Bitmap => 1.0,
+        }
+    }
+
+    /// The share of fingerprints that pass because a key has more of `entries` than lanes, at most.
+    pub(crate) fn crowded(self, entries: usize) -> f64 {
+        match self {
+            // Beyond three standard deviations, in four quarters.
+            Self::Lines { key_bits, lanes } => {
+                let mean = entries as f64 / f64::from(1u32 << key_bits);
+                if mean + 4.0 * mean.sqrt() > lanes as f64 {
+                    0.004
+                } else {
+                    0.0
+                }
+            }
+            Self::Bitmap => 0.0,
+        }
+    }
+
+    /// Bytes of both halves.
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::Lines { key_bits, lanes } => {
+                4 * (((2 * lanes) << key_bits) + (1 << key_bits) / 8)
+            }
+            Self::Bitmap => 2 << (2 * QUARTER_BITS - 3),
+        }
+    }
+}
+
+impl Scan {
+    /// The scan of the entries of the four `tables` of halves.
+    pub(crate) fn build(tables: &[Table], entries: usize) -> Self {
+        let half = |half: usize| {
+            let (upper, lower) = (&tables[2 * half], &tables[2 * half + 1]);
+            match Layout::choose(entries) {
+                Layout::Lines { key_bits, lanes } => {
+                    Half::Lines(Lines::build(upper, lower, key_bits, lanes))
+                }
+                Layout::Bitmap => Half::Bitmap(Bitmap::build(upper)),
+            }
+        };
+        Self {
+            halves: [half(0), half(1)],
+        }
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |half: &Half| match half {
+            Half::Lines(lines) => lines.bytes(),
+            Half::Bitmap(bitmap) => bitmap.bytes(),
+        };
+        self.halves.iter().map(bytes).sum()
+    }
+
+    /// Lists the indexes of those in `chunk` that pass on half 0 (leading) or 1 (trailing), ascending.
+    /// `tables` are those the scan was built of.
+    pub(crate) fn survivors(
+        &self,
+        kernel: Kernel,
+        half: usize,
+        tables: &[Table],
+        chunk: &[u64],
+        survivors: &mut Survivors,
+    ) {
+        survivors.indexes.clear();
+        if half == 1 {
+            return self.halves[1].scan(kernel, chunk, 0, 0, survivors);
+        }
+        let mut first = 0;
+        while first < chunk.len() {
+            let (length, same_quarter) = run(&chunk[first..]);
+            let run = &chunk[first..first + length];
+            if same_quarter && survivors.map.fill(&tables[0], (run[0] >> 48) as u16) {
+                survivors.marked(run, first);
+            } else {
+                self.halves[0].scan(kernel, run, first, 32, survivors);
+            }
+            first += length;
+        }
+    }
+}
+
+/// How many fingerprints from the first on are best scanned together, and whether they are a long run with the
+/// same leading quarter.
+fn run(chunk: &[u64]) -> (usize, bool) {
+    let same = |fingerprint: &u64| fingerprint >> 48 == chunk[0] >> 48;
+    if chunk.get(LONG_RUN - 1).is_some_and(same) {
+        // In ascending order this is where the quarter is left; in no order it is anywhere.
+        let length = chunk.partition_point(same);
+        let differences = chunk[..length].iter().fold(0, |all, f| all | f ^ chunk[0]);
+        if length >= LONG_RUN && differences >> 48 == 0 {
+            return (length, true);
+        }
+    }
+    (LONG_RUN.min(chunk.len()), false)
+}
+
+impl Half {
+    /// Adds what passes on the half that begins `shift` bits from the lowest; `first` is the index of `run[0]`.
+    fn scan(
+        &self,
+        kernel: Kernel,
+        run: &[u64],
+        first: usize,
+        shift: u32,
+        survivors: &mut Survivors,
+    ) {
+        match self {
+            Self::Lines(lines) => lines.scan(kernel, run, first, shift, &mut survivors.indexes),
+            Self::Bitmap(bitmap) => bitmap.scan(run, first, shift, &mut survivors.indexes),
+        }
+    }
+}
+
+/// Which fingerprints of a chunk pass.
+#[derive(Debug, Default)]
+pub(crate) struct Survivors {
+    indexes: Vec<u32>,
+    map: RunMap,
+}
+
+impl Survivors {
+    /// Their indexes, ascending.
+    pub(crate) fn indexes(&self) -> &[u32] {
+        &self.indexes
+    }
+
+    /// Adds those of `run` whose lower quarter of the leading half is marked.
+    fn marked(&mut self, run: &[u64], first: usize) {
+        let map = &self.map;
+        pick(
+            run,
+            first,
+            &mut self.indexes,
+            |_| (),
+            |f| map.marks((f >> 32) as u16),
+        );
+    }
+}
+
+/// Fingerprints whose cache lines are asked for before they are looked at.
+const BLOCK: usize = 64;
+
+/// Adds `first` and the index to it of each of `run` that passes. Few do: the bits of a block are gathered without a
+/// branch, while what the next block needs is on its way.
+#[inline(always)]
+fn pick(
+    run: &[u64],
+    first: usize,
+    indexes: &mut Vec<u32>,
+    mut fetch: impl FnMut(u64),
+    mut passes: impl FnMut(u64) -> bool,
+) {
+    run.iter()
+        .take(BLOCK)
+        .for_each(|&fingerprint| fetch(fingerprint));
+    for (at, block) in run.chunks(BLOCK).enumerate() {
+        let next = &run[(BLOCK * (at + 1)).min(run.len())..];
+        next.iter()
+            .take(BLOCK)
+            .for_each(|&fingerprint| fetch(fingerprint));
+        let mut bits = 0u64;
+        for (at, &fingerprint) in block.iter().enumerate() {
+            bits |= u64::from(passes(fingerprint)) << at;
+        }
+        while bits != 0 {
+            indexes.push((first + BLOCK * at) as u32 + bits.trailing_zeros());
+            bits &= bits - 1;
+        }
+    }
+}

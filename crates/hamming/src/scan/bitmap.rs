@@ -1,0 +1,46 @@
+//! All halves within 1 bit of an entry's, a bit each.
+
+use super::pick;
+use crate::memory::Array;
+use crate::probe::prefetch_far;
+use crate::tables::Table;
+
+/// 2³² bits.
+#[derive(Debug)]
+pub(crate) struct Bitmap {
+    words: Array<u64>,
+}
+
+impl Bitmap {
+    /// Of the half whose upper quarter is the key of `upper`.
+    pub(crate) fn build(upper: &Table) -> Self {
+        let mut bitmap = Self {
+            words: Array::zeroed(1 << (32 - 6)),
+        };
+        let words: &mut [u64] = &mut bitmap.words;
+        // Entries ascend by the half, so that for each bit flipped the words are met nearly in order.
+        for &entry in upper.entries.iter() {
+            let half = u32::from((entry >> 48) as u16) << 16 | u32::from(upper.partner(entry));
+            words[(half >> 6) as usize] |= 1 << (half & 63);
+            for bit in 0..32 {
+                let near = half ^ 1 << bit;
+                words[(near >> 6) as usize] |= 1 << (near & 63);
+            }
+        }
+        bitmap
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.words.bytes()
+    }
+
+    /// Adds the indexes of those in `run` that pass; see [`super::Half::scan`].
+    pub(crate) fn scan(&self, run: &[u64], first: usize, shift: u32, indexes: &mut Vec<u32>) {
+        let words: &[u64] = &self.words;
+        let half = |fingerprint: u64| (fingerprint >> shift) as u32;
+        let fetch = |f| prefetch_far(words, (half(f) >> 6) as usize);
+        pick(run, first, indexes, fetch, |f| {
+            words[(half(f) >> 6) as usize] >> (half(f) & 63) & 1 == 1
+        });
+    }
+}

@@ -1,0 +1,63 @@
+//! The lower quarters that pass beside one upper quarter.
+
+use crate::tables::{Table, prefix};
+
+/// 2¹⁶ bits, in the first-level cache.
+#[derive(Debug)]
+pub(crate) struct RunMap {
+    words: Box<[u64; 1024]>,
+}
+
+impl Default for RunMap {
+    fn default() -> Self {
+        Self {
+            words: Box::new([0; 1024]),
+        }
+    }
+}
+
+impl RunMap {
+    /// Marks the lower quarters with which `upper` is within 1 bit of an entry of `table`, whose key is the upper
+    /// quarter. False, and nothing useful, when there are so many entries that the map is not worth it.
+    pub(crate) fn fill(&mut self, table: &Table, upper: u16) -> bool {
+        let near = |key: u16| &table.entries[bucket(table, key)];
+        let flipped = || (0..16).map(|bit| near(upper ^ 1 << bit));
+        let own = near(upper);
+        if 17 * own.len() + flipped().map(<[u64]>::len).sum::<usize>() > 1 << 14 {
+            return false;
+        }
+        self.words.fill(0);
+        for &entry in own {
+            let lower = table.partner(entry);
+            self.mark(lower);
+            (0..16).for_each(|bit| self.mark(lower ^ 1 << bit));
+        }
+        for &entry in flipped().flatten() {
+            self.mark(table.partner(entry));
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn mark(&mut self, lower: u16) {
+        self.words[usize::from(lower) / 64] |= 1 << (lower % 64);
+    }
+
+    #[inline(always)]
+    pub(crate) fn marks(&self, lower: u16) -> bool {
+        self.words[usize::from(lower) / 64] >> (lower % 64) & 1 == 1
+    }
+}
+
+/// Where the entries stand whose quarter is `key`.
+fn bucket(table: &Table, key: u16) -> std::ops::Range<usize> {
+    let top = u64::from(key) << 48;
+    let first = prefix(top, table.directory_bits) as usize;
+    let starts: &[u32] = &table.starts;
+    let (start, end) = (starts[first] as usize, starts[first + 1] as usize);
+    // The directory may be coarser than the quarter.
+    let of_prefix = &table.entries[start..end];
+    let from = of_prefix.partition_point(|&entry| entry < top);
+    let to = of_prefix.partition_point(|&entry| entry >> 48 <= u64::from(key));
+    start + from..start + to
+}
