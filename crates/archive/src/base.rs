@@ -163,8 +163,7 @@ impl BaseFile {
         day: Option<NaiveDate>,
         columns: &BaseColumns,
     ) -> Result<Self> {
-        let (store, path) = (location.store().clone(), location.path().clone());
-        let reader = FingerprintReader::open(location.given(), store, path, size, columns).await?;
+        let reader = FingerprintReader::open(location.given(), &location, size, columns).await?;
         Ok(Self {
             location,
             size,

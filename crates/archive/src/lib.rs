@@ -7,6 +7,7 @@
 //! which the map writes and everything after it reads.
 
 pub mod base;
+mod encoded;
 pub mod error;
 pub mod fingerprints;
 pub mod location;
@@ -17,6 +18,7 @@ pub mod table;
 mod upload;
 
 pub use base::{Base, BaseFile};
+pub use encoded::Encoded;
 pub use error::{ArchiveError, ErrorKind, Result};
 pub use fingerprints::{FingerprintFile, FingerprintWriter, RowDigest};
 pub use location::Location;

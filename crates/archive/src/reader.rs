@@ -1,13 +1,12 @@
 //! One Parquet file of fingerprints: fingerprints by row group, ids by row.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use arrow::array::{ArrayRef, AsArray as _};
 use arrow::datatypes::DataType;
-use bytes::{Buf as _, Bytes};
 use futures::TryStreamExt as _;
-use object_store::ObjectStore;
-use object_store::path::Path;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowSelection};
 use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
@@ -18,11 +17,13 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{
     ColumnChunkMetaData, PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader,
 };
-use parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
+use parquet::file::reader::SerializedPageReader;
 use parquet::schema::types::SchemaDescriptor;
 use simhash::Spec;
 
+use crate::encoded::{Encoded, Pages};
 use crate::error::{ArchiveError, Result};
+use crate::location::Location;
 use crate::object_reader::ObjectReader;
 use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY};
 
@@ -60,6 +61,8 @@ impl BaseColumns {
 #[derive(Debug, Clone)]
 pub struct FingerprintReader {
     name: Arc<str>,
+    /// The file, where it is one on this machine.
+    local: Option<PathBuf>,
     object: ObjectReader,
     metadata: Arc<ParquetMetaData>,
     fingerprint_leaf: usize,
@@ -75,6 +78,8 @@ pub struct Step {
     /// The row of each value; empty when there are no nulls.
     rows: Vec<u32>,
     first_row: u32,
+    /// Time spent so far on reading local files.
+    pub reading: Duration,
 }
 
 impl Step {
@@ -97,17 +102,17 @@ impl Step {
 pub struct IdPages(ArrowReaderMetadata);
 
 impl FingerprintReader {
-    /// Opens the file at `path`, reads its footer and finds its columns. `name` is what errors call it.
+    /// Opens the file at `location`, reads its footer and finds its columns. `name` is what errors call it.
     ///
     /// # Errors
     /// [`ArchiveError`] when it is missing, is no Parquet file, or lacks a usable column.
     pub async fn open(
         name: &str,
-        store: Arc<dyn ObjectStore>,
-        path: Path,
+        location: &Location,
         size: u64,
         columns: &BaseColumns,
     ) -> Result<Self> {
+        let (store, path) = (location.store().clone(), location.path().clone());
         let mut object = ObjectReader::new(store, path, size);
         let metadata = object
             .metadata()
@@ -118,6 +123,7 @@ impl FingerprintReader {
         let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
         Ok(Self {
             name: name.into(),
+            local: Some(location.local().to_owned()),
             object,
             fingerprint_leaf,
             id_leaf,
@@ -178,11 +184,14 @@ impl FingerprintReader {
         .transpose()
     }
 
-    /// Fetches the encoded fingerprints of a row group.
+    /// Fetches the encoded fingerprints of a row group; those of a local file are read when they are decoded.
     ///
     /// # Errors
     /// [`ArchiveError::Parquet`] when they cannot be had in full.
-    pub async fn fetch(&self, row_group: usize) -> Result<Bytes> {
+    pub async fn fetch(&self, row_group: usize) -> Result<Encoded> {
+        if let Some(path) = &self.local {
+            return Ok(Encoded::Local(path.clone()));
+        }
         let column = self
             .metadata
             .row_group(row_group)
@@ -190,7 +199,9 @@ impl FingerprintReader {
         let range = self.chunk_range(row_group, column)?;
         let object = || self.object_name(row_group);
         let bytes = self.object.range(range).await;
-        bytes.map_err(|error| ArchiveError::parquet(object())(error))
+        bytes
+            .map(Encoded::Fetched)
+            .map_err(|error| ArchiveError::parquet(object())(error))
     }
 
     /// Decodes what [`Self::fetch`] brought, and hands it to `each` step by step until that returns false. Takes
@@ -201,17 +212,19 @@ impl FingerprintReader {
     pub fn decode(
         &self,
         row_group: usize,
-        bytes: Bytes,
+        encoded: Encoded,
         step: &mut Step,
         mut each: impl FnMut(&Step) -> bool,
     ) -> Result<()> {
         let group = self.metadata.row_group(row_group);
         let column = group.column(self.fingerprint_leaf);
-        let base = self.chunk_range(row_group, column)?.start;
+        let range = self.chunk_range(row_group, column)?;
+        let reading = Arc::default();
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let failed = |error| ArchiveError::parquet(self.object_name(row_group))(error);
         let mut decoder = self.guarded(row_group, || {
-            Decoder::new(column, rows, Encoded { base, bytes }).map_err(failed)
+            let pages = Pages::open(encoded, range, Arc::clone(&reading)).map_err(failed)?;
+            Decoder::new(column, rows, pages).map_err(failed)
         })?;
         while decoder.row < rows {
             self.guarded(row_group, || decoder.next(step).map_err(failed))?;
@@ -219,6 +232,7 @@ impl FingerprintReader {
                 break;
             }
         }
+        step.reading += *reading.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(())
     }
 
@@ -352,44 +366,6 @@ pub fn to_id_type(
     arrow::compute::cast_with_options(ids, &id_type.data_type(), &options)
 }
 
-/// The encoded pages of one column chunk, addressed as in the file.
-struct Encoded {
-    base: u64,
-    bytes: Bytes,
-}
-
-impl Encoded {
-    fn offset(&self, start: u64) -> parquet::errors::Result<usize> {
-        start
-            .checked_sub(self.base)
-            .and_then(|offset| usize::try_from(offset).ok())
-            .filter(|&offset| offset <= self.bytes.len())
-            .ok_or_else(|| ParquetError::EOF(format!("a page at {start}, outside its column")))
-    }
-}
-
-impl Length for Encoded {
-    fn len(&self) -> u64 {
-        self.base + self.bytes.len() as u64
-    }
-}
-
-impl ChunkReader for Encoded {
-    type T = bytes::buf::Reader<Bytes>;
-
-    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
-        Ok(self.bytes.slice(self.offset(start)?..).reader())
-    }
-
-    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        let offset = self.offset(start)?;
-        if length > self.bytes.len() - offset {
-            return Err(ParquetError::EOF("a page is cut off".into()));
-        }
-        Ok(self.bytes.slice(offset..offset + length))
-    }
-}
-
 /// Decodes a column chunk step by step.
 struct Decoder {
     reader: ColumnReaderImpl<Int64Type>,
@@ -403,11 +379,11 @@ impl Decoder {
     fn new(
         column: &ColumnChunkMetaData,
         rows: usize,
-        encoded: Encoded,
+        pages: Pages,
     ) -> parquet::errors::Result<Self> {
         let descriptor = column.column_descr_ptr();
         let optional = descriptor.max_def_level() > 0;
-        let pages = SerializedPageReader::new(Arc::new(encoded), column, rows, None)?;
+        let pages = SerializedPageReader::new(Arc::new(pages), column, rows, None)?;
         let reader = ColumnReaderImpl::<Int64Type>::new(descriptor, Box::new(pages));
         Ok(Self {
             reader,

@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use serde_json::{Value, json};
+
 use hamming::{Design, Distinct, Kernel, Limits, Plan, Scratch, Tables};
 
 use crate::data;
@@ -34,7 +36,7 @@ pub struct Args {
     slowest: f64,
 }
 
-pub fn run(args: &Args) {
+pub fn run(args: &Args) -> Vec<Value> {
     let batch = data::batch(args.batch);
     let groups = data::row_groups(&batch, args.archive, args.chunks);
     let distinct = Distinct::new(&batch).values().len();
@@ -65,12 +67,13 @@ pub fn run(args: &Args) {
         "{:<12} {:>12} {:>10} {:>10} {:>12} {:>10} {:>10}",
         "design", "MiB", "predicted", "ns/fp", "build pred.", "build s", "hits"
     );
-    for plan in plans {
-        measure(args, plan, &batch, &groups);
-    }
+    plans
+        .into_iter()
+        .map(|plan| measure(args, plan, &batch, &groups))
+        .collect()
 }
 
-fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) {
+fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) -> Value {
     let begin = Instant::now();
     let design =
         Design::named(&plan.design.name(), args.max_distance).expect("a design that was offered");
@@ -117,4 +120,17 @@ fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) {
         build,
         hits,
     );
+    json!({
+        "max_distance": args.max_distance,
+        "batch": args.batch,
+        "archive": args.archive,
+        "threads": args.threads,
+        "design": plan.design.name(),
+        "bytes": tables.bytes(),
+        "predicted_ns": plan.probe_ns,
+        "measured_ns": best * 1e9 / fingerprints * args.threads as f64,
+        "predicted_build_seconds": plan.build_seconds,
+        "measured_build_seconds": build,
+        "hits": hits,
+    })
 }

@@ -1,7 +1,12 @@
-//! The measured comparisons: prints one table, and with `--json FILE` writes one record.
+//! The measured comparisons, with known answers: each prints a table and can write what it found as JSON.
 
 mod data;
 mod designs;
+mod join;
+mod machine;
+mod scale;
+
+use std::path::PathBuf;
 
 use clap::Parser;
 
@@ -10,16 +15,33 @@ use clap::Parser;
 struct Args {
     #[command(subcommand)]
     bench: Bench,
+    /// Also write the results, with the machine's description, to this JSON file
+    #[arg(long, global = true, value_name = "FILE")]
+    json: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Bench {
     /// Every design, in memory: predicted and measured cost
     Designs(designs::Args),
+    /// The join against other ways to do it, on the same data in one run
+    Join(join::Args),
+    /// `dedup-job run` itself on archives of growing size
+    Scale(scale::Args),
 }
 
 fn main() {
-    match Args::parse().bench {
-        Bench::Designs(args) => designs::run(&args),
+    let args = Args::parse();
+    let (name, rows) = match &args.bench {
+        Bench::Designs(args) => ("designs", designs::run(args)),
+        Bench::Join(args) => ("join", join::run(args)),
+        Bench::Scale(args) => ("scale", scale::run(args)),
+    };
+    if let Some(path) = args.json {
+        let report =
+            serde_json::json!({ "bench": name, "machine": machine::describe(), "results": rows });
+        let text = serde_json::to_string_pretty(&report).expect("plain values");
+        std::fs::write(&path, text + "\n")
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 }

@@ -79,8 +79,7 @@ impl Resources {
             return Ok(reader);
         }
         let location = Location::parse(path)?;
-        let (store, object) = (location.store().clone(), location.path().clone());
-        let reader = FingerprintReader::open(path, store, object, size, &probe.columns).await?;
+        let reader = FingerprintReader::open(path, &location, size, &probe.columns).await?;
         self.keep(reader.clone(), path);
         Ok(reader)
     }

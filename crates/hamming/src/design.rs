@@ -320,6 +320,9 @@ mod tests {
         fn every_design_covers_every_pair(k in 0u32..=16, bits in proptest::collection::vec(0u32..64, 16)) {
             let difference = bits[..k as usize].iter().fold(0u64, |d, bit| d | 1 << bit);
             for design in Design::candidates(k).unwrap() {
+                // The first block is the leading one: its table is the batch in order.
+                let first = design.blocks()[0].mask;
+                prop_assert_eq!(first.leading_ones(), first.count_ones());
                 prop_assert!(design.blocks().iter().any(|b| b.agrees(difference)), "{}", design.name());
             }
         }

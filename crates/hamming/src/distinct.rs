@@ -56,6 +56,19 @@ impl Distinct {
         })
     }
 
+    /// Row `at` of those that carry value `entry`.
+    ///
+    /// # Panics
+    /// When the value has no so many rows.
+    #[must_use]
+    pub fn row(&self, entry: u32, at: usize) -> u32 {
+        let entry = entry as usize;
+        let own = self.starts[entry]..self.starts[entry + 1];
+        let at = own.start + at as u32;
+        assert!(own.contains(&at), "a row that the value has");
+        self.rows.as_ref().map_or(at, |rows| rows[at as usize])
+    }
+
     /// Heap bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
@@ -96,6 +109,9 @@ mod tests {
             for (entry, value) in distinct.values().iter().enumerate() {
                 let expected: Vec<u32> = (0..6).filter(|&r| batch[r as usize] == *value).collect();
                 assert_eq!(distinct.rows(entry as u32).collect::<Vec<_>>(), expected);
+                for (at, &row) in expected.iter().enumerate() {
+                    assert_eq!(distinct.row(entry as u32, at), row);
+                }
             }
         }
         assert!(Distinct::new(&[]).values().is_empty());

@@ -59,7 +59,7 @@ impl Tables {
             "a chunk has less than 2^32 fingerprints"
         );
         let before = matches.len();
-        if self.values().is_empty() {
+        if self.is_empty() {
             return;
         }
         match &self.scan {
@@ -91,7 +91,7 @@ impl Tables {
     ) {
         for half in 0..2 {
             let begin = Instant::now();
-            scan.survivors(kernel, half, &self.tables, chunk, &mut scratch.survivors);
+            scan.survivors(kernel, half, self, chunk, &mut scratch.survivors);
             let filtered = Instant::now();
             scratch.filtering += filtered - begin;
             for at in [2 * half, 2 * half + 1] {
@@ -220,7 +220,6 @@ fn look_up<C: Compare>(
 
 /// The match of a candidate within the distance, unless it belongs to another table: a pair is reported by
 /// the first table on whose block it agrees, and so exactly once.
-#[cold]
 fn verified(
     tables: &Tables,
     at: usize,
@@ -237,7 +236,12 @@ fn verified(
         return None;
     }
     let value = fingerprint ^ difference;
-    let entry = tables.values().binary_search(&value).ok()?;
+    // The first block is the leading one in every design, so that the first table is the batch itself in order.
+    let first = &tables.tables[0];
+    let own = prefix(value, first.directory_bits) as usize;
+    let start = first.starts[own] as usize;
+    let bucket = &first.entries[start..first.starts[own + 1] as usize];
+    let entry = start + bucket.binary_search(&value).ok()?;
     Some(Match {
         query: lookup.query,
         entry: (tables.first() + entry) as u32,

@@ -8,18 +8,21 @@
 //! - [`Bitmap`]: a bit for each of the 2³² halves, set for those within 1 bit of an entry's; one access to memory.
 //!
 //! The leading half of sorted fingerprints stays the same in its upper quarter for long runs. For a run, the
-//! lower quarters that pass are marked in a [`RunMap`] of 8 KiB.
+//! lower quarters that pass are marked in a [`RunMap`] of 8 KiB. In a dense archive the trailing half is compared
+//! with the entries of its [`Region`] only.
 
 mod bitmap;
 mod lines;
+mod region;
 mod run_map;
 
 use bitmap::Bitmap;
 use lines::Lines;
+use region::Region;
 use run_map::RunMap;
 
 use crate::kernels::Kernel;
-use crate::tables::Table;
+use crate::tables::{Table, Tables};
 
 /// Bits of a quarter.
 pub(crate) const QUARTER_BITS: u32 = 16;
@@ -71,6 +74,20 @@ impl Layout {
             })
     }
 
+    /// The largest lines there are.
+    const LARGEST: Self = Self::Lines {
+        key_bits: QUARTER_BITS,
+        lanes: 64,
+    };
+
+    /// Lines of this layout, without entries.
+    fn lines(self) -> Lines {
+        match self {
+            Self::Lines { key_bits, lanes } => Lines::new(key_bits, lanes),
+            Self::Bitmap => Self::LARGEST.lines(),
+        }
+    }
+
     /// Cache lines that a fingerprint needs of a half in no order.
     pub(crate) fn accesses(self) -> f64 {
         match self {
@@ -110,10 +127,12 @@ impl Scan {
     /// The scan of the entries of the four `tables` of halves.
     pub(crate) fn build(tables: &[Table], entries: usize) -> Self {
         let half = |half: usize| {
-            let (upper, lower) = (&tables[2 * half], &tables[2 * half + 1]);
+            let upper = &tables[2 * half];
             match Layout::choose(entries) {
-                Layout::Lines { key_bits, lanes } => {
-                    Half::Lines(Lines::build(upper, lower, key_bits, lanes))
+                layout @ Layout::Lines { .. } => {
+                    let mut lines = layout.lines();
+                    lines.fill(upper.entries.iter().map(|&entry| upper.half(entry)));
+                    Half::Lines(lines)
                 }
                 Layout::Bitmap => Half::Bitmap(Bitmap::build(upper)),
             }
@@ -138,24 +157,57 @@ impl Scan {
         &self,
         kernel: Kernel,
         half: usize,
-        tables: &[Table],
+        tables: &Tables,
         chunk: &[u64],
         survivors: &mut Survivors,
     ) {
         survivors.indexes.clear();
         if half == 1 {
-            return self.halves[1].scan(kernel, chunk, 0, 0, survivors);
+            return self.trailing(kernel, tables, chunk, survivors);
         }
         let mut first = 0;
         while first < chunk.len() {
             let (length, same_quarter) = run(&chunk[first..]);
             let run = &chunk[first..first + length];
-            if same_quarter && survivors.map.fill(&tables[0], (run[0] >> 48) as u16) {
+            if same_quarter && survivors.map.fill(&tables.tables[0], (run[0] >> 48) as u16) {
                 survivors.marked(run, first);
             } else {
                 self.halves[0].scan(kernel, run, first, 32, survivors);
             }
             first += length;
+        }
+    }
+}
+
+impl Scan {
+    /// The survivors on the trailing half.
+    fn trailing(&self, kernel: Kernel, tables: &Tables, chunk: &[u64], survivors: &mut Survivors) {
+        let all = &self.halves[1];
+        let entries = tables.tables[0].entries.len();
+        let max_distance = tables.design().max_distance();
+        let Some(bits) = region::worthwhile_bits(chunk, entries, max_distance) else {
+            return all.scan(kernel, chunk, 0, 0, survivors);
+        };
+        let Survivors {
+            indexes, region, ..
+        } = survivors;
+        let mut rest = chunk;
+        while let Some(&begin) = rest.first() {
+            let same = |fingerprint: &u64| (fingerprint ^ begin) >> (64 - bits) == 0;
+            // Out of order the run ends anywhere, and what does not belong to the region is seen here.
+            let (run, others) = rest.split_at(rest.partition_point(same).max(1));
+            let first = chunk.len() - rest.len();
+            let differences = run.iter().fold(0, |all, f| all | f ^ begin);
+            if differences >> (64 - bits) == 0 {
+                let lines = region.lines(tables.id(), &tables.tables[0], bits, begin, max_distance);
+                lines.scan(kernel, run, first, 0, indexes);
+            } else {
+                match all {
+                    Half::Lines(lines) => lines.scan(kernel, run, first, 0, indexes),
+                    Half::Bitmap(bitmap) => bitmap.scan(run, first, 0, indexes),
+                }
+            }
+            rest = others;
         }
     }
 }
@@ -197,6 +249,7 @@ impl Half {
 pub(crate) struct Survivors {
     indexes: Vec<u32>,
     map: RunMap,
+    region: Region,
 }
 
 impl Survivors {

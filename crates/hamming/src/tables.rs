@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::cost::directory_bits;
 use crate::design::{Block, Design};
@@ -32,6 +33,8 @@ pub(crate) struct Table {
 pub struct Tables {
     batch: Arc<Distinct>,
     part: Range<usize>,
+    /// Tells these tables from all others of the process.
+    id: u64,
     pub(crate) tables: Vec<Table>,
     pub(crate) design: Design,
     /// What picks the fingerprints that are worth a lookup; every one is where there is none.
@@ -74,9 +77,11 @@ impl Tables {
         let scan = design
             .is_halves()
             .then(|| Scan::build(&tables, values.len()));
+        static TABLES: AtomicU64 = AtomicU64::new(0);
         Self {
             batch,
             part,
+            id: TABLES.fetch_add(1, Ordering::Relaxed),
             tables,
             design,
             scan,
@@ -90,12 +95,17 @@ impl Tables {
         Self::build(Arc::new(batch), part, design, 1)
     }
 
-    /// The values that the tables are of, ascending.
-    pub(crate) fn values(&self) -> &[u64] {
-        &self.batch.values()[self.part.clone()]
+    /// Tells these tables from all others of the process.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
-    /// The index in the batch of the first of [`Self::values`].
+    /// Whether there is nothing to find.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.part.is_empty()
+    }
+
+    /// The index in the batch of the first value that the tables are of.
     pub(crate) fn first(&self) -> usize {
         self.part.start
     }
@@ -155,6 +165,27 @@ impl Table {
         (entry >> self.partner_shift) as u16
     }
 
+    /// In the design of halves, the half of an entry that has the key as its upper quarter.
+    pub(crate) fn half(&self, entry: u64) -> u32 {
+        u32::from((entry >> 48) as u16) << 16 | u32::from(self.partner(entry))
+    }
+
+    /// The entries whose leading `bits` bits are `prefix`.
+    #[inline]
+    pub(crate) fn entries_under(&self, prefix: u64, bits: u32) -> &[u64] {
+        let (starts, entries): (&[u32], &[u64]) = (&self.starts, &self.entries);
+        if bits <= self.directory_bits {
+            let finer = self.directory_bits - bits;
+            let (from, to) = (prefix << finer, (prefix + 1) << finer);
+            return &entries[starts[from as usize] as usize..starts[to as usize] as usize];
+        }
+        let own = (prefix >> (bits - self.directory_bits)) as usize;
+        let bucket = &entries[starts[own] as usize..starts[own + 1] as usize];
+        let from = bucket.partition_point(|entry| entry >> (64 - bits) < prefix);
+        let to = bucket.partition_point(|entry| entry >> (64 - bits) <= prefix);
+        &bucket[from..to]
+    }
+
     fn bytes(&self) -> usize {
         self.starts.bytes() + self.entries.bytes() + 4 * self.flips.capacity()
     }
@@ -168,7 +199,7 @@ pub(crate) fn prefix(permuted: u64, bits: u32) -> u32 {
 }
 
 /// Every word of `bits` bits with at most `radius` ones, added to `chosen`.
-fn push_flips(bits: u32, radius: u32, chosen: u32, flips: &mut Vec<u32>) {
+pub(crate) fn push_flips(bits: u32, radius: u32, chosen: u32, flips: &mut Vec<u32>) {
     flips.push(chosen);
     if radius > 0 {
         for bit in 0..bits {

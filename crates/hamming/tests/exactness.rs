@@ -172,6 +172,51 @@ fn parts_of_the_batch_find_the_whole() {
     }
 }
 
+/// Archives so dense that regions are worth it, sorted and not, with pairs at every distance on either half: the lines
+/// of regions, kept from chunk to chunk and from tables to tables.
+#[test]
+fn dense_archives_are_scanned_by_region_exactly() {
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    let mut scratch = Scratch::default();
+    for (seed, bits) in [(1u64, 20), (2, 24), (3, 34)] {
+        // All in a small part of the space, as the row groups of a large archive are.
+        let top = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits) << (64 - bits);
+        let spread = |rng: &mut ChaCha8Rng| top | rng.next_u64() >> bits;
+        let mut new: Vec<u64> = (0..4000).map(|_| rng.next_u64()).collect();
+        let mut old: Vec<u64> = (0..20_000).map(|_| spread(&mut rng)).collect();
+        for (at, value) in new.iter_mut().enumerate().step_by(2) {
+            *value = flipped(old[at * 5], at as u32 % 6, &mut rng);
+        }
+        for order in ["sorted", "in no order"] {
+            if order == "sorted" {
+                old.sort_unstable();
+            } else {
+                old.reverse();
+                old.swap(3, 19_000);
+            }
+            let expected = oracle::pairs_within(&new, &old, 3);
+            assert!(expected.len() > 1000);
+            let tables = Tables::of(Distinct::new(&new), Design::named("halves", 3).unwrap());
+            for kernel in Kernel::available() {
+                let mut found = Vec::new();
+                for (at, chunk) in old.chunks(7000).enumerate() {
+                    let mut matches = Vec::new();
+                    tables.probe(kernel, chunk, &mut scratch, &mut matches);
+                    found.extend(matches.iter().flat_map(|m| {
+                        let query = at * 7000 + m.query as usize;
+                        tables
+                            .batch()
+                            .rows(m.entry)
+                            .map(move |row| (row as usize, query, m.distance))
+                    }));
+                }
+                found.sort_unstable();
+                assert!(found == expected, "{bits} bits, {order}, {}", kernel.name());
+            }
+        }
+    }
+}
+
 /// Sorted archives with long runs of one leading quarter, and batches crowded in one: the run maps and crowded
 /// keys of the scan.
 #[test]

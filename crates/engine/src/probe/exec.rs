@@ -10,11 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use archive::{FingerprintReader, Step};
-use bytes::Bytes;
-use datafusion::common::plan_err;
+use archive::{Encoded, FingerprintReader, Step};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{internal_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -32,6 +31,7 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use hamming::{Kernel, Match, Scratch};
+use tokio::sync::mpsc;
 
 use super::emit::Emitter;
 use super::{Probe, hits_schema};
@@ -40,8 +40,10 @@ use crate::error::EngineError;
 use crate::resources::Resources;
 use crate::work::{self, WorkItem};
 
-/// Fingerprints of the batch probed between two looks at whether anybody still wants the result.
+/// Fingerprints of the batch probed at a time.
 const STEP: usize = 1 << 14;
+/// Matches that are handed on before the item is done: many have equal fingerprints on either side.
+const MATCHES: usize = 1 << 18;
 /// Items fetched at a time: the one that is wanted and the next.
 const FETCHED: usize = 2;
 
@@ -203,7 +205,7 @@ enum Fetched {
         row_group: usize,
         day: Option<i32>,
         part: u32,
-        bytes: Bytes,
+        encoded: Encoded,
     },
     Within {
         first: u32,
@@ -229,18 +231,17 @@ impl Fetched {
                 let begin = Instant::now();
                 let reader = resources.reader(&file, size, &probe).await?;
                 let row_group = row_group as usize;
-                let bytes = reader.fetch(row_group).await.map_err(EngineError::from)?;
+                let encoded = reader.fetch(row_group).await.map_err(EngineError::from)?;
                 let progress = &resources.progress;
-                progress
-                    .bytes_read
-                    .fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                let bytes = reader.fingerprint_bytes(row_group);
+                progress.bytes_read.fetch_add(bytes, Ordering::Relaxed);
                 progress.stages.read.add(begin.elapsed());
                 Ok(Self::Slice {
                     reader,
                     row_group,
                     day,
                     part,
-                    bytes,
+                    encoded,
                 })
             }
             WorkItem::Within { first, end, part } => Ok(Self::Within { first, end, part }),
@@ -269,7 +270,7 @@ struct Buffers {
 }
 
 impl Task {
-    /// Probes one item; its hits go out while the next is probed.
+    /// Probes one item; its hits go out while it and the next are probed.
     async fn probe(&mut self, item: Fetched) -> Result<()> {
         match item {
             Fetched::Slice {
@@ -277,12 +278,19 @@ impl Task {
                 row_group,
                 day,
                 part,
-                bytes,
+                encoded,
             } => {
+                let (sender, mut matches) = mpsc::channel::<Vec<Match>>(1);
                 let decoder = reader.clone();
-                let (rows, matches) = self
+                self.emit(move |mut emitter| async move {
+                    while let Some(matches) = matches.recv().await {
+                        emitter.history(&reader, row_group, day, &matches).await?;
+                    }
+                    Ok(emitter)
+                });
+                let rows = self
                     .blocking(part, move |tables, buffers| {
-                        slice(&decoder, row_group, bytes, &tables, buffers)
+                        slice(&decoder, row_group, encoded, &tables, buffers, &sender)
                     })
                     .await?;
                 self.probed.add(rows as usize);
@@ -290,43 +298,40 @@ impl Task {
                     .progress
                     .probed
                     .fetch_add(rows, Ordering::Relaxed);
-                if !matches.is_empty() {
-                    let mut emitter = self.emitter().await?;
-                    self.emitting = SpawnedTask::spawn(async move {
-                        emitter.history(&reader, row_group, day, &matches).await?;
-                        Ok(emitter)
-                    });
-                }
             }
             Fetched::Within { first, end, part } => {
-                let batch = Arc::clone(&self.batch);
-                let matches = self
-                    .blocking(part, move |tables, buffers| {
-                        let queries = &batch.distinct.values()[first as usize..end as usize];
-                        Ok(within(queries, first, &tables, buffers))
-                    })
-                    .await?;
-                let mut emitter = self.emitter().await?;
-                self.emitting = SpawnedTask::spawn(async move {
-                    emitter.within(&matches).await?;
+                let (sender, mut matches) = mpsc::channel::<Vec<Match>>(1);
+                self.emit(move |mut emitter| async move {
+                    while let Some(matches) = matches.recv().await {
+                        emitter.within(&matches).await?;
+                    }
                     Ok(emitter)
                 });
+                let batch = Arc::clone(&self.batch);
+                self.blocking(part, move |tables, buffers| {
+                    let queries = &batch.distinct.values()[first as usize..end as usize];
+                    within(queries, first, &tables, buffers, &sender);
+                    Ok(())
+                })
+                .await?;
             }
         }
         Ok(())
     }
 
-    /// Waits for the last item's hits, and sends what waited for the end.
-    async fn finish(mut self) -> Result<()> {
-        self.emitter().await?.finish().await
+    /// Has the emitter do something once it is done with the item before.
+    fn emit<F>(&mut self, work: impl FnOnce(Emitter) -> F + Send + 'static)
+    where
+        F: Future<Output = Result<Emitter>> + Send,
+    {
+        let idle = SpawnedTask::spawn(async { internal_err!("no emitter") });
+        let before = std::mem::replace(&mut self.emitting, idle);
+        self.emitting = SpawnedTask::spawn(async move { work(joined(before).await?).await });
     }
 
-    /// The emitter, once it is done with the last item's hits.
-    async fn emitter(&mut self) -> Result<Emitter> {
-        let idle = SpawnedTask::spawn(async { datafusion::common::internal_err!("no emitter") });
-        let emitting = std::mem::replace(&mut self.emitting, idle);
-        let emitter = emitting.join_unwind().await;
-        emitter.map_err(|error| DataFusionError::External(Box::new(error)))?
+    /// Waits for the last item's hits, and sends what waited for the end.
+    async fn finish(self) -> Result<()> {
+        joined(self.emitting).await?.finish().await
     }
 
     /// Runs CPU work on the tables of a part where it does not hold up the others.
@@ -349,10 +354,11 @@ impl Task {
                 std::mem::take(&mut scratch.filtering),
                 std::mem::take(&mut scratch.verifying),
             );
+            let read = std::mem::take(&mut buffers.step.reading);
             let stages = &resources.progress.stages;
-            stages
-                .decode
-                .add(begin.elapsed().saturating_sub(filter + verify));
+            let decode = begin.elapsed().saturating_sub(filter + verify + read);
+            stages.decode.add(decode);
+            stages.read.add(read);
             stages.filter.add(filter);
             stages.verify.add(verify);
             (result, buffers)
@@ -365,30 +371,45 @@ impl Task {
     }
 }
 
-/// Decodes and probes a row group. Gives the fingerprints probed, and matches by row, ascending.
+/// What a task gives back.
+async fn joined<T: Send + 'static>(task: SpawnedTask<Result<T>>) -> Result<T> {
+    let done = task.join_unwind().await;
+    done.map_err(|error| DataFusionError::External(Box::new(error)))?
+}
+
+/// Decodes and probes a row group. Sends matches by row, ascending; gives the number of fingerprints.
 fn slice(
     reader: &FingerprintReader,
     row_group: usize,
-    bytes: Bytes,
+    encoded: Encoded,
     tables: &PartTables,
     buffers: &mut Buffers,
-) -> Result<(u64, Vec<Match>), EngineError> {
+    sender: &mpsc::Sender<Vec<Match>>,
+) -> Result<u64, EngineError> {
     let Buffers { step, scratch } = buffers;
     let (mut rows, mut matches) = (0, Vec::new());
-    reader.decode(row_group, bytes, step, |step| {
+    reader.decode(row_group, encoded, step, |step| {
         let before = matches.len();
         tables.probe(Kernel::detect(), step.values(), scratch, &mut matches);
         for found in &mut matches[before..] {
             found.query = step.row(found.query as usize);
         }
         rows += step.values().len() as u64;
-        true
+        hand_on(&mut matches, MATCHES, sender)
     })?;
-    Ok((rows, matches))
+    hand_on(&mut matches, 1, sender);
+    Ok(rows)
 }
 
-/// Probes values of the batch, the first of which has index `first`. Gives matches by that index, ascending.
-fn within(queries: &[u64], first: u32, tables: &PartTables, buffers: &mut Buffers) -> Vec<Match> {
+/// Probes values of the batch, the first of which has index `first`. Sends matches by that index, ascending, those
+/// of one value together.
+fn within(
+    queries: &[u64],
+    first: u32,
+    tables: &PartTables,
+    buffers: &mut Buffers,
+    sender: &mpsc::Sender<Vec<Match>>,
+) {
     let mut matches = Vec::new();
     for (at, step) in queries.chunks(STEP).enumerate() {
         let before = matches.len();
@@ -396,6 +417,17 @@ fn within(queries: &[u64], first: u32, tables: &PartTables, buffers: &mut Buffer
         for found in &mut matches[before..] {
             found.query += first + (at * STEP) as u32;
         }
+        if !hand_on(&mut matches, MATCHES, sender) {
+            return;
+        }
     }
-    matches
+    hand_on(&mut matches, 1, sender);
+}
+
+/// Sends the matches if there are at least so many; false when nobody wants them any more.
+fn hand_on(matches: &mut Vec<Match>, least: usize, sender: &mpsc::Sender<Vec<Match>>) -> bool {
+    if matches.len() < least {
+        return !sender.is_closed();
+    }
+    sender.blocking_send(std::mem::take(matches)).is_ok()
 }

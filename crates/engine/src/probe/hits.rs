@@ -137,8 +137,8 @@ impl<'a> HitBuilder<'a> {
                     // Rows of one fingerprint ascend by id, as the day's file does; so the smallest come first.
                     let rows = batch.distinct.rows(found.entry);
                     let smaller = partition(rows.len(), |at| {
-                        let row = rows.clone().nth(at);
-                        row.is_some_and(|row| batch.compare_ids(row, new).is_lt())
+                        let row = batch.distinct.row(found.entry, at);
+                        batch.compare_ids(row, new).is_lt()
                     });
                     pairs += smaller;
                     let rows = rows.take(smaller.min(limit));

@@ -4,7 +4,6 @@ use super::{QUARTER_BITS, pick};
 use crate::kernels::{Compare, Kernel, Work};
 use crate::memory::Array;
 use crate::probe::prefetch_far;
-use crate::tables::Table;
 
 /// Both quarters of a half as keys, each with the other as sketch.
 ///
@@ -24,38 +23,55 @@ pub(crate) struct Lines {
 /// One quarter as the key.
 #[derive(Debug)]
 struct Side {
-    /// Sketches of each key, as many as there are lanes. Those that are no entry's repeat another: a fingerprint
-    /// that passes for nothing costs a lookup and finds nothing.
+    /// Sketches of each key, as many as there are lanes. Those that are no entry's are 0: a fingerprint that passes
+    /// for nothing costs a lookup and finds nothing.
     sketches: Array<u16>,
+    /// Lanes in use of each key.
+    used: Vec<u8>,
     /// A bit for each crowded key.
     crowded: Vec<u64>,
+    /// Quarter and sketch of entries that found no lane.
+    left_over: Vec<(u16, u16)>,
 }
 
 impl Lines {
-    pub(crate) fn build(upper: &Table, lower: &Table, key_bits: u32, lanes: usize) -> Self {
-        let mut upper = Filling::of(upper, key_bits, lanes);
-        let mut lower = Filling::of(lower, key_bits, lanes);
-        let of_upper = std::mem::take(&mut upper.left_over);
-        let of_lower = std::mem::take(&mut lower.left_over);
-        lower.adopt(of_upper, &mut upper.crowded);
-        upper.adopt(of_lower, &mut lower.crowded);
-        let (upper, lower) = (upper.finish(), lower.finish());
+    /// Without entries.
+    pub(crate) fn new(key_bits: u32, lanes: usize) -> Self {
         Self {
             key_bits,
             lanes,
-            crowded: [&upper, &lower]
-                .iter()
-                .any(|side| side.crowded.iter().any(|&bits| bits != 0)),
-            upper,
-            lower,
+            upper: Side::new(key_bits, lanes),
+            lower: Side::new(key_bits, lanes),
+            crowded: false,
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
         [&self.upper, &self.lower]
-            .map(|side| side.sketches.bytes() + 8 * side.crowded.len())
+            .map(|side| side.sketches.bytes() + side.used.len() + 8 * side.crowded.len())
             .iter()
             .sum()
+    }
+
+    /// Replaces all entries by those with these halves.
+    pub(crate) fn fill(&mut self, halves: impl Iterator<Item = u32>) {
+        let (lanes, unused) = (self.lanes, QUARTER_BITS - self.key_bits);
+        let (upper, lower) = (&mut self.upper, &mut self.lower);
+        upper.clear();
+        lower.clear();
+        {
+            let (mut upper, mut lower) =
+                (upper.filling(lanes, unused), lower.filling(lanes, unused));
+            for half in halves {
+                let (high, low) = ((half >> QUARTER_BITS) as u16, half as u16);
+                upper.insert(high, low);
+                lower.insert(low, high);
+            }
+        }
+        let of_upper = std::mem::take(&mut upper.left_over);
+        let of_lower = std::mem::take(&mut lower.left_over);
+        self.crowded = lower.adopt(lanes, unused, of_upper, &mut upper.crowded);
+        self.crowded |= upper.adopt(lanes, unused, of_lower, &mut lower.crowded);
     }
 
     /// Adds the indexes of those in `run` that pass; see [`super::Half::scan`].
@@ -67,50 +83,24 @@ impl Lines {
         shift: u32,
         indexes: &mut Vec<u32>,
     ) {
-        let lines = self;
+        macro_rules! scan {
+            ($lanes:literal, $crowded:literal) => {
+                kernel.run(ScanLines::<$lanes, $crowded> {
+                    lines: self,
+                    run,
+                    first,
+                    shift,
+                    indexes,
+                })
+            };
+        }
         match (self.lanes, self.crowded) {
-            (16, false) => kernel.run(ScanLines::<16, false> {
-                lines,
-                run,
-                first,
-                shift,
-                indexes,
-            }),
-            (16, true) => kernel.run(ScanLines::<16, true> {
-                lines,
-                run,
-                first,
-                shift,
-                indexes,
-            }),
-            (32, false) => kernel.run(ScanLines::<32, false> {
-                lines,
-                run,
-                first,
-                shift,
-                indexes,
-            }),
-            (32, true) => kernel.run(ScanLines::<32, true> {
-                lines,
-                run,
-                first,
-                shift,
-                indexes,
-            }),
-            (_, false) => kernel.run(ScanLines::<64, false> {
-                lines,
-                run,
-                first,
-                shift,
-                indexes,
-            }),
-            (_, true) => kernel.run(ScanLines::<64, true> {
-                lines,
-                run,
-                first,
-                shift,
-                indexes,
-            }),
+            (16, false) => scan!(16, false),
+            (16, true) => scan!(16, true),
+            (32, false) => scan!(32, false),
+            (32, true) => scan!(32, true),
+            (_, false) => scan!(64, false),
+            (_, true) => scan!(64, true),
         }
     }
 }
@@ -189,94 +179,87 @@ fn is_set(bits: &[u64], at: usize) -> bool {
     bits[at / 64] >> (at % 64) & 1 == 1
 }
 
-fn set(bits: &mut [u64], at: usize) {
-    bits[at / 64] |= 1 << (at % 64);
-}
-
-/// A [`Side`] in the making.
-struct Filling {
-    key_bits: u32,
-    lanes: usize,
-    sketches: Array<u16>,
-    /// Lanes in use of each key.
-    used: Vec<u8>,
-    crowded: Vec<u64>,
-    /// Quarter and sketch of entries that found no lane.
-    left_over: Vec<(u16, u16)>,
-}
-
-impl Filling {
-    /// The lines of the entries of `table`.
-    fn of(table: &Table, key_bits: u32, lanes: usize) -> Self {
+impl Side {
+    fn new(key_bits: u32, lanes: usize) -> Self {
         let keys = 1usize << key_bits;
-        let mut filling = Self {
-            key_bits,
-            lanes,
+        Self {
             sketches: Array::zeroed(lanes * keys),
             used: vec![0; keys],
             crowded: vec![0; keys.div_ceil(64)],
             left_over: Vec::new(),
-        };
-        let lines: &mut [u16] = &mut filling.sketches;
-        let mut rest: &[u64] = &table.entries;
-        for (key, line) in lines.chunks_exact_mut(lanes).enumerate() {
-            let of_key = rest.partition_point(|entry| (entry >> (64 - key_bits)) as usize <= key);
-            let (own, others) = rest.split_at(of_key);
-            rest = others;
-            if own.len() > 2 * lanes {
-                set(&mut filling.crowded, key);
-                continue;
-            }
-            let (fitting, left_over) = own.split_at(own.len().min(lanes));
-            for (lane, &entry) in line.iter_mut().zip(fitting) {
-                *lane = table.partner(entry);
-            }
-            filling.used[key] = fitting.len() as u8;
-            filling.left_over.extend(
-                left_over
-                    .iter()
-                    .map(|&entry| ((entry >> 48) as u16, table.partner(entry))),
-            );
         }
-        filling
     }
 
-    /// Takes in what the other side had no lane for; where that cannot be done, its key there is crowded.
-    fn adopt(&mut self, left_over: Vec<(u16, u16)>, crowded_there: &mut [u64]) {
-        let unused = QUARTER_BITS - self.key_bits;
+    fn clear(&mut self) {
+        self.sketches.fill(0);
+        self.used.fill(0);
+        self.crowded.fill(0);
+        self.left_over.clear();
+    }
+
+    fn filling(&mut self, lanes: usize, unused: u32) -> Filling<'_> {
+        Filling {
+            lanes,
+            unused,
+            sketches: &mut self.sketches,
+            used: &mut self.used,
+            left_over: &mut self.left_over,
+        }
+    }
+
+    /// Takes in what the other side had no lane for; where that cannot be done, its key there is crowded, and the
+    /// answer true.
+    fn adopt(
+        &mut self,
+        lanes: usize,
+        unused: u32,
+        left_over: Vec<(u16, u16)>,
+        crowded_there: &mut [u64],
+    ) -> bool {
+        let mut crowded = false;
         for (quarter, sketch) in left_over {
+            let there = usize::from(quarter >> unused);
+            if is_set(crowded_there, there) {
+                continue;
+            }
             let near =
                 std::iter::once(sketch).chain((0..QUARTER_BITS).map(|bit| sketch ^ 1 << bit));
             let mut keys: Vec<usize> = near.map(|key| usize::from(key >> unused)).collect();
             keys.sort_unstable();
             keys.dedup();
-            if keys
-                .iter()
-                .any(|&key| usize::from(self.used[key]) == self.lanes)
-            {
-                set(crowded_there, usize::from(quarter >> unused));
+            if keys.iter().any(|&key| usize::from(self.used[key]) == lanes) {
+                crowded_there[there / 64] |= 1 << (there % 64);
+                crowded = true;
                 continue;
             }
             for key in keys {
-                let lane = key * self.lanes + usize::from(self.used[key]);
-                self.sketches[lane] = quarter;
+                self.sketches[key * lanes + usize::from(self.used[key])] = quarter;
                 self.used[key] += 1;
             }
         }
+        crowded
     }
+}
 
-    /// Fills the lanes that are not in use.
-    fn finish(mut self) -> Side {
-        let lines: &mut [u16] = &mut self.sketches;
-        for (line, &used) in lines.chunks_exact_mut(self.lanes).zip(&self.used) {
-            let (used, free) = line.split_at_mut(usize::from(used));
-            if let Some(&any) = used.first() {
-                free.fill(any);
-            }
-        }
-        Side {
-            sketches: self.sketches,
-            crowded: self.crowded,
+/// A side that entries are put into.
+struct Filling<'a> {
+    lanes: usize,
+    unused: u32,
+    sketches: &'a mut [u16],
+    used: &'a mut [u8],
+    left_over: &'a mut Vec<(u16, u16)>,
+}
+
+impl Filling<'_> {
+    #[inline(always)]
+    fn insert(&mut self, quarter: u16, sketch: u16) {
+        let key = usize::from(quarter >> self.unused);
+        let used = usize::from(self.used[key]);
+        if used < self.lanes {
+            self.sketches[key * self.lanes + used] = sketch;
+            self.used[key] += 1;
+        } else {
+            self.left_over.push((quarter, sketch));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The lower quarters that pass beside one upper quarter.
 
-use crate::tables::{Table, prefix};
+use crate::tables::Table;
 
 /// 2¹⁶ bits, in the first-level cache.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ impl RunMap {
     /// Marks the lower quarters with which `upper` is within 1 bit of an entry of `table`, whose key is the upper
     /// quarter. False, and nothing useful, when there are so many entries that the map is not worth it.
     pub(crate) fn fill(&mut self, table: &Table, upper: u16) -> bool {
-        let near = |key: u16| &table.entries[bucket(table, key)];
+        let near = |key: u16| table.entries_under(key.into(), 16);
         let flipped = || (0..16).map(|bit| near(upper ^ 1 << bit));
         let own = near(upper);
         if 17 * own.len() + flipped().map(<[u64]>::len).sum::<usize>() > 1 << 14 {
@@ -47,17 +47,4 @@ impl RunMap {
     pub(crate) fn marks(&self, lower: u16) -> bool {
         self.words[usize::from(lower) / 64] >> (lower % 64) & 1 == 1
     }
-}
-
-/// Where the entries stand whose quarter is `key`.
-fn bucket(table: &Table, key: u16) -> std::ops::Range<usize> {
-    let top = u64::from(key) << 48;
-    let first = prefix(top, table.directory_bits) as usize;
-    let starts: &[u32] = &table.starts;
-    let (start, end) = (starts[first] as usize, starts[first + 1] as usize);
-    // The directory may be coarser than the quarter.
-    let of_prefix = &table.entries[start..end];
-    let from = of_prefix.partition_point(|&entry| entry < top);
-    let to = of_prefix.partition_point(|&entry| entry >> 48 <= u64::from(key));
-    start + from..start + to
 }

@@ -1,0 +1,410 @@
+//! The join against other ways to do it: the same fingerprints, the same two threads, and all must find the same pairs.
+//!
+//! Slow ways get fewer of the archive's fingerprints, spread over all of it; what is compared is the rate.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use hamming::{Distinct, Kernel, Limits, Plan, Scratch, Tables};
+use serde_json::{Value, json};
+use testkit::codewords::{Generator, Plan as Planted};
+
+/// Pairs within this distance.
+const K: u32 = 3;
+/// Fingerprints probed at once, as in the engine.
+const STEP: usize = 1 << 14;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Fingerprints of the new batch
+    #[arg(long, default_value_t = 1_000_000)]
+    batch: u64,
+    /// Fingerprints of the archive
+    #[arg(long, default_value_t = 20_000_000)]
+    archive: u64,
+    /// Threads of each way
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Python with the packages of crates/bench/requirements.txt; without it the peers are left out
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Archive fingerprints for DuckDB
+    #[arg(long, default_value_t = 10_000_000)]
+    duckdb: usize,
+    /// Archive fingerprints for FAISS IndexBinaryMultiHash
+    #[arg(long, default_value_t = 1_000_000)]
+    multi_hash: usize,
+    /// Archive fingerprints for those that compare all with all
+    #[arg(long, default_value_t = 10_000)]
+    exhaustive: usize,
+    /// Fingerprints of the batch whose variants are generated beforehand
+    #[arg(long, default_value_t = 1_000)]
+    pregenerated: usize,
+}
+
+/// Row of the batch, index in the archive, distance.
+type Pair = (u32, u32, u32);
+
+/// What a way found, and how long it took.
+struct Outcome {
+    seconds: f64,
+    pairs: Vec<Pair>,
+}
+
+/// Batch, archive, and the pairs that must be found.
+struct Problem {
+    batch: Vec<u64>,
+    archive: Vec<u64>,
+    expected: Vec<Pair>,
+}
+
+impl Problem {
+    fn planted(args: &Args) -> Self {
+        let plan = Planted {
+            base: args.archive,
+            new: args.batch,
+            pairs: args.batch / 10,
+            max_distance: K,
+            seed: 1,
+        };
+        let generator = Generator::new(plan).expect("a problem that can be made");
+        let archive = generator.base().flatten().collect();
+        let day = generator.new_day();
+        let planted = day.iter().enumerate();
+        let mut expected: Vec<Pair> = planted
+            .filter_map(|(row, new)| new.near.map(|(rank, d)| (row as u32, rank as u32, d)))
+            .collect();
+        expected.sort_unstable();
+        Self {
+            batch: day.iter().map(|new| new.fingerprint).collect(),
+            archive,
+            expected,
+        }
+    }
+
+    /// The same with about `archive` of the archive's fingerprints and the first `batch` of the batch's.
+    fn sample(&self, archive: usize, batch: usize) -> Self {
+        let step = self.archive.len().div_ceil(archive.max(1)).max(1);
+        let kept = |&(row, index, _): &Pair| {
+            (row as usize) < batch && (index as usize).is_multiple_of(step)
+        };
+        Self {
+            batch: self.batch[..batch.min(self.batch.len())].to_vec(),
+            archive: self.archive.iter().step_by(step).copied().collect(),
+            expected: self
+                .expected
+                .iter()
+                .filter(|pair| kept(pair))
+                .map(|&(row, index, d)| (row, index / step as u32, d))
+                .collect(),
+        }
+    }
+}
+
+pub fn run(args: &Args) -> Vec<Value> {
+    let whole = Problem::planted(args);
+    let all = whole.batch.len();
+    println!(
+        "k = {K}, batch {}, archive {}, {} threads, {}",
+        args.batch,
+        args.archive,
+        args.threads,
+        Kernel::detect().name()
+    );
+    println!(
+        "{:<34} {:>12} {:>14} {:>10} {:>12} {:>10}",
+        "way", "archive", "seconds", "pairs", "M/s", "slower by"
+    );
+    let mut rows = Vec::new();
+    let ours = best(|| ours(&whole, args.threads), 5);
+    let rate = report(&mut rows, "ours", &whole, ours, None);
+    if let Some(python) = &args.python {
+        for (way, archive) in [
+            ("duckdb", args.duckdb),
+            ("faiss-multi-hash", args.multi_hash),
+            ("faiss-flat", args.exhaustive),
+        ] {
+            let problem = whole.sample(archive, all);
+            let found = peer(python, way, &problem, args.threads);
+            report(&mut rows, way, &problem, found, Some(rate));
+        }
+    }
+    let problem = whole.sample(args.exhaustive, all);
+    let found = exhaustive(&problem, args.threads);
+    report(
+        &mut rows,
+        "all with all, our kernel",
+        &problem,
+        found,
+        Some(rate),
+    );
+    let found = flips(&problem, args.threads);
+    report(
+        &mut rows,
+        "43,744 flips of each query",
+        &problem,
+        found,
+        Some(rate),
+    );
+    let small = whole.sample(args.multi_hash, args.pregenerated);
+    let found = best(|| self::ours(&small, args.threads), 5);
+    let rate = report(
+        &mut rows,
+        &format!("ours, batch {}", args.pregenerated),
+        &small,
+        found,
+        None,
+    );
+    let found = pregenerated(&small, args.threads);
+    report(
+        &mut rows,
+        &format!("variants of {} stored", args.pregenerated),
+        &small,
+        found,
+        Some(rate),
+    );
+    rows
+}
+
+/// Prints a row, checks the answer, and gives the rate in fingerprints a second.
+fn report(
+    rows: &mut Vec<Value>,
+    way: &str,
+    problem: &Problem,
+    mut outcome: Outcome,
+    ours: Option<f64>,
+) -> f64 {
+    outcome.pairs.sort_unstable();
+    let (found, expected) = (outcome.pairs.len(), problem.expected.len());
+    assert!(
+        outcome.pairs == problem.expected,
+        "{way}: {found} pairs, not the {expected} expected ones"
+    );
+    let rate = problem.archive.len() as f64 / outcome.seconds;
+    let slower = ours.map(|ours| ours / rate);
+    println!(
+        "{way:<34} {:>12} {:>14.3} {found:>10} {:>12.4} {:>10}",
+        problem.archive.len(),
+        outcome.seconds,
+        rate * 1e-6,
+        slower.map_or("1".into(), |ratio| format!("{ratio:.0}")),
+    );
+    rows.push(json!({
+        "way": way,
+        "batch": problem.batch.len(),
+        "archive": problem.archive.len(),
+        "seconds": outcome.seconds,
+        "pairs": found,
+        "fingerprints_per_second": rate,
+        "slower_than_ours_by": slower,
+    }));
+    rate
+}
+
+fn best(mut run: impl FnMut() -> Outcome, times: usize) -> Outcome {
+    let runs = (0..times).map(|_| run());
+    runs.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
+        .expect("at least one run")
+}
+
+/// Splits the archive among threads; `work` gets a part and the index of its first fingerprint. The time is that of
+/// the parts, not of what was prepared before.
+fn on_threads(
+    archive: &[u64],
+    threads: usize,
+    work: impl Fn(&[u64], u32) -> Vec<Pair> + Sync,
+) -> Outcome {
+    let begin = Instant::now();
+    let share = archive.len().div_ceil(threads).max(1);
+    let pairs = std::thread::scope(|scope| {
+        let work = &work;
+        let parts = archive.chunks(share).enumerate();
+        let workers: Vec<_> = parts
+            .map(|(at, part)| scope.spawn(move || work(part, (at * share) as u32)))
+            .collect();
+        workers
+            .into_iter()
+            .flat_map(|worker| worker.join().expect("no panic"))
+            .collect()
+    });
+    Outcome {
+        seconds: begin.elapsed().as_secs_f64(),
+        pairs,
+    }
+}
+
+/// The planned join; building the tables is part of it.
+fn ours(problem: &Problem, threads: usize) -> Outcome {
+    let begin = Instant::now();
+    let batch = std::sync::Arc::new(Distinct::new(&problem.batch));
+    let values = batch.values().len();
+    let limits = Limits {
+        queries: problem.archive.len() as u64,
+        ..Limits::default()
+    };
+    let plan = Plan::choose(values, K, &limits).expect("a plan");
+    let tables = Tables::build(batch, 0..values, plan.design, threads);
+    let built = begin.elapsed().as_secs_f64();
+    let mut outcome = on_threads(&problem.archive, threads, |part, first| {
+        let (mut scratch, mut matches, mut pairs) = (Scratch::default(), Vec::new(), Vec::new());
+        for (at, step) in part.chunks(STEP).enumerate() {
+            matches.clear();
+            tables.probe(Kernel::detect(), step, &mut scratch, &mut matches);
+            for found in &matches {
+                let index = first + (at * STEP) as u32 + found.query;
+                pairs.extend(
+                    tables
+                        .batch()
+                        .rows(found.entry)
+                        .map(|row| (row, index, found.distance)),
+                );
+            }
+        }
+        pairs
+    });
+    outcome.seconds += built;
+    outcome
+}
+
+/// Every fingerprint of the archive with every one of the batch, by our widest comparison.
+fn exhaustive(problem: &Problem, threads: usize) -> Outcome {
+    let design = hamming::Design::named("exhaustive", K).expect("a design");
+    let tables = Tables::of(Distinct::new(&problem.batch), design);
+    on_threads(&problem.archive, threads, |part, first| {
+        let (mut scratch, mut matches) = (Scratch::default(), Vec::new());
+        tables.probe(Kernel::detect(), part, &mut scratch, &mut matches);
+        let pairs = matches.iter().flat_map(|found| {
+            let rows = tables.batch().rows(found.entry);
+            rows.map(move |row| (row, first + found.query, found.distance))
+        });
+        pairs.collect()
+    })
+}
+
+/// Fingerprints are as good as random: their own bits are the hash.
+#[derive(Default)]
+struct Mixed(u64);
+
+impl Hasher for Mixed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("fingerprints are hashed as numbers");
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (value ^ value >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+type Rows = HashMap<u64, Vec<u32>, BuildHasherDefault<Mixed>>;
+
+fn rows_of(batch: &[u64]) -> Rows {
+    let mut rows = Rows::default();
+    for (row, &fingerprint) in batch.iter().enumerate() {
+        rows.entry(fingerprint).or_default().push(row as u32);
+    }
+    rows
+}
+
+/// Calls `each` with `value` and all that differ from it in up to `K` bits, and their distance.
+fn each_variant(value: u64, each: &mut impl FnMut(u64, u32)) {
+    fn flip(value: u64, below: u32, distance: u32, each: &mut impl FnMut(u64, u32)) {
+        each(value, distance);
+        if distance < K {
+            (0..below).for_each(|bit| flip(value ^ 1 << bit, bit, distance + 1, each));
+        }
+    }
+    flip(value, 64, 0, each);
+}
+
+/// The first naive way of the literature: every query with up to k bits flipped is looked up.
+fn flips(problem: &Problem, threads: usize) -> Outcome {
+    let rows = rows_of(&problem.batch);
+    on_threads(&problem.archive, threads, |part, first| {
+        let mut pairs = Vec::new();
+        for (index, &query) in part.iter().enumerate() {
+            each_variant(query, &mut |variant, distance| {
+                let rows = rows.get(&variant).into_iter().flatten();
+                pairs.extend(rows.map(|&row| (row, first + index as u32, distance)));
+            });
+        }
+        pairs
+    })
+}
+
+/// The second: all variants of the batch are stored, and each query is looked up once.
+fn pregenerated(problem: &Problem, threads: usize) -> Outcome {
+    let mut variants: HashMap<u64, Vec<(u32, u8)>, BuildHasherDefault<Mixed>> = HashMap::default();
+    for (row, &fingerprint) in problem.batch.iter().enumerate() {
+        each_variant(fingerprint, &mut |variant, distance| {
+            variants
+                .entry(variant)
+                .or_default()
+                .push((row as u32, distance as u8));
+        });
+    }
+    on_threads(&problem.archive, threads, |part, first| {
+        let found = part.iter().enumerate().flat_map(|(index, query)| {
+            let rows = variants.get(query).into_iter().flatten();
+            rows.map(move |&(row, distance)| (row, first + index as u32, distance.into()))
+        });
+        found.collect()
+    })
+}
+
+/// A peer in its own process; the script prints seconds, then writes pairs as little-endian numbers of 32 bits.
+fn peer(python: &Path, way: &str, problem: &Problem, threads: usize) -> Outcome {
+    let directory = std::env::temp_dir().join(format!("dedup-job-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory for the peers");
+    let file = |name: &str| directory.join(name);
+    let write = |name: &str, values: &[u64]| {
+        let mut file = std::io::BufWriter::new(
+            std::fs::File::create(file(name)).expect("a file for the peers"),
+        );
+        values.iter().for_each(|value| {
+            file.write_all(&value.to_le_bytes())
+                .expect("room for the peers")
+        });
+        file.flush().expect("room for the peers");
+    };
+    write("batch", &problem.batch);
+    write("archive", &problem.archive);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers.py");
+    let output = Command::new(python)
+        .arg(script)
+        .args([way, &K.to_string(), &threads.to_string()])
+        .args(["batch", "archive", "pairs"].map(file))
+        .output()
+        .expect("the peers' Python");
+    assert!(
+        output.status.success(),
+        "{way}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let seconds = String::from_utf8_lossy(&output.stdout)
+        .trim()
+        .parse()
+        .expect("seconds");
+    let bytes = std::fs::read(file("pairs")).expect("the peer's pairs");
+    let numbers: Vec<u32> = bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|&n| u32::from_le_bytes(n))
+        .collect();
+    let pairs = numbers
+        .as_chunks::<3>()
+        .0
+        .iter()
+        .map(|&[row, index, distance]| (row, index, distance))
+        .collect();
+    std::fs::remove_dir_all(&directory).expect("the peers' directory");
+    Outcome { seconds, pairs }
+}

@@ -1,0 +1,20 @@
+//! What the figures were measured on.
+
+use serde_json::{Value, json};
+
+/// Processor, cores, memory and instructions, where the system tells.
+pub fn describe() -> Value {
+    let line = |file: &str, key: &str| {
+        let text = std::fs::read_to_string(file).ok()?;
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    };
+    json!({
+        "processor": line("/proc/cpuinfo", "model name"),
+        "cores": std::thread::available_parallelism().map_or(1, usize::from),
+        "memory": line("/proc/meminfo", "MemTotal"),
+        "kernel": hamming::Kernel::detect().name(),
+        "system": std::env::consts::OS,
+        "architecture": std::env::consts::ARCH,
+    })
+}

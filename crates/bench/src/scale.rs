@@ -1,0 +1,181 @@
+//! `dedup-job run` itself on archives of growing size with known hits, stage by stage.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Directory for the archives; those that are there already are used again
+    #[arg(long, value_name = "DIR")]
+    directory: PathBuf,
+    /// Fingerprints of the archives
+    #[arg(long, value_delimiter = ',', default_values_t = [10_000_000, 100_000_000, 1_000_000_000])]
+    sizes: Vec<u64>,
+    /// Also 8 billion: 36 GB on the disk, and half an hour to make them
+    #[arg(long)]
+    full: bool,
+    /// Fingerprints of the new day
+    #[arg(long, default_value_t = 1_000_000)]
+    batch: u64,
+    /// Days of the archives
+    #[arg(long, default_value_t = 1)]
+    days: u32,
+    /// Distance
+    #[arg(short = 'k', long, default_value_t = 3)]
+    max_distance: u32,
+    /// Times that each is run; the fastest counts
+    #[arg(long, default_value_t = 3)]
+    times: usize,
+    /// The program [default: dedup-job beside this one]
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Vec<Value> {
+    let program = args.program.clone().unwrap_or_else(|| {
+        let own = std::env::current_exe().expect("the path of this program");
+        own.with_file_name("dedup-job")
+    });
+    let sizes = args
+        .sizes
+        .iter()
+        .copied()
+        .chain(args.full.then_some(8_000_000_000));
+    println!(
+        "k = {}, batch {}, {} days; ns are core-nanoseconds of a stage for each fingerprint of the archive",
+        args.max_distance, args.batch, args.days
+    );
+    println!(
+        "{:>13} {:>8} {:>8} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>7} {:>8} {:>6}",
+        "archive",
+        "seconds",
+        "M fp/s",
+        "probe s",
+        "probe ns",
+        "read",
+        "decode",
+        "filter",
+        "verify",
+        "ids",
+        "reduce s",
+        "write s",
+        "MiB peak",
+        "B/fp"
+    );
+    sizes.map(|size| measure(args, &program, size)).collect()
+}
+
+fn measure(args: &Args, program: &Path, size: u64) -> Value {
+    let name = format!(
+        "{size}x{}-k{}-{}days",
+        args.batch, args.max_distance, args.days
+    );
+    let directory = args.directory.join(name);
+    if !directory.join("expected.parquet").exists() {
+        let _ = std::fs::remove_dir_all(&directory);
+        let status = Command::new(program)
+            .args([
+                "generate",
+                "fingerprints",
+                "--quiet",
+                "--id-type",
+                "bigint",
+                "--output",
+            ])
+            .arg(&directory)
+            .args([
+                "--new",
+                &args.batch.to_string(),
+                "--base",
+                &size.to_string(),
+            ])
+            .args([
+                "--days",
+                &args.days.to_string(),
+                "-k",
+                &args.max_distance.to_string(),
+            ])
+            .status()
+            .expect("the program");
+        assert!(status.success(), "the archive cannot be made");
+    }
+    let runs = (0..args.times).map(|_| once(args, program, &directory));
+    let best = runs
+        .min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+        .expect("at least one run");
+    let total = seconds(&best);
+    let of = |pointer: &str| {
+        best.pointer(pointer)
+            .and_then(Value::as_f64)
+            .unwrap_or(f64::NAN)
+    };
+    let each = |pointer: &str| of(pointer) * 1e9 / size as f64;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+    let probe = of("/seconds/probe");
+    println!(
+        "{size:>13} {total:>8.2} {:>8.1} {probe:>7.2} {:>8.2} {:>7.2} {:>7.2} {:>7.2} {:>7.2} {:>7.2} {:>8.2} {:>7.2} {:>8.0} {:>6.2}",
+        size as f64 / total * 1e-6,
+        probe * 1e9 / size as f64 * threads,
+        each("/seconds/of_probe/read"),
+        each("/seconds/of_probe/decode"),
+        each("/seconds/of_probe/filter"),
+        each("/seconds/of_probe/verify"),
+        each("/seconds/of_probe/ids"),
+        of("/seconds/of_probe/reduce"),
+        of("/seconds/of_probe/write"),
+        of("/peak_memory_bytes") / 1048576.0,
+        of("/base/bytes_read") / size as f64,
+    );
+    json!({
+        "archive": size,
+        "batch": args.batch,
+        "days": args.days,
+        "max_distance": args.max_distance,
+        "fingerprints_per_second": size as f64 / total,
+        "peak_memory_bytes": best["peak_memory_bytes"],
+        "bytes_per_fingerprint": of("/base/bytes_read") / size as f64,
+        "design": best["design"],
+        "hits": best["hits"],
+        "seconds": best["seconds"],
+    })
+}
+
+fn seconds(run: &Value) -> f64 {
+    run.pointer("/seconds/total")
+        .and_then(Value::as_f64)
+        .unwrap_or(f64::MAX)
+}
+
+/// One run, whose hits are checked byte by byte.
+fn once(args: &Args, program: &Path, directory: &Path) -> Value {
+    let hits = directory.join("hits.parquet");
+    let output = Command::new(program)
+        .args([
+            "run",
+            "--json",
+            "--quiet",
+            "--day",
+            "2026-01-31",
+            "-k",
+            &args.max_distance.to_string(),
+            "--new",
+        ])
+        .arg(directory.join("day.parquet"))
+        .arg("--base")
+        .arg(directory.join("archive"))
+        .arg("--output")
+        .arg(&hits)
+        .output()
+        .expect("the program");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let same = std::fs::read(&hits).expect("the hits")
+        == std::fs::read(directory.join("expected.parquet")).expect("the expected hits");
+    assert!(same, "{}: not the expected hits", hits.display());
+    serde_json::from_slice(&output.stdout).expect("the summary")
+}
