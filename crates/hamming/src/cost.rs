@@ -11,7 +11,7 @@
 //! A batch whose tables do not fit is cut into parts, and the archive is passed over once for each.
 
 use crate::design::{Block, Design, DesignError};
-use crate::scan::Layout;
+use crate::scan::{Layout, Tail};
 
 /// Comparing one candidate of a bucket, in nanoseconds.
 pub const CANDIDATE_NS: f64 = 0.5;
@@ -127,7 +127,7 @@ impl Plan {
             plan.lookups *= near;
             plan.candidates *= near;
             plan.probe_ns = SCAN_NS + layout.accesses() * lookup_ns(layout.bytes() / 2) / 4.0;
-            plan.bytes += layout.bytes();
+            plan.bytes += layout.bytes() + Tail::bytes_for(fingerprints);
             plan.build_seconds += match layout {
                 Layout::Lines { .. } => 0.0,
                 Layout::Bitmap => {

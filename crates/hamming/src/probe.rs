@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::kernels::{Compare, Kernel, Work};
-use crate::scan::{Scan, Survivors};
+use crate::scan::{Part, Scan, Survivors};
 use crate::tables::{Table, Tables, prefix};
 
 /// A verified pair: a fingerprint of the chunk and one of the batch, within the design's distance.
@@ -76,6 +76,15 @@ impl Tables {
             }
         }
         matches[before..].sort_unstable();
+        if self.scan.is_some() {
+            // A fingerprint that passes the scan twice is looked up twice.
+            let mut last = None;
+            let mut at = 0;
+            matches.retain(|&found| {
+                at += 1;
+                at <= before || last.replace(found) != Some(found)
+            });
+        }
     }
 }
 
@@ -89,12 +98,12 @@ impl Tables {
         scratch: &mut Scratch,
         matches: &mut Vec<Match>,
     ) {
-        for half in 0..2 {
+        for part in [Part::Leading, Part::Trailing] {
             let begin = Instant::now();
-            scan.survivors(kernel, half, self, chunk, &mut scratch.survivors);
+            let at = scan.survivors(kernel, part, self, chunk, &mut scratch.survivors);
             let filtered = Instant::now();
             scratch.filtering += filtered - begin;
-            for at in [2 * half, 2 * half + 1] {
+            for at in at {
                 kernel.run(OneTable {
                     tables: self,
                     at,
@@ -231,9 +240,12 @@ fn verified(
     // The permutation is linear over xor: the difference can be carried back by itself.
     let difference = table.permutation.reverse(lookup.permuted ^ candidate);
     let blocks = tables.design.blocks();
-    let owner = blocks.iter().position(|block| block.agrees(difference))?;
-    if owner != at {
-        return None;
+    // After a scan a table sees only some of what agrees on its block; then repeated pairs are dropped at the end.
+    if tables.scan.is_none() {
+        let owner = blocks.iter().position(|block| block.agrees(difference))?;
+        if owner != at {
+            return None;
+        }
     }
     let value = fingerprint ^ difference;
     // The first block is the leading one in every design, so that the first table is the batch itself in order.

@@ -8,17 +8,18 @@
 //! - [`Bitmap`]: a bit for each of the 2³² halves, set for those within 1 bit of an entry's; one access to memory.
 //!
 //! The leading half of sorted fingerprints stays the same in its upper quarter for long runs. For a run, the
-//! lower quarters that pass are marked in a [`RunMap`] of 8 KiB. In a dense archive the trailing half is compared
-//! with the entries of its [`Region`] only.
+//! lower quarters that pass are marked in a [`RunMap`] of 8 KiB. For a dense archive there is a
+//! way that needs less of the cache, [`dense`].
 
 mod bitmap;
+mod dense;
 mod lines;
-mod region;
 mod run_map;
 
 use bitmap::Bitmap;
+use dense::LeadMap;
+pub(crate) use dense::Tail;
 use lines::Lines;
-use region::Region;
 use run_map::RunMap;
 
 use crate::kernels::Kernel;
@@ -33,6 +34,14 @@ const LONG_RUN: usize = 512;
 #[derive(Debug)]
 pub(crate) struct Scan {
     halves: [Half; 2],
+    tail: Tail,
+}
+
+/// The two parts that a fingerprint is cut into.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part {
+    Leading,
+    Trailing,
 }
 
 /// What tells whether a half is within 1 bit of an entry's.
@@ -139,6 +148,7 @@ impl Scan {
         };
         Self {
             halves: [half(0), half(1)],
+            tail: Tail::build(&tables[0]),
         }
     }
 
@@ -148,66 +158,60 @@ impl Scan {
             Half::Lines(lines) => lines.bytes(),
             Half::Bitmap(bitmap) => bitmap.bytes(),
         };
-        self.halves.iter().map(bytes).sum()
+        self.tail.bytes() + self.halves.iter().map(bytes).sum::<usize>()
     }
 
-    /// Lists the indexes of those in `chunk` that pass on half 0 (leading) or 1 (trailing), ascending.
-    /// `tables` are those the scan was built of.
+    /// Lists what of `chunk` is to be looked up in the tables of the quarters, for the leading or the trailing part. Gives
+    /// the numbers of those tables. `tables` are those the scan was built of.
     pub(crate) fn survivors(
         &self,
         kernel: Kernel,
-        half: usize,
+        part: Part,
         tables: &Tables,
         chunk: &[u64],
         survivors: &mut Survivors,
-    ) {
+    ) -> std::ops::Range<usize> {
         survivors.indexes.clear();
-        if half == 1 {
-            return self.trailing(kernel, tables, chunk, survivors);
+        let values = &tables.tables[0];
+        let dense = dense::is_dense(chunk, tables.design(), values);
+        match (part, dense) {
+            (Part::Leading, true) => {
+                let Survivors { indexes, lead, .. } = survivors;
+                lead.scan(tables.id(), values, chunk, indexes);
+                // Near on the leading part, a pair may agree on any of the quarters.
+                0..4
+            }
+            (Part::Trailing, true) => {
+                self.tail.scan(chunk, &mut survivors.indexes);
+                // The trailing bits are the last quarter and more, or part of it.
+                if self.tail.covers_quarter() {
+                    3..4
+                } else {
+                    0..4
+                }
+            }
+            (Part::Leading, false) => {
+                self.leading(kernel, values, chunk, survivors);
+                0..2
+            }
+            (Part::Trailing, false) => {
+                self.halves[1].scan(kernel, chunk, 0, 0, survivors);
+                2..4
+            }
         }
+    }
+
+    fn leading(&self, kernel: Kernel, values: &Table, chunk: &[u64], survivors: &mut Survivors) {
         let mut first = 0;
         while first < chunk.len() {
             let (length, same_quarter) = run(&chunk[first..]);
             let run = &chunk[first..first + length];
-            if same_quarter && survivors.map.fill(&tables.tables[0], (run[0] >> 48) as u16) {
+            if same_quarter && survivors.map.fill(values, (run[0] >> 48) as u16) {
                 survivors.marked(run, first);
             } else {
                 self.halves[0].scan(kernel, run, first, 32, survivors);
             }
             first += length;
-        }
-    }
-}
-
-impl Scan {
-    /// The survivors on the trailing half.
-    fn trailing(&self, kernel: Kernel, tables: &Tables, chunk: &[u64], survivors: &mut Survivors) {
-        let all = &self.halves[1];
-        let entries = tables.tables[0].entries.len();
-        let max_distance = tables.design().max_distance();
-        let Some(bits) = region::worthwhile_bits(chunk, entries, max_distance) else {
-            return all.scan(kernel, chunk, 0, 0, survivors);
-        };
-        let Survivors {
-            indexes, region, ..
-        } = survivors;
-        let mut rest = chunk;
-        while let Some(&begin) = rest.first() {
-            let same = |fingerprint: &u64| (fingerprint ^ begin) >> (64 - bits) == 0;
-            // Out of order the run ends anywhere, and what does not belong to the region is seen here.
-            let (run, others) = rest.split_at(rest.partition_point(same).max(1));
-            let first = chunk.len() - rest.len();
-            let differences = run.iter().fold(0, |all, f| all | f ^ begin);
-            if differences >> (64 - bits) == 0 {
-                let lines = region.lines(tables.id(), &tables.tables[0], bits, begin, max_distance);
-                lines.scan(kernel, run, first, 0, indexes);
-            } else {
-                match all {
-                    Half::Lines(lines) => lines.scan(kernel, run, first, 0, indexes),
-                    Half::Bitmap(bitmap) => bitmap.scan(run, first, 0, indexes),
-                }
-            }
-            rest = others;
         }
     }
 }
@@ -249,7 +253,7 @@ impl Half {
 pub(crate) struct Survivors {
     indexes: Vec<u32>,
     map: RunMap,
-    region: Region,
+    lead: LeadMap,
 }
 
 impl Survivors {
@@ -272,7 +276,7 @@ impl Survivors {
 }
 
 /// Fingerprints whose cache lines are asked for before they are looked at.
-const BLOCK: usize = 64;
+const BLOCK: usize = 32;
 
 /// Adds `first` and the index to it of each of `run` that passes. Few do: the bits of a block are gathered without a
 /// branch, while what the next block needs is on its way.
