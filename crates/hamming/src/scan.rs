@@ -183,12 +183,8 @@ impl Scan {
             }
             (Part::Trailing, true) => {
                 self.tail.scan(chunk, &mut survivors.indexes);
-                // The trailing bits are the last quarter and more, or part of it.
-                if self.tail.covers_quarter() {
-                    3..4
-                } else {
-                    0..4
-                }
+                // The trailing bits are the last quarter and more.
+                3..4
             }
             (Part::Leading, false) => {
                 self.leading(kernel, values, chunk, survivors);

@@ -1,73 +1,83 @@
 //! The scan of an archive so dense that many of its fingerprints share their leading 16 bits.
 //!
-//! There the cut need not be in the middle. Of a pair within 3 bits either the trailing t bits agree, or at most 2 of the
-//! leading 64 − t bits differ (Σ(rᵢ + 1) = 1 + 3 > 3). The trailing bits cost one access to a small bitmap; the leading
-//! ones nothing but the making of a map for each run of fingerprints with the same 16 bits: a bit for each value of the
+//! There the cut need not be in the middle. Of a pair within 3 bits either the trailing 28 bits agree, or at most 2 of
+//! the leading 36 differ (Σ(rᵢ + 1) = 1 + 3 > 3). The trailing bits cost one access to a small filter; the leading ones nothing but the making of a map for each run of fingerprints with the same 16 bits: a bit for each value of the
 //! next [`MAP_BITS`] bits with which they are within 2 bits of an entry. In ascending order that map is read in order.
 
 use crate::design::Design;
 use crate::memory::Array;
 use crate::probe::prefetch_far;
-use crate::scan::{QUARTER_BITS, pick};
+use crate::scan::pick;
 use crate::tables::Table;
 
 /// Leading bits of a run.
 const RUN_BITS: u32 = 16;
 /// Bits of a fingerprint that a map is over, next to those.
 const MAP_BITS: u32 = 20;
-const MAP_SHIFT: u32 = 64 - RUN_BITS - MAP_BITS;
+const MAP_SHIFT: u32 = TAIL_BITS;
 /// Marks that are worth it, for each fingerprint of a run.
 const MARKS: f64 = 2.5;
 
-/// A bit for each value of the trailing bits that an entry has.
+/// Trailing bits: those that no map is over.
+const TAIL_BITS: u32 = 64 - RUN_BITS - MAP_BITS;
+/// Entries to a word of the filter.
+const WORD_ENTRIES: usize = 4;
+
+/// A Bloom filter over the trailing bits of the entries: two bits of one word each, so that a look takes one access.
+/// One in 60 fingerprints passes for nothing.
 #[derive(Debug)]
 pub(crate) struct Tail {
-    bits: u32,
+    word_bits: u32,
     words: Array<u64>,
 }
 
 impl Tail {
-    /// Trailing bits such that one in 32 fingerprints passes; never so many that the leading part is cut short.
-    fn bits(entries: usize) -> u32 {
-        let useful = usize::BITS - entries.leading_zeros() + 5;
-        useful.clamp(10, 64 - RUN_BITS - MAP_BITS)
+    fn word_bits(entries: usize) -> u32 {
+        let words = (entries / WORD_ENTRIES).max(1).next_power_of_two();
+        words.ilog2().min(TAIL_BITS - 6)
     }
 
     /// Bytes for a batch of so many entries.
     pub(crate) fn bytes_for(entries: usize) -> usize {
-        1 << (Self::bits(entries) - 3)
+        8 << Self::word_bits(entries)
     }
 
     /// Of the batch in order.
     pub(crate) fn build(values: &Table) -> Self {
-        let bits = Self::bits(values.entries.len());
-        let mut words = Array::<u64>::zeroed(1 << (bits - 6));
-        let marked: &mut [u64] = &mut words;
+        let word_bits = Self::word_bits(values.entries.len());
+        let mut words = Array::<u64>::zeroed(1 << word_bits);
+        let filled: &mut [u64] = &mut words;
         for &value in values.entries.iter() {
-            let tail = value & ((1 << bits) - 1);
-            marked[(tail >> 6) as usize] |= 1 << (tail & 63);
+            let (word, bits) = place(value, word_bits);
+            filled[word] |= bits;
         }
-        Self { bits, words }
+        Self { word_bits, words }
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.words.bytes()
     }
 
-    /// Whether agreement on the trailing bits is agreement on the last quarter.
-    pub(crate) fn covers_quarter(&self) -> bool {
-        self.bits >= QUARTER_BITS
-    }
-
-    /// Adds the indexes of those in `chunk` whose trailing bits an entry has.
+    /// Adds the indexes of those in `chunk` whose trailing bits may be an entry's.
     pub(crate) fn scan(&self, chunk: &[u64], indexes: &mut Vec<u32>) {
-        let words: &[u64] = &self.words;
-        let mask = (1u64 << self.bits) - 1;
-        let fetch = |f: u64| prefetch_far(words, ((f & mask) >> 6) as usize);
+        let words = &self.words[..1 << self.word_bits];
+        let fetch = |f: u64| prefetch_far(words, place(f, self.word_bits).0);
         pick(chunk, 0, indexes, fetch, |f| {
-            words[((f & mask) >> 6) as usize] >> (f & 63) & 1 == 1
+            let (word, bits) = place(f, self.word_bits);
+            words[word] & bits == bits
         });
     }
+}
+
+/// The word of a fingerprint's trailing bits, and its two bits there.
+#[inline(always)]
+fn place(fingerprint: u64, word_bits: u32) -> (usize, u64) {
+    let word = fingerprint & ((1 << word_bits) - 1);
+    let (low, high) = (
+        fingerprint >> word_bits & 63,
+        fingerprint >> (TAIL_BITS - 6) & 63,
+    );
+    (word as usize, 1 << low | 1 << high)
 }
 
 /// Whether `chunk` is in order and so dense that maps of its runs are worth it. `values` is the batch in order.
