@@ -391,3 +391,97 @@ fn copies_by_the_thousand_give_every_pair() {
     assert_eq!(ran.json()["hits"], 300 * 5000 + 300 * 299 / 2);
     assert_eq!(ran.json()["new"]["distinct_fingerprints"], 1);
 }
+
+#[test]
+fn the_nearest_hits_of_each_document_are_kept() {
+    let dir = Dir::new();
+    let (new, base) = crowded(&dir, 7, 3);
+    let run = |options: &str| {
+        let hits = dir.at("hits.parquet");
+        let line = format!("run --new {new} --base {base} --output {hits} --json {options}");
+        (dedup(&line).ok().json(), read_hits(&hits))
+    };
+    let (summary, all) = run("");
+    assert_eq!(summary["hits_left_out"], 0);
+    for (limit, threads) in [(1, 2), (2, 1), (3, 7), (1000, 2)] {
+        let (summary, kept) = run(&format!(
+            "--max-hits-per-document {limit} --threads {threads}"
+        ));
+        let nearest: Vec<_> = all
+            .chunk_by(|a, b| a.0 == b.0)
+            .flat_map(|of_document| of_document.iter().take(limit))
+            .cloned()
+            .collect();
+        assert!(
+            kept == nearest,
+            "{limit}: {} hits, not {}",
+            kept.len(),
+            nearest.len()
+        );
+        assert_eq!(summary["hits_left_out"], all.len() - nearest.len());
+    }
+    dedup(&format!(
+        "run --new {new} --base {base} --max-hits-per-document 0"
+    ))
+    .fails(64, &["0"]);
+}
+
+/// Fault 31: pages copied many times on both sides. All pairs would be 2.5 billion.
+#[test]
+fn copies_on_both_sides_stay_linear_with_a_limit() {
+    let dir = Dir::new();
+    let copies = 50_000;
+    let rows = |name: &str, more: u64| -> Vec<(String, u64)> {
+        let equal = (0..copies).map(|n| (format!("{name}-{n:06}"), 77));
+        equal.chain([(format!("{name}-other"), more)]).collect()
+    };
+    write_fingerprints(dir.join("new.parquet"), &rows("new", 76));
+    std::fs::create_dir(dir.join("base")).unwrap();
+    write_fingerprints(dir.join("base/a.parquet"), &rows("base", 79));
+    let (new, base, hits) = (
+        dir.at("new.parquet"),
+        dir.at("base"),
+        dir.at("hits.parquet"),
+    );
+    let line = format!(
+        "run --new {new} --base {base} --output {hits} --max-hits-per-document 2 --json --memory-limit 256MiB"
+    );
+    let summary = dedup(&line).ok().json();
+    // Against the history every document has 50,001; inside the day, those before it, and the other one.
+    let (n, within) = (copies, copies * (copies - 1) / 2 + copies);
+    let pairs = (n + 1) * (n + 1) + within;
+    let kept = read_hits(&hits);
+    assert_eq!(kept.len(), 2 * (copies + 1));
+    assert_eq!(summary["hits_left_out"], pairs - kept.len());
+    let of = |id: &str| -> Vec<_> {
+        kept.iter()
+            .filter(|hit| hit.0 == id)
+            .map(|hit| (hit.1.as_str(), hit.2))
+            .collect()
+    };
+    assert_eq!(of("new-000000"), [("base-000000", 0), ("base-000001", 0)]);
+    assert_eq!(of("new-000007"), [("base-000000", 0), ("base-000001", 0)]);
+    assert_eq!(of("new-other"), [("base-000000", 1), ("base-000001", 1)]);
+}
+
+#[test]
+fn little_memory_cuts_the_day_into_parts_and_finds_the_same() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate fingerprints --output {data} --new 200000 --base 150000 --seed 3 --id-type bigint"
+    ))
+    .ok();
+    let run = format!("--new {data}/day.parquet --base {data}/archive --design choose-6-3");
+    let limit = "--memory-limit 40MiB";
+    let plan = dedup(&format!("plan {run} {limit} --json")).ok().json();
+    assert!(plan["designs"][0]["passes"].as_u64().unwrap() > 1);
+    let hits = dir.at("hits.parquet");
+    let summary = dedup(&format!(
+        "run {run} {limit} --day 2026-01-31 --output {hits} --json"
+    ))
+    .ok()
+    .json();
+    assert!(summary["passes"].as_u64().unwrap() > 1);
+    assert!(fs::read(&hits).unwrap() == fs::read(format!("{data}/expected.parquet")).unwrap());
+}
