@@ -214,7 +214,7 @@ fn of_causes(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
             return Some(of_store(store));
         }
         // A wrapped error can hide behind `ParquetError::External`, whose source is the inner one.
-        error.downcast_ref::<std::io::Error>().map(of_io)
+        of_real_io(error)
     })
 }
 
@@ -228,9 +228,20 @@ pub fn of_store(error: &object_store::Error) -> ErrorKind {
         Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => ErrorKind::Permission,
         Error::Precondition { .. } | Error::AlreadyExists { .. } => ErrorKind::TryAgain,
         other => std::iter::successors(std::error::Error::source(other), |error| error.source())
-            .find_map(|error| error.downcast_ref::<std::io::Error>().map(of_io))
-            .unwrap_or(ErrorKind::Unreachable),
+            .find_map(of_real_io)
+            .unwrap_or(match other {
+                // A range that the file does not have: it is not the file that was opened.
+                Error::Generic { store, .. } if *store == "LocalFileSystem" => ErrorKind::Data,
+                _ => ErrorKind::Unreachable,
+            }),
     }
+}
+
+/// The kind of an input or output error of the system; other errors are wrapped as such, and tell nothing.
+fn of_real_io(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
+    let error = error.downcast_ref::<std::io::Error>()?;
+    (error.kind() != std::io::ErrorKind::Other || error.raw_os_error().is_some())
+        .then(|| of_io(error))
 }
 
 /// The kind of a local input or output error.

@@ -1,6 +1,6 @@
 //! Where things are: a path or URL, resolved to an object store and a path in it.
 
-use std::path::{Path as FsPath, PathBuf};
+use std::path::{Component, Path as FsPath, PathBuf};
 use std::sync::Arc;
 
 use object_store::local::LocalFileSystem;
@@ -45,6 +45,7 @@ impl Location {
                 source,
             })?,
         };
+        let local = without_dots(local);
         let path = Path::from_absolute_path(&local).map_err(|error| bad(&error.to_string()))?;
         Ok(Self {
             given: given.to_owned(),
@@ -117,11 +118,27 @@ impl std::fmt::Display for Location {
     }
 }
 
+/// The path without `..`, which stores do not know; links on the way are followed first, as the system does.
+fn without_dots(path: PathBuf) -> PathBuf {
+    let mut real = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::ParentDir => {
+                real = real.canonicalize().unwrap_or(real);
+                real.pop();
+            }
+            other => real.push(other),
+        }
+    }
+    real
+}
+
 /// The files that a path stands for: itself, the files below it, or those that match it as a pattern;
 /// sorted by path, without those whose name begins with `_` or `.`.
 ///
 /// # Errors
-/// [`ArchiveError::NotFound`] when there is nothing, [`ArchiveError::BadPath`] for a malformed pattern.
+/// [`ArchiveError::NotFound`] when there is nothing, [`ArchiveError::BadPath`] for a malformed pattern, and for a
+/// directory with files of which none has one of the `extensions`.
 pub fn expand(given: &str, extensions: &[&str]) -> Result<Vec<Location>> {
     let location = Location::parse(given)?;
     let not_found = || ArchiveError::NotFound {
@@ -131,7 +148,16 @@ pub fn expand(given: &str, extensions: &[&str]) -> Result<Vec<Location>> {
     if location.local.is_file() {
         return Ok(vec![location]);
     } else if location.local.is_dir() {
-        walk(&location.local, extensions, &mut files)?;
+        let others = walk(&location.local, extensions, &mut files)?;
+        if files.is_empty() && others > 0 {
+            return Err(ArchiveError::BadPath {
+                path: given.to_owned(),
+                reason: format!(
+                    "none of its {others} files ends in {}",
+                    extensions.join(", ")
+                ),
+            });
+        }
     } else if given.contains(['*', '?', '[']) {
         let pattern = location.local.to_string_lossy();
         let matches = glob::glob(&pattern).map_err(|error| ArchiveError::BadPath {
@@ -160,8 +186,9 @@ pub fn expand(given: &str, extensions: &[&str]) -> Result<Vec<Location>> {
     files.into_iter().map(|file| location.file(file)).collect()
 }
 
-/// Adds the files below `directory` whose names end in one of `extensions`.
-fn walk(directory: &FsPath, extensions: &[&str], files: &mut Vec<PathBuf>) -> Result<()> {
+/// Adds the files below `directory` whose names end in one of `extensions`; gives the number of others.
+fn walk(directory: &FsPath, extensions: &[&str], files: &mut Vec<PathBuf>) -> Result<usize> {
+    let mut others = 0;
     let failed = |source| ArchiveError::Io {
         path: directory.display().to_string(),
         source,
@@ -177,17 +204,36 @@ fn walk(directory: &FsPath, extensions: &[&str], files: &mut Vec<PathBuf>) -> Re
             continue;
         }
         if path.is_dir() {
-            walk(&path, extensions, files)?;
+            others += walk(&path, extensions, files)?;
         } else if extensions.iter().any(|extension| name.ends_with(extension)) {
             files.push(path);
+        } else {
+            others += 1;
         }
     }
-    Ok(())
+    Ok(others)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dots_are_resolved_behind_links() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("a/b")).unwrap();
+        std::os::unix::fs::symlink(root.join("a/b"), root.join("link")).unwrap();
+        let local = |path: &str| {
+            Location::parse(&format!("{}/{path}", root.display()))
+                .unwrap()
+                .local()
+                .to_owned()
+        };
+        assert_eq!(local("a/../new.parquet"), root.join("new.parquet"));
+        assert_eq!(local("link/../new.parquet"), root.join("a/new.parquet"));
+        assert_eq!(local("missing/../x"), root.join("x"));
+    }
 
     #[test]
     fn resolves_paths_and_refuses_other_schemes() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrow::array::{ArrayRef, AsArray as _};
 use arrow::datatypes::DataType;
-use futures::TryStreamExt as _;
+use futures::{FutureExt as _, TryStreamExt as _};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowSelection};
 use parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
@@ -23,9 +23,10 @@ use simhash::Spec;
 
 use crate::encoded::{Encoded, Pages};
 use crate::error::{ArchiveError, Result};
+use crate::fingerprints::RowGroupSums;
 use crate::location::Location;
 use crate::object_reader::ObjectReader;
-use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY};
+use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY, SUMS_KEY};
 
 /// Values decoded in one step: few enough to stay in the second-level cache until they are used.
 const STEP: usize = 1 << 14;
@@ -61,6 +62,8 @@ impl BaseColumns {
 #[derive(Debug, Clone)]
 pub struct FingerprintReader {
     name: Arc<str>,
+    /// The sum of each row group's fingerprints, where the file has them.
+    sums: Option<Arc<[u64]>>,
     /// The file, where it is one on this machine.
     local: Option<PathBuf>,
     object: ObjectReader,
@@ -121,8 +124,19 @@ impl FingerprintReader {
         let schema = metadata.file_metadata().schema_descr();
         let fingerprint_leaf = fingerprint_leaf(name, schema, &columns.fingerprint)?;
         let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
+        let pairs = metadata.file_metadata().key_value_metadata();
+        let sums = pairs
+            .and_then(|pairs| {
+                pairs
+                    .iter()
+                    .find(|pair| pair.key == SUMS_KEY)?
+                    .value
+                    .as_deref()
+            })
+            .and_then(RowGroupSums::parse);
         Ok(Self {
             name: name.into(),
+            sums: sums.map(Into::into),
             local: Some(location.local().to_owned()),
             object,
             fingerprint_leaf,
@@ -226,11 +240,24 @@ impl FingerprintReader {
             let pages = Pages::open(encoded, range, Arc::clone(&reading)).map_err(failed)?;
             Decoder::new(column, rows, pages).map_err(failed)
         })?;
+        let mut sum = 0u64;
         while decoder.row < rows {
             self.guarded(row_group, || decoder.next(step).map_err(failed))?;
+            sum = sum.wrapping_add(RowGroupSums::of(&step.signed));
             if !each(step) {
-                break;
+                step.reading += *reading.lock().unwrap_or_else(PoisonError::into_inner);
+                return Ok(());
             }
+        }
+        if self
+            .sums
+            .as_ref()
+            .is_some_and(|sums| sums.get(row_group) != Some(&sum))
+        {
+            return Err(ArchiveError::BadData {
+                object: self.object_name(row_group),
+                reason: "the values are not those that were written: it is damaged".into(),
+            });
         }
         step.reading += *reading.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(())
@@ -282,15 +309,18 @@ impl FingerprintReader {
         let ranges = rows.iter().map(|&row| row as usize..row as usize + 1);
         let mask = ProjectionMask::leaves(metadata.parquet_schema(), [self.id_leaf]);
         let reader = self.object.clone();
-        let batches: Vec<_> = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata)
+        let stream = ParquetRecordBatchStreamBuilder::new_with_metadata(reader, metadata)
             .with_row_groups(vec![row_group])
             .with_projection(mask)
             .with_row_selection(RowSelection::from_consecutive_ranges(ranges, total))
             .with_batch_size(8192)
             .build()
-            .map_err(failed)?
-            .try_collect()
+            .map_err(failed)?;
+        // As in `guarded`.
+        let batches: Vec<_> = std::panic::AssertUnwindSafe(stream.try_collect())
+            .catch_unwind()
             .await
+            .unwrap_or_else(|_| Err(ParquetError::General("the pages are damaged".into())))
             .map_err(failed)?;
         let columns: Vec<&dyn arrow::array::Array> = batches
             .iter()

@@ -15,6 +15,9 @@ pub const DAY: &str = "day";
 
 /// Metadata key, in Parquet footers and the Delta table, of the fingerprint spec as canonical JSON.
 pub const SPEC_KEY: &str = "dedup-job.spec";
+/// Key of the footer's metadata that has the sum of each row group's fingerprints, see
+/// [`crate::fingerprints::RowGroupSums`].
+pub const SUMS_KEY: &str = "dedup-job.row-group-sums";
 /// Tag of a data file: SHA-256 of its bytes, hexadecimal.
 pub const SHA256_TAG: &str = "sha256";
 /// Tag of a data file: digest of its day's rows, see [`crate::fingerprints::RowDigest`].

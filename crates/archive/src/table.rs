@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, RecordBatch};
+use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::compute::BatchCoalescer;
+use arrow::datatypes::Int64Type;
 use chrono::NaiveDate;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
 use deltalake_core::kernel::{Action, Add, DataType, StructField, Transaction};
@@ -429,6 +430,7 @@ impl Archive {
         let mut writer = AsyncArrowWriter::try_new_with_options(upload, schema.clone(), options)
             .map_err(failed)?;
         let mut bounds: Option<(i64, i64)> = None;
+        let mut sums = fingerprints::RowGroupSums::default();
         let mut rest = count as usize;
         let arrow_error = |source| ArchiveError::Arrow {
             object: object.clone(),
@@ -450,6 +452,7 @@ impl Archive {
             let columns = batch.columns().to_vec();
             let batch = RecordBatch::try_new(schema.clone(), columns).map_err(arrow_error)?;
             bounds = widen(bounds, &batch);
+            sums.update(batch.column(0).as_primitive::<Int64Type>().values());
             coalescer.push_batch(batch).map_err(arrow_error)?;
             if rest == 0 {
                 coalescer.finish_buffered_batch().map_err(arrow_error)?;
@@ -458,6 +461,7 @@ impl Archive {
                 writer.write(&batch).await.map_err(failed)?;
             }
         }
+        writer.append_key_value_metadata(sums.to_metadata());
         writer.close().await.map_err(failed)?;
         let uploaded = uploaded.lock().await;
         Ok(WrittenFile {

@@ -184,7 +184,7 @@ impl NewBatch {
             })
             .await;
             let tables = tables.map_err(|error| {
-                EngineError::Usage(format!("building the tables failed: {error}"))
+                EngineError::Internal(format!("building the tables failed: {error}"))
             })?;
             *built = Some(Built {
                 part,

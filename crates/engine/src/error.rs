@@ -28,6 +28,9 @@ pub enum EngineError {
     /// Input that the data does not allow, such as a day in a plain directory.
     #[error("{0}")]
     Usage(String),
+    /// A defect of the program.
+    #[error("{0}")]
+    Internal(String),
     /// The memory limit does not allow the work.
     #[error("out of the memory limit: {what}; raise --memory-limit")]
     OutOfMemory {
@@ -78,6 +81,7 @@ impl EngineError {
                 ErrorKind::TryAgain
             }
             Self::BadData { .. } => ErrorKind::Data,
+            Self::Internal(_) => ErrorKind::Internal,
             Self::Io { source, .. } => archive::error::of_io(source),
             Self::Query { source, .. } => of_query(source),
         }

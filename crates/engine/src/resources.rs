@@ -49,7 +49,7 @@ impl Resources {
             let loaded = tokio::task::spawn_blocking(move || NewBatch::load(&file, &pool)).await;
             loaded
                 .unwrap_or_else(|error| {
-                    Err(EngineError::Usage(format!(
+                    Err(EngineError::Internal(format!(
                         "loading the new batch failed: {error}"
                     )))
                 })

@@ -25,9 +25,23 @@ fn check_output(option: &str, output: &Path, inputs: &[&str]) -> Result<(), Fail
             output.display()
         )));
     }
+    if target.exists() && !target.is_file() {
+        return Err(Failure::Usage(format!(
+            "{option} {} is no regular file",
+            output.display()
+        )));
+    }
     for input in inputs {
-        let place = resolved(Path::new(input));
-        if target == place || (place.is_dir() && target.starts_with(&place)) {
+        let read = match ::archive::Location::parse(input) {
+            Ok(location) if location.local().exists() => vec![location],
+            // A pattern, or nothing, which is for the reader to say.
+            _ => ::archive::location::expand(input, &[]).unwrap_or_default(),
+        };
+        let read_here = read.iter().any(|location| {
+            let place = resolved(location.local());
+            target == place || (place.is_dir() && target.starts_with(&place))
+        });
+        if read_here {
             return Err(Failure::Usage(format!(
                 "{option} {} lies in {input}, which is read",
                 output.display()

@@ -437,3 +437,47 @@ fn signals_stop_a_run_at_once() {
         assert_eq!(contents(format!("{data}/archive")), before);
     }
 }
+
+/// Row 23: one bit flipped in an archive's data file. A run finds it, without `--verify`.
+#[test]
+fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate fingerprints --output {data} --new 500 --base 20000 --days 1"
+    ))
+    .ok();
+    let (file, bytes) = contents(format!("{data}/archive"))
+        .into_iter()
+        .find(|(path, _)| {
+            path.extension()
+                .is_some_and(|extension| extension == "parquet")
+        })
+        .unwrap();
+    let run = format!(
+        "run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 --output {}",
+        dir.at("hits.parquet")
+    );
+    let expected = fs::read(format!("{data}/expected.parquet")).unwrap();
+    let mut found = 0;
+    // The fingerprints are the first 100 kB or so of the file.
+    for at in (200..90_000).step_by(997) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(&file, &damaged).unwrap();
+        let _ = fs::remove_file(dir.join("hits.parquet"));
+        let ran = dedup(&run);
+        if ran.code == 0 {
+            // A bit that stands for nothing: padding, or a page header's statistics.
+            assert!(
+                fs::read(dir.join("hits.parquet")).unwrap() == expected,
+                "byte {at}"
+            );
+        } else {
+            found += 1;
+            ran.fails(65, &["row group 0", "fingerprint column"]);
+            assert!(!dir.join("hits.parquet").exists());
+        }
+    }
+    assert!(found >= 85, "{found} of 91 were found");
+}
