@@ -3,6 +3,8 @@
 //! [`scalar`] is the oracle of the others: the same function in plain code. [`Kernel::detect`] looks once
 //! at what the machine has; [`crate::Tables::probe`] dispatches once a chunk, never once a candidate.
 
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod aarch64;
 pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
@@ -18,6 +20,8 @@ pub(crate) enum Isa {
     Avx2,
     #[cfg(target_arch = "x86_64")]
     Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
 }
 
 impl Kernel {
@@ -45,6 +49,10 @@ impl Kernel {
                 kernels.push(Self(Isa::Avx512));
             }
         }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            kernels.push(Self(Isa::Neon));
+        }
         kernels
     }
 
@@ -65,6 +73,8 @@ impl Kernel {
             Isa::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => "neon",
         }
     }
 }
@@ -88,6 +98,9 @@ impl Kernel {
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => unsafe { x86::run_avx512(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => unsafe { aarch64::run_neon(work) },
         }
     }
 }
@@ -124,6 +137,8 @@ mod tests {
                 Isa::Avx2 => x86::Avx2::within(query, candidates, max_distance),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512 => x86::Avx512::within(query, candidates, max_distance),
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon => aarch64::Neon::within(query, candidates, max_distance),
             }
         }
     }
@@ -143,6 +158,8 @@ mod tests {
                 Isa::Avx2 => x86::Avx2::near(a, x, b, y),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512 => x86::Avx512::near(a, x, b, y),
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon => aarch64::Neon::near(a, x, b, y),
             }
         }
     }

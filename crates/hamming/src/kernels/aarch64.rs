@@ -1,0 +1,80 @@
+//! NEON, which counts the bits of bytes in one instruction.
+
+use std::arch::aarch64::*;
+
+use super::scalar::Scalar;
+use super::{Compare, Work};
+
+/// # Safety
+/// The machine has NEON.
+#[target_feature(enable = "neon")]
+pub(super) unsafe fn run_neon<W: Work>(work: W) -> W::Output {
+    work.run::<Neon>()
+}
+
+pub(crate) struct Neon;
+
+impl Compare for Neon {
+    #[inline(always)]
+    unsafe fn within(query: u64, candidates: &[u64], max_distance: u32) -> u64 {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { within_neon(query, candidates, max_distance) }
+    }
+
+    #[inline(always)]
+    unsafe fn near<const LANES: usize>(a: &[u16; LANES], x: u16, b: &[u16; LANES], y: u16) -> bool {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { near_neon(a, x, b, y) }
+    }
+}
+
+/// # Safety
+/// The machine has NEON.
+#[inline]
+#[target_feature(enable = "neon")]
+unsafe fn near_neon<const LANES: usize>(
+    a: &[u16; LANES],
+    x: u16,
+    b: &[u16; LANES],
+    y: u16,
+) -> bool {
+    let mut near = vdupq_n_u16(0);
+    let one = vdupq_n_u16(1);
+    for (lanes, query) in [(a, x), (b, y)] {
+        let query = vdupq_n_u16(query);
+        for lanes in lanes.as_chunks::<8>().0 {
+            // SAFETY: `lanes` is 16 readable bytes; the load asks for no alignment beyond that of a lane.
+            let lanes = unsafe { vld1q_u16(lanes.as_ptr()) };
+            let difference = veorq_u16(lanes, query);
+            // A power of two or 0 has no bit in common with the number before it.
+            let more = vtstq_u16(difference, vsubq_u16(difference, one));
+            near = vornq_u16(near, more);
+        }
+    }
+    vmaxvq_u16(near) != 0
+}
+
+/// # Safety
+/// The machine has NEON.
+#[inline]
+#[target_feature(enable = "neon")]
+unsafe fn within_neon(query: u64, candidates: &[u64], max_distance: u32) -> u64 {
+    let queries = vdupq_n_u64(query);
+    let limit = vdupq_n_u64(u64::from(max_distance));
+    let (pairs, rest) = candidates.as_chunks::<2>();
+    let mut mask = 0;
+    for (at, pair) in pairs.iter().enumerate() {
+        // SAFETY: `pair` is 16 readable bytes; the load asks for no alignment beyond that of a lane.
+        let pair = unsafe { vld1q_u64(pair.as_ptr()) };
+        let difference = vreinterpretq_u8_u64(veorq_u64(pair, queries));
+        let distances = vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(vcntq_u8(difference))));
+        let near = vcleq_u64(distances, limit);
+        let bits = vgetq_lane_u64::<0>(near) & 1 | vgetq_lane_u64::<1>(near) & 2;
+        mask |= bits << (2 * at);
+    }
+    if !rest.is_empty() {
+        // SAFETY: plain code needs nothing of the machine.
+        mask |= unsafe { Scalar::within(query, rest, max_distance) } << (2 * pairs.len());
+    }
+    mask
+}
