@@ -28,8 +28,8 @@ use crate::location::Location;
 use crate::object_reader::ObjectReader;
 use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY, SUMS_KEY};
 
-/// Values decoded in one step: few enough to stay in the second-level cache until they are used.
-const STEP: usize = 1 << 14;
+/// Rows decoded in one step: few enough to stay in the second-level cache until they are used.
+pub const STEP: usize = 1 << 14;
 
 /// Names of the columns to read; of several the first that a file has is taken.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

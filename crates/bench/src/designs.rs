@@ -8,9 +8,6 @@ use hamming::{Design, Distinct, Kernel, Limits, Plan, Scratch, Tables};
 
 use crate::data;
 
-/// Fingerprints decoded and probed at once, as in the engine.
-const STEP: usize = 1 << 14;
-
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Fingerprints of the batch
@@ -92,7 +89,7 @@ fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) -> Value
                         let mut matches = Vec::new();
                         let mut hits = 0;
                         for group in groups.iter().skip(first).step_by(args.threads) {
-                            for step in group.chunks(STEP) {
+                            for step in group.chunks(tables.chunk()) {
                                 matches.clear();
                                 tables.probe(Kernel::detect(), step, &mut scratch, &mut matches);
                                 hits += matches.len();

@@ -10,10 +10,12 @@
 //! | `choose-N-M`  | C(N, M) | 64·M/N | agrees exactly on M of N blocks, for M = N − k |
 //! | `nested-N`    | N² | 64/N + (64 − 64/N)/N | agrees on one of N = k + 1 blocks and, of the rest cut again, on one of N |
 //! | `halves`      | 4  | 16 + 16 | agrees within 1 bit on a half, and so exactly on one quarter of it and within 1 bit on the other |
+//! | `variants-N`  | N  | 64/N  | agrees within the block's radius (at most 2) on one of N blocks, under all of whose values so near the entries stand |
 //! | `exhaustive`  | 1  | 0     | is compared, as all are |
 //!
 //! `halves` is the design with the fewest candidates that needs no enumeration: two halves of radius 1 (Σ(rᵢ + 1)
-//! = 4 > 3), each cut once more by the same principle.
+//! = 4 > 3), each cut once more by the same principle. `variants-N` is the one for larger distances: its tables
+//! are large, and a query takes one access to each.
 
 use std::fmt;
 
@@ -40,6 +42,12 @@ impl Block {
     }
 }
 
+/// How many blocks there can be where variants are stored: three at least, because the bits beside a block are compared by
+/// 16 bits of the next one; not so many that nearly everything is a candidate.
+const VARIANT_BLOCKS: std::ops::RangeInclusive<u32> = 3..=6;
+/// Of more than these many flipped bits there are too many variants.
+const MAX_VARIANT_RADIUS: u32 = 2;
+
 /// A family of designs; with `k` it fixes the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Family {
@@ -47,6 +55,7 @@ enum Family {
     Choose(u32, u32),
     Nested(u32),
     Halves,
+    Variants(u32),
     Exhaustive,
 }
 
@@ -63,7 +72,7 @@ pub struct Design {
 pub enum DesignError {
     /// The name is of no family.
     #[error(
-        "unknown design {name:?}: the designs are blocks-N, choose-N-M, nested-N, halves and exhaustive"
+        "unknown design {name:?}: the designs are blocks-N, choose-N-M, nested-N, halves, variants-N and exhaustive"
     )]
     Unknown {
         /// The name as given.
@@ -91,6 +100,7 @@ impl fmt::Display for Family {
             Self::Choose(n, m) => write!(f, "choose-{n}-{m}"),
             Self::Nested(n) => write!(f, "nested-{n}"),
             Self::Halves => f.write_str("halves"),
+            Self::Variants(n) => write!(f, "variants-{n}"),
             Self::Exhaustive => f.write_str("exhaustive"),
         }
     }
@@ -111,6 +121,7 @@ impl Design {
             ["choose", n, m] => Family::Choose(number(n)?, number(m)?),
             ["nested", n] => Family::Nested(number(n)?),
             ["halves"] => Family::Halves,
+            ["variants", n] => Family::Variants(number(n)?),
             ["exhaustive"] => Family::Exhaustive,
             _ => return Err(unknown()),
         };
@@ -128,10 +139,12 @@ impl Design {
         let k = max_distance;
         let blocks = (1..=k + 1).map(Family::Blocks);
         let choose = (k + 2..=k + 3).map(|n| Family::Choose(n, n - k));
-        let families =
-            blocks
-                .chain(choose)
-                .chain([Family::Nested(k + 1), Family::Halves, Family::Exhaustive]);
+        let variants = VARIANT_BLOCKS.map(Family::Variants);
+        let families = blocks.chain(choose).chain(variants).chain([
+            Family::Nested(k + 1),
+            Family::Halves,
+            Family::Exhaustive,
+        ]);
         Ok(families
             .filter_map(|family| Self::new(family, k).ok())
             .collect())
@@ -158,16 +171,10 @@ impl Design {
                 if !(1..=max_distance + 1).contains(&n) {
                     return refuse("N must be between 1 and one more than the distance");
                 }
-                // Spread radii with Σ(rᵢ + 1) = k + 1; the wider blocks come first, as do the larger radii.
-                let (share, more) = ((max_distance + 1) / n, (max_distance + 1) % n);
-                let radius = |i: u32| share + u32::from(i < more) - 1;
-                let masks = cut(u64::MAX, n);
-                (0..n)
-                    .zip(masks)
-                    .map(|(i, mask)| Block {
-                        mask,
-                        radius: radius(i),
-                        beside: 0,
+                (cut(u64::MAX, n).into_iter().zip(spread(max_distance, n)))
+                    .map(|(mask, radius)| Block {
+                        radius,
+                        ..exact(mask)
                     })
                     .collect()
             }
@@ -202,6 +209,29 @@ impl Design {
                     })
                     .collect()
             }
+            Family::Variants(n) => {
+                if !VARIANT_BLOCKS.contains(&n) || n > max_distance + 1 {
+                    return refuse(
+                        "N must be between 3 and 6, and at most one more than the distance",
+                    );
+                }
+                // In an archive in order the first table is read in order. It can be the one with more entries under a
+                // value, that is, fewer bits.
+                let wide = 64u32.div_ceil(n);
+                let first = u64::MAX << (wide * (n - 1));
+                let masks = std::iter::once(first).chain(cut(!first, n - 1));
+                let blocks: Vec<Block> = masks
+                    .zip(spread(max_distance, n))
+                    .map(|(mask, radius)| Block {
+                        radius,
+                        ..exact(mask)
+                    })
+                    .collect();
+                if blocks.iter().any(|block| block.radius > MAX_VARIANT_RADIUS) {
+                    return refuse("radii above 2 would need too many variants");
+                }
+                blocks
+            }
             Family::Exhaustive => vec![exact(0)],
         };
         if blocks.len() > 256 {
@@ -231,11 +261,22 @@ impl Design {
         self.family == Family::Halves
     }
 
+    /// Whether its tables hold the variants of the entries.
+    pub(crate) fn is_variants(&self) -> bool {
+        matches!(self.family, Family::Variants(_))
+    }
+
     /// The blocks, one table each.
     #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
+}
+
+/// Radii of `n` blocks with Σ(rᵢ + 1) = `max_distance` + 1, which differ by at most one, larger ones first.
+fn spread(max_distance: u32, n: u32) -> impl Iterator<Item = u32> {
+    let (share, more) = ((max_distance + 1) / n, (max_distance + 1) % n);
+    (0..n).map(move |i| share + u32::from(i < more) - 1)
 }
 
 /// Cuts the bits of `mask` into `n` runs from the top, whose sizes differ by at most one, wider ones first.

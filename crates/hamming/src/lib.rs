@@ -27,6 +27,7 @@ mod permutation;
 mod probe;
 mod scan;
 mod tables;
+mod variants;
 
 pub use cost::{Limits, Plan, PlanError};
 pub use design::{Design, DesignError};

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::kernels::{Compare, Kernel, Work};
 use crate::scan::{Part, Scan, Survivors};
-use crate::tables::{Table, Tables, prefix};
+use crate::tables::{Index, Table, Tables, prefix};
+use crate::variants::Candidates;
 
 /// A verified pair: a fingerprint of the chunk and one of the batch, within the design's distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,7 +19,7 @@ pub struct Match {
 }
 
 /// How many lookups are in flight at once: enough to overlap cache misses, few enough for the L1 cache.
-const IN_FLIGHT: usize = 64;
+pub(crate) const IN_FLIGHT: usize = 64;
 
 /// Buffers of a probe, reused from chunk to chunk.
 #[derive(Debug, Default)]
@@ -29,6 +30,7 @@ pub struct Scratch {
     pub verifying: Duration,
     lookups: Vec<Lookup>,
     survivors: Survivors,
+    candidates: Candidates,
 }
 
 /// One bucket to be compared with one permuted query.
@@ -62,22 +64,39 @@ impl Tables {
         if self.is_empty() {
             return;
         }
-        match &self.scan {
-            Some(scan) => self.probe_halves(kernel, scan, chunk, scratch, matches),
-            None => {
+        match &self.index {
+            Index::Permuted(tables) => {
                 let begin = Instant::now();
                 kernel.run(EveryTable {
                     tables: self,
+                    permuted: tables,
                     chunk,
                     lookups: &mut scratch.lookups,
                     matches,
                 });
                 scratch.verifying += begin.elapsed();
             }
+            Index::Scanned(tables, scan) => {
+                self.probe_scanned(kernel, tables, scan, chunk, scratch, matches);
+            }
+            Index::Variants(tables) => {
+                let begin = Instant::now();
+                for table in tables {
+                    table.probe(
+                        kernel,
+                        self.design.max_distance(),
+                        (self.values(), self.first()),
+                        chunk,
+                        &mut scratch.candidates,
+                        matches,
+                    );
+                }
+                scratch.verifying += begin.elapsed();
+            }
         }
         matches[before..].sort_unstable();
-        if self.scan.is_some() {
-            // A fingerprint that passes the scan twice is looked up twice.
+        if !matches!(self.index, Index::Permuted(_)) {
+            // A fingerprint can find the same entry by several ways.
             let mut last = None;
             let mut at = 0;
             matches.retain(|&found| {
@@ -86,13 +105,12 @@ impl Tables {
             });
         }
     }
-}
 
-impl Tables {
     /// Looks up only what the scan lets through, each half in the tables of its two quarters.
-    fn probe_halves(
+    fn probe_scanned(
         &self,
         kernel: Kernel,
+        permuted: &[Table],
         scan: &Scan,
         chunk: &[u64],
         scratch: &mut Scratch,
@@ -100,12 +118,14 @@ impl Tables {
     ) {
         for part in [Part::Leading, Part::Trailing] {
             let begin = Instant::now();
-            let at = scan.survivors(kernel, part, self, chunk, &mut scratch.survivors);
+            let survivors = &mut scratch.survivors;
+            let at = scan.survivors(kernel, part, self, permuted, chunk, survivors);
             let filtered = Instant::now();
             scratch.filtering += filtered - begin;
             for at in at {
                 kernel.run(OneTable {
                     tables: self,
+                    permuted,
                     at,
                     chunk,
                     queries: scratch.survivors.indexes(),
@@ -121,6 +141,7 @@ impl Tables {
 /// Every fingerprint of the chunk in every table.
 struct EveryTable<'a> {
     tables: &'a Tables,
+    permuted: &'a [Table],
     chunk: &'a [u64],
     lookups: &'a mut Vec<Lookup>,
     matches: &'a mut Vec<Match>,
@@ -131,7 +152,7 @@ impl Work for EveryTable<'_> {
 
     #[inline(always)]
     fn run<C: Compare>(self) {
-        for (at, table) in self.tables.tables.iter().enumerate() {
+        for (at, table) in self.permuted.iter().enumerate() {
             let starts: &[u32] = &table.starts;
             for (query, &fingerprint) in self.chunk.iter().enumerate() {
                 let permuted = table.permutation.apply(fingerprint);
@@ -147,11 +168,25 @@ impl Work for EveryTable<'_> {
                         end: 0,
                     });
                     if self.lookups.len() == IN_FLIGHT {
-                        look_up::<C>(self.tables, at, self.chunk, self.lookups, self.matches);
+                        look_up::<C>(
+                            self.tables,
+                            self.permuted,
+                            at,
+                            self.chunk,
+                            self.lookups,
+                            self.matches,
+                        );
                     }
                 }
             }
-            look_up::<C>(self.tables, at, self.chunk, self.lookups, self.matches);
+            look_up::<C>(
+                self.tables,
+                self.permuted,
+                at,
+                self.chunk,
+                self.lookups,
+                self.matches,
+            );
         }
     }
 }
@@ -159,6 +194,7 @@ impl Work for EveryTable<'_> {
 /// Some fingerprints of the chunk in a table of radius 0.
 struct OneTable<'a> {
     tables: &'a Tables,
+    permuted: &'a [Table],
     at: usize,
     chunk: &'a [u64],
     queries: &'a [u32],
@@ -171,7 +207,7 @@ impl Work for OneTable<'_> {
 
     #[inline(always)]
     fn run<C: Compare>(self) {
-        let table = &self.tables.tables[self.at];
+        let table = &self.permuted[self.at];
         let starts: &[u32] = &table.starts;
         for queries in self.queries.chunks(IN_FLIGHT) {
             for &query in queries {
@@ -186,7 +222,14 @@ impl Work for OneTable<'_> {
                     end: 0,
                 });
             }
-            look_up::<C>(self.tables, self.at, self.chunk, self.lookups, self.matches);
+            look_up::<C>(
+                self.tables,
+                self.permuted,
+                self.at,
+                self.chunk,
+                self.lookups,
+                self.matches,
+            );
         }
     }
 }
@@ -195,12 +238,13 @@ impl Work for OneTable<'_> {
 #[inline(always)]
 fn look_up<C: Compare>(
     tables: &Tables,
+    permuted: &[Table],
     at: usize,
     chunk: &[u64],
     lookups: &mut Vec<Lookup>,
     matches: &mut Vec<Match>,
 ) {
-    let table = &tables.tables[at];
+    let table = &permuted[at];
     let (starts, entries): (&[u32], &[u64]) = (&table.starts, &table.entries);
     for lookup in lookups.iter_mut() {
         lookup.start = starts[lookup.prefix as usize];
@@ -220,7 +264,14 @@ fn look_up<C: Compare>(
                 let candidate = candidates[near.trailing_zeros() as usize];
                 near &= near - 1;
                 let fingerprint = chunk[lookup.query as usize];
-                matches.extend(verified(tables, at, table, lookup, fingerprint, candidate));
+                matches.extend(verified(
+                    tables,
+                    permuted,
+                    at,
+                    lookup,
+                    fingerprint,
+                    candidate,
+                ));
             }
         }
     }
@@ -231,17 +282,19 @@ fn look_up<C: Compare>(
 /// the first table on whose block it agrees, and so exactly once.
 fn verified(
     tables: &Tables,
+    permuted: &[Table],
     at: usize,
-    table: &Table,
     lookup: &Lookup,
     fingerprint: u64,
     candidate: u64,
 ) -> Option<Match> {
     // The permutation is linear over xor: the difference can be carried back by itself.
-    let difference = table.permutation.reverse(lookup.permuted ^ candidate);
+    let difference = permuted[at]
+        .permutation
+        .reverse(lookup.permuted ^ candidate);
     let blocks = tables.design.blocks();
     // After a scan a table sees only some of what agrees on its block; then repeated pairs are dropped at the end.
-    if tables.scan.is_none() {
+    if matches!(tables.index, Index::Permuted(_)) {
         let owner = blocks.iter().position(|block| block.agrees(difference))?;
         if owner != at {
             return None;
@@ -249,7 +302,7 @@ fn verified(
     }
     let value = fingerprint ^ difference;
     // The first block is the leading one in every design, so that the first table is the batch itself in order.
-    let first = &tables.tables[0];
+    let first = &permuted[0];
     let own = prefix(value, first.directory_bits) as usize;
     let start = first.starts[own] as usize;
     let bucket = &first.entries[start..first.starts[own + 1] as usize];
@@ -263,7 +316,7 @@ fn verified(
 
 /// Asks for the cache line of `slice[index]`. An index past the end does no harm.
 #[inline(always)]
-fn prefetch<T>(slice: &[T], index: usize) {
+pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     let address = slice.as_ptr().wrapping_add(index);
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch of any address has no effect but on the cache; SSE is part of x86-64.

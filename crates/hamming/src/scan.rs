@@ -140,7 +140,7 @@ impl Scan {
             match Layout::choose(entries) {
                 layout @ Layout::Lines { .. } => {
                     let mut lines = layout.lines();
-                    lines.fill(upper.entries.iter().map(|&entry| upper.half(entry)));
+                    lines.fill(upper.entries.iter().map(|&entry| Table::half(entry)));
                     Half::Lines(lines)
                 }
                 Layout::Bitmap => Half::Bitmap(Bitmap::build(upper)),
@@ -162,17 +162,18 @@ impl Scan {
     }
 
     /// Lists what of `chunk` is to be looked up in the tables of the quarters, for the leading or the trailing part. Gives
-    /// the numbers of those tables. `tables` are those the scan was built of.
+    /// the numbers of those tables. `permuted` are those the scan was built of, `tables` what they belong to.
     pub(crate) fn survivors(
         &self,
         kernel: Kernel,
         part: Part,
         tables: &Tables,
+        permuted: &[Table],
         chunk: &[u64],
         survivors: &mut Survivors,
     ) -> std::ops::Range<usize> {
         survivors.indexes.clear();
-        let values = &tables.tables[0];
+        let values = &permuted[0];
         let dense = dense::is_dense(chunk, tables.design(), values);
         match (part, dense) {
             (Part::Leading, true) => {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::cost::directory_bits;
 use crate::design::{Block, Design};
@@ -10,21 +10,20 @@ use crate::distinct::Distinct;
 use crate::memory::Array;
 use crate::permutation::Permutation;
 use crate::scan::Scan;
+use crate::variants::VariantTable;
 
 /// One permuted copy of the batch: sorted, with a directory over the leading bits of the key.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// Brings the key's bits to the top.
     pub(crate) permutation: Permutation,
-    /// Bits of a directory prefix: the leading ones of the key.
+    /// Bits of a directory prefix: the leading ones of the key and, where there are more, of what is beside it.
     pub(crate) directory_bits: u32,
     /// Entries with directory prefix `p` are `entries[starts[p]..starts[p + 1]]`.
     pub(crate) starts: Array<u32>,
     /// The batch's distinct fingerprints, permuted, ascending.
     pub(crate) entries: Array<u64>,
-    /// Where the lowest bit of the quarter beside the key stands in an entry, in the design of halves.
-    partner_shift: u32,
-    /// What to xor to a query's prefix to get every prefix within the block's radius.
+    /// What to xor to a query's prefix to get every prefix that the block allows.
     pub(crate) flips: Vec<u32>,
 }
 
@@ -35,10 +34,19 @@ pub struct Tables {
     part: Range<usize>,
     /// Tells these tables from all others of the process.
     id: u64,
-    pub(crate) tables: Vec<Table>,
+    pub(crate) index: Index,
     pub(crate) design: Design,
-    /// What picks the fingerprints that are worth a lookup; every one is where there is none.
-    pub(crate) scan: Option<Scan>,
+}
+
+/// The tables, by the way they are looked up.
+#[derive(Debug)]
+pub(crate) enum Index {
+    /// Every fingerprint is looked up in every table.
+    Permuted(Vec<Table>),
+    /// Those that the scan lets through are looked up.
+    Scanned(Vec<Table>, Scan),
+    /// Every fingerprint has one bucket in each.
+    Variants(Vec<VariantTable>),
 }
 
 impl Tables {
@@ -51,40 +59,25 @@ impl Tables {
     pub fn build(batch: Arc<Distinct>, part: Range<usize>, design: Design, threads: usize) -> Self {
         let values = &batch.values()[part.clone()];
         let blocks = design.blocks();
-        let share = blocks.len().div_ceil(threads.max(1));
-        let tables: Vec<Table> = std::thread::scope(|scope| {
-            let build = |blocks: &[Block]| -> Vec<Table> {
-                blocks
-                    .iter()
-                    .map(|&block| Table::build(values, block))
-                    .collect()
-            };
-            let (own, others) = blocks.split_at(share.min(blocks.len()));
-            let others: Vec<_> = others
-                .chunks(share.max(1))
-                .map(|blocks| scope.spawn(move || build(blocks)))
-                .collect();
-            let mut tables = build(own);
-            for worker in others {
-                tables.extend(
-                    worker
-                        .join()
-                        .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                );
-            }
-            tables
-        });
-        let scan = design
-            .is_halves()
-            .then(|| Scan::build(&tables, values.len()));
+        let permuted = || in_parallel(blocks.len(), threads, |at| Table::build(values, blocks[at]));
+        let index = if design.is_variants() {
+            Index::Variants(in_parallel(blocks.len(), threads, |at| {
+                VariantTable::build(values, &design, at)
+            }))
+        } else if design.is_halves() {
+            let tables = permuted();
+            let scan = Scan::build(&tables, values.len());
+            Index::Scanned(tables, scan)
+        } else {
+            Index::Permuted(permuted())
+        };
         static TABLES: AtomicU64 = AtomicU64::new(0);
         Self {
             batch,
             part,
             id: TABLES.fetch_add(1, Ordering::Relaxed),
-            tables,
+            index,
             design,
-            scan,
         }
     }
 
@@ -125,14 +118,58 @@ impl Tables {
     /// Bytes held, without the batch's own.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let tables: usize = self.tables.iter().map(Table::bytes).sum();
-        tables + self.scan.as_ref().map_or(0, Scan::bytes)
+        let permuted = |tables: &[Table]| tables.iter().map(Table::bytes).sum::<usize>();
+        match &self.index {
+            Index::Permuted(tables) => permuted(tables),
+            Index::Scanned(tables, scan) => permuted(tables) + scan.bytes(),
+            Index::Variants(tables) => tables.iter().map(VariantTable::bytes).sum(),
+        }
     }
+
+    /// How many fingerprints are best probed at once: with few, they stay in the cache; with many, they can be put in an order
+    /// in which large tables are read.
+    #[must_use]
+    pub fn chunk(&self) -> usize {
+        match &self.index {
+            Index::Variants(_) => 1 << 20,
+            Index::Permuted(_) | Index::Scanned(..) => 1 << 14,
+        }
+    }
+
+    /// The values that the tables are of.
+    pub(crate) fn values(&self) -> &[u64] {
+        &self.batch.values()[self.part.clone()]
+    }
+}
+
+/// `build(0..count)` on up to `threads` threads, each of which takes the next when it is done with one.
+fn in_parallel<T: Send>(count: usize, threads: usize, build: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let at = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        at.take_while(|&at| at < count)
+            .map(|at| (at, build(at)))
+            .collect::<Vec<_>>()
+    };
+    let mut built: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads.min(count)).map(|_| scope.spawn(work)).collect();
+        let mut built = work();
+        for worker in others {
+            built.extend(
+                worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            );
+        }
+        built
+    });
+    built.sort_unstable_by_key(|(at, _)| *at);
+    built.into_iter().map(|(_, built)| built).collect()
 }
 
 impl Table {
     fn build(values: &[u64], block: Block) -> Self {
-        let permutation = Permutation::to_top(block.mask);
+        let permutation = Permutation::to_top(block.mask, block.beside);
         let mut entries: Vec<u64> = values.iter().map(|&v| permutation.apply(v)).collect();
         entries.sort_unstable();
         let entries = Array::from_slice(&entries);
@@ -147,27 +184,20 @@ impl Table {
             sum += *start;
             *start = sum;
         }
-        let mut flips = Vec::new();
-        push_flips(directory_bits, block.radius, 0, &mut flips);
+        let flips = block_flips(&block, directory_bits);
         Self {
             directory_bits,
             starts,
             entries,
-            partner_shift: permutation.apply(block.beside).trailing_zeros() % 64,
             permutation,
             flips,
         }
     }
 
-    /// In the design of halves, the quarter beside the key of an entry.
+    /// In the design of halves, the half of an entry that has the key as its upper quarter; the lower one is beside it.
     #[inline(always)]
-    pub(crate) fn partner(&self, entry: u64) -> u16 {
-        (entry >> self.partner_shift) as u16
-    }
-
-    /// In the design of halves, the half of an entry that has the key as its upper quarter.
-    pub(crate) fn half(&self, entry: u64) -> u32 {
-        u32::from((entry >> 48) as u16) << 16 | u32::from(self.partner(entry))
+    pub(crate) fn half(entry: u64) -> u32 {
+        (entry >> 32) as u32
     }
 
     /// The entries whose leading `bits` bits are `prefix`.
@@ -198,6 +228,22 @@ pub(crate) fn prefix(permuted: u64, bits: u32) -> u32 {
     (permuted >> 1 >> (63 - bits)) as u32
 }
 
+/// What to xor to a prefix of so many bits to get all those on which a pair may agree under `block`.
+fn block_flips(block: &Block, bits: u32) -> Vec<u32> {
+    let key = block.mask.count_ones().min(bits);
+    let beside = bits - key;
+    let mut flips = Vec::new();
+    push_flips(key, block.radius, 0, &mut flips);
+    for flip in &mut flips {
+        *flip <<= beside;
+    }
+    let of_key = flips.clone();
+    for bit in 0..beside {
+        flips.extend(of_key.iter().map(|flip| flip | 1 << bit));
+    }
+    flips
+}
+
 /// Every word of `bits` bits with at most `radius` ones, added to `chosen`.
 pub(crate) fn push_flips(bits: u32, radius: u32, chosen: u32, flips: &mut Vec<u32>) {
     flips.push(chosen);
@@ -217,6 +263,9 @@ mod tests {
         let mut flips = Vec::new();
         push_flips(10, 3, 0, &mut flips);
         flips.sort_unstable();
+        let mut beside = block_flips(&Design::named("halves", 3).unwrap().blocks()[2], 20);
+        beside.sort_unstable();
+        assert_eq!(beside, [0, 1, 2, 4, 8]);
         let ball: Vec<u32> = (0..1024u32).filter(|f| f.count_ones() <= 3).collect();
         assert_eq!(flips, ball);
     }

@@ -40,8 +40,6 @@ use crate::error::EngineError;
 use crate::resources::Resources;
 use crate::work::{self, WorkItem};
 
-/// Fingerprints of the batch probed at a time.
-const STEP: usize = 1 << 14;
 /// Matches that are handed on before the item is done: many have equal fingerprints on either side.
 const MATCHES: usize = 1 << 18;
 /// Items fetched at a time: the one that is wanted and the next.
@@ -267,6 +265,39 @@ struct Task {
 struct Buffers {
     step: Step,
     scratch: Scratch,
+    gathered: Gathered,
+}
+
+/// Fingerprints gathered from several steps, for tables that are better probed with many at once.
+#[derive(Debug, Default)]
+struct Gathered {
+    values: Vec<u64>,
+    /// The row of each.
+    rows: Vec<u32>,
+}
+
+impl Gathered {
+    fn add(&mut self, step: &Step) {
+        let before = self.values.len();
+        self.values.extend_from_slice(step.values());
+        self.rows
+            .extend((0..self.values.len() - before).map(|index| step.row(index)));
+    }
+
+    /// Probes what there is, and is empty then.
+    fn probe(&mut self, tables: &PartTables, scratch: &mut Scratch, matches: &mut Vec<Match>) {
+        let before = matches.len();
+        tables.probe(Kernel::detect(), &self.values, scratch, matches);
+        for found in &mut matches[before..] {
+            found.query = self.rows[found.query as usize];
+        }
+        self.clear();
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+        self.rows.clear();
+    }
 }
 
 impl Task {
@@ -386,17 +417,32 @@ fn slice(
     buffers: &mut Buffers,
     sender: &mpsc::Sender<Vec<Match>>,
 ) -> Result<u64, EngineError> {
-    let Buffers { step, scratch } = buffers;
+    let Buffers {
+        step,
+        scratch,
+        gathered,
+    } = buffers;
+    gathered.clear();
+    let gather = tables.chunk() > archive::reader::STEP;
     let (mut rows, mut matches) = (0, Vec::new());
     reader.decode(row_group, encoded, step, |step| {
-        let before = matches.len();
-        tables.probe(Kernel::detect(), step.values(), scratch, &mut matches);
-        for found in &mut matches[before..] {
-            found.query = step.row(found.query as usize);
+        let values = step.values();
+        rows += values.len() as u64;
+        if gather {
+            gathered.add(step);
+            if gathered.values.len() >= tables.chunk() {
+                gathered.probe(tables, scratch, &mut matches);
+            }
+        } else {
+            let before = matches.len();
+            tables.probe(Kernel::detect(), values, scratch, &mut matches);
+            for found in &mut matches[before..] {
+                found.query = step.row(found.query as usize);
+            }
         }
-        rows += step.values().len() as u64;
         hand_on(&mut matches, MATCHES, sender)
     })?;
+    gathered.probe(tables, scratch, &mut matches);
     hand_on(&mut matches, 1, sender);
     Ok(rows)
 }
@@ -411,11 +457,11 @@ fn within(
     sender: &mpsc::Sender<Vec<Match>>,
 ) {
     let mut matches = Vec::new();
-    for (at, step) in queries.chunks(STEP).enumerate() {
+    for (at, step) in queries.chunks(tables.chunk()).enumerate() {
         let before = matches.len();
         tables.probe(Kernel::detect(), step, &mut buffers.scratch, &mut matches);
         for found in &mut matches[before..] {
-            found.query += first + (at * STEP) as u32;
+            found.query += first + (at * tables.chunk()) as u32;
         }
         if !hand_on(&mut matches, MATCHES, sender) {
             return;

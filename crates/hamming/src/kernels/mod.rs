@@ -119,6 +119,34 @@ pub(crate) trait Compare {
     /// # Safety
     /// As above.
     unsafe fn near<const LANES: usize>(a: &[u16; LANES], x: u16, b: &[u16; LANES], y: u16) -> bool;
+
+    /// Which of `sketches` are within `limit` bits of `x`: bit i of mask g for sketch LANES · g + i. The first `near` of them
+    /// may differ in one bit more, the first `nearest` in two. There are as many masks as whole groups of sketches.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]);
+}
+
+/// In how many bits sketches may differ.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limit {
+    /// All of them.
+    pub(crate) bits: u16,
+    /// So many, in one more.
+    pub(crate) near: u32,
+    /// So many, in two more.
+    pub(crate) nearest: u32,
+}
+
+impl Limit {
+    /// The limit of a sketch.
+    #[inline(always)]
+    fn of(self, at: usize) -> u32 {
+        u32::from(self.bits)
+            + u32::from(at < self.near as usize)
+            + u32::from(at < self.nearest as usize)
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::variants::LANES;
 
     /// The kernel's answer, through the safe face.
     fn within(kernel: Kernel, query: u64, candidates: &[u64], max_distance: u32) -> u64 {
@@ -194,7 +223,45 @@ mod tests {
         }
     }
 
+    fn sketches(kernel: Kernel, sketches: &[u16], x: u16, limit: Limit) -> Vec<u32> {
+        let mut masks = vec![0; sketches.len() / LANES];
+        // SAFETY: a `Kernel` exists only where its instructions do.
+        unsafe {
+            match kernel.0 {
+                Isa::Scalar => scalar::Scalar::sketches(sketches, x, limit, &mut masks),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => x86::Avx2::sketches(sketches, x, limit, &mut masks),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 => x86::Avx512::sketches(sketches, x, limit, &mut masks),
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon => aarch64::Neon::sketches(sketches, x, limit, &mut masks),
+            }
+        }
+        masks
+    }
+
     proptest! {
+        #[test]
+        fn every_kernel_counts_the_bits_of_sketches(
+            lanes: [[u16; LANES]; 3], x: u16, bits in 0u16..=16, near in 0u32..=100, nearest in 0u32..=100,
+        ) {
+            let limit = Limit { bits, near, nearest: nearest.min(near) };
+            let expected: Vec<u32> = lanes
+                .iter()
+                .enumerate()
+                .map(|(group, lanes)| {
+                    lanes.iter().enumerate().fold(0u32, |mask, (i, lane)| {
+                        let at = (LANES * group + i) as u32;
+                        let more = u32::from(at < limit.near) + u32::from(at < limit.nearest);
+                        mask | u32::from((lane ^ x).count_ones() <= u32::from(bits) + more) << i
+                    })
+                })
+                .collect();
+            for kernel in Kernel::available() {
+                prop_assert_eq!(sketches(kernel, lanes.as_flattened(), x, limit), expected.clone(), "{}", kernel.name());
+            }
+        }
+
         #[test]
         fn every_kernel_sees_near_lanes(
             lane in 0usize..64, bits in [0u32..4, 0u32..4], flips: [u16; 2], x: u16, y: u16,

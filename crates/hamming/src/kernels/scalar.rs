@@ -1,6 +1,7 @@
 //! Plain code: the oracle of the other kernels, and the fallback.
 
-use super::Compare;
+use super::{Compare, Limit};
+use crate::variants::LANES;
 
 pub(crate) struct Scalar;
 
@@ -28,5 +29,16 @@ impl Compare for Scalar {
                 .fold(false, |near, &lane| near | one_bit(lane, query))
         };
         near(a, x) | near(b, y)
+    }
+
+    #[inline(always)]
+    unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
+        let groups = sketches.as_chunks::<LANES>().0;
+        for (group, (lanes, mask)) in groups.iter().zip(masks).enumerate() {
+            *mask = lanes.iter().enumerate().fold(0, |mask, (i, lane)| {
+                let near = (lane ^ x).count_ones() <= limit.of(LANES * group + i);
+                mask | u32::from(near) << i
+            });
+        }
     }
 }

@@ -3,7 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::scalar::Scalar;
-use super::{Compare, Work};
+use super::{Compare, Limit, Work};
+use crate::variants::LANES;
 
 /// # Safety
 /// The machine has AVX2, BMI1, BMI2 and POPCNT.
@@ -32,6 +33,67 @@ impl Compare for Avx2 {
     unsafe fn near<const LANES: usize>(a: &[u16; LANES], x: u16, b: &[u16; LANES], y: u16) -> bool {
         // SAFETY: the caller vouches for the instruction set.
         unsafe { near_avx2(a, x, b, y) }
+    }
+
+    #[inline(always)]
+    unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { sketches_avx2(sketches, x, limit, masks) }
+    }
+}
+
+/// # Safety
+/// The machine has AVX2.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn sketches_avx2(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
+    let ones_of_nibble = _mm256_setr_epi8(
+        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3,
+        3, 4,
+    );
+    let low_nibbles = _mm256_set1_epi8(0x0f);
+    let ones = _mm256_set1_epi8(1);
+    let x = _mm256_set1_epi16(x.cast_signed());
+    // The distances of 32 sketches as bytes, in their order.
+    let distances = |lanes: &[u16; LANES]| {
+        let mut halves = [_mm256_setzero_si256(); 2];
+        for (lanes, half) in lanes.as_chunks::<16>().0.iter().zip(&mut halves) {
+            // SAFETY: `lanes` is 32 readable bytes; the load asks for no alignment.
+            let lanes = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
+            let difference = _mm256_xor_si256(lanes, x);
+            let low = _mm256_and_si256(difference, low_nibbles);
+            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(difference), low_nibbles);
+            let of_bytes = _mm256_add_epi8(
+                _mm256_shuffle_epi8(ones_of_nibble, low),
+                _mm256_shuffle_epi8(ones_of_nibble, high),
+            );
+            *half = _mm256_maddubs_epi16(of_bytes, ones);
+        }
+        _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(halves[0], halves[1]))
+    };
+    let above = _mm256_set1_epi8(limit.bits as i8 + 1);
+    let places = _mm256_setr_epi8(
+        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
+        25, 26, 27, 28, 29, 30, 31,
+    );
+    let groups = sketches.as_chunks::<LANES>().0;
+    let groups = &groups[..groups.len().min(masks.len())];
+    let masks = &mut masks[..groups.len()];
+    let with_near = (limit.near as usize).div_ceil(LANES).min(groups.len());
+    for (at, (lanes, mask)) in groups[..with_near].iter().zip(&mut *masks).enumerate() {
+        // -1 in the lanes before `end`.
+        let before = |end: u32| {
+            let end = (end as usize).saturating_sub(LANES * at).min(LANES);
+            _mm256_cmpgt_epi8(_mm256_set1_epi8(end as i8), places)
+        };
+        let above = _mm256_sub_epi8(above, before(limit.near));
+        let above = _mm256_sub_epi8(above, before(limit.nearest));
+        let near = _mm256_cmpgt_epi8(above, distances(lanes));
+        *mask = _mm256_movemask_epi8(near).cast_unsigned();
+    }
+    for (lanes, mask) in groups[with_near..].iter().zip(&mut masks[with_near..]) {
+        let near = _mm256_cmpgt_epi8(above, distances(lanes));
+        *mask = _mm256_movemask_epi8(near).cast_unsigned();
     }
 }
 
@@ -117,6 +179,12 @@ impl Compare for Avx512 {
                 near_avx2(a, x, b, y)
             }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
+        // SAFETY: the caller vouches for the instruction set, of which AVX2 is a part.
+        unsafe { sketches_avx2(sketches, x, limit, masks) }
     }
 }
 

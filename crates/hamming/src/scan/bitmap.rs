@@ -20,7 +20,7 @@ impl Bitmap {
         let words: &mut [u64] = &mut bitmap.words;
         // Entries ascend by the half, so that for each bit flipped the words are met nearly in order.
         for &entry in upper.entries.iter() {
-            let half = upper.half(entry);
+            let half = Table::half(entry);
             words[(half >> 6) as usize] |= 1 << (half & 63);
             for bit in 0..32 {
                 let near = half ^ 1 << bit;
