@@ -6,7 +6,7 @@
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,21 @@ pub enum Encoded {
     /// Its bytes.
     Fetched(Bytes),
     /// The file that they are in.
-    Local(PathBuf),
+    Local(Arc<File>),
+}
+
+impl Encoded {
+    /// The bytes at `range` of the file at `path`, which the system is asked to bring on.
+    pub(crate) fn local(path: &Path, range: &Range<u64>) -> std::io::Result<Self> {
+        let file = File::open(path)?;
+        #[cfg(target_os = "linux")]
+        {
+            let length = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
+            // Without it, reading takes longer, no more.
+            let _ = rustix::fs::fadvise(&file, range.start, length, rustix::fs::Advice::WillNeed);
+        }
+        Ok(Self::Local(Arc::new(file)))
+    }
 }
 
 /// A column chunk, addressed as in the file.
@@ -37,7 +51,7 @@ pub(crate) struct Pages {
 enum Source {
     Fetched(Bytes),
     Local {
-        file: File,
+        file: Arc<File>,
         block: Mutex<Block>,
         spent: Arc<Mutex<Duration>>,
     },
@@ -48,24 +62,36 @@ enum Source {
 struct Block {
     start: u64,
     bytes: Bytes,
+    /// Those before, of which no page is in use any more.
+    before: Bytes,
+}
+
+impl Block {
+    fn read(&mut self, file: &File, start: u64, length: usize) -> std::io::Result<()> {
+        // Fresh memory would have to be cleared.
+        let mut bytes = std::mem::take(&mut self.before)
+            .try_into_mut()
+            .unwrap_or_default();
+        bytes.resize(length, 0);
+        file.read_exact_at(&mut bytes, start)?;
+        self.before = std::mem::replace(&mut self.bytes, bytes.freeze());
+        self.start = start;
+        Ok(())
+    }
 }
 
 impl Pages {
     /// The pages at `range`; the time that reading them takes is added to `spent`.
-    pub(crate) fn open(
-        encoded: Encoded,
-        range: Range<u64>,
-        spent: Arc<Mutex<Duration>>,
-    ) -> Result<Self> {
+    pub(crate) fn new(encoded: Encoded, range: Range<u64>, spent: Arc<Mutex<Duration>>) -> Self {
         let source = match encoded {
             Encoded::Fetched(bytes) => Source::Fetched(bytes),
-            Encoded::Local(path) => Source::Local {
-                file: File::open(path).map_err(|error| ParquetError::External(error.into()))?,
+            Encoded::Local(file) => Source::Local {
+                file,
                 block: Mutex::default(),
                 spent,
             },
         };
-        Ok(Self { range, source })
+        Self { range, source }
     }
 
     /// At least `least` bytes from `start` on, more if there are.
@@ -87,8 +113,9 @@ impl Pages {
                 let end = block.start + block.bytes.len() as u64;
                 if start < block.start || start + least > end {
                     let begin = Instant::now();
-                    let mut bytes = vec![0; left.min(BLOCK.max(least)) as usize];
-                    file.read_exact_at(&mut bytes, start)
+                    let length = left.min(BLOCK.max(least)) as usize;
+                    block
+                        .read(file, start, length)
                         .map_err(|error| match error.kind() {
                             std::io::ErrorKind::UnexpectedEof => ParquetError::EOF(format!(
                                 "the file ends before byte {}",
@@ -96,10 +123,6 @@ impl Pages {
                             )),
                             _ => ParquetError::External(error.into()),
                         })?;
-                    *block = Block {
-                        start,
-                        bytes: bytes.into(),
-                    };
                     *spent.lock().unwrap_or_else(PoisonError::into_inner) += begin.elapsed();
                 }
                 Ok(block.bytes.slice((start - block.start) as usize..))

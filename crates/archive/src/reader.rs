@@ -203,15 +203,19 @@ impl FingerprintReader {
     /// # Errors
     /// [`ArchiveError::Parquet`] when they cannot be had in full.
     pub async fn fetch(&self, row_group: usize) -> Result<Encoded> {
-        if let Some(path) = &self.local {
-            return Ok(Encoded::Local(path.clone()));
-        }
         let column = self
             .metadata
             .row_group(row_group)
             .column(self.fingerprint_leaf);
         let range = self.chunk_range(row_group, column)?;
         let object = || self.object_name(row_group);
+        if let Some(path) = self.local.clone() {
+            let opened = tokio::task::spawn_blocking(move || Encoded::local(&path, &range)).await;
+            return opened
+                .unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
+                .map_err(|error| ParquetError::External(error.into()))
+                .map_err(|error| ArchiveError::parquet(object())(error));
+        }
         let bytes = self.object.range(range).await;
         bytes
             .map(Encoded::Fetched)
@@ -237,7 +241,7 @@ impl FingerprintReader {
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let failed = |error| ArchiveError::parquet(self.object_name(row_group))(error);
         let mut decoder = self.guarded(row_group, || {
-            let pages = Pages::open(encoded, range, Arc::clone(&reading)).map_err(failed)?;
+            let pages = Pages::new(encoded, range, Arc::clone(&reading));
             Decoder::new(column, rows, pages).map_err(failed)
         })?;
         let mut sum = 0u64;

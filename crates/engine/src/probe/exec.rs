@@ -233,7 +233,10 @@ impl Fetched {
                 let progress = &resources.progress;
                 let bytes = reader.fingerprint_bytes(row_group);
                 progress.bytes_read.fetch_add(bytes, Ordering::Relaxed);
-                progress.stages.read.add(begin.elapsed());
+                // A local file is read, and that timed, when it is decoded.
+                if matches!(encoded, Encoded::Fetched(_)) {
+                    progress.stages.read.add(begin.elapsed());
+                }
                 Ok(Self::Slice {
                     reader,
                     row_group,
