@@ -8,8 +8,8 @@
 //! - [`Bitmap`]: a bit for each of the 2³² halves, set for those within 1 bit of an entry's; one access to memory.
 //!
 //! The leading half of sorted fingerprints stays the same in its upper quarter for long runs. For a run, the
-//! lower quarters that pass are marked in a [`RunMap`] of 8 KiB. For a dense archive there is a
-//! way that needs less of the cache, [`dense`].
+//! lower quarters that pass are marked in a [`RunMap`] of 8 KiB. In a dense archive a way that needs less of the cache
+//! goes before, [`dense`].
 
 mod bitmap;
 mod dense;
@@ -22,7 +22,7 @@ pub(crate) use dense::Tail;
 use lines::Lines;
 use run_map::RunMap;
 
-use crate::kernels::Kernel;
+use crate::kernels::{Compare, Kernel, Work};
 use crate::tables::{Table, Tables};
 
 /// Bits of a quarter.
@@ -175,26 +175,33 @@ impl Scan {
         survivors.indexes.clear();
         let values = &permuted[0];
         let dense = dense::is_dense(chunk, tables.design(), values);
-        match (part, dense) {
-            (Part::Leading, true) => {
-                let Survivors { indexes, lead, .. } = survivors;
-                lead.scan(tables.id(), values, chunk, indexes);
-                // Near on the leading part, a pair may agree on any of the quarters.
-                0..4
+        match part {
+            Part::Leading if dense => {
+                survivors.choose(kernel, &self.tail, tables.id(), values, chunk);
+                self.chosen(kernel, Part::Leading, survivors);
             }
-            (Part::Trailing, true) => {
-                self.tail.scan(chunk, &mut survivors.indexes);
-                // The trailing bits are the last quarter and more.
-                3..4
-            }
-            (Part::Leading, false) => {
-                self.leading(kernel, values, chunk, survivors);
-                0..2
-            }
-            (Part::Trailing, false) => {
-                self.halves[1].scan(kernel, chunk, 0, 0, survivors);
-                2..4
-            }
+            Part::Trailing if dense => self.chosen(kernel, Part::Trailing, survivors),
+            Part::Leading => self.leading(kernel, values, chunk, survivors),
+            Part::Trailing => self.halves[1].scan(kernel, chunk, 0, 0, &mut survivors.indexes),
+        }
+        match part {
+            Part::Leading => 0..2,
+            Part::Trailing => 2..4,
+        }
+    }
+
+    /// Scans those that were chosen of a dense chunk.
+    fn chosen(&self, kernel: Kernel, part: Part, survivors: &mut Survivors) {
+        let (half, shift) = match part {
+            Part::Leading => (&self.halves[0], 32),
+            Part::Trailing => (&self.halves[1], 0),
+        };
+        let Survivors {
+            indexes, chosen, ..
+        } = survivors;
+        half.scan(kernel, &chosen.fingerprints, 0, shift, indexes);
+        for index in indexes {
+            *index = chosen.indexes[*index as usize];
         }
     }
 
@@ -204,9 +211,9 @@ impl Scan {
             let (length, same_quarter) = run(&chunk[first..]);
             let run = &chunk[first..first + length];
             if same_quarter && survivors.map.fill(values, (run[0] >> 48) as u16) {
-                survivors.marked(run, first);
+                survivors.marked(kernel, run, first);
             } else {
-                self.halves[0].scan(kernel, run, first, 32, survivors);
+                self.halves[0].scan(kernel, run, first, 32, &mut survivors.indexes);
             }
             first += length;
         }
@@ -230,17 +237,10 @@ fn run(chunk: &[u64]) -> (usize, bool) {
 
 impl Half {
     /// Adds what passes on the half that begins `shift` bits from the lowest; `first` is the index of `run[0]`.
-    fn scan(
-        &self,
-        kernel: Kernel,
-        run: &[u64],
-        first: usize,
-        shift: u32,
-        survivors: &mut Survivors,
-    ) {
+    fn scan(&self, kernel: Kernel, run: &[u64], first: usize, shift: u32, indexes: &mut Vec<u32>) {
         match self {
-            Self::Lines(lines) => lines.scan(kernel, run, first, shift, &mut survivors.indexes),
-            Self::Bitmap(bitmap) => bitmap.scan(run, first, shift, &mut survivors.indexes),
+            Self::Lines(lines) => lines.scan(kernel, run, first, shift, indexes),
+            Self::Bitmap(bitmap) => bitmap.scan(kernel, run, first, shift, indexes),
         }
     }
 }
@@ -251,6 +251,14 @@ pub(crate) struct Survivors {
     indexes: Vec<u32>,
     map: RunMap,
     lead: LeadMap,
+    chosen: Chosen,
+}
+
+/// What of a dense chunk is worth the scan by halves.
+#[derive(Debug, Default)]
+struct Chosen {
+    indexes: Vec<u32>,
+    fingerprints: Vec<u64>,
 }
 
 impl Survivors {
@@ -259,16 +267,29 @@ impl Survivors {
         &self.indexes
     }
 
+    /// Chooses of a dense chunk what may be near the batch; see [`dense`].
+    fn choose(&mut self, kernel: Kernel, tail: &Tail, tables: u64, values: &Table, chunk: &[u64]) {
+        let Chosen {
+            indexes,
+            fingerprints,
+        } = &mut self.chosen;
+        indexes.clear();
+        self.lead.scan(kernel, tables, values, chunk, indexes);
+        tail.scan(kernel, chunk, indexes);
+        fingerprints.clear();
+        fingerprints.extend(indexes.iter().map(|&index| chunk[index as usize]));
+    }
+
     /// Adds those of `run` whose lower quarter of the leading half is marked.
-    fn marked(&mut self, run: &[u64], first: usize) {
+    fn marked(&mut self, kernel: Kernel, run: &[u64], first: usize) {
         let map = &self.map;
-        pick(
+        kernel.run(Pick {
             run,
             first,
-            &mut self.indexes,
-            |_| (),
-            |f| map.marks((f >> 32) as u16),
-        );
+            indexes: &mut self.indexes,
+            fetch: |_| (),
+            passes: |f| map.marks((f >> 32) as u16),
+        });
     }
 }
 
@@ -301,5 +322,23 @@ fn pick(
             indexes.push((first + BLOCK * at) as u32 + bits.trailing_zeros());
             bits &= bits - 1;
         }
+    }
+}
+
+/// [`pick`] as work of a kernel, whose instructions the shifts need to be fast.
+struct Pick<'a, F, P> {
+    run: &'a [u64],
+    first: usize,
+    indexes: &'a mut Vec<u32>,
+    fetch: F,
+    passes: P,
+}
+
+impl<F: FnMut(u64), P: FnMut(u64) -> bool> Work for Pick<'_, F, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Compare>(self) {
+        pick(self.run, self.first, self.indexes, self.fetch, self.passes);
     }
 }

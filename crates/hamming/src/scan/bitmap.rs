@@ -1,6 +1,7 @@
 //! All halves within 1 bit of an entry's, a bit each.
 
-use super::pick;
+use super::Pick;
+use crate::kernels::Kernel;
 use crate::memory::Array;
 use crate::probe::prefetch_far;
 use crate::tables::Table;
@@ -35,12 +36,24 @@ impl Bitmap {
     }
 
     /// Adds the indexes of those in `run` that pass; see [`super::Half::scan`].
-    pub(crate) fn scan(&self, run: &[u64], first: usize, shift: u32, indexes: &mut Vec<u32>) {
+    pub(crate) fn scan(
+        &self,
+        kernel: Kernel,
+        run: &[u64],
+        first: usize,
+        shift: u32,
+        indexes: &mut Vec<u32>,
+    ) {
         let words: &[u64] = &self.words;
-        let half = |fingerprint: u64| (fingerprint >> shift) as u32;
-        let fetch = |f| prefetch_far(words, (half(f) >> 6) as usize);
-        pick(run, first, indexes, fetch, |f| {
-            words[(half(f) >> 6) as usize] >> (half(f) & 63) & 1 == 1
+        kernel.run(Pick {
+            run,
+            first,
+            indexes,
+            fetch: |f: u64| prefetch_far(words, ((f >> shift) as u32 >> 6) as usize),
+            passes: |f: u64| {
+                let half = (f >> shift) as u32;
+                words[(half >> 6) as usize] >> (half & 63) & 1 == 1
+            },
         });
     }
 }

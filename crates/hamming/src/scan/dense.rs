@@ -1,13 +1,16 @@
 //! The scan of an archive so dense that many of its fingerprints share their leading 16 bits.
 //!
 //! There the cut need not be in the middle. Of a pair within 3 bits either the trailing 28 bits agree, or at most 2 of
-//! the leading 36 differ (Σ(rᵢ + 1) = 1 + 3 > 3). The trailing bits cost one access to a small filter; the leading ones nothing but the making of a map for each run of fingerprints with the same 16 bits: a bit for each value of the
+//! the leading 36 differ (Σ(rᵢ + 1) = 1 + 3 > 3). The trailing bits cost one access to a small filter; the leading ones
+//! nothing but the making of a map for each run of fingerprints with the same 16 bits: a bit for each value of the
 //! next [`MAP_BITS`] bits with which they are within 2 bits of an entry. In ascending order that map is read in order.
+//! One in 50 passes either, for a batch of a million; these are scanned by halves.
 
 use crate::design::Design;
+use crate::kernels::Kernel;
 use crate::memory::Array;
 use crate::probe::prefetch_far;
-use crate::scan::pick;
+use crate::scan::Pick;
 use crate::tables::Table;
 
 /// Leading bits of a run.
@@ -23,8 +26,8 @@ const TAIL_BITS: u32 = 64 - RUN_BITS - MAP_BITS;
 /// Entries to a word of the filter.
 const WORD_ENTRIES: usize = 4;
 
-/// A Bloom filter over the trailing bits of the entries: two bits of one word each, so that a look takes one access.
-/// One in 60 fingerprints passes for nothing.
+/// A Bloom filter over the trailing bits of the entries: three bits of one word each, so that a look takes one access.
+/// One in 200 fingerprints passes for nothing.
 #[derive(Debug)]
 pub(crate) struct Tail {
     word_bits: u32,
@@ -59,26 +62,35 @@ impl Tail {
     }
 
     /// Adds the indexes of those in `chunk` whose trailing bits may be an entry's.
-    pub(crate) fn scan(&self, chunk: &[u64], indexes: &mut Vec<u32>) {
+    pub(crate) fn scan(&self, kernel: Kernel, chunk: &[u64], indexes: &mut Vec<u32>) {
         let words = &self.words[..1 << self.word_bits];
-        let fetch = |f: u64| prefetch_far(words, place(f, self.word_bits).0);
-        pick(chunk, 0, indexes, fetch, |f| {
-            let (word, bits) = place(f, self.word_bits);
-            words[word] & bits == bits
+        let word_bits = self.word_bits;
+        kernel.run(Pick {
+            run: chunk,
+            first: 0,
+            indexes,
+            fetch: |f| prefetch_far(words, place(f, word_bits).0),
+            passes: |f| {
+                let (word, bits) = place(f, word_bits);
+                words[word] & bits == bits
+            },
         });
     }
 }
 
-/// The word of a fingerprint's trailing bits, and its two bits there.
+/// The word of a fingerprint's trailing bits, and its three bits there.
 #[inline(always)]
 fn place(fingerprint: u64, word_bits: u32) -> (usize, u64) {
     let word = fingerprint & ((1 << word_bits) - 1);
-    let (low, high) = (
-        fingerprint >> word_bits & 63,
-        fingerprint >> (TAIL_BITS - 6) & 63,
-    );
-    (word as usize, 1 << low | 1 << high)
+    let low = fingerprint >> word_bits & 63;
+    let high = fingerprint >> (TAIL_BITS - 6) & 63;
+    // The upper bits of a product depend on all bits of the factor.
+    let mixed = (fingerprint << (64 - TAIL_BITS) >> word_bits).wrapping_mul(MIX) >> 58;
+    (word as usize, 1 << low | 1 << high | 1 << mixed)
 }
+
+/// An odd number without a pattern: 2⁶⁴ divided by the golden ratio.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Whether `chunk` is in order and so dense that maps of its runs are worth it. `values` is the batch in order.
 pub(crate) fn is_dense(chunk: &[u64], design: &Design, values: &Table) -> bool {
@@ -124,6 +136,7 @@ impl LeadMap {
     /// `values` is the batch in order, `tables` tells it from others.
     pub(crate) fn scan(
         &mut self,
+        kernel: Kernel,
         tables: u64,
         values: &Table,
         chunk: &[u64],
@@ -137,18 +150,18 @@ impl LeadMap {
             rest = others;
             self.make(tables, values, begin >> (64 - RUN_BITS));
             let words: &[u64] = &self.words;
-            let map = |f: u64| (f >> MAP_SHIFT) & ((1 << MAP_BITS) - 1);
-            // What is out of order passes: a lookup tells.
-            pick(
+            kernel.run(Pick {
                 run,
                 first,
                 indexes,
-                |_| (),
-                |f| {
-                    let marked = words[(map(f) >> 6) as usize] >> (map(f) & 63) & 1 == 1;
-                    marked | !same(&f)
+                fetch: |_| (),
+                // What is out of order passes.
+                passes: |f: u64| {
+                    let map = (f >> MAP_SHIFT) & ((1 << MAP_BITS) - 1);
+                    let marked = words[(map >> 6) as usize] >> (map & 63) & 1 == 1;
+                    marked | ((f ^ begin) >> (64 - RUN_BITS) != 0)
                 },
-            );
+            });
         }
     }
 
