@@ -15,8 +15,6 @@ use testkit::codewords::{Generator, Plan as Planted};
 
 /// Pairs within this distance.
 const K: u32 = 3;
-/// Fingerprints probed at once, as in the engine.
-const STEP: usize = 1 << 14;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -24,7 +22,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1_000_000)]
     batch: u64,
     /// Fingerprints of the archive
-    #[arg(long, default_value_t = 20_000_000)]
+    #[arg(long, default_value_t = 100_000_000)]
     archive: u64,
     /// Threads of each way
     #[arg(long, default_value_t = 2)]
@@ -251,11 +249,11 @@ fn ours(problem: &Problem, threads: usize) -> Outcome {
     let built = begin.elapsed().as_secs_f64();
     let mut outcome = on_threads(&problem.archive, threads, |part, first| {
         let (mut scratch, mut matches, mut pairs) = (Scratch::default(), Vec::new(), Vec::new());
-        for (at, step) in part.chunks(STEP).enumerate() {
+        for (at, step) in part.chunks(tables.chunk()).enumerate() {
             matches.clear();
             tables.probe(Kernel::detect(), step, &mut scratch, &mut matches);
             for found in &matches {
-                let index = first + (at * STEP) as u32 + found.query;
+                let index = first + (at * tables.chunk()) as u32 + found.query;
                 pairs.extend(
                     tables
                         .batch()

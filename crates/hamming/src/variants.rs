@@ -307,7 +307,7 @@ impl VariantTable {
 }
 
 /// Chunks are partitioned from this length on.
-const PARTITION_FROM: usize = 1 << 18;
+const PARTITION_FROM: usize = 1 << 14;
 /// Tables of more bytes are worth a partitioned chunk.
 pub(crate) const CACHED: usize = 4 << 20;
 /// Bits of the key by which a chunk is partitioned: so few that each partition has a cache line to be written to, so

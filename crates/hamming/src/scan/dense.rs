@@ -20,6 +20,9 @@ const MAP_BITS: u32 = 20;
 const MAP_SHIFT: u32 = TAIL_BITS;
 /// Marks that are worth it, for each fingerprint of a run.
 const MARKS: f64 = 2.5;
+/// What costs as much as so many marks: finding the entries of a run, and clearing a map.
+const WALK: f64 = 300.0;
+const CLEAR: f64 = 2500.0;
 
 /// Trailing bits: those that no map is over.
 const TAIL_BITS: u32 = 64 - RUN_BITS - MAP_BITS;
@@ -106,7 +109,7 @@ pub(crate) fn is_dense(chunk: &[u64], design: &Design, values: &Table) -> bool {
     let entries = values.entries.len() as f64 / f64::from(1u32 << RUN_BITS);
     let marks = entries
         * f64::from(variants(MAP_BITS) + RUN_BITS * (MAP_BITS + 1) + RUN_BITS * (RUN_BITS - 1) / 2);
-    marks < MARKS * of_run
+    marks + WALK + f64::min(marks + WALK, CLEAR) < MARKS * of_run
 }
 
 /// Values within 2 bits of one of so many bits.
@@ -119,6 +122,7 @@ const fn variants(bits: u32) -> u32 {
 pub(crate) struct LeadMap {
     /// Which tables' entries are marked, and for which leading bits.
     made_of: Option<(u64, u64)>,
+    marks: usize,
     words: Array<u64>,
 }
 
@@ -126,6 +130,7 @@ impl Default for LeadMap {
     fn default() -> Self {
         Self {
             made_of: None,
+            marks: 0,
             words: Array::zeroed(1 << (MAP_BITS - 6)),
         }
     }
@@ -169,33 +174,48 @@ impl LeadMap {
         if self.made_of == Some((tables, run)) {
             return;
         }
-        self.made_of = Some((tables, run));
+        let before = self.made_of.replace((tables, run));
         let words: &mut [u64] = &mut self.words;
-        words.fill(0);
-        let mut mark = |value: u64| words[(value >> 6) as usize] |= 1 << (value & 63);
-        let map = |entry: &u64| (entry >> MAP_SHIFT) & ((1 << MAP_BITS) - 1);
-        // Bits that differ in the run's part leave so many fewer for the map's.
-        for value in values.entries_under(run, RUN_BITS).iter().map(map) {
-            mark(value);
-            for a in 0..MAP_BITS {
-                mark(value ^ 1 << a);
-                for b in 0..a {
-                    mark(value ^ 1 << a ^ 1 << b);
-                }
+        match before {
+            // Few marks are taken back one by one.
+            Some((same, before)) if same == tables && self.marks < CLEAR as usize => {
+                marks(values, before, |value| words[(value >> 6) as usize] = 0);
+            }
+            _ => words.fill(0),
+        }
+        self.marks = 0;
+        marks(values, run, |value| {
+            words[(value >> 6) as usize] |= 1 << (value & 63);
+            self.marks += 1;
+        });
+    }
+}
+
+/// Calls `mark` with what the map of a run is to have a bit for.
+#[inline(always)]
+fn marks(values: &Table, run: u64, mut mark: impl FnMut(u64)) {
+    let map = |entry: &u64| (entry >> MAP_SHIFT) & ((1 << MAP_BITS) - 1);
+    // Bits that differ in the run's part leave so many fewer for the map's.
+    for value in values.entries_under(run, RUN_BITS).iter().map(map) {
+        mark(value);
+        for a in 0..MAP_BITS {
+            mark(value ^ 1 << a);
+            for b in 0..a {
+                mark(value ^ 1 << a ^ 1 << b);
             }
         }
-        for a in 0..RUN_BITS {
-            for value in values.entries_under(run ^ 1 << a, RUN_BITS).iter().map(map) {
-                mark(value);
-                (0..MAP_BITS).for_each(|bit| mark(value ^ 1 << bit));
-            }
-            for b in 0..a {
-                values
-                    .entries_under(run ^ 1 << a ^ 1 << b, RUN_BITS)
-                    .iter()
-                    .map(map)
-                    .for_each(&mut mark);
-            }
+    }
+    for a in 0..RUN_BITS {
+        for value in values.entries_under(run ^ 1 << a, RUN_BITS).iter().map(map) {
+            mark(value);
+            (0..MAP_BITS).for_each(|bit| mark(value ^ 1 << bit));
+        }
+        for b in 0..a {
+            values
+                .entries_under(run ^ 1 << a ^ 1 << b, RUN_BITS)
+                .iter()
+                .map(map)
+                .for_each(&mut mark);
         }
     }
 }
