@@ -191,7 +191,7 @@ impl Work for EveryTable<'_> {
     }
 }
 
-/// Some fingerprints of the chunk in a table of radius 0.
+/// Some fingerprints of the chunk in a table with few flips.
 struct OneTable<'a> {
     tables: &'a Tables,
     permuted: &'a [Table],
@@ -212,15 +212,18 @@ impl Work for OneTable<'_> {
         for queries in self.queries.chunks(IN_FLIGHT) {
             for &query in queries {
                 let permuted = table.permutation.apply(self.chunk[query as usize]);
-                let prefix = prefix(permuted, table.directory_bits);
-                prefetch(starts, prefix as usize);
-                self.lookups.push(Lookup {
-                    permuted,
-                    query,
-                    prefix,
-                    start: 0,
-                    end: 0,
-                });
+                let own = prefix(permuted, table.directory_bits);
+                for flip in &table.flips {
+                    let prefix = own ^ flip;
+                    prefetch(starts, prefix as usize);
+                    self.lookups.push(Lookup {
+                        permuted,
+                        query,
+                        prefix,
+                        start: 0,
+                        end: 0,
+                    });
+                }
             }
             look_up::<C>(
                 self.tables,

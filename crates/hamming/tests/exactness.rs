@@ -172,6 +172,54 @@ fn parts_of_the_batch_find_the_whole() {
     }
 }
 
+/// Batches so large that the scan and the directories are laid out in other ways. What is planted is all there is: two
+/// random fingerprints are never so near.
+#[test]
+fn large_batches_find_all_that_is_planted() {
+    for (name, k, size) in [
+        ("halves", 3, 200_000),
+        ("halves", 3, 1_500_000),
+        ("halves", 3, 4_000_000),
+        ("variants-3", 6, 400_000),
+        ("blocks-4", 3, 1_500_000),
+    ] {
+        let mut rng = ChaCha8Rng::seed_from_u64(8);
+        let new: Vec<u64> = (0..size).map(|_| rng.next_u64()).collect();
+        let mut planted: Vec<(u64, oracle::Pair)> = (0..40_000)
+            .map(|at| {
+                let row = rng.random_range(0..size);
+                let distance = at as u32 % (k + 3);
+                (flipped(new[row], distance, &mut rng), (row, 0, distance))
+            })
+            .collect();
+        let batch = Arc::new(Distinct::new(&new));
+        assert_eq!(batch.values().len(), size);
+        let design = Design::named(name, k).unwrap();
+        let tables = Tables::build(batch, 0..size, design, 2);
+        for sorted in [false, true] {
+            if sorted {
+                planted.sort_unstable();
+            }
+            let old: Vec<u64> = planted.iter().map(|planted| planted.0).collect();
+            let mut expected: Vec<oracle::Pair> = (planted.iter().enumerate())
+                .map(|(at, &(_, (row, _, distance)))| (row, at, distance))
+                .filter(|pair| pair.2 <= k)
+                .collect();
+            expected.sort_unstable();
+            for kernel in Kernel::available() {
+                let found = joined(&tables, kernel, &old);
+                assert!(
+                    found == expected,
+                    "{name}, {size}, sorted {sorted}, {}: {} of {}",
+                    kernel.name(),
+                    found.len(),
+                    expected.len()
+                );
+            }
+        }
+    }
+}
+
 /// Archives so dense that regions are worth it, sorted and not, with pairs at every distance on either half: the lines
 /// of regions, kept from chunk to chunk and from tables to tables.
 #[test]
