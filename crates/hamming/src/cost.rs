@@ -16,7 +16,7 @@
 
 use crate::design::{Block, Design, DesignError};
 use crate::scan::{Layout, Tail};
-use crate::variants::{CACHED, VariantTable};
+use crate::sketches::{CACHED, SketchTable};
 
 /// Permuting one fingerprint for a table, in nanoseconds.
 pub const TABLE_NS: f64 = 10.0;
@@ -140,76 +140,77 @@ impl Plan {
             lookups: 0.0,
             candidates: 0.0,
             probe_ns: 0.0,
-            build_seconds: BUILD_NS * 1e-9 * (all * design.blocks().len()) as f64,
+            build_seconds: 0.0,
             design,
         };
         if plan.design.is_variants() {
-            plan.add_variants(fingerprints);
-            return plan;
+            plan.add_sketched(fingerprints, 1.0);
+        } else if plan.design.is_halves() {
+            plan.add_scan(fingerprints);
+        } else {
+            plan.add_permuted(fingerprints);
         }
-        let mut accesses = 0.0;
-        for block in plan.design.blocks() {
-            let bits = directory_bits(block, fingerprints);
-            let prefixes = prefixes(block, bits);
-            plan.bytes += 8 * fingerprints + 4 * ((1 << bits) + 1) + 4 * prefixes as usize;
-            plan.lookups += prefixes;
-            // What differs only beside the key stands near.
-            accesses += ball(bits.min(block.mask.count_ones()), block.radius);
-            plan.candidates += candidates(block, bits, fingerprints);
-        }
-        let access = access_ns(plan.bytes);
-        let mut tables = plan.design.blocks().len() as f64;
-        if plan.design.is_halves() {
-            let layout = Layout::choose(fingerprints);
-            // Of two halves of 32 bits, the share within 1 bit of an entry's.
-            let near = (33.0 * fingerprints as f64 / 2f64.powi(32)).min(1.0)
-                + layout.crowded(fingerprints);
-            tables *= near;
-            accesses *= near;
-            plan.lookups *= near;
-            plan.candidates *= near;
-            plan.probe_ns = SCAN_NS + layout.accesses() * line_ns(layout.bytes() / 2);
-            plan.bytes += layout.bytes() + Tail::bytes_for(fingerprints);
-            plan.build_seconds += match layout {
-                Layout::Lines { .. } => 0.0,
-                Layout::Bitmap => {
-                    parts as f64 * (0.2 + 2e-9 * MARK_NS * 33.0 * fingerprints as f64)
-                }
-            };
-        }
-        plan.probe_ns += TABLE_NS * tables
-            + access * accesses
-            + LOOKUP_NS * plan.lookups
-            + CANDIDATE_NS * plan.candidates;
         plan.probe_ns *= parts as f64;
+        plan.build_seconds *= parts as f64;
         plan
     }
 
-    /// Adds the cost of tables of variants over so many fingerprints.
-    fn add_variants(&mut self, fingerprints: usize) {
-        self.build_seconds = 0.0;
+    /// Adds the cost of permuted tables over so many fingerprints.
+    fn add_permuted(&mut self, fingerprints: usize) {
+        let tables = self.design.blocks().len();
+        for block in self.design.blocks() {
+            let bits = directory_bits(block, fingerprints);
+            let lookups = ball(bits, block.radius);
+            self.bytes += 8 * fingerprints + 4 * ((1 << bits) + 1) + 4 * lookups as usize;
+            self.lookups += lookups;
+            self.candidates += candidates(bits, block.radius, fingerprints);
+        }
+        self.probe_ns = TABLE_NS * tables as f64
+            + (LOOKUP_NS + access_ns(self.bytes)) * self.lookups
+            + CANDIDATE_NS * self.candidates;
+        self.build_seconds = BUILD_NS * 1e-9 * (fingerprints * tables) as f64;
+    }
+
+    /// Adds the cost of the scan of halves, and of looking up what it lets through.
+    fn add_scan(&mut self, fingerprints: usize) {
+        let layout = Layout::choose(fingerprints);
+        // Of two halves of 32 bits, the share within 1 bit of an entry's.
+        let near =
+            (33.0 * fingerprints as f64 / 2f64.powi(32)).min(1.0) + layout.crowded(fingerprints);
+        self.add_sketched(fingerprints, near);
+        self.probe_ns += SCAN_NS + layout.accesses() * line_ns(layout.bytes() / 2);
+        // The scan has the batch in order, with a directory.
+        let directory = directory_bits(&self.design.blocks()[0], fingerprints);
+        self.bytes += 8 * fingerprints + (4 << directory);
+        self.bytes += layout.bytes() + Tail::bytes_for(fingerprints);
+        self.build_seconds += BUILD_NS * 1e-9 * fingerprints as f64;
+        if layout == Layout::Bitmap {
+            self.build_seconds += 0.2 + 2e-9 * MARK_NS * 33.0 * fingerprints as f64;
+        }
+    }
+
+    /// Adds the cost of tables of sketches over so many fingerprints, in which a share of the queries is looked up.
+    fn add_sketched(&mut self, fingerprints: usize, share: f64) {
         let blocks = self.design.blocks();
         for (at, block) in blocks.iter().enumerate() {
-            let size = VariantTable::size(block, fingerprints);
-            let next = &blocks[(at + 1) % blocks.len()];
-            let sketch = next.mask.count_ones().min(16);
+            let size = SketchTable::size(block, fingerprints);
+            let (sketched, limit) = SketchTable::sketch(blocks, at);
+            let sketch = sketched.count_ones().min(16);
             // Nearly all candidates are as far away as the radius allows.
-            let passing =
-                size.candidates * ball(sketch, next.radius + 1) / 2f64.powi(sketch.cast_signed());
+            let passing = size.candidates * ball(sketch, limit) / 2f64.powi(sketch.cast_signed());
             // What an archive in order finds in the first table stays in the cache.
             let line = if at == 0 { 0.5 } else { line_ns(size.bytes) };
             self.bytes = self.bytes.saturating_add(size.bytes);
-            self.lookups += 1.0;
-            self.candidates += size.candidates;
-            self.probe_ns += BUCKET_NS + SKETCH_NS * size.candidates;
-            self.probe_ns += line * (2.0 + size.candidates / 32.0 + 2.0 * passing);
-            if at > 0 && size.bytes > CACHED {
+            self.lookups += share;
+            self.candidates += share * size.candidates;
+            self.probe_ns += share * (BUCKET_NS + SKETCH_NS * size.candidates);
+            self.probe_ns += share * line * (2.0 + size.candidates / 32.0 + 2.0 * passing);
+            if at > 0 && size.bytes > CACHED && self.design.is_variants() {
                 self.probe_ns += PARTITION_NS;
             }
             let variants = fingerprints as f64 * ball(size.key_bits, block.radius);
-            self.build_seconds += self.parts as f64 * VARIANT_NS * 1e-9 * variants;
+            self.build_seconds += VARIANT_NS * 1e-9 * variants;
         }
-        self.probe_ns *= self.parts as f64;
     }
 
     /// Every design for `max_distance` whose tables take at most `memory` bytes, in as many parts as are cheapest, the
@@ -308,30 +309,22 @@ impl Plan {
 
 /// The directory bits for which a probe of `block` is cheapest.
 pub(crate) fn directory_bits(block: &Block, fingerprints: usize) -> u32 {
-    let key = block.mask.count_ones();
-    let width = (key + block.beside.count_ones()).min(MAX_DIRECTORY_BITS);
+    let width = block.mask.count_ones().min(MAX_DIRECTORY_BITS);
     // A directory of more bits than the entries have would be mostly empty.
     let useful = usize::BITS - fingerprints.leading_zeros();
     let cost = |bits: u32| {
-        let access = access_ns(8 * fingerprints + (4 << bits));
-        access * ball(bits.min(key), block.radius)
-            + LOOKUP_NS * prefixes(block, bits)
-            + CANDIDATE_NS * candidates(block, bits, fingerprints)
+        let lookup = LOOKUP_NS + access_ns(8 * fingerprints + (4 << bits));
+        lookup * ball(bits, block.radius)
+            + CANDIDATE_NS * candidates(bits, block.radius, fingerprints)
     };
     (0..=width.min(useful))
         .min_by(|&a, &b| cost(a).total_cmp(&cost(b)))
         .unwrap_or(0)
 }
 
-/// Prefixes of so many bits that one query looks up in a table.
-fn prefixes(block: &Block, bits: u32) -> f64 {
-    let key = bits.min(block.mask.count_ones());
-    ball(key, block.radius) * f64::from(1 + bits - key)
-}
-
 /// Candidates that one query meets in a table.
-fn candidates(block: &Block, bits: u32, fingerprints: usize) -> f64 {
-    fingerprints as f64 * prefixes(block, bits) / 2f64.powi(bits.cast_signed())
+fn candidates(bits: u32, radius: u32, fingerprints: usize) -> f64 {
+    fingerprints as f64 * ball(bits, radius) / 2f64.powi(bits.cast_signed())
 }
 
 /// How many words of `bits` bits are within `radius` of a given one.
@@ -371,7 +364,7 @@ mod tests {
             assert_eq!((plan.design.name().as_str(), plan.parts), (design, 1));
         }
         let tiny = Plan::choose(2, 3, &Limits::default()).unwrap();
-        assert!(tiny.bytes < 10_000);
+        assert!(tiny.bytes < 20_000);
         // Bitmaps of a gigabyte are not worth it for a short archive.
         let short = Plan::choose(10_000_000, 3, &limited(usize::MAX, 10_000)).unwrap();
         assert!(short.bytes < 1 << 30);

@@ -26,8 +26,8 @@ mod memory;
 mod permutation;
 mod probe;
 mod scan;
+mod sketches;
 mod tables;
-mod variants;
 
 pub use cost::{Limits, Plan, PlanError};
 pub use design::{Design, DesignError};

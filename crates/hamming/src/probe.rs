@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use crate::kernels::{Compare, Kernel, Work};
 use crate::scan::{Part, Scan, Survivors};
+use crate::sketches::{Candidates, Entries, SketchTable};
 use crate::tables::{Index, Table, Tables, prefix};
-use crate::variants::Candidates;
 
 /// A verified pair: a fingerprint of the chunk and one of the batch, within the design's distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,14 +82,8 @@ impl Tables {
             Index::Variants(tables) => {
                 let begin = Instant::now();
                 for table in tables {
-                    table.probe(
-                        kernel,
-                        self.design.max_distance(),
-                        (self.values(), self.first()),
-                        chunk,
-                        &mut scratch.candidates,
-                        matches,
-                    );
+                    let candidates = &mut scratch.candidates;
+                    table.probe(kernel, &self.entries(), chunk, candidates, matches);
                 }
                 scratch.verifying += begin.elapsed();
             }
@@ -110,30 +104,41 @@ impl Tables {
     fn probe_scanned(
         &self,
         kernel: Kernel,
-        permuted: &[Table],
+        quarters: &[SketchTable],
         scan: &Scan,
         chunk: &[u64],
         scratch: &mut Scratch,
         matches: &mut Vec<Match>,
     ) {
-        for part in [Part::Leading, Part::Trailing] {
+        for (part, quarters) in [Part::Leading, Part::Trailing]
+            .into_iter()
+            .zip(quarters.chunks(2))
+        {
             let begin = Instant::now();
             let survivors = &mut scratch.survivors;
-            let at = scan.survivors(kernel, part, self, permuted, chunk, survivors);
+            scan.survivors(kernel, part, self, chunk, survivors);
             let filtered = Instant::now();
             scratch.filtering += filtered - begin;
-            for at in at {
-                kernel.run(OneTable {
-                    tables: self,
-                    permuted,
-                    at,
-                    chunk,
-                    queries: scratch.survivors.indexes(),
-                    lookups: &mut scratch.lookups,
+            let (fingerprints, indexes) = survivors.of(chunk);
+            for quarter in quarters {
+                quarter.probe_some(
+                    kernel,
+                    &self.entries(),
+                    (fingerprints, Some(indexes)),
+                    &mut scratch.candidates,
                     matches,
-                });
+                );
             }
             scratch.verifying += filtered.elapsed();
+        }
+    }
+
+    /// What the tables are of, as their probe needs it.
+    fn entries(&self) -> Entries<'_> {
+        Entries {
+            values: self.values(),
+            first: self.first(),
+            max_distance: self.design.max_distance(),
         }
     }
 }
@@ -183,52 +188,6 @@ impl Work for EveryTable<'_> {
                 self.tables,
                 self.permuted,
                 at,
-                self.chunk,
-                self.lookups,
-                self.matches,
-            );
-        }
-    }
-}
-
-/// Some fingerprints of the chunk in a table with few flips.
-struct OneTable<'a> {
-    tables: &'a Tables,
-    permuted: &'a [Table],
-    at: usize,
-    chunk: &'a [u64],
-    queries: &'a [u32],
-    lookups: &'a mut Vec<Lookup>,
-    matches: &'a mut Vec<Match>,
-}
-
-impl Work for OneTable<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<C: Compare>(self) {
-        let table = &self.permuted[self.at];
-        let starts: &[u32] = &table.starts;
-        for queries in self.queries.chunks(IN_FLIGHT) {
-            for &query in queries {
-                let permuted = table.permutation.apply(self.chunk[query as usize]);
-                let own = prefix(permuted, table.directory_bits);
-                for flip in &table.flips {
-                    let prefix = own ^ flip;
-                    prefetch(starts, prefix as usize);
-                    self.lookups.push(Lookup {
-                        permuted,
-                        query,
-                        prefix,
-                        start: 0,
-                        end: 0,
-                    });
-                }
-            }
-            look_up::<C>(
-                self.tables,
-                self.permuted,
-                self.at,
                 self.chunk,
                 self.lookups,
                 self.matches,
@@ -296,12 +255,9 @@ fn verified(
         .permutation
         .reverse(lookup.permuted ^ candidate);
     let blocks = tables.design.blocks();
-    // After a scan a table sees only some of what agrees on its block; then repeated pairs are dropped at the end.
-    if matches!(tables.index, Index::Permuted(_)) {
-        let owner = blocks.iter().position(|block| block.agrees(difference))?;
-        if owner != at {
-            return None;
-        }
+    let owner = blocks.iter().position(|block| block.agrees(difference))?;
+    if owner != at {
+        return None;
     }
     let value = fingerprint ^ difference;
     // The first block is the leading one in every design, so that the first table is the batch itself in order.

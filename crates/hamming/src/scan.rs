@@ -23,6 +23,7 @@ use lines::Lines;
 use run_map::RunMap;
 
 use crate::kernels::{Compare, Kernel, Work};
+use crate::sketches::SketchTable;
 use crate::tables::{Table, Tables};
 
 /// Bits of a quarter.
@@ -33,6 +34,8 @@ const LONG_RUN: usize = 512;
 /// Picks the fingerprints that are near the batch on a half.
 #[derive(Debug)]
 pub(crate) struct Scan {
+    /// The batch in order.
+    values: Table,
     halves: [Half; 2],
     tail: Tail,
 }
@@ -133,22 +136,29 @@ impl Layout {
 }
 
 impl Scan {
-    /// The scan of the entries of the four `tables` of halves.
-    pub(crate) fn build(tables: &[Table], entries: usize) -> Self {
+    /// The scan of the batch in order, `values`, and by `quarters`.
+    pub(crate) fn build(values: Table, quarters: &[SketchTable]) -> Self {
+        let entries: &[u64] = &values.entries;
+        // In the order of their upper quarters, lines and bitmaps are filled with few cache misses.
         let half = |half: usize| {
-            let upper = &tables[2 * half];
-            match Layout::choose(entries) {
+            let shift = [32, 0][half];
+            let halves = quarters[2 * half]
+                .indexes()
+                .iter()
+                .map(move |&index| (entries[index as usize] >> shift) as u32);
+            match Layout::choose(entries.len()) {
                 layout @ Layout::Lines { .. } => {
                     let mut lines = layout.lines();
-                    lines.fill(upper.entries.iter().map(|&entry| Table::half(entry)));
+                    lines.fill(halves);
                     Half::Lines(lines)
                 }
-                Layout::Bitmap => Half::Bitmap(Bitmap::build(upper)),
+                Layout::Bitmap => Half::Bitmap(Bitmap::build(halves)),
             }
         };
         Self {
             halves: [half(0), half(1)],
-            tail: Tail::build(&tables[0]),
+            tail: Tail::build(&values),
+            values,
         }
     }
 
@@ -158,35 +168,29 @@ impl Scan {
             Half::Lines(lines) => lines.bytes(),
             Half::Bitmap(bitmap) => bitmap.bytes(),
         };
-        self.tail.bytes() + self.halves.iter().map(bytes).sum::<usize>()
+        self.values.bytes() + self.tail.bytes() + self.halves.iter().map(bytes).sum::<usize>()
     }
 
-    /// Lists what of `chunk` is to be looked up in the tables of the quarters, for the leading or the trailing part. Gives
-    /// the numbers of those tables. `permuted` are those the scan was built of, `tables` what they belong to.
+    /// Lists what of `chunk` is to be looked up in the tables of the quarters of the leading or the trailing part.
+    /// `tables` are those that the scan belongs to. The leading part comes first.
     pub(crate) fn survivors(
         &self,
         kernel: Kernel,
         part: Part,
         tables: &Tables,
-        permuted: &[Table],
         chunk: &[u64],
         survivors: &mut Survivors,
-    ) -> std::ops::Range<usize> {
+    ) {
         survivors.indexes.clear();
-        let values = &permuted[0];
-        let dense = dense::is_dense(chunk, tables.design(), values);
+        let dense = dense::is_dense(chunk, tables.design(), &self.values);
         match part {
             Part::Leading if dense => {
-                survivors.choose(kernel, &self.tail, tables.id(), values, chunk);
+                survivors.choose(kernel, &self.tail, tables.id(), &self.values, chunk);
                 self.chosen(kernel, Part::Leading, survivors);
             }
             Part::Trailing if dense => self.chosen(kernel, Part::Trailing, survivors),
-            Part::Leading => self.leading(kernel, values, chunk, survivors),
+            Part::Leading => self.leading(kernel, chunk, survivors),
             Part::Trailing => self.halves[1].scan(kernel, chunk, 0, 0, &mut survivors.indexes),
-        }
-        match part {
-            Part::Leading => 0..2,
-            Part::Trailing => 2..4,
         }
     }
 
@@ -205,12 +209,12 @@ impl Scan {
         }
     }
 
-    fn leading(&self, kernel: Kernel, values: &Table, chunk: &[u64], survivors: &mut Survivors) {
+    fn leading(&self, kernel: Kernel, chunk: &[u64], survivors: &mut Survivors) {
         let mut first = 0;
         while first < chunk.len() {
             let (length, same_quarter) = run(&chunk[first..]);
             let run = &chunk[first..first + length];
-            if same_quarter && survivors.map.fill(values, (run[0] >> 48) as u16) {
+            if same_quarter && survivors.map.fill(&self.values, (run[0] >> 48) as u16) {
                 survivors.marked(kernel, run, first);
             } else {
                 self.halves[0].scan(kernel, run, first, 32, &mut survivors.indexes);
@@ -249,6 +253,7 @@ impl Half {
 #[derive(Debug, Default)]
 pub(crate) struct Survivors {
     indexes: Vec<u32>,
+    fingerprints: Vec<u64>,
     map: RunMap,
     lead: LeadMap,
     chosen: Chosen,
@@ -262,9 +267,12 @@ struct Chosen {
 }
 
 impl Survivors {
-    /// Their indexes, ascending.
-    pub(crate) fn indexes(&self) -> &[u32] {
-        &self.indexes
+    /// They themselves and their indexes in `chunk`.
+    pub(crate) fn of(&mut self, chunk: &[u64]) -> (&[u64], &[u32]) {
+        self.fingerprints.clear();
+        self.fingerprints
+            .extend(self.indexes.iter().map(|&index| chunk[index as usize]));
+        (&self.fingerprints, &self.indexes)
     }
 
     /// Chooses of a dense chunk what may be near the batch; see [`dense`].

@@ -10,20 +10,20 @@ use crate::distinct::Distinct;
 use crate::memory::Array;
 use crate::permutation::Permutation;
 use crate::scan::Scan;
-use crate::variants::VariantTable;
+use crate::sketches::SketchTable;
 
 /// One permuted copy of the batch: sorted, with a directory over the leading bits of the key.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// Brings the key's bits to the top.
     pub(crate) permutation: Permutation,
-    /// Bits of a directory prefix: the leading ones of the key and, where there are more, of what is beside it.
+    /// Bits of a directory prefix: the leading ones of the key.
     pub(crate) directory_bits: u32,
     /// Entries with directory prefix `p` are `entries[starts[p]..starts[p + 1]]`.
     pub(crate) starts: Array<u32>,
     /// The batch's distinct fingerprints, permuted, ascending.
     pub(crate) entries: Array<u64>,
-    /// What to xor to a query's prefix to get every prefix that the block allows.
+    /// What to xor to a query's prefix to get every prefix within the block's radius.
     pub(crate) flips: Vec<u32>,
 }
 
@@ -43,10 +43,10 @@ pub struct Tables {
 pub(crate) enum Index {
     /// Every fingerprint is looked up in every table.
     Permuted(Vec<Table>),
-    /// Those that the scan lets through are looked up.
-    Scanned(Vec<Table>, Scan),
+    /// Those that the scan lets through are looked up in the tables of their quarters.
+    Scanned(Vec<SketchTable>, Scan),
     /// Every fingerprint has one bucket in each.
-    Variants(Vec<VariantTable>),
+    Variants(Vec<SketchTable>),
 }
 
 impl Tables {
@@ -59,17 +59,22 @@ impl Tables {
     pub fn build(batch: Arc<Distinct>, part: Range<usize>, design: Design, threads: usize) -> Self {
         let values = &batch.values()[part.clone()];
         let blocks = design.blocks();
-        let permuted = || in_parallel(blocks.len(), threads, |at| Table::build(values, blocks[at]));
+        let sketched = || {
+            in_parallel(blocks.len(), threads, |at| {
+                SketchTable::build(values, &design, at)
+            })
+        };
         let index = if design.is_variants() {
-            Index::Variants(in_parallel(blocks.len(), threads, |at| {
-                VariantTable::build(values, &design, at)
-            }))
+            Index::Variants(sketched())
         } else if design.is_halves() {
-            let tables = permuted();
-            let scan = Scan::build(&tables, values.len());
+            let tables = sketched();
+            let values = Table::build(values, blocks[0]);
+            let scan = Scan::build(values, &tables);
             Index::Scanned(tables, scan)
         } else {
-            Index::Permuted(permuted())
+            Index::Permuted(in_parallel(blocks.len(), threads, |at| {
+                Table::build(values, blocks[at])
+            }))
         };
         static TABLES: AtomicU64 = AtomicU64::new(0);
         Self {
@@ -119,10 +124,11 @@ impl Tables {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let permuted = |tables: &[Table]| tables.iter().map(Table::bytes).sum::<usize>();
+        let sketched = |tables: &[SketchTable]| tables.iter().map(SketchTable::bytes).sum();
         match &self.index {
             Index::Permuted(tables) => permuted(tables),
-            Index::Scanned(tables, scan) => permuted(tables) + scan.bytes(),
-            Index::Variants(tables) => tables.iter().map(VariantTable::bytes).sum(),
+            Index::Scanned(tables, scan) => sketched(tables) + scan.bytes(),
+            Index::Variants(tables) => sketched(tables),
         }
     }
 
@@ -169,7 +175,7 @@ fn in_parallel<T: Send>(count: usize, threads: usize, build: impl Fn(usize) -> T
 
 impl Table {
     fn build(values: &[u64], block: Block) -> Self {
-        let permutation = Permutation::to_top(block.mask, block.beside);
+        let permutation = Permutation::to_top(block.mask);
         let mut entries: Vec<u64> = values.iter().map(|&v| permutation.apply(v)).collect();
         entries.sort_unstable();
         let entries = Array::from_slice(&entries);
@@ -184,7 +190,8 @@ impl Table {
             sum += *start;
             *start = sum;
         }
-        let flips = block_flips(&block, directory_bits);
+        let mut flips = Vec::new();
+        push_flips(directory_bits, block.radius, 0, &mut flips);
         Self {
             directory_bits,
             starts,
@@ -192,12 +199,6 @@ impl Table {
             permutation,
             flips,
         }
-    }
-
-    /// In the design of halves, the half of an entry that has the key as its upper quarter; the lower one is beside it.
-    #[inline(always)]
-    pub(crate) fn half(entry: u64) -> u32 {
-        (entry >> 32) as u32
     }
 
     /// The entries whose leading `bits` bits are `prefix`.
@@ -216,7 +217,7 @@ impl Table {
         &bucket[from..to]
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.starts.bytes() + self.entries.bytes() + 4 * self.flips.capacity()
     }
 }
@@ -226,22 +227,6 @@ impl Table {
 pub(crate) fn prefix(permuted: u64, bits: u32) -> u32 {
     // Two shifts, because a shift by 64 is none.
     (permuted >> 1 >> (63 - bits)) as u32
-}
-
-/// What to xor to a prefix of so many bits to get all those on which a pair may agree under `block`.
-fn block_flips(block: &Block, bits: u32) -> Vec<u32> {
-    let key = block.mask.count_ones().min(bits);
-    let beside = bits - key;
-    let mut flips = Vec::new();
-    push_flips(key, block.radius, 0, &mut flips);
-    for flip in &mut flips {
-        *flip <<= beside;
-    }
-    let of_key = flips.clone();
-    for bit in 0..beside {
-        flips.extend(of_key.iter().map(|flip| flip | 1 << bit));
-    }
-    flips
 }
 
 /// Every word of `bits` bits with at most `radius` ones, added to `chosen`.
@@ -263,9 +248,6 @@ mod tests {
         let mut flips = Vec::new();
         push_flips(10, 3, 0, &mut flips);
         flips.sort_unstable();
-        let mut beside = block_flips(&Design::named("halves", 3).unwrap().blocks()[2], 20);
-        beside.sort_unstable();
-        assert_eq!(beside, [0, 1, 2, 4, 8]);
         let ball: Vec<u32> = (0..1024u32).filter(|f| f.count_ones() <= 3).collect();
         assert_eq!(flips, ball);
     }

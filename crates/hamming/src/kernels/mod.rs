@@ -154,7 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::variants::LANES;
+    use crate::sketches::LANES;
 
     /// The kernel's answer, through the safe face.
     fn within(kernel: Kernel, query: u64, candidates: &[u64], max_distance: u32) -> u64 {

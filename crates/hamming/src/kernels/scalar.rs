@@ -1,7 +1,7 @@
 //! Plain code: the oracle of the other kernels, and the fallback.
 
 use super::{Compare, Limit};
-use crate::variants::LANES;
+use crate::sketches::LANES;
 
 pub(crate) struct Scalar;
 

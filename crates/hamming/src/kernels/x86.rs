@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::scalar::Scalar;
 use super::{Compare, Limit, Work};
-use crate::variants::LANES;
+use crate::sketches::LANES;
 
 /// # Safety
 /// The machine has AVX2, BMI1, BMI2 and POPCNT.

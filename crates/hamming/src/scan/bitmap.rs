@@ -4,7 +4,6 @@ use super::Pick;
 use crate::kernels::Kernel;
 use crate::memory::Array;
 use crate::probe::prefetch_far;
-use crate::tables::Table;
 
 /// 2³² bits.
 #[derive(Debug)]
@@ -13,15 +12,14 @@ pub(crate) struct Bitmap {
 }
 
 impl Bitmap {
-    /// Of the half whose upper quarter is the key of `upper`.
-    pub(crate) fn build(upper: &Table) -> Self {
+    /// Of these halves; quick when they are nearly in order, because then the words are met nearly in order for each bit
+    /// flipped.
+    pub(crate) fn build(halves: impl Iterator<Item = u32>) -> Self {
         let mut bitmap = Self {
             words: Array::zeroed(1 << (32 - 6)),
         };
         let words: &mut [u64] = &mut bitmap.words;
-        // Entries ascend by the half, so that for each bit flipped the words are met nearly in order.
-        for &entry in upper.entries.iter() {
-            let half = Table::half(entry);
+        for half in halves {
             words[(half >> 6) as usize] |= 1 << (half & 63);
             for bit in 0..32 {
                 let near = half ^ 1 << bit;

@@ -28,12 +28,12 @@ impl RunMap {
         }
         self.words.fill(0);
         for &entry in own {
-            let lower = Table::half(entry) as u16;
+            let lower = (entry >> 32) as u16;
             self.mark(lower);
             (0..16).for_each(|bit| self.mark(lower ^ 1 << bit));
         }
         for &entry in flipped().flatten() {
-            self.mark(Table::half(entry) as u16);
+            self.mark((entry >> 32) as u16);
         }
         true
     }

@@ -1,11 +1,13 @@
-//! Tables with a bucket for every value of a block that is within the block's radius of an entry's: a query finds
-//! all its candidates in one place, whatever the order of the archive.
+//! Tables of sketches: a bucket for every value of a block that is within the block's radius of an entry's, so that a query
+//! finds all its candidates in one place, whatever the order of the archive.
 //!
-//! A candidate is a sketch, 16 bits of the block that follows (the first follows the last); 16 of them are compared at
-//! once. By the strong form of the pigeonhole principle (Qin and Xiao, "Pigeonring", VLDB 2018) a pair within k, with
-//! Σ(rᵢ + 1) = k + 1, has a block i with not only dᵢ ≤ rᵢ, but also dᵢ + dᵢ₊₁ ≤ rᵢ + rᵢ₊₁ + 1: around the ring, dᵢ − (rᵢ + 1) sums
-//! to less than 0, so there is a place from which on all partial sums are less than 0. One candidate in
-//! 70 passes, at radii of 2, and is compared in full.
+//! A candidate is a sketch, 16 bits beside the block; 16 of them are compared at once, and what passes is compared in full.
+//!
+//! In `variants-N` the sketch is of the block that follows (the first follows the last). By the strong form of the
+//! pigeonhole principle (Qin and Xiao, "Pigeonring", VLDB 2018) a pair within k, with Σ(rᵢ + 1) = k + 1, has a block i
+//! with not only dᵢ ≤ rᵢ, but also dᵢ + dᵢ₊₁ ≤ rᵢ + rᵢ₊₁ + 1: around the ring, dᵢ − (rᵢ + 1) sums to less than 0, so there is a
+//! place from which on all partial sums are less than 0. One candidate in 70 passes, at radii of 2. In `halves` it is of
+//! the other quarter of the half, within 1.
 
 use crate::cost::ball;
 use crate::design::{Block, Design};
@@ -24,7 +26,7 @@ const MAX_VARIANTS: f64 = 4e9;
 
 /// The table of one block.
 #[derive(Debug)]
-pub(crate) struct VariantTable {
+pub(crate) struct SketchTable {
     key: Field,
     sketch: Field,
     /// Bits in which a sketch may differ for entries whose key differs in as many bits as the radius.
@@ -60,7 +62,7 @@ impl Field {
     }
 }
 
-/// What the table of a block takes: see [`VariantTable::size`].
+/// What the table of a block takes: see [`SketchTable::size`].
 pub(crate) struct Size {
     /// Bits of the keys.
     pub(crate) key_bits: u32,
@@ -70,7 +72,7 @@ pub(crate) struct Size {
     pub(crate) bytes: usize,
 }
 
-impl VariantTable {
+impl SketchTable {
     /// What a table of `block` over so many entries takes, with `bits` bits of the key at most.
     fn size_with(block: &Block, entries: usize, bits: u32) -> Size {
         let key_bits = bits.min(block.mask.count_ones());
@@ -96,24 +98,38 @@ impl VariantTable {
             .unwrap_or_else(|| Self::size_with(block, entries, MAX_KEY_BITS))
     }
 
+    /// The bits that sketches of block `at` are of, and in how many of them they may differ for entries whose key differs in
+    /// as many bits as the radius: of what is beside the block, or else of the next one.
+    pub(crate) fn sketch(blocks: &[Block], at: usize) -> (u64, u32) {
+        let next = &blocks[(at + 1) % blocks.len()];
+        match blocks[at].beside {
+            0 => (next.mask, next.radius + 1),
+            beside => (beside, 1),
+        }
+    }
+
     /// The table of block `at` of `design` over `values`.
     pub(crate) fn build(values: &[u64], design: &Design, at: usize) -> Self {
-        let blocks = design.blocks();
-        let (block, next) = (&blocks[at], &blocks[(at + 1) % blocks.len()]);
+        let block = &design.blocks()[at];
+        let (sketched, limit) = Self::sketch(design.blocks(), at);
         let size = Self::size(block, values.len());
         let key = Field::leading(block.mask, size.key_bits);
-        let sketch = Field::leading(next.mask, SKETCH_BITS);
         let variants = values.len() * ball(key.bits, block.radius) as usize;
         let mut table = Self {
             key,
-            sketch,
-            limit: (next.radius + 1) as u16,
+            sketch: Field::leading(sketched, SKETCH_BITS),
+            limit: limit as u16,
             heads: Array::zeroed((1 << key.bits) + 1),
             sketches: Array::zeroed(variants + LANES),
             indexes: Array::zeroed(variants),
         };
         table.fill(values, block.radius);
         table
+    }
+
+    /// The indexes of the entries, in the order of their keys; in a table without variants each is there once.
+    pub(crate) fn indexes(&self) -> &[u32] {
+        &self.indexes
     }
 
     /// Puts every entry into the buckets of all keys within `radius` of its own.
@@ -239,7 +255,7 @@ impl ByKey {
     }
 }
 
-/// Buffers of a probe of tables of variants.
+/// Buffers of a probe.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     partitioned: Partitioned,
@@ -266,44 +282,56 @@ struct Survivor {
     entry: u32,
 }
 
-impl VariantTable {
-    /// Looks up every fingerprint of the chunk. Appends what is within `max_distance`; tables of the same design
-    /// find pairs that others find too. `values` are those that the table was built of, `first` is the index of the first of
-    /// them in the batch.
+impl SketchTable {
+    /// Looks up every fingerprint of the chunk. Appends what is near; tables of the same design find pairs that others find
+    /// too.
     pub(crate) fn probe(
         &self,
         kernel: Kernel,
-        max_distance: u32,
-        (values, first): (&[u64], usize),
+        entries: &Entries<'_>,
         chunk: &[u64],
         candidates: &mut Candidates,
         matches: &mut Vec<Match>,
     ) {
         // What is in the order of the table already needs no other.
         let in_order = self.key.shift + self.key.bits == 64 && chunk.is_sorted();
-        let partition = !in_order && chunk.len() >= PARTITION_FROM && self.bytes() > CACHED;
-        let Candidates {
-            partitioned,
-            buckets,
-            survivors,
-        } = candidates;
-        let (chunk, queries) = if partition {
-            partitioned.fill(self.key, chunk)
-        } else {
-            (chunk, None)
-        };
+        if in_order || chunk.len() < PARTITION_FROM || self.bytes() < CACHED {
+            return self.probe_some(kernel, entries, (chunk, None), candidates, matches);
+        }
+        let mut partitioned = std::mem::take(&mut candidates.partitioned);
+        let queries = partitioned.fill(self.key, chunk);
+        self.probe_some(kernel, entries, queries, candidates, matches);
+        candidates.partitioned = partitioned;
+    }
+
+    /// As [`Self::probe`], of some fingerprints with, if it is not their index, the number of each.
+    pub(crate) fn probe_some(
+        &self,
+        kernel: Kernel,
+        entries: &Entries<'_>,
+        (chunk, queries): (&[u64], Option<&[u32]>),
+        candidates: &mut Candidates,
+        matches: &mut Vec<Match>,
+    ) {
         kernel.run(Probe {
             table: self,
-            values,
-            first,
-            max_distance,
+            entries,
             chunk,
             queries,
-            buckets,
-            survivors,
+            buckets: &mut candidates.buckets,
+            survivors: &mut candidates.survivors,
             matches,
         });
     }
+}
+
+/// What tables were built of.
+#[derive(Debug)]
+pub(crate) struct Entries<'a> {
+    pub(crate) values: &'a [u64],
+    /// The index of the first of them in the batch.
+    pub(crate) first: usize,
+    pub(crate) max_distance: u32,
 }
 
 /// Chunks are partitioned from this length on.
@@ -363,10 +391,8 @@ impl Partitioned {
 }
 
 struct Probe<'a> {
-    table: &'a VariantTable,
-    values: &'a [u64],
-    first: usize,
-    max_distance: u32,
+    table: &'a SketchTable,
+    entries: &'a Entries<'a>,
     chunk: &'a [u64],
     /// The number of each fingerprint of the chunk, where that is not its index.
     queries: Option<&'a [u32]>,
@@ -382,9 +408,12 @@ impl Work for Probe<'_> {
     fn run<C: Compare>(self) {
         let Self {
             table,
-            values,
-            first,
-            max_distance,
+            entries:
+                &Entries {
+                    values,
+                    first,
+                    max_distance,
+                },
             chunk,
             queries,
             buckets,
@@ -501,7 +530,7 @@ mod tests {
         let values = Distinct::new(&values).values().to_vec();
         let design = Design::named("variants-3", 8).unwrap();
         for at in 0..3 {
-            let table = VariantTable::build(&values, &design, at);
+            let table = SketchTable::build(&values, &design, at);
             let mut entries = 0;
             for key in 0..1u32 << table.key.bits {
                 let ([start, counts], [end, _]) =
