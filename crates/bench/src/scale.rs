@@ -25,6 +25,10 @@ pub struct Args {
     /// Distance
     #[arg(short = 'k', long, default_value_t = 3)]
     max_distance: u32,
+    /// As plain Parquet files in no order instead of an archive; takes Python with the packages of
+    /// crates/bench/requirements.txt to make them
+    #[arg(long, value_name = "PYTHON")]
+    unsorted: Option<PathBuf>,
     /// Times that each is run; the fastest counts
     #[arg(long, default_value_t = 3)]
     times: usize,
@@ -101,7 +105,19 @@ fn measure(args: &Args, program: &Path, size: u64) -> Value {
             .expect("the program");
         assert!(status.success(), "the archive cannot be made");
     }
-    let runs = (0..args.times).map(|_| once(args, program, &directory));
+    let mut base = directory.join("archive");
+    if let Some(python) = &args.unsorted {
+        let archive = std::mem::replace(&mut base, directory.join("unsorted"));
+        if !base.exists() {
+            let status = Command::new(python)
+                .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("unsorted.py"))
+                .args([&archive, &base])
+                .status()
+                .expect("python");
+            assert!(status.success(), "the archive cannot be put out of order");
+        }
+    }
+    let runs = (0..args.times).map(|_| once(args, program, &directory, &base));
     let best = runs
         .min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
         .expect("at least one run");
@@ -132,6 +148,7 @@ fn measure(args: &Args, program: &Path, size: u64) -> Value {
         "archive": size,
         "batch": args.batch,
         "days": args.days,
+        "sorted": args.unsorted.is_none(),
         "max_distance": args.max_distance,
         "fingerprints_per_second": size as f64 / total,
         "peak_memory_bytes": best["peak_memory_bytes"],
@@ -149,7 +166,7 @@ fn seconds(run: &Value) -> f64 {
 }
 
 /// One run, whose hits are checked byte by byte.
-fn once(args: &Args, program: &Path, directory: &Path) -> Value {
+fn once(args: &Args, program: &Path, directory: &Path, base: &Path) -> Value {
     let hits = directory.join("hits.parquet");
     let output = Command::new(program)
         .args([
@@ -164,7 +181,7 @@ fn once(args: &Args, program: &Path, directory: &Path) -> Value {
         ])
         .arg(directory.join("day.parquet"))
         .arg("--base")
-        .arg(directory.join("archive"))
+        .arg(base)
         .arg("--output")
         .arg(&hits)
         .output()

@@ -12,6 +12,26 @@
 //! A table of variants costs [`BUCKET_NS`] and [`PARTITION_NS`], [`SKETCH_NS`] for each sketch of the bucket, and the cache
 //! lines that it reads ([`line_ns`]), one after the other; what passes reads two more.
 //!
+//! Predicted and measured (`bench designs`, two threads of an AMD EPYC, Zen 3, AVX2; nanoseconds of one core for one
+//! fingerprint of an archive of 10⁹ in order):
+//!
+//! | design       | 10⁴, k = 3 | 10⁶, k = 3 | 10⁷, k = 3 | 10⁶, k = 5 | 10⁶, k = 8 |
+//! |--------------|-----------:|-----------:|-----------:|-----------:|-----------:|
+//! | `halves`     | 6 / 6      | 9 / 8      | 33 / 57    |            |            |
+//! | `variants-3` | 55 / 54    | 83 / 87    | 129 / 147  | 106 / 153  | 184 / 263  |
+//! | `variants-4` | 73 / 67    | 115 / 118  | 312 / 191  | 244 / 204  | 739 / 613  |
+//! | `variants-5` |            |            |            | 670 / 666  |            |
+//! | `blocks-4`   | 58 / 60    | 157 / 200  | 486 / 776  |            |            |
+//! | `blocks-3`   | 104 / 136  | 503 / 296  | 569 / 374  |            |            |
+//! | `blocks-2`   | 151 / 331  | 380 / 627  |            |            |            |
+//! | `choose-5-2` | 154 / 182  | 306 / 237  | 384 / 292  |            |            |
+//! | `choose-6-3` | 307 / 282  | 611 / 471  |            |            |            |
+//! | `choose-7-2` |            |            |            | 671 / 745  |            |
+//! | `nested-4`   | 246 / 238  | 489 / 431  | 614 / 484  |            |            |
+//!
+//! Building is predicted for one thread and memory that the process had before; the first touch of memory that a
+//! virtual machine has not used takes several times as long.
+//!
 //! A batch whose tables do not fit is cut into parts, and the archive is passed over once for each.
 
 use crate::design::{Block, Design, DesignError};
@@ -96,7 +116,7 @@ pub struct Plan {
     pub design: Design,
     /// Parts that the batch is cut into, and passes over the archive.
     pub parts: usize,
-    /// Bytes of the tables of a part.
+    /// Bytes of the tables of a part, while they are built.
     pub bytes: usize,
     /// Directory lookups for one probed fingerprint, in a pass.
     pub lookups: f64,
@@ -200,7 +220,8 @@ impl Plan {
             let passing = size.candidates * ball(sketch, limit) / 2f64.powi(sketch.cast_signed());
             // What an archive in order finds in the first table stays in the cache.
             let line = if at == 0 { 0.5 } else { line_ns(size.bytes) };
-            self.bytes = self.bytes.saturating_add(size.bytes);
+            // All may be built at the same time.
+            self.bytes = self.bytes.saturating_add(size.bytes + size.building);
             self.lookups += share;
             self.candidates += share * size.candidates;
             self.probe_ns += share * (BUCKET_NS + SKETCH_NS * size.candidates);

@@ -49,12 +49,6 @@ impl<T: Pod> Array<T> {
         }
     }
 
-    pub(crate) fn from_slice(values: &[T]) -> Self {
-        let mut array = Self::zeroed(values.len());
-        array.copy_from_slice(values);
-        array
-    }
-
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.length * size_of::<T>()
@@ -107,6 +101,5 @@ mod tests {
             assert!((0..length).all(|at| array[at] == at as u32));
             assert_eq!(array.bytes(), 4 * length);
         }
-        assert_eq!(*Array::from_slice(&[7u64, 8]), [7, 8]);
     }
 }

@@ -70,6 +70,8 @@ pub(crate) struct Size {
     pub(crate) candidates: f64,
     /// Bytes of the table.
     pub(crate) bytes: usize,
+    /// More bytes, while it is built.
+    pub(crate) building: usize,
 }
 
 impl SketchTable {
@@ -86,6 +88,10 @@ impl SketchTable {
             key_bits,
             candidates: variants / 2f64.powi(key_bits.cast_signed()),
             bytes,
+            building: match block.radius {
+                0 => 0,
+                _ => size_of::<Entry>() * entries + (8 << key_bits),
+            },
         }
     }
 
@@ -123,8 +129,32 @@ impl SketchTable {
             sketches: Array::zeroed(variants + LANES),
             indexes: Array::zeroed(variants),
         };
-        table.fill(values, block.radius);
+        match block.radius {
+            0 => table.fill_exact(values),
+            radius => table.fill_variants(values, radius),
+        }
         table
+    }
+
+    /// Puts every entry into the bucket of its own key.
+    fn fill_exact(&mut self, values: &[u64]) {
+        let heads: &mut [[u32; 2]] = &mut self.heads;
+        let (sketches, indexes): (&mut [u16], &mut [u32]) = (&mut self.sketches, &mut self.indexes);
+        for &value in values {
+            heads[self.key.of(value) as usize][0] += 1;
+        }
+        // From the counts to where each ends, and back from there while they are filled.
+        let mut end = 0;
+        for head in &mut *heads {
+            end += head[0];
+            head[0] = end;
+        }
+        for (index, &value) in values.iter().enumerate().rev() {
+            let place = &mut heads[self.key.of(value) as usize][0];
+            *place -= 1;
+            sketches[*place as usize] = self.sketch.of(value) as u16;
+            indexes[*place as usize] = index as u32;
+        }
     }
 
     /// The indexes of the entries, in the order of their keys; in a table without variants each is there once.
@@ -136,7 +166,7 @@ impl SketchTable {
     ///
     /// The buckets are filled by blocks of keys with the same upper bits, so that what is being filled stays in the cache: for
     /// each way to flip some upper bits, with all entries of one other block, whose lower bits may differ in the rest.
-    fn fill(&mut self, values: &[u64], radius: u32) {
+    fn fill_variants(&mut self, values: &[u64], radius: u32) {
         let lower = Field {
             shift: self.key.shift,
             bits: self.key.bits.min(BLOCK_BITS),

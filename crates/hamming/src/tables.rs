@@ -176,9 +176,12 @@ fn in_parallel<T: Send>(count: usize, threads: usize, build: impl Fn(usize) -> T
 impl Table {
     fn build(values: &[u64], block: Block) -> Self {
         let permutation = Permutation::to_top(block.mask);
-        let mut entries: Vec<u64> = values.iter().map(|&v| permutation.apply(v)).collect();
-        entries.sort_unstable();
-        let entries = Array::from_slice(&entries);
+        let mut entries = Array::<u64>::zeroed(values.len());
+        let permuted: &mut [u64] = &mut entries;
+        for (entry, &value) in permuted.iter_mut().zip(values) {
+            *entry = permutation.apply(value);
+        }
+        permuted.sort_unstable();
         let directory_bits = directory_bits(&block, values.len());
         let mut starts = Array::<u32>::zeroed((1 << directory_bits) + 1);
         let counts: &mut [u32] = &mut starts;
