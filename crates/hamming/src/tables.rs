@@ -44,7 +44,7 @@ pub(crate) enum Index {
     /// Every fingerprint is looked up in every table.
     Permuted(Vec<Table>),
     /// Those that the scan lets through are looked up in the tables of their quarters.
-    Scanned(Vec<SketchTable>, Scan),
+    Scanned(Vec<SketchTable>, Box<Scan>),
     /// Every fingerprint has one bucket in each.
     Variants(Vec<SketchTable>),
 }
@@ -70,7 +70,7 @@ impl Tables {
             let tables = sketched();
             let values = Table::build(values, blocks[0]);
             let scan = Scan::build(values, &tables);
-            Index::Scanned(tables, scan)
+            Index::Scanned(tables, Box::new(scan))
         } else {
             Index::Permuted(in_parallel(blocks.len(), threads, |at| {
                 Table::build(values, blocks[at])

@@ -1,0 +1,56 @@
+//! A chunk brought into the order of a large table's keys, or nearly.
+
+use super::Field;
+use crate::memory::Array;
+
+/// Bits of the key by which a chunk is partitioned: so few that each partition has a cache line to be written to, so
+/// many that what one looks up in a table is in the second-level cache and on few pages.
+const PARTITION_BITS: u32 = 10;
+
+/// A chunk in the order of the leading bits of a key.
+#[derive(Debug)]
+pub(super) struct Partitioned {
+    fingerprints: Array<u64>,
+    /// The index in the chunk of each.
+    queries: Array<u32>,
+}
+
+impl Default for Partitioned {
+    fn default() -> Self {
+        Self {
+            fingerprints: Array::zeroed(0),
+            queries: Array::zeroed(0),
+        }
+    }
+}
+
+impl Partitioned {
+    pub(super) fn fill(&mut self, key: Field, chunk: &[u64]) -> (&[u64], Option<&[u32]>) {
+        if self.queries.len() < chunk.len() {
+            self.fingerprints = Array::zeroed(chunk.len());
+            self.queries = Array::zeroed(chunk.len());
+        }
+        let partition = |fingerprint: u64| {
+            (key.of(fingerprint) >> key.bits.saturating_sub(PARTITION_BITS)) as usize
+        };
+        let mut next = [0u32; 1 << PARTITION_BITS];
+        for &fingerprint in chunk {
+            next[partition(fingerprint)] += 1;
+        }
+        let mut sum = 0;
+        for next in &mut next {
+            sum += std::mem::replace(next, sum);
+        }
+        let (fingerprints, queries) = (
+            &mut self.fingerprints[..chunk.len()],
+            &mut self.queries[..chunk.len()],
+        );
+        for (query, &fingerprint) in chunk.iter().enumerate() {
+            let next = &mut next[partition(fingerprint)];
+            fingerprints[*next as usize] = fingerprint;
+            queries[*next as usize] = query as u32;
+            *next += 1;
+        }
+        (fingerprints, Some(queries))
+    }
+}
