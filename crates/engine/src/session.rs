@@ -31,7 +31,8 @@ pub(crate) const BATCH_ROWS: usize = 8192;
 pub struct Limits {
     /// Threads, and partitions of a plan.
     pub threads: usize,
-    /// Bytes of memory for the batch, its tables, sorts and aggregates.
+    /// Bytes of memory for the batch, its tables, sorts and aggregates; an eighth of it is left for what nobody counts,
+    /// such as decoded pages, and freed memory that the allocator keeps.
     pub memory: usize,
     /// Directory for what does not fit; it must exist.
     pub spill: PathBuf,
@@ -58,7 +59,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         .execution
         .parquet
         .schema_force_view_types = false;
-    let pool = FairSpillPool::new(limits.memory);
+    let pool = FairSpillPool::new(limits.memory - limits.memory / 8);
     let top = NonZeroUsize::MIN.saturating_add(2);
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, top)))
