@@ -105,8 +105,8 @@ impl RowDigest {
     }
 }
 
-/// For each row group the sum of its fingerprints, modulo 2⁶⁴: a check that costs next to nothing while they are
-/// decoded anyway. In delta-encoded values one flipped bit shifts all that follow.
+/// For each row group its rows and the sum of its fingerprints, modulo 2⁶⁴: a check that costs next to nothing while
+/// they are decoded anyway. In delta-encoded values one flipped bit shifts all that follow.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowGroupSums {
     sums: Vec<u64>,
@@ -140,15 +140,29 @@ impl RowGroupSums {
 
     /// The footer's entry.
     pub(crate) fn to_metadata(&self) -> KeyValue {
-        let sums: Vec<String> = self.sums.iter().map(|sum| format!("{sum:016x}")).collect();
-        KeyValue::new(schema::SUMS_KEY.to_owned(), sums.join(","))
+        let left = |group: usize| self.rows - group * ROW_GROUP_ROWS;
+        let entries: Vec<String> = self
+            .sums
+            .iter()
+            .enumerate()
+            .map(|(group, sum)| format!("{}:{sum:016x}", left(group).min(ROW_GROUP_ROWS)))
+            .collect();
+        KeyValue::new(schema::SUMS_KEY.to_owned(), entries.join(","))
     }
 
-    /// The sums in a footer's entry; `None` when it is none.
-    pub(crate) fn parse(text: &str) -> Option<Vec<u64>> {
-        text.split(',')
-            .map(|sum| u64::from_str_radix(sum, 16).ok())
-            .collect()
+    /// The sums in a footer's entry; `None` when it is not about row groups of so many rows: other programs copy
+    /// entries that they do not know into files that they write anew.
+    pub(crate) fn parse(text: &str, row_groups: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
+        let mut row_groups = row_groups;
+        let sums: Option<Vec<u64>> = text
+            .split(',')
+            .map(|entry| {
+                let (rows, sum) = entry.split_once(':')?;
+                (rows.parse().ok() == row_groups.next())
+                    .then(|| u64::from_str_radix(sum, 16).ok())?
+            })
+            .collect();
+        sums.filter(|_| row_groups.next().is_none())
     }
 }
 
@@ -310,5 +324,25 @@ impl FingerprintWriter {
             object: self.path.display().to_string(),
             reason: reason.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_belong_to_row_groups_of_their_own_size() {
+        let mut sums = RowGroupSums::default();
+        sums.update(&vec![3; ROW_GROUP_ROWS - 1]);
+        sums.update(&[-1, 5, 6]);
+        let text = sums.to_metadata().value.unwrap();
+        let parse = |rows: &[u64]| RowGroupSums::parse(&text, rows.iter().copied());
+        let full = ROW_GROUP_ROWS as u64;
+        assert_eq!(parse(&[full, 2]), Some(vec![3 * (full - 1) - 1, 11]));
+        for other in [&[full][..], &[full, 1], &[full, 2, 1], &[full + 2], &[]] {
+            assert_eq!(parse(other), None, "{other:?}");
+        }
+        assert_eq!(RowGroupSums::parse("0003,x", [1, 1].into_iter()), None);
     }
 }

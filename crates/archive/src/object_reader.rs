@@ -28,6 +28,11 @@ impl ObjectReader {
         Self { store, path, size }
     }
 
+    /// Bytes of the object.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
     /// Exactly the bytes of `range`: a store may cut a range at the end of an object without a word.
     pub(crate) async fn range(&self, range: Range<u64>) -> Result<Bytes> {
         self.check(&range)?;

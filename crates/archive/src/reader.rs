@@ -133,7 +133,7 @@ impl FingerprintReader {
                     .value
                     .as_deref()
             })
-            .and_then(RowGroupSums::parse);
+            .and_then(|text| RowGroupSums::parse(text, row_counts(&metadata)));
         Ok(Self {
             name: name.into(),
             sums: sums.map(Into::into),
@@ -160,10 +160,7 @@ impl FingerprintReader {
 
     /// Rows of each row group.
     pub fn row_groups(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
-        self.metadata
-            .row_groups()
-            .iter()
-            .map(|group| group.num_rows().max(0).cast_unsigned())
+        row_counts(&self.metadata)
     }
 
     /// Compressed bytes of the fingerprints of a row group.
@@ -361,7 +358,11 @@ impl FingerprintReader {
             u64::try_from(start),
             u64::try_from(column.compressed_size()),
         ) {
-            (Ok(start), Ok(length)) if start.checked_add(length).is_some() => {
+            (Ok(start), Ok(length))
+                if start
+                    .checked_add(length)
+                    .is_some_and(|end| end <= self.object.size()) =>
+            {
                 Ok(start..start + length)
             }
             _ => Err(ArchiveError::BadData {
@@ -374,6 +375,11 @@ impl FingerprintReader {
     fn object_name(&self, row_group: usize) -> String {
         format!("{}, row group {row_group}, fingerprint column", self.name)
     }
+}
+
+fn row_counts(metadata: &ParquetMetaData) -> impl ExactSizeIterator<Item = u64> + '_ {
+    let groups = metadata.row_groups().iter();
+    groups.map(|group| group.num_rows().max(0).cast_unsigned())
 }
 
 /// Ids as one of the two types: text of any kind as UTF-8, integers of any width as 64 bits.

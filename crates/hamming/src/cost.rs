@@ -201,8 +201,10 @@ impl Plan {
         self.probe_ns += SCAN_NS + layout.accesses() * line_ns(layout.bytes() / 2);
         // The scan has the batch in order, with a directory.
         let directory = directory_bits(&self.design.blocks()[0], fingerprints);
-        self.bytes += 8 * fingerprints + (4 << directory);
-        self.bytes += layout.bytes() + Tail::bytes_for(fingerprints);
+        let scan = layout.bytes() + Tail::bytes_for(fingerprints);
+        self.bytes = self
+            .bytes
+            .saturating_add(8 * fingerprints + (4 << directory) + scan);
         self.build_seconds += BUILD_NS * 1e-9 * fingerprints as f64;
         if layout == Layout::Bitmap {
             self.build_seconds += 0.2 + 2e-9 * MARK_NS * 33.0 * fingerprints as f64;
@@ -221,7 +223,10 @@ impl Plan {
             // What an archive in order finds in the first table stays in the cache.
             let line = if at == 0 { 0.5 } else { line_ns(size.bytes) };
             // All may be built at the same time.
-            self.bytes = self.bytes.saturating_add(size.bytes + size.building);
+            self.bytes = self
+                .bytes
+                .saturating_add(size.bytes)
+                .saturating_add(size.building);
             self.lookups += share;
             self.candidates += share * size.candidates;
             self.probe_ns += share * (BUCKET_NS + SKETCH_NS * size.candidates);
@@ -289,7 +294,8 @@ impl Plan {
     fn fitting(design: &Design, fingerprints: usize, limits: &Limits) -> Option<Self> {
         (0..=MAX_PARTS.ilog2())
             .map(|doublings| Self::of(design.clone(), fingerprints, 1 << doublings))
-            .filter(|plan| plan.bytes <= limits.memory)
+            // Some tables cannot be built in any memory.
+            .filter(|plan| plan.bytes <= limits.memory && plan.bytes < usize::MAX)
             .reduce(|fewer, more| {
                 let seconds = |plan: &Self| plan.seconds(limits.queries);
                 if seconds(&more) < WORTH_A_PASS * seconds(&fewer) {
@@ -401,12 +407,43 @@ mod tests {
     }
 
     #[test]
+    fn tables_that_cannot_be_built_are_not_planned() {
+        for fingerprints in [21_000_000, 40_000_000, 600_000_000] {
+            for k in 0..=16 {
+                for plan in Plan::alternatives(fingerprints, k, &Limits::default()).unwrap() {
+                    let part = fingerprints.div_ceil(plan.parts);
+                    for block in plan
+                        .design
+                        .blocks()
+                        .iter()
+                        .filter(|_| plan.design.is_variants())
+                    {
+                        let key_bits = SketchTable::size(block, part).key_bits;
+                        let variants = part as f64 * ball(key_bits, block.radius);
+                        assert!(
+                            variants < f64::from(u32::MAX),
+                            "k = {k}, {}",
+                            plan.design.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn less_memory_is_slower_and_cuts_the_batch_into_parts() {
         for k in 0..=16 {
             for n in [1000, 1 << 20, 100_000_000] {
                 let queries = 1_000_000_000;
                 let free = Plan::choose(n, k, &limited(usize::MAX, queries)).unwrap();
-                assert_eq!(free.parts, 1, "k = {k}, {n}, {}", free.design.name());
+                // Only what cannot be built at once is cut.
+                let whole = Plan::of(free.design.clone(), n, 1);
+                assert!(
+                    free.parts == 1 || whole.bytes == usize::MAX,
+                    "k = {k}, {n}, {}",
+                    free.design.name()
+                );
                 let mut before = free.seconds(queries);
                 for memory in [free.bytes - 1, free.bytes / 3, free.bytes / 10] {
                     let Ok(tight) = Plan::choose(n, k, &limited(memory, queries)) else {

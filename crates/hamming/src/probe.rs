@@ -21,6 +21,9 @@ pub struct Match {
 /// How many lookups are in flight at once: enough to overlap cache misses, few enough for the L1 cache.
 pub(crate) const IN_FLIGHT: usize = 64;
 
+/// Matches found before repeated ones are dropped, from which on a chunk is probed in parts.
+const MANY_MATCHES: usize = 1 << 20;
+
 /// Buffers of a probe, reused from chunk to chunk.
 #[derive(Debug, Default)]
 pub struct Scratch {
@@ -31,6 +34,28 @@ pub struct Scratch {
     lookups: Vec<Lookup>,
     survivors: Survivors,
     candidates: Candidates,
+    /// How many fingerprints may be probed at once; 0 is any number.
+    together: usize,
+}
+
+/// Matches of one probe, as many as there is room for.
+#[derive(Debug)]
+pub(crate) struct Found<'a> {
+    matches: &'a mut Vec<Match>,
+    most: usize,
+}
+
+impl Found<'_> {
+    #[inline(always)]
+    pub(crate) fn push(&mut self, found: Match) {
+        self.matches.push(found);
+    }
+
+    /// Whether there are more than there is room for, so that the probe had better be given up.
+    #[inline(always)]
+    pub(crate) fn is_full(&self) -> bool {
+        self.matches.len() > self.most
+    }
 }
 
 /// One bucket to be compared with one permuted query.
@@ -56,14 +81,82 @@ impl Tables {
         scratch: &mut Scratch,
         matches: &mut Vec<Match>,
     ) {
+        let mut done = 0;
+        while done < chunk.len() {
+            done += self.probe_some(kernel, chunk, done, scratch, matches);
+        }
+    }
+
+    /// As [`Self::probe`], of the fingerprints of `chunk` from index `from` on, as many as have a bounded number of matches
+    /// (at least one). Gives how many that were. What a caller does with the matches in between bounds its memory.
+    ///
+    /// # Panics
+    /// When `chunk` has 2³² or more fingerprints, or less than `from`.
+    pub fn probe_some(
+        &self,
+        kernel: Kernel,
+        chunk: &[u64],
+        from: usize,
+        scratch: &mut Scratch,
+        matches: &mut Vec<Match>,
+    ) -> usize {
         assert!(
             u32::try_from(chunk.len()).is_ok(),
             "a chunk has less than 2^32 fingerprints"
         );
-        let before = matches.len();
+        let rest = &chunk[from..];
         if self.is_empty() {
-            return;
+            return rest.len();
         }
+        // What was too much for one chunk is for the next, most likely; from there on it grows again.
+        let allowed = match scratch.together {
+            0 => usize::MAX,
+            allowed => allowed,
+        };
+        scratch.together = allowed.saturating_mul(2);
+        let mut together = rest.len().min(allowed);
+        let before = matches.len();
+        loop {
+            let most = match together {
+                1 => usize::MAX,
+                _ => before + MANY_MATCHES,
+            };
+            let mut found = Found { matches, most };
+            self.probe_at_once(kernel, &rest[..together], scratch, &mut found);
+            if !found.is_full() {
+                break;
+            }
+            matches.truncate(before);
+            together = together.div_ceil(2);
+            scratch.together = together;
+        }
+        let new = &mut matches[before..];
+        for found in &mut *new {
+            found.query += from as u32;
+        }
+        new.sort_unstable();
+        if !matches!(self.index, Index::Permuted(_)) {
+            // A fingerprint can find the same entry by several ways.
+            let mut kept = before;
+            for at in before..matches.len() {
+                if kept == before || matches[kept - 1] != matches[at] {
+                    matches[kept] = matches[at];
+                    kept += 1;
+                }
+            }
+            matches.truncate(kept);
+        }
+        together
+    }
+
+    /// All matches of a chunk, in no order and some repeatedly, unless they are too many.
+    fn probe_at_once(
+        &self,
+        kernel: Kernel,
+        chunk: &[u64],
+        scratch: &mut Scratch,
+        found: &mut Found<'_>,
+    ) {
         match &self.index {
             Index::Permuted(tables) => {
                 let begin = Instant::now();
@@ -72,31 +165,24 @@ impl Tables {
                     permuted: tables,
                     chunk,
                     lookups: &mut scratch.lookups,
-                    matches,
+                    found,
                 });
                 scratch.verifying += begin.elapsed();
             }
             Index::Scanned(tables, scan) => {
-                self.probe_scanned(kernel, tables, scan, chunk, scratch, matches);
+                self.probe_scanned(kernel, tables, scan, chunk, scratch, found);
             }
             Index::Variants(tables) => {
                 let begin = Instant::now();
                 for table in tables {
                     let candidates = &mut scratch.candidates;
-                    table.probe(kernel, &self.entries(), chunk, candidates, matches);
+                    table.probe(kernel, &self.entries(), chunk, candidates, found);
+                    if found.is_full() {
+                        break;
+                    }
                 }
                 scratch.verifying += begin.elapsed();
             }
-        }
-        matches[before..].sort_unstable();
-        if !matches!(self.index, Index::Permuted(_)) {
-            // A fingerprint can find the same entry by several ways.
-            let mut last = None;
-            let mut at = 0;
-            matches.retain(|&found| {
-                at += 1;
-                at <= before || last.replace(found) != Some(found)
-            });
         }
     }
 
@@ -108,7 +194,7 @@ impl Tables {
         scan: &Scan,
         chunk: &[u64],
         scratch: &mut Scratch,
-        matches: &mut Vec<Match>,
+        found: &mut Found<'_>,
     ) {
         for (part, quarters) in [Part::Leading, Part::Trailing]
             .into_iter()
@@ -126,10 +212,13 @@ impl Tables {
                     &self.entries(),
                     (fingerprints, Some(indexes)),
                     &mut scratch.candidates,
-                    matches,
+                    found,
                 );
             }
             scratch.verifying += filtered.elapsed();
+            if found.is_full() {
+                return;
+            }
         }
     }
 
@@ -144,15 +233,15 @@ impl Tables {
 }
 
 /// Every fingerprint of the chunk in every table.
-struct EveryTable<'a> {
+struct EveryTable<'a, 'f> {
     tables: &'a Tables,
     permuted: &'a [Table],
     chunk: &'a [u64],
     lookups: &'a mut Vec<Lookup>,
-    matches: &'a mut Vec<Match>,
+    found: &'a mut Found<'f>,
 }
 
-impl Work for EveryTable<'_> {
+impl Work for EveryTable<'_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -179,8 +268,11 @@ impl Work for EveryTable<'_> {
                             at,
                             self.chunk,
                             self.lookups,
-                            self.matches,
+                            self.found,
                         );
+                        if self.found.is_full() {
+                            return;
+                        }
                     }
                 }
             }
@@ -190,7 +282,7 @@ impl Work for EveryTable<'_> {
                 at,
                 self.chunk,
                 self.lookups,
-                self.matches,
+                self.found,
             );
         }
     }
@@ -204,7 +296,7 @@ fn look_up<C: Compare>(
     at: usize,
     chunk: &[u64],
     lookups: &mut Vec<Lookup>,
-    matches: &mut Vec<Match>,
+    found: &mut Found<'_>,
 ) {
     let table = &permuted[at];
     let (starts, entries): (&[u32], &[u64]) = (&table.starts, &table.entries);
@@ -218,6 +310,9 @@ fn look_up<C: Compare>(
     }
     let max_distance = tables.design.max_distance();
     for lookup in lookups.iter() {
+        if found.is_full() {
+            break;
+        }
         let bucket = &entries[lookup.start as usize..lookup.end as usize];
         for candidates in bucket.chunks(64) {
             // SAFETY: the function this is inlined into is compiled for the instruction set, see `Tables::probe`.
@@ -226,14 +321,11 @@ fn look_up<C: Compare>(
                 let candidate = candidates[near.trailing_zeros() as usize];
                 near &= near - 1;
                 let fingerprint = chunk[lookup.query as usize];
-                matches.extend(verified(
-                    tables,
-                    permuted,
-                    at,
-                    lookup,
-                    fingerprint,
-                    candidate,
-                ));
+                if let Some(verified) =
+                    verified(tables, permuted, at, lookup, fingerprint, candidate)
+                {
+                    found.push(verified);
+                }
             }
         }
     }

@@ -71,7 +71,7 @@ pub(crate) struct Size {
     pub(crate) key_bits: u32,
     /// Candidates that a query meets.
     pub(crate) candidates: f64,
-    /// Bytes of the table.
+    /// Bytes of the table; `usize::MAX` when it cannot be built, in however much memory.
     pub(crate) bytes: usize,
     /// More bytes, while it is built.
     pub(crate) building: usize,
@@ -85,7 +85,7 @@ impl SketchTable {
         let bytes = if variants < MAX_VARIANTS {
             6 * (variants as usize + LANES) + (8 << key_bits) + 8
         } else {
-            usize::MAX / 256
+            usize::MAX
         };
         Size {
             key_bits,
@@ -118,10 +118,18 @@ impl SketchTable {
     }
 
     /// The table of block `at` of `design` over `values`.
+    ///
+    /// # Panics
+    /// When it cannot be built, see [`Size::bytes`].
     pub(crate) fn build(values: &[u64], design: &Design, at: usize) -> Self {
         let block = &design.blocks()[at];
         let (sketched, limit) = Self::sketch(design.blocks(), at);
         let size = Self::size(block, values.len());
+        // Offsets would be cut off, and pairs missed.
+        assert!(
+            size.bytes < usize::MAX,
+            "a table has less than 4e9 variants"
+        );
         let key = Field::leading(block.mask, size.key_bits);
         let variants = values.len() * ball(key.bits, block.radius) as usize;
         let mut table = Self {

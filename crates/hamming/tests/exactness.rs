@@ -336,6 +336,37 @@ fn chunks(tables: &Tables, old: &[u64]) {
     }
 }
 
+/// Eight million pairs in a chunk of four thousand: they come a bounded number at a time.
+#[test]
+fn matches_of_a_cluster_are_bounded() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let origin = rng.next_u64();
+    let mut near = |distance: u32| flipped(origin, distance, &mut rng);
+    let new: Vec<u64> = (0..2500).map(|at| near(at % 3)).collect();
+    let old: Vec<u64> = (0..4000).map(|at| near(at % 3)).collect();
+    let truth = oracle::pairs_within(&new, &old, 4);
+    assert!(truth.len() > 8_000_000);
+    for design in Design::candidates(4).unwrap() {
+        let tables = Tables::of(Distinct::new(&new), design);
+        assert!(
+            joined(&tables, Kernel::detect(), &old) == truth,
+            "{}",
+            tables.design().name()
+        );
+        let (mut scratch, mut done, mut found) = (Scratch::default(), 0, 0);
+        while done < old.len() {
+            let mut matches = Vec::new();
+            done += tables.probe_some(Kernel::detect(), &old, done, &mut scratch, &mut matches);
+            assert!(matches.len() <= 1 << 20, "{}", tables.design().name());
+            let rows = matches
+                .iter()
+                .map(|found| tables.batch().rows(found.entry).len());
+            found += rows.sum::<usize>();
+        }
+        assert_eq!(found, truth.len());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

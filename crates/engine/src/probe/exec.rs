@@ -287,14 +287,18 @@ impl Gathered {
             .extend((0..self.values.len() - before).map(|index| step.row(index)));
     }
 
-    /// Probes what there is, and is empty then.
-    fn probe(&mut self, tables: &PartTables, scratch: &mut Scratch, matches: &mut Vec<Match>) {
-        let before = matches.len();
-        tables.probe(Kernel::detect(), &self.values, scratch, matches);
-        for found in &mut matches[before..] {
-            found.query = self.rows[found.query as usize];
-        }
+    /// Probes what there is, and is empty then. False when nobody wants the matches any more.
+    fn probe(
+        &mut self,
+        tables: &PartTables,
+        scratch: &mut Scratch,
+        matches: &mut Matches<'_>,
+    ) -> bool {
+        let wanted = matches.probe(tables, &self.values, scratch, |query| {
+            self.rows[query as usize]
+        });
         self.clear();
+        wanted
     }
 
     fn clear(&mut self) {
@@ -427,26 +431,20 @@ fn slice(
     } = buffers;
     gathered.clear();
     let gather = tables.chunk() > archive::reader::STEP;
-    let (mut rows, mut matches) = (0, Vec::new());
+    let mut rows = 0;
+    let mut matches = Matches::to(sender);
     reader.decode(row_group, encoded, step, |step| {
         let values = step.values();
         rows += values.len() as u64;
         if gather {
             gathered.add(step);
-            if gathered.values.len() >= tables.chunk() {
-                gathered.probe(tables, scratch, &mut matches);
-            }
+            gathered.values.len() < tables.chunk() || gathered.probe(tables, scratch, &mut matches)
         } else {
-            let before = matches.len();
-            tables.probe(Kernel::detect(), values, scratch, &mut matches);
-            for found in &mut matches[before..] {
-                found.query = step.row(found.query as usize);
-            }
+            matches.probe(tables, values, scratch, |query| step.row(query as usize))
         }
-        hand_on(&mut matches, MATCHES, sender)
     })?;
     gathered.probe(tables, scratch, &mut matches);
-    hand_on(&mut matches, 1, sender);
+    matches.hand_on(1);
     Ok(rows)
 }
 
@@ -459,24 +457,59 @@ fn within(
     buffers: &mut Buffers,
     sender: &mpsc::Sender<Vec<Match>>,
 ) {
-    let mut matches = Vec::new();
+    let mut matches = Matches::to(sender);
     for (at, step) in queries.chunks(tables.chunk()).enumerate() {
-        let before = matches.len();
-        tables.probe(Kernel::detect(), step, &mut buffers.scratch, &mut matches);
-        for found in &mut matches[before..] {
-            found.query += first + (at * tables.chunk()) as u32;
-        }
-        if !hand_on(&mut matches, MATCHES, sender) {
+        let first = first + (at * tables.chunk()) as u32;
+        if !matches.probe(tables, step, &mut buffers.scratch, |query| first + query) {
             return;
         }
     }
-    hand_on(&mut matches, 1, sender);
+    matches.hand_on(1);
 }
 
-/// Sends the matches if there are at least so many; false when nobody wants them any more.
-fn hand_on(matches: &mut Vec<Match>, least: usize, sender: &mpsc::Sender<Vec<Match>>) -> bool {
-    if matches.len() < least {
-        return !sender.is_closed();
+/// Matches on their way to the emitter.
+struct Matches<'a> {
+    found: Vec<Match>,
+    sender: &'a mpsc::Sender<Vec<Match>>,
+}
+
+impl<'a> Matches<'a> {
+    fn to(sender: &'a mpsc::Sender<Vec<Match>>) -> Self {
+        Self {
+            found: Vec::new(),
+            sender,
+        }
     }
-    sender.blocking_send(std::mem::take(matches)).is_ok()
+
+    /// Probes a chunk of which `row` tells the row of each index. False when nobody wants the matches any more.
+    fn probe(
+        &mut self,
+        tables: &PartTables,
+        chunk: &[u64],
+        scratch: &mut Scratch,
+        row: impl Fn(u32) -> u32,
+    ) -> bool {
+        let mut done = 0;
+        while done < chunk.len() {
+            let before = self.found.len();
+            done += tables.probe_some(Kernel::detect(), chunk, done, scratch, &mut self.found);
+            for found in &mut self.found[before..] {
+                found.query = row(found.query);
+            }
+            if !self.hand_on(MATCHES) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Sends the matches if there are at least so many; false when nobody wants them any more.
+    fn hand_on(&mut self, least: usize) -> bool {
+        if self.found.len() < least {
+            return !self.sender.is_closed();
+        }
+        self.sender
+            .blocking_send(std::mem::take(&mut self.found))
+            .is_ok()
+    }
 }

@@ -3,7 +3,7 @@
 use super::partition::Partitioned;
 use super::{CACHED, CROWDED, LANES, SketchTable};
 use crate::kernels::{Compare, Kernel, Limit, Work};
-use crate::probe::{IN_FLIGHT, Match, prefetch, prefetch_far};
+use crate::probe::{Found, IN_FLIGHT, Match, prefetch, prefetch_far};
 
 /// What tables were built of.
 #[derive(Debug)]
@@ -33,6 +33,9 @@ struct Bucket {
 /// Groups of sketches that are compared before what passed is looked at.
 const MASKS: usize = 32;
 
+/// Candidates that are compared in full before more are gathered.
+const GATHERED: usize = 1 << 14;
+
 /// A candidate whose sketch is near.
 #[derive(Debug, Clone, Copy, Default)]
 struct Survivor {
@@ -53,16 +56,16 @@ impl SketchTable {
         entries: &Entries<'_>,
         chunk: &[u64],
         candidates: &mut Candidates,
-        matches: &mut Vec<Match>,
+        found: &mut Found<'_>,
     ) {
         // What is in the order of the table already needs no other.
         let in_order = self.key.shift + self.key.bits == 64 && chunk.is_sorted();
         if in_order || chunk.len() < PARTITION_FROM || self.bytes() < CACHED {
-            return self.probe_some(kernel, entries, (chunk, None), candidates, matches);
+            return self.probe_some(kernel, entries, (chunk, None), candidates, found);
         }
         let mut partitioned = std::mem::take(&mut candidates.partitioned);
         let queries = partitioned.fill(self.key, chunk);
-        self.probe_some(kernel, entries, queries, candidates, matches);
+        self.probe_some(kernel, entries, queries, candidates, found);
         candidates.partitioned = partitioned;
     }
 
@@ -73,7 +76,7 @@ impl SketchTable {
         entries: &Entries<'_>,
         (chunk, queries): (&[u64], Option<&[u32]>),
         candidates: &mut Candidates,
-        matches: &mut Vec<Match>,
+        found: &mut Found<'_>,
     ) {
         kernel.run(Probe {
             table: self,
@@ -82,12 +85,12 @@ impl SketchTable {
             queries,
             buckets: &mut candidates.buckets,
             survivors: &mut candidates.survivors,
-            matches,
+            found,
         });
     }
 }
 
-struct Probe<'a> {
+struct Probe<'a, 'f> {
     table: &'a SketchTable,
     entries: &'a Entries<'a>,
     chunk: &'a [u64],
@@ -95,30 +98,55 @@ struct Probe<'a> {
     queries: Option<&'a [u32]>,
     buckets: &'a mut Vec<Bucket>,
     survivors: &'a mut Vec<Survivor>,
-    matches: &'a mut Vec<Match>,
+    found: &'a mut Found<'f>,
 }
 
-impl Work for Probe<'_> {
+/// Compares candidates in full and keeps those that are near.
+#[inline(always)]
+fn compare(
+    table: &SketchTable,
+    entries: &Entries<'_>,
+    (chunk, queries): (&[u64], Option<&[u32]>),
+    survivors: &mut [Survivor],
+    found: &mut Found<'_>,
+) {
+    let indexes: &[u32] = &table.indexes;
+    for survivor in survivors.iter() {
+        prefetch(indexes, survivor.entry as usize);
+    }
+    for survivor in survivors.iter_mut() {
+        survivor.entry = indexes[survivor.entry as usize];
+        prefetch(entries.values, survivor.entry as usize);
+    }
+    for &Survivor { query, entry } in survivors.iter() {
+        let difference = entries.values[entry as usize] ^ chunk[query as usize];
+        let distance = difference.count_ones();
+        if distance <= entries.max_distance {
+            found.push(Match {
+                query: queries.map_or(query, |queries| queries[query as usize]),
+                entry: (entries.first + entry as usize) as u32,
+                distance,
+            });
+        }
+    }
+}
+
+impl Work for Probe<'_, '_> {
     type Output = ();
 
     #[inline(always)]
     fn run<C: Compare>(self) {
         let Self {
             table,
-            entries:
-                &Entries {
-                    values,
-                    first,
-                    max_distance,
-                },
+            entries,
             chunk,
             queries,
             buckets,
             survivors,
-            matches,
+            found,
         } = self;
         let heads: &[[u32; 2]] = &table.heads;
-        let (sketches, indexes): (&[u16], &[u32]) = (&table.sketches, &table.indexes);
+        let sketches: &[u16] = &table.sketches;
         let mut masks = [0; MASKS + 1];
         for (at, block) in chunk.chunks(IN_FLIGHT).enumerate() {
             // Each pass asks for what the next one needs.
@@ -147,8 +175,8 @@ impl Work for Probe<'_> {
                 };
                 let mut from = bucket.start;
                 while from < bucket.end {
-                    let entries = (bucket.end - from).min((MASKS * LANES) as u32);
-                    let groups = (entries as usize).div_ceil(LANES);
+                    let candidates = (bucket.end - from).min((MASKS * LANES) as u32);
+                    let groups = (candidates as usize).div_ceil(LANES);
                     let limit = Limit {
                         bits: table.limit,
                         near: near.saturating_sub(from - bucket.start),
@@ -158,7 +186,7 @@ impl Work for Probe<'_> {
                     // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
                     unsafe { C::sketches(lanes, sketch, limit, &mut masks[..groups]) };
                     // The last group reaches beyond the bucket.
-                    masks[groups - 1] &= u32::MAX >> ((groups * LANES) as u32 - entries);
+                    masks[groups - 1] &= u32::MAX >> ((groups * LANES) as u32 - candidates);
                     // Two groups a step.
                     masks[groups] = 0;
                     for pair in 0..groups.div_ceil(2) {
@@ -188,27 +216,21 @@ impl Work for Probe<'_> {
                         }
                         passed += count;
                     }
-                    from += entries;
+                    from += candidates;
+                    if passed > GATHERED {
+                        let survivors = &mut survivors[..passed];
+                        compare(table, entries, (chunk, queries), survivors, found);
+                        passed = 0;
+                        if found.is_full() {
+                            return;
+                        }
+                    }
                 }
             }
             let survivors = &mut survivors[..passed];
-            for survivor in survivors.iter() {
-                prefetch(indexes, survivor.entry as usize);
-            }
-            for survivor in survivors.iter_mut() {
-                survivor.entry = indexes[survivor.entry as usize];
-                prefetch(values, survivor.entry as usize);
-            }
-            for &Survivor { query, entry } in survivors.iter() {
-                let difference = values[entry as usize] ^ chunk[query as usize];
-                let distance = difference.count_ones();
-                if distance <= max_distance {
-                    matches.push(Match {
-                        query: queries.map_or(query, |queries| queries[query as usize]),
-                        entry: (first + entry as usize) as u32,
-                        distance,
-                    });
-                }
+            compare(table, entries, (chunk, queries), survivors, found);
+            if found.is_full() {
+                return;
             }
         }
     }
