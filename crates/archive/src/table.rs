@@ -20,12 +20,13 @@ use object_store::{ObjectStore, ObjectStoreExt as _};
 use parquet::arrow::AsyncArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use sha2::{Digest as _, Sha256};
-use simhash::Spec;
+use simhash::{Model, Spec};
 use url::Url;
 
 use crate::error::{ArchiveError, Result};
 use crate::fingerprints::{self, FingerprintFile};
 use crate::location::Location;
+use crate::model::{self, Kept};
 use crate::schema::{
     self, BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, IdType, SHA256_TAG, SPEC_KEY,
 };
@@ -103,11 +104,16 @@ pub struct DayInfo {
 }
 
 impl Archive {
-    /// Makes an empty archive. The directory may exist, but must hold no table.
+    /// Makes an empty archive, with the tables that its spec names. The directory may exist, but must hold no table.
     ///
     /// # Errors
     /// [`ArchiveError::Exists`] when there is a table, or a store's error.
-    pub async fn create(location: &Location, id_type: IdType, spec: &Spec) -> Result<Self> {
+    pub async fn create(
+        location: &Location,
+        id_type: IdType,
+        spec: &Spec,
+        kept: &Kept,
+    ) -> Result<Self> {
         let given = location.given();
         let local = location.local();
         if local.join("_delta_log").is_dir() {
@@ -120,6 +126,7 @@ impl Archive {
             source,
         };
         std::fs::create_dir_all(local).map_err(io)?;
+        model::keep(location, spec, kept).await?;
         let store = DeltaTableBuilder::from_url(table_url(location)?)
             .and_then(|builder| builder.build_storage())
             .map_err(ArchiveError::delta(given))?;
@@ -231,6 +238,14 @@ impl Archive {
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
+    }
+
+    /// The spec with the tables that it names, which are kept with the archive.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when they are missing or damaged.
+    pub async fn model(&self) -> Result<Model> {
+        model::load(&self.location, &self.spec).await
     }
 
     /// The type of its ids.

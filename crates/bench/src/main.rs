@@ -2,6 +2,8 @@
 
 mod data;
 mod designs;
+mod documents;
+mod features;
 mod join;
 mod machine;
 mod scale;
@@ -24,6 +26,8 @@ struct Args {
 enum Bench {
     /// Every design, in memory: predicted and measured cost
     Designs(designs::Args),
+    /// Text to fingerprint on one core, for each spec and the peers
+    Features(features::Args),
     /// The join against other ways to do it, on the same data in one run
     Join(join::Args),
     /// `dedup-job run` itself on archives of growing size
@@ -34,6 +38,7 @@ fn main() {
     let args = Args::parse();
     let (name, rows) = match &args.bench {
         Bench::Designs(args) => ("designs", designs::run(args)),
+        Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),
         Bench::Scale(args) => ("scale", scale::run(args)),
     };

@@ -12,11 +12,11 @@ use arrow::array::{AsArray as _, RecordBatch};
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::{SessionContext, ident};
 use futures::StreamExt as _;
-use simhash::Spec;
 
 use crate::documents::{Documents, TEXT};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
+use crate::recipe::Recipe;
 use crate::udf::Simhash;
 
 /// A day's fingerprints, and what was seen on the way.
@@ -30,14 +30,14 @@ pub struct Day {
     pub duplicate_ids: u64,
 }
 
-/// Fingerprints `documents` under `spec` into the file at `path`.
+/// Fingerprints `documents` by `recipe` into the file at `path`.
 ///
 /// # Errors
 /// [`EngineError`] naming the input file when a document cannot be read, or ids are null.
 pub async fn fingerprint(
     context: &SessionContext,
     documents: &Documents,
-    spec: &Spec,
+    recipe: &Recipe,
     id_type: IdType,
     path: &Path,
     progress: &Progress,
@@ -47,12 +47,11 @@ pub async fn fingerprint(
     progress.documents_total.store(total, Ordering::Relaxed);
     let failed = || EngineError::query(documents.given());
     let partitions = context.state().config().target_partitions();
-    let fingerprint = if documents.has_fingerprints() {
-        ident(FINGERPRINT)
-    } else {
-        Simhash::udf(spec.clone(), Arc::clone(&invalid_utf8))
+    let fingerprint = match recipe {
+        Recipe::Ready(_) => ident(FINGERPRINT),
+        Recipe::Texts(model) => Simhash::udf(model.clone(), Arc::clone(&invalid_utf8))
             .call(vec![ident(TEXT)])
-            .alias(FINGERPRINT)
+            .alias(FINGERPRINT),
     };
     let sorted = documents
         .table(context, id_type, partitions)?
@@ -66,7 +65,7 @@ pub async fn fingerprint(
         .map_err(failed())?;
     let mut rows = sorted.execute_stream().await.map_err(failed())?;
     let schema = archive::schema::fingerprints(id_type, true);
-    let mut writer = FingerprintWriter::create(path, id_type, spec)?;
+    let mut writer = FingerprintWriter::create(path, id_type, recipe.spec())?;
     let mut ids = IdCount::default();
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;

@@ -28,6 +28,9 @@ pub enum EngineError {
     /// Input that the data does not allow, such as a day in a plain directory.
     #[error("{0}")]
     Usage(String),
+    /// Specs, tables and options that do not go together.
+    #[error("{0}")]
+    Configuration(String),
     /// A defect of the program.
     #[error("{0}")]
     Internal(String),
@@ -81,6 +84,7 @@ impl EngineError {
                 ErrorKind::TryAgain
             }
             Self::BadData { .. } => ErrorKind::Data,
+            Self::Configuration(_) => ErrorKind::Configuration,
             Self::Internal(_) => ErrorKind::Internal,
             Self::Io { source, .. } => archive::error::of_io(source),
             Self::Query { source, .. } => of_query(source),

@@ -11,9 +11,11 @@ pub mod batch;
 pub mod day;
 pub mod documents;
 pub mod error;
+pub mod idf;
 pub mod output;
 pub mod probe;
 pub mod progress;
+pub mod recipe;
 pub mod reduce;
 pub mod resources;
 pub mod run;
@@ -22,5 +24,6 @@ pub mod udf;
 pub mod work;
 
 pub use error::{EngineError, Result};
+pub use recipe::{Recipe, Wanted};
 pub use run::{RunSettings, Summary, run};
 pub use session::Limits;

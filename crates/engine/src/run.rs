@@ -23,6 +23,7 @@ use crate::error::{EngineError, Result};
 use crate::output;
 use crate::probe::{Probe, ProbeNode};
 use crate::progress::Stage;
+use crate::recipe::{Recipe, Wanted};
 use crate::reduce::reduce;
 use crate::resources::Resources;
 use crate::work;
@@ -52,8 +53,8 @@ pub struct RunSettings {
     pub design: Option<String>,
     /// Hits of a new document, at most: the nearest ones.
     pub max_hits: Option<u32>,
-    /// The spec for texts where the base has none.
-    pub spec: Spec,
+    /// What is asked for of the fingerprints.
+    pub wanted: Wanted,
     /// Directory for files in between; it must exist.
     pub scratch: PathBuf,
 }
@@ -202,6 +203,15 @@ impl Opened {
         }
     }
 
+    /// What errors call it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Archive(archive) => archive.location().to_string(),
+            Self::Plain(base) => base.name.clone(),
+        }
+    }
+
     /// The type of its ids, where it has any.
     #[must_use]
     pub fn id_type(&self) -> Option<IdType> {
@@ -212,7 +222,7 @@ impl Opened {
     }
 }
 
-/// Opens the day and decides spec and id type: the base's where it has them.
+/// Opens the day and decides how it gets its fingerprints, and the type of its ids: as the base has it, where it says.
 ///
 /// # Errors
 /// [`EngineError`] when the day cannot be read or is of another spec.
@@ -221,17 +231,14 @@ pub async fn open_day(
     new: &[String],
     columns: &Columns,
     base: Option<&Opened>,
-    fallback: &Spec,
-) -> Result<(Documents, Spec, IdType)> {
+    wanted: &Wanted,
+) -> Result<(Documents, Recipe, IdType)> {
     let documents = Documents::open(context, new, columns).await?;
     let own = documents.spec()?;
-    let spec = match (base.and_then(Opened::spec), own) {
+    let name = base.map(Opened::name).unwrap_or_default();
+    let ready = documents.has_fingerprints();
+    let recipe = match (base.and_then(Opened::spec), own) {
         (Some(spec), Some((file, own))) if *spec != own => {
-            let name = match base {
-                Some(Opened::Archive(archive)) => archive.location().to_string(),
-                Some(Opened::Plain(base)) => base.name.clone(),
-                None => String::new(),
-            };
             return Err(archive::ArchiveError::SpecMismatch {
                 left: name,
                 right: file,
@@ -239,22 +246,36 @@ pub async fn open_day(
             }
             .into());
         }
-        (Some(spec), _) => spec.clone(),
-        (None, Some((_, own))) => own,
+        (Some(spec), _) if ready => {
+            wanted.check(&name, spec)?;
+            Recipe::Ready(spec.clone())
+        }
+        (Some(spec), _) => match base {
+            Some(Opened::Archive(archive)) => {
+                wanted.check(&name, spec)?;
+                Recipe::Texts(archive.model().await?)
+            }
+            _ => Recipe::Texts(wanted.model_for(&name, spec)?),
+        },
+        (None, Some((file, own))) => {
+            wanted.check(&file, &own)?;
+            Recipe::Ready(own)
+        }
+        (None, None) if ready => Recipe::Ready(wanted.spec()?.0),
         (None, None) => {
-            if base.is_some_and(|base| base.id_type().is_some()) && !documents.has_fingerprints() {
+            if base.is_some_and(|base| base.id_type().is_some()) {
                 tracing::warn!(
                     "the base does not say under which spec its fingerprints were made; they are taken to be of the spec shown by --json"
                 );
             }
-            fallback.clone()
+            Recipe::Texts(wanted.model()?)
         }
     };
     let id_type = base
         .and_then(Opened::id_type)
         .or(documents.id_type())
         .unwrap_or(IdType::String);
-    Ok((documents, spec, id_type))
+    Ok((documents, recipe, id_type))
 }
 
 /// Runs the job.
@@ -279,12 +300,12 @@ pub async fn run(
             settings.base
         )));
     }
-    let (documents, spec, id_type) = open_day(
+    let (documents, recipe, id_type) = open_day(
         context,
         &settings.new,
         &settings.columns,
         Some(&opened),
-        &settings.spec,
+        &settings.wanted,
     )
     .await?;
     seconds.open = clock.lap();
@@ -294,7 +315,7 @@ pub async fn run(
     let day = day::fingerprint(
         context,
         &documents,
-        &spec,
+        &recipe,
         id_type,
         &staged.path(),
         progress,
@@ -387,7 +408,7 @@ pub async fn run(
         design: plan.design.name(),
         passes,
         kernel: Kernel::detect().name(),
-        spec_digest: spec.digest(),
+        spec_digest: recipe.spec().digest(),
         hits,
         hits_left_out,
         output: settings.output.display().to_string(),

@@ -16,7 +16,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner as _};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use simhash::Spec;
+use simhash::{Model, Spec};
 
 use crate::error::{EngineError, Result};
 use crate::probe::ProbePlanner;
@@ -77,7 +77,9 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
             .with_runtime_env(runtime),
     );
     let context = SessionContext::new_with_state(state.build());
-    context.register_udf(Simhash::udf(Spec::default(), Arc::new(AtomicU64::new(0))));
+    let model =
+        Model::plain(Spec::default()).map_err(|error| EngineError::Internal(error.to_string()))?;
+    context.register_udf(Simhash::udf(model, Arc::new(AtomicU64::new(0))));
     context.register_udf(FingerprintBits::udf());
     context.register_udf(HammingDistance::udf());
     Ok(context)

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use simhash::{Fingerprinter, Spec};
+use simhash::{Fingerprinter, Model};
 
 /// `simhash(text)`: the fingerprint of a text as BIGINT, NULL where it has none.
 ///
@@ -20,31 +20,31 @@ use simhash::{Fingerprinter, Spec};
 /// are counted.
 #[derive(Debug)]
 pub struct Simhash {
-    spec: Spec,
+    model: Model,
     invalid_utf8: Arc<AtomicU64>,
     signature: Signature,
 }
 
 impl Simhash {
-    /// The function for one spec; texts that are not UTF-8 are counted in `invalid_utf8`.
+    /// The function for one model; texts that are not UTF-8 are counted in `invalid_utf8`.
     #[must_use]
-    pub fn udf(spec: Spec, invalid_utf8: Arc<AtomicU64>) -> ScalarUDF {
+    pub fn udf(model: Model, invalid_utf8: Arc<AtomicU64>) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self {
-            spec,
+            model,
             invalid_utf8,
             signature: Signature::user_defined(Volatility::Immutable),
         })
     }
 
     fn of_texts<'a>(&self, texts: impl Iterator<Item = Option<&'a str>>) -> Int64Array {
-        let mut fingerprinter = Fingerprinter::new(self.spec.clone());
+        let mut fingerprinter = Fingerprinter::new(self.model.clone());
         texts
             .map(|text| fingerprinter.fingerprint(text?).map(u64::cast_signed))
             .collect()
     }
 
     fn of_bytes<'a>(&self, texts: impl Iterator<Item = Option<&'a [u8]>>) -> Int64Array {
-        let mut fingerprinter = Fingerprinter::new(self.spec.clone());
+        let mut fingerprinter = Fingerprinter::new(self.model.clone());
         texts
             .map(|bytes| {
                 let text = String::from_utf8_lossy(bytes?);
@@ -60,7 +60,7 @@ impl Simhash {
 // The counter is no part of what the function is.
 impl PartialEq for Simhash {
     fn eq(&self, other: &Self) -> bool {
-        self.spec == other.spec
+        self.model == other.model
     }
 }
 
@@ -68,7 +68,7 @@ impl Eq for Simhash {}
 
 impl Hash for Simhash {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.spec.hash(state);
+        self.model.hash(state);
     }
 }
 

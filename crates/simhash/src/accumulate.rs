@@ -1,61 +1,169 @@
 //! The sum over hashed features and its signs: bit i of a fingerprint is 1 where the features with
 //! bit i set weigh more than those without (Charikar; Manku, Jain and Das Sarma, section 2).
+//!
+//! Features of equal weight are counted in binary, each digit of all 64 counters in one word, by carry-save adders (Harley
+//! and Seal's positional population count); not even the comparison with half their number needs the counters
+//! one by one. Weighted features are added to 64 counters of 32 bits.
 
-/// Adds the low bit of each byte lane: `SPREAD[b]` has byte j equal to bit j of `b`.
-const SPREAD: [u64; 256] = {
-    let mut table = [0u64; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut bit = 0;
-        while bit < 8 {
-            table[byte] |= ((byte as u64 >> bit) & 1) << (8 * bit);
-            bit += 1;
-        }
-        byte += 1;
-    }
-    table
-};
+use crate::kernels::{Kernel, Work};
 
 /// The fingerprint of features that all weigh the same, each given by its hash. A tie gives 0.
 #[must_use]
-pub fn of_equal_weights(hashes: &[u64]) -> u64 {
-    let mut ones = [0u64; 64];
-    // Eight bits are counted at once in the byte lanes of a word, which hold up to 255.
-    for chunk in hashes.chunks(255) {
-        let mut lanes = [0u64; 8];
-        for hash in chunk {
-            for (lane, byte) in lanes.iter_mut().zip(hash.to_le_bytes()) {
-                *lane += SPREAD[usize::from(byte)];
-            }
-        }
-        for (byte, lane) in lanes.iter().enumerate() {
-            for (bit, count) in lane.to_le_bytes().into_iter().enumerate() {
-                ones[8 * byte + bit] += u64::from(count);
-            }
-        }
-    }
-    let total = hashes.len() as u64;
-    signs(|bit| 2 * ones[bit] > total)
+pub fn of_equal_weights(kernel: Kernel, hashes: &[u64]) -> u64 {
+    kernel.run(Equal { hashes })
 }
 
-/// The fingerprint of weighted features, each given by its hash and weight. A tie gives 0.
+/// The fingerprint of weighted features, given by their hashes and weights, which are less than 2²⁵. A tie gives 0.
 #[must_use]
-pub fn of_weighted(features: impl Iterator<Item = (u64, i64)>) -> u64 {
-    let mut sums = [0i64; 64];
-    for (hash, weight) in features {
-        for (bit, sum) in sums.iter_mut().enumerate() {
-            // +weight where the bit is set, -weight where it is not.
-            let minus = ((hash >> bit) & 1) as i64 - 1;
-            *sum += (weight ^ minus) - minus;
-        }
-    }
-    signs(|bit| sums[bit] > 0)
+pub fn of_weighted(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> u64 {
+    kernel.run(Weighted { hashes, weights })
 }
 
-fn signs(positive: impl Fn(usize) -> bool) -> u64 {
-    (0..64).fold(0, |fingerprint, bit| {
-        fingerprint | (u64::from(positive(bit)) << bit)
-    })
+/// Binary digits of a counter: more hashes than 2⁴⁰ do not fit into memory.
+const DIGITS: usize = 40;
+
+struct Equal<'a> {
+    hashes: &'a [u64],
+}
+
+impl Work for Equal<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<const LANES: usize>(self) -> u64 {
+        // Lane by lane: digit d of the counters of all hashes at this lane.
+        let mut digits = [[0u64; LANES]; DIGITS];
+        let mut used = 0;
+        let (groups, rest) = self.hashes.as_chunks::<LANES>();
+        let (eights, groups) = groups.as_chunks::<8>();
+        for group in eights {
+            let [first, second, third, _] = &mut digits[..4] else {
+                unreachable!()
+            };
+            let mut fours = [[0u64; LANES]; 2];
+            for (half, four) in group.as_chunks::<4>().0.iter().zip(&mut fours) {
+                let twos = [
+                    add(first, &half[0], &half[1]),
+                    add(first, &half[2], &half[3]),
+                ];
+                *four = add(second, &twos[0], &twos[1]);
+            }
+            let carry = add(third, &fours[0], &fours[1]);
+            used = used.max(carry_up(&mut digits, 3, carry));
+        }
+        for group in groups {
+            used = used.max(carry_up(&mut digits, 0, *group));
+        }
+        // All lanes together.
+        let mut total = [0u64; DIGITS];
+        for lane in 0..LANES {
+            let mut carry = 0;
+            for (sum, digit) in total.iter_mut().zip(&digits).take(used + LANES) {
+                let (a, b) = (*sum, digit[lane]);
+                *sum = a ^ b ^ carry;
+                carry = (a & b) | (carry & (a ^ b));
+            }
+        }
+        for &hash in rest {
+            let mut carry = hash;
+            for sum in &mut total {
+                (*sum, carry) = (*sum ^ carry, *sum & carry);
+                if carry == 0 {
+                    break;
+                }
+            }
+        }
+        // More than half: compared from the highest digit down.
+        let half = self.hashes.len() as u64 / 2;
+        let (mut more, mut same) = (0u64, u64::MAX);
+        for (digit, &sum) in total.iter().enumerate().rev() {
+            if half >> digit & 1 == 1 {
+                same &= sum;
+            } else {
+                more |= same & sum;
+                same &= !sum;
+            }
+        }
+        more
+    }
+}
+
+/// Adds two words to a digit; gives what is carried.
+#[inline(always)]
+fn add<const LANES: usize>(
+    digit: &mut [u64; LANES],
+    a: &[u64; LANES],
+    b: &[u64; LANES],
+) -> [u64; LANES] {
+    let mut carry = [0; LANES];
+    for lane in 0..LANES {
+        let (sum, a, b) = (digit[lane], a[lane], b[lane]);
+        let either = a ^ b;
+        digit[lane] = sum ^ either;
+        carry[lane] = (a & b) | (sum & either);
+    }
+    carry
+}
+
+/// Adds a word to the digits from `from` on, and gives the number of the last one that it reached.
+#[inline(always)]
+fn carry_up<const LANES: usize>(
+    digits: &mut [[u64; LANES]; DIGITS],
+    from: usize,
+    mut carry: [u64; LANES],
+) -> usize {
+    let mut at = from;
+    while at < DIGITS {
+        let digit = &mut digits[at];
+        let mut left = 0;
+        for lane in 0..LANES {
+            (digit[lane], carry[lane]) = (digit[lane] ^ carry[lane], digit[lane] & carry[lane]);
+            left |= carry[lane];
+        }
+        at += 1;
+        if left == 0 {
+            break;
+        }
+    }
+    at
+}
+
+/// The sum of so many weights is less than 2³².
+const SAME: usize = 127;
+
+struct Weighted<'a> {
+    hashes: &'a [u64],
+    weights: &'a [u32],
+}
+
+impl Work for Weighted<'_> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run<const LANES: usize>(self) -> u64 {
+        let mut sums = [0u64; 64];
+        let chunks = self.hashes.chunks(SAME).zip(self.weights.chunks(SAME));
+        for (hashes, weights) in chunks {
+            let mut some = [0u32; 64];
+            for (&hash, &weight) in hashes.iter().zip(weights) {
+                let halves = [hash as u32, (hash >> 32) as u32];
+                for (half, some) in halves.iter().zip(some.as_chunks_mut::<32>().0) {
+                    for (bit, sum) in some.iter_mut().enumerate() {
+                        // All ones where the bit is set.
+                        let set = ((half << (31 - bit)).cast_signed() >> 31).cast_unsigned();
+                        *sum += weight & set;
+                    }
+                }
+            }
+            for (sum, some) in sums.iter_mut().zip(some) {
+                *sum += u64::from(some);
+            }
+        }
+        let total: u64 = self.weights.iter().map(|&weight| u64::from(weight)).sum();
+        (0..64).fold(0, |fingerprint, bit| {
+            fingerprint | (u64::from(2 * sums[bit] > total) << bit)
+        })
+    }
 }
 
 #[cfg(test)]
@@ -65,15 +173,15 @@ mod tests {
     use super::*;
 
     /// Charikar's definition, word for word.
-    fn by_definition(features: &[(u64, i64)]) -> u64 {
+    fn by_definition(features: &[(u64, u32)]) -> u64 {
         let mut fingerprint = 0;
         for bit in 0..64 {
             let mut sum = 0;
             for &(hash, weight) in features {
                 if hash & (1 << bit) != 0 {
-                    sum += weight;
+                    sum += i64::from(weight);
                 } else {
-                    sum -= weight;
+                    sum -= i64::from(weight);
                 }
             }
             if sum > 0 {
@@ -83,13 +191,50 @@ mod tests {
         fingerprint
     }
 
+    fn check(features: &[(u64, u32)]) {
+        let (hashes, weights): (Vec<u64>, Vec<u32>) = features.iter().copied().unzip();
+        let ones: Vec<(u64, u32)> = hashes.iter().map(|&hash| (hash, 1)).collect();
+        for kernel in Kernel::available() {
+            assert_eq!(
+                of_weighted(kernel, &hashes, &weights),
+                by_definition(features),
+                "{} of {}",
+                kernel.name(),
+                hashes.len()
+            );
+            assert_eq!(
+                of_equal_weights(kernel, &hashes),
+                by_definition(&ones),
+                "{} of {}",
+                kernel.name(),
+                hashes.len()
+            );
+        }
+    }
+
+    #[test]
+    fn every_number_of_features_and_every_tie() {
+        for count in 0..300u64 {
+            let scattered = |at: u64| (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let all = |hash: fn(u64) -> u64| {
+                let features: Vec<_> = (0..count)
+                    .map(|at| (hash(at), ((1 << 25) - 1) >> (at % 20)))
+                    .collect();
+                check(&features);
+            };
+            all(|_| u64::MAX);
+            all(|_| 0);
+            all(|at| if at % 2 == 0 { u64::MAX } else { 0 });
+            all(|at| 0xaaaa_aaaa_aaaa_aaaa >> (at % 2));
+            check(&(0..count).map(|at| (scattered(at), 1)).collect::<Vec<_>>());
+        }
+        check(&vec![(u64::MAX / 3, (1 << 25) - 1); 70_001]);
+    }
+
     proptest! {
         #[test]
-        fn equals_the_definition(features in proptest::collection::vec((any::<u64>(), 0i64..5000), 0..700)) {
-            prop_assert_eq!(of_weighted(features.iter().copied()), by_definition(&features));
-            let hashes: Vec<u64> = features.iter().map(|&(hash, _)| hash).collect();
-            let ones: Vec<(u64, i64)> = hashes.iter().map(|&hash| (hash, 1)).collect();
-            prop_assert_eq!(of_equal_weights(&hashes), by_definition(&ones));
+        fn equals_the_definition(features in proptest::collection::vec((any::<u64>(), 0u32..1 << 25), 0..700)) {
+            check(&features);
         }
     }
 }

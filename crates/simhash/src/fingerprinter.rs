@@ -1,78 +1,231 @@
-//! Runs a [`Spec`] over texts, with buffers that are reused from text to text.
+//! Runs a [`Model`] over texts, with buffers that are reused from text to text.
+
+use std::collections::HashSet;
 
 use crate::accumulate;
-use crate::hash::murmur3_low64;
-use crate::normalize::{self, Normalize};
+use crate::count::Count;
+use crate::kernels::Kernel;
+use crate::model::Model;
 use crate::spec::{Hash, Spec};
-use crate::tokenize::{self, Tokenizer};
+use crate::text::{Feature, Folded};
+use crate::tokenize::{Chars, Cjk, Extract, Sentences, Shingles, Tokenizer, Words};
 use crate::weigh::Weight;
 
-/// Makes fingerprints under one [`Spec`]. Cheap to make; hold one per thread for its buffers.
+/// Makes fingerprints under one [`Model`]. Cheap to make; hold one per thread for its buffers.
 #[derive(Debug, Clone)]
 pub struct Fingerprinter {
-    spec: Spec,
-    folded: String,
+    model: Model,
+    kernel: Kernel,
+    extract: AnyExtract,
+    stripped: String,
+    folded: Folded,
     hashes: Vec<u64>,
+    weights: Vec<u32>,
+    count: Count,
+}
+
+/// A feature of a text, with what it counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeightedFeature {
+    /// The feature.
+    pub feature: String,
+    /// Its hash.
+    pub hash: u64,
+    /// How often it occurs in the text.
+    pub occurrences: u32,
+    /// The weight of all occurrences.
+    pub weight: u64,
 }
 
 impl Fingerprinter {
-    /// A fingerprinter for `spec`.
+    /// A fingerprinter for `model`.
     #[must_use]
-    pub fn new(spec: Spec) -> Self {
+    pub fn new(model: Model) -> Self {
+        Self::with_kernel(model, Kernel::detect())
+    }
+
+    /// As [`Self::new`], with the instructions of `kernel`.
+    #[must_use]
+    pub fn with_kernel(model: Model, kernel: Kernel) -> Self {
+        let spec = model.spec();
+        let words = |cjk| Filtered {
+            words: Words::new(cjk, kernel),
+            stopped: model.stop_words().map(|list| list.hashes(spec.seed)),
+            seed: spec.seed,
+        };
+        let extract = match spec.tokenizer {
+            Tokenizer::WordsCjkBigrams => AnyExtract::Words(words(Cjk::Bigrams)),
+            Tokenizer::Words => AnyExtract::Words(words(Cjk::Words)),
+            #[cfg(feature = "jieba")]
+            Tokenizer::WordsJieba => AnyExtract::Words(words(Cjk::Jieba)),
+            // Not to be had by its name in such a build.
+            #[cfg(not(feature = "jieba"))]
+            Tokenizer::WordsJieba => AnyExtract::Words(words(Cjk::Words)),
+            Tokenizer::Shingles(n) => AnyExtract::Shingles(Shingles::new(n, words(Cjk::Bigrams))),
+            Tokenizer::Chars(n) => AnyExtract::Chars(Chars::new(n)),
+            Tokenizer::LongestSentences(n) => AnyExtract::Sentences(Sentences::new(n)),
+        };
         Self {
-            spec,
-            folded: String::new(),
+            model,
+            kernel,
+            extract,
+            stripped: String::new(),
+            folded: Folded::default(),
             hashes: Vec::new(),
+            weights: Vec::new(),
+            count: Count::default(),
         }
     }
 
     /// The spec it was made for.
     #[must_use]
     pub fn spec(&self) -> &Spec {
-        &self.spec
+        self.model.spec()
     }
 
     /// The fingerprint of `text`, or `None` when it has fewer distinct features than
     /// [`Spec::min_features`] (an empty page, a bare "404"): such texts resemble each other only by
     /// saying nothing.
     pub fn fingerprint(&mut self, text: &str) -> Option<u64> {
-        let Normalize::NfkcCasefold = self.spec.normalize;
-        let Tokenizer::WordsCjkBigrams = self.spec.tokenizer;
-        let Hash::Murmur3X64128Low64 = self.spec.hash;
-        let seed = self.spec.seed;
-        let folded = normalize::nfkc_casefold(text, &mut self.folded);
-        let hashes = &mut self.hashes;
+        let seed = self.model.spec().seed;
+        let Hash::Murmur3X64128Low64 = self.model.spec().hash;
+        let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
-        tokenize::words_cjk_bigrams(folded, |feature| {
-            hashes.push(murmur3_low64(feature.as_bytes(), seed));
+        self.extract(text, &mut |feature| hashes.push(feature.hash(seed)));
+        let fingerprint = self.sum(&hashes);
+        self.hashes = hashes;
+        fingerprint
+    }
+
+    /// The fingerprint of a text with these features.
+    fn sum(&mut self, hashes: &[u64]) -> Option<u64> {
+        let (spec, kernel) = (self.model.spec(), self.kernel);
+        let enough = spec.min_features as usize;
+        match (spec.weight, self.model.idf()) {
+            (Weight::Tf, None) => {
+                has_distinct(hashes, enough).then(|| accumulate::of_equal_weights(kernel, hashes))
+            }
+            (Weight::Tf, Some(idf)) => has_distinct(hashes, enough).then(|| {
+                let weights = &mut self.weights;
+                weights.clear();
+                weights.extend(hashes.iter().map(|&hash| idf.weight(hash)));
+                accumulate::of_weighted(kernel, hashes, weights)
+            }),
+            (Weight::Set, None) => {
+                self.count.fill(hashes);
+                let distinct = &self.count.distinct;
+                (distinct.len() >= enough).then(|| accumulate::of_equal_weights(kernel, distinct))
+            }
+            (Weight::Set | Weight::LogTf | Weight::Levels, _) => {
+                self.count.fill(hashes);
+                weigh(&self.model, &self.count, &mut self.weights);
+                let distinct = &self.count.distinct;
+                (distinct.len() >= enough)
+                    .then(|| accumulate::of_weighted(kernel, distinct, &self.weights))
+            }
+        }
+    }
+
+    /// The distinct features of a text, in the order of their first occurrence, with what each counts.
+    pub fn features(&mut self, text: &str) -> Vec<WeightedFeature> {
+        let seed = self.model.spec().seed;
+        let (mut hashes, mut names) = (Vec::new(), Vec::new());
+        let mut known = HashSet::new();
+        self.extract(text, &mut |feature| {
+            let hash = feature.hash(seed);
+            hashes.push(hash);
+            if known.insert(hash) {
+                names.push(feature.text().into_owned());
+            }
         });
-        match self.spec.weight {
-            Weight::Tf => has_distinct(hashes, self.spec.min_features)
-                .then(|| accumulate::of_equal_weights(hashes)),
-            Weight::Set => {
-                hashes.sort_unstable();
-                hashes.dedup();
-                (hashes.len() >= self.spec.min_features as usize)
-                    .then(|| accumulate::of_equal_weights(hashes))
+        self.count.fill(&hashes);
+        weigh(&self.model, &self.count, &mut self.weights);
+        let (count, weights) = (&self.count, &self.weights);
+        let each = names.into_iter().enumerate();
+        each.map(|(at, feature)| WeightedFeature {
+            feature,
+            hash: count.distinct[at],
+            occurrences: count.occurrences[at],
+            weight: match self.model.spec().weight {
+                Weight::Tf => u64::from(weights[at]) * u64::from(count.occurrences[at]),
+                _ => u64::from(weights[at]),
+            },
+        })
+        .collect()
+    }
+
+    fn extract(&mut self, text: &str, each: &mut impl FnMut(Feature<'_>)) {
+        let spec = self.model.spec();
+        let text = match spec.markup {
+            None => text,
+            Some(markup) => {
+                self.stripped.clear();
+                markup.strip(text, &mut self.stripped);
+                &self.stripped
             }
-            weight => {
-                hashes.sort_unstable();
-                let groups = || hashes.chunk_by(|a, b| a == b);
-                (groups().count() >= self.spec.min_features as usize).then(|| {
-                    let weighted = groups().map(|group| {
-                        let tf = u32::try_from(group.len()).unwrap_or(u32::MAX);
-                        (group[0], weight.of(tf))
-                    });
-                    accumulate::of_weighted(weighted)
-                })
-            }
+        };
+        spec.normalize.fold(text, &mut self.folded);
+        match &mut self.extract {
+            AnyExtract::Words(extract) => extract.extract(&self.folded, each),
+            AnyExtract::Shingles(extract) => extract.extract(&self.folded, each),
+            AnyExtract::Chars(extract) => extract.extract(&self.folded, each),
+            AnyExtract::Sentences(extract) => extract.extract(&self.folded, each),
+        }
+    }
+}
+
+/// The weight of each distinct feature; of `tf`, that of one occurrence. Less than 2²⁵.
+fn weigh(model: &Model, count: &Count, weights: &mut Vec<u32>) {
+    let scheme = model.spec().weight;
+    let idf = |hash| model.idf().map_or(1, |idf| idf.weight(hash));
+    weights.clear();
+    let each = count.distinct.iter().zip(&count.occurrences);
+    weights.extend(each.map(|(&hash, &tf)| match scheme {
+        Weight::Tf => idf(hash),
+        // 2¹⁴ and 2¹¹ at most for any text that fits into memory.
+        _ => scheme.of(tf) * idf(hash),
+    }));
+    if scheme == Weight::Levels {
+        let heaviest = weights.iter().copied().max().unwrap_or(0);
+        for weight in weights {
+            *weight = Weight::level(*weight, heaviest);
+        }
+    }
+}
+
+/// The extractor of a spec.
+#[derive(Debug, Clone)]
+enum AnyExtract {
+    Words(Filtered),
+    Shingles(Shingles<Filtered>),
+    Chars(Chars),
+    Sentences(Sentences),
+}
+
+/// Words without those that are on a list.
+#[derive(Debug, Clone)]
+struct Filtered {
+    words: Words,
+    stopped: Option<HashSet<u64>>,
+    seed: u32,
+}
+
+impl Extract for Filtered {
+    #[inline]
+    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+        match &self.stopped {
+            None => self.words.extract(text, each),
+            Some(stopped) => self.words.extract(text, &mut |feature| {
+                if !stopped.contains(&feature.hash(self.seed)) {
+                    each(feature);
+                }
+            }),
         }
     }
 }
 
 /// Whether `hashes` has at least `wanted` distinct values; stops as soon as it knows.
-fn has_distinct(hashes: &[u64], wanted: u32) -> bool {
-    let wanted = wanted as usize;
+fn has_distinct(hashes: &[u64], wanted: usize) -> bool {
     if wanted <= 1 {
         return hashes.len() >= wanted;
     }
@@ -86,72 +239,4 @@ fn has_distinct(hashes: &[u64], wanted: u32) -> bool {
         }
     }
     false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PAGE: &str = "Near-duplicate web documents are abundant. Two such documents differ \
-        from each other in a very small portion that displays advertisements, for example.";
-
-    fn under(weight: Weight) -> Fingerprinter {
-        Fingerprinter::new(Spec {
-            weight,
-            ..Spec::default()
-        })
-    }
-
-    /// Golden values: a change of any bit is a new spec version, not a refactoring.
-    #[test]
-    fn golden_fingerprints() {
-        let chinese = "近似重复的网页非常多，近似重复的网页只在广告、计数器和日期上不同；广告最多，日期次之。";
-        let golden: Vec<String> = [Weight::Tf, Weight::LogTf, Weight::Set]
-            .into_iter()
-            .flat_map(|weight| {
-                [PAGE, chinese]
-                    .map(|text| format!("{:016x}", under(weight).fingerprint(text).unwrap()))
-            })
-            .collect();
-        assert_eq!(golden, GOLDEN);
-    }
-
-    const GOLDEN: [&str; 6] = [
-        "6355520316187151",
-        "f7b1b6c4bc883b9a",
-        "6355520316187151",
-        "f7b1b6c4bc883b9a",
-        "6255120316183141",
-        "f7b1f645bcccbb1a",
-    ];
-
-    #[test]
-    fn too_few_features_have_no_fingerprint() {
-        for weight in [Weight::Tf, Weight::LogTf, Weight::Set] {
-            let mut fingerprinter = under(weight);
-            for text in ["", "404", "404 Not Found", "a a a a a a a a", "…!?"] {
-                assert_eq!(fingerprinter.fingerprint(text), None, "{text:?}");
-            }
-            assert!(fingerprinter.fingerprint("a b c d").is_some());
-        }
-        let mut any = Fingerprinter::new(Spec {
-            min_features: 0,
-            ..Spec::default()
-        });
-        assert_eq!(any.fingerprint(""), Some(0));
-    }
-
-    #[test]
-    fn small_edits_stay_near_and_other_pages_far() {
-        let mut fingerprinter = under(Weight::Tf);
-        let page = PAGE.repeat(20);
-        let edited = page.replacen("abundant", "everywhere", 1);
-        let a = fingerprinter.fingerprint(&page).unwrap();
-        let b = fingerprinter.fingerprint(&edited).unwrap();
-        let c = fingerprinter
-            .fingerprint("An entirely different page about growing tomatoes on a balcony in spring")
-            .unwrap();
-        assert!((a ^ b).count_ones() <= 3);
-        assert!((a ^ c).count_ones() > 12);
-    }
 }

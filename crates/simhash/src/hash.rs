@@ -37,6 +37,30 @@ pub fn murmur3_low64(bytes: &[u8], seed: u32) -> u64 {
     finish(h1).wrapping_add(finish(h2))
 }
 
+/// The same for the first `len` bytes of `word`, less than 16: without a branch on the length.
+#[inline(always)]
+pub(crate) fn short(word: &[u8; 16], len: usize, seed: u32) -> u64 {
+    /// The lowest `len` bytes of two words.
+    const KEEP: [[u64; 2]; 16] = {
+        let mut masks = [[0; 2]; 16];
+        let mut len = 0;
+        while len < 16 {
+            let mask = (1u128 << (8 * len)) - 1;
+            masks[len] = [mask as u64, (mask >> 64) as u64];
+            len += 1;
+        }
+        masks
+    };
+    let word = u128::from_le_bytes(*word);
+    let [low, high] = KEEP[len & 15];
+    // A missing word is zero, and so is what is mixed in for it.
+    let h1 = u64::from(seed) ^ mix1(word as u64 & low) ^ len as u64;
+    let h2 = u64::from(seed) ^ mix2((word >> 64) as u64 & high) ^ len as u64;
+    let h1 = h1.wrapping_add(h2);
+    let h2 = h2.wrapping_add(h1);
+    finish(h1).wrapping_add(finish(h2))
+}
+
 /// Up to eight bytes as a little-endian word, the missing ones zero.
 #[inline(always)]
 fn word(bytes: &[u8]) -> u64 {

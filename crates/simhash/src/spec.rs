@@ -3,12 +3,13 @@
 //! It is stored with the data (an archive's metadata, a fingerprint file's footer) as canonical JSON:
 //! one object, keys in alphabetical order, no spaces. Its digest is the SHA-256 of that text.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::normalize::Normalize;
+use crate::normalize::{Markup, Normalize};
 use crate::tokenize::Tokenizer;
 use crate::weigh::Weight;
 
@@ -32,14 +33,20 @@ pub struct Spec {
     pub bits: u32,
     /// The hash of a feature.
     pub hash: Hash,
-    /// Digest of the table of document frequencies; `None` where weights do not use one.
+    /// Digest of the table of document frequencies that weights are multiplied by, if they are; see [`crate::Idf`].
     pub idf: Option<String>,
+    /// What markup is taken out, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub markup: Option<Markup>,
     /// A document with fewer distinct features has no fingerprint.
     pub min_features: u32,
     /// Folding of the text.
     pub normalize: Normalize,
     /// Seed of the hash.
     pub seed: u32,
+    /// Digest of the list of words that are left out, if there is one; see [`crate::StopWords`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_words: Option<String>,
     /// How the text is cut into features.
     pub tokenizer: Tokenizer,
     /// Version of the specification itself.
@@ -54,9 +61,11 @@ impl Default for Spec {
             bits: 64,
             hash: Hash::Murmur3X64128Low64,
             idf: None,
+            markup: None,
             min_features: 4,
             normalize: Normalize::NfkcCasefold,
             seed: 0,
+            stop_words: None,
             tokenizer: Tokenizer::WordsCjkBigrams,
             version: VERSION,
             weight: Weight::Tf,
@@ -137,12 +146,20 @@ impl Spec {
     /// SHA-256 of the canonical JSON, in hexadecimal.
     #[must_use]
     pub fn digest(&self) -> String {
-        use fmt::Write as _;
-        let mut hex = String::with_capacity(64);
-        for byte in Sha256::digest(self.to_json()) {
-            let _ = write!(hex, "{byte:02x}");
-        }
-        hex
+        hex(&Sha256::digest(self.to_json()))
+    }
+
+    /// Whether `other` cuts texts into the same features, whatever they weigh.
+    #[must_use]
+    pub fn has_features_of(&self, other: &Self) -> bool {
+        let features = |spec: &Self| Self {
+            idf: None,
+            min_features: 0,
+            seed: 0,
+            weight: Weight::Tf,
+            ..spec.clone()
+        };
+        features(self) == features(other)
     }
 
     /// The fields in which `self` (left) and `other` (right) differ.
@@ -152,17 +169,33 @@ impl Spec {
             Ok(serde_json::Value::Object(fields)) => fields,
             _ => unreachable!("a spec serialises as an object"),
         };
-        let right = object(other);
-        object(self)
+        let (left, right) = (object(self), object(other));
+        // Fields that say nothing are not written.
+        let fields: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+        let value = |of: &serde_json::Map<String, serde_json::Value>, field: &str| {
+            of.get(field)
+                .unwrap_or(&serde_json::Value::Null)
+                .to_string()
+        };
+        fields
             .into_iter()
-            .filter(|(field, value)| right[field] != *value)
-            .map(|(field, value)| Difference {
-                left: value.to_string(),
-                right: right[&field].to_string(),
-                field,
+            .filter(|field| left.get(*field) != right.get(*field))
+            .map(|field| Difference {
+                field: field.clone(),
+                left: value(&left, field),
+                right: value(&right, field),
             })
             .collect()
     }
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
 }
 
 #[cfg(test)]
@@ -199,6 +232,13 @@ mod tests {
             ]
         );
         assert_ne!(Spec::default().digest(), other.digest());
+        let stopped = Spec {
+            stop_words: Some("ab".into()),
+            ..Spec::default()
+        };
+        let difference = &Spec::default().differences(&stopped)[0];
+        assert_eq!(difference.to_string(), r#"stop_words: null against "ab""#);
+        assert!(other.has_features_of(&Spec::default()) && !stopped.has_features_of(&other));
     }
 
     #[test]

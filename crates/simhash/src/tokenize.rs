@@ -1,120 +1,156 @@
-//! Cutting a folded text into features: words, and overlapping bigrams where a script has no spaces.
+//! Cutting a folded text into features. One small file for each way, all behind [`Extract`].
+
+pub(crate) mod ascii;
+mod chars;
+pub mod cjk;
+#[cfg(feature = "jieba")]
+mod jieba;
+mod sentences;
+mod shingles;
+mod words;
+
+use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use unicode_segmentation::UnicodeSegmentation;
+
+pub(crate) use chars::Chars;
+pub(crate) use sentences::Sentences;
+pub(crate) use shingles::Shingles;
+pub(crate) use words::{Cjk, Words};
+
+use crate::text::{Feature, Folded};
+
+/// A way to cut a text into features.
+pub(crate) trait Extract {
+    /// Calls `each` with every feature of `text`, in order, repeated ones repeatedly.
+    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>));
+}
 
 /// How a folded text is cut into features.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tokenizer {
-    /// Words by Unicode's UAX #29; runs of Han, Hiragana, Katakana and Hangul as overlapping
+    /// `words+cjk-bigrams`: words by Unicode's UAX #29; runs of Han, Hiragana, Katakana and Hangul as overlapping
     /// character bigrams (a run of one character is one feature).
-    #[serde(rename = "words+cjk-bigrams")]
     WordsCjkBigrams,
+    /// `words`: words by UAX #29 alone, by which each Han character is a word.
+    Words,
+    /// `words+jieba`: words; runs of Han as the words of jieba's dictionary, without its guesses at unknown words. Needs
+    /// the feature `jieba`.
+    WordsJieba,
+    /// `shingles-N`: N consecutive features of `words+cjk-bigrams`, N from 2 to 16; of a shorter text all.
+    Shingles(u8),
+    /// `chars-N`: N consecutive letters and digits, N from 1 to 16, whatever stands between them.
+    Chars(u8),
+    /// `longest-sentences-N`: the N longest sentences, the signature that Baidu is said to use, N from 1 to 64.
+    LongestSentences(u8),
 }
 
-/// Calls `feature` with every feature of `text`, in order, repeated ones repeatedly.
-pub fn words_cjk_bigrams<'a>(text: &'a str, mut feature: impl FnMut(&'a str)) {
-    let mut rest = text;
-    while !rest.is_empty() {
-        let cjk_start = find_cjk(rest).unwrap_or(rest.len());
-        let (spaced, from_cjk) = rest.split_at(cjk_start);
-        spaced.unicode_words().for_each(&mut feature);
-        let cjk_end = from_cjk
-            .char_indices()
-            .find(|&(_, c)| !is_cjk(c))
-            .map_or(from_cjk.len(), |(at, _)| at);
-        let (run, after) = from_cjk.split_at(cjk_end);
-        bigrams(run, &mut feature);
-        rest = after;
+impl Tokenizer {
+    /// Whether stop words can be left out of what it cuts.
+    #[must_use]
+    pub fn has_words(self) -> bool {
+        !matches!(self, Self::Chars(_) | Self::LongestSentences(_))
     }
 }
 
-/// Where the first CJK character of `text` begins.
-fn find_cjk(text: &str) -> Option<usize> {
-    // Every CJK character begins with a byte of at least 0xE1: most text is passed over by bytes.
-    let mut at = 0;
-    let bytes = text.as_bytes();
-    while let Some(step) = bytes[at..].iter().position(|&byte| byte >= 0xe1) {
-        at += step;
-        let c = text[at..].chars().next()?;
-        if is_cjk(c) {
-            return Some(at);
+impl fmt::Display for Tokenizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WordsCjkBigrams => f.write_str("words+cjk-bigrams"),
+            Self::Words => f.write_str("words"),
+            Self::WordsJieba => f.write_str("words+jieba"),
+            Self::Shingles(n) => write!(f, "shingles-{n}"),
+            Self::Chars(n) => write!(f, "chars-{n}"),
+            Self::LongestSentences(n) => write!(f, "longest-sentences-{n}"),
         }
-        at += c.len_utf8();
     }
-    None
 }
 
-/// Overlapping pairs of characters of one run; a run of one character as it is.
-fn bigrams<'a>(run: &'a str, feature: &mut impl FnMut(&'a str)) {
-    let starts = run.char_indices().map(|(at, _)| at);
-    let ends = starts.clone().skip(2).chain([run.len()]);
-    starts
-        .zip(ends)
-        .for_each(|(start, end)| feature(&run[start..end]));
+/// A name that is no tokenizer's.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error(
+    "the tokenizers are words+cjk-bigrams, words, words+jieba{}, shingles-N (N from 2 to 16), chars-N (N from 1 to 16) \
+     and longest-sentences-N (N from 1 to 64)",
+    if cfg!(feature = "jieba") { "" } else { " (in a build with the feature jieba)" }
+)]
+pub struct UnknownTokenizer;
+
+impl FromStr for Tokenizer {
+    type Err = UnknownTokenizer;
+
+    fn from_str(name: &str) -> Result<Self, UnknownTokenizer> {
+        let number = |prefix: &str, range: std::ops::RangeInclusive<u8>| {
+            // "+3" and "03" are no names.
+            let digits = name.strip_prefix(prefix)?;
+            let n = digits.parse().ok().filter(|n| range.contains(n))?;
+            (n.to_string() == digits).then_some(n)
+        };
+        match name {
+            "words+cjk-bigrams" => Ok(Self::WordsCjkBigrams),
+            "words" => Ok(Self::Words),
+            "words+jieba" if cfg!(feature = "jieba") => Ok(Self::WordsJieba),
+            _ => number("shingles-", 2..=16)
+                .map(Self::Shingles)
+                .or_else(|| number("chars-", 1..=16).map(Self::Chars))
+                .or_else(|| number("longest-sentences-", 1..=64).map(Self::LongestSentences))
+                .ok_or(UnknownTokenizer),
+        }
+    }
 }
 
-/// Whether `c` belongs to a script that is cut into bigrams: Han, Hiragana, Katakana, Hangul.
-#[must_use]
-pub fn is_cjk(c: char) -> bool {
-    matches!(c,
-        '\u{1100}'..='\u{11ff}'      // Hangul Jamo
-        | '\u{3005}' | '\u{3007}'    // iteration mark, ideographic zero
-        | '\u{3041}'..='\u{3096}'    // Hiragana
-        | '\u{309d}'..='\u{309f}'
-        | '\u{30a1}'..='\u{30fa}'    // Katakana, without the middle dot
-        | '\u{30fc}'..='\u{30ff}'
-        | '\u{3131}'..='\u{318e}'    // Hangul compatibility Jamo
-        | '\u{31f0}'..='\u{31ff}'    // Katakana extensions
-        | '\u{3400}'..='\u{4dbf}'    // Han, extension A
-        | '\u{4e00}'..='\u{9fff}'    // Han
-        | '\u{a960}'..='\u{a97c}'    // Hangul Jamo extended
-        | '\u{ac00}'..='\u{d7fb}'    // Hangul syllables
-        | '\u{f900}'..='\u{faff}'    // Han, compatibility
-        | '\u{20000}'..='\u{323af}') // Han, extensions B and later
+impl Serialize for Tokenizer {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Tokenizer {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Features of a text, for tests.
+#[cfg(test)]
+pub(crate) fn features(mut extract: impl Extract, text: &str) -> Vec<String> {
+    let mut folded = Folded::default();
+    folded.fill(|out| out.push_str(text));
+    let mut features = Vec::new();
+    extract.extract(&folded, &mut |feature| {
+        features.push(String::from_utf8(feature.bytes().to_vec()).expect("features are UTF-8"));
+    });
+    features
 }
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
 
-    fn features(text: &str) -> Vec<&str> {
-        let mut features = Vec::new();
-        words_cjk_bigrams(text, |feature| features.push(feature));
-        features
-    }
-
     #[test]
-    fn words_of_spaced_text() {
-        assert_eq!(
-            features("it's 3.14, e.g. a_b — naïve, naïve!"),
-            ["it's", "3.14", "e.g", "a_b", "naïve", "naïve"]
-        );
-        assert!(features(" \t\n…—!?").is_empty());
-    }
-
-    #[test]
-    fn bigrams_of_cjk_runs() {
-        assert_eq!(features("近似重复"), ["近似", "似重", "重复"]);
-        assert_eq!(features("第3章 中"), ["第", "3", "章", "中"]);
-        assert_eq!(features("rust语言book"), ["rust", "语言", "book"]);
-        assert_eq!(
-            features("한국어 カナ・かな"),
-            ["한국", "국어", "カナ", "かな"]
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn features_are_substrings_in_order(text in "\\PC*") {
-            let mut at = 0;
-            words_cjk_bigrams(&text, |feature| {
-                let start = feature.as_ptr() as usize - text.as_ptr() as usize;
-                assert!(start >= at && !feature.is_empty());
-                at = start;
-            });
+    fn names_are_read_as_they_are_written() {
+        for tokenizer in [
+            Tokenizer::WordsCjkBigrams,
+            Tokenizer::Words,
+            Tokenizer::Shingles(3),
+            Tokenizer::Chars(2),
+            Tokenizer::LongestSentences(2),
+        ] {
+            assert_eq!(
+                tokenizer.to_string().parse::<Tokenizer>().unwrap(),
+                tokenizer
+            );
+        }
+        for name in [
+            "",
+            "shingles-1",
+            "shingles-+3",
+            "chars-03",
+            "chars-17",
+            "word",
+        ] {
+            assert!(name.parse::<Tokenizer>().is_err(), "{name}");
         }
     }
 }

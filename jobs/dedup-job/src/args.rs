@@ -34,6 +34,8 @@ pub enum Command {
     Archive(ArchiveCommand),
     /// Show what a run would read, build and cost, without running it
     Plan(PlanArgs),
+    /// Learn from documents in how many of them each word is, for weights that rare words count more by
+    Idf(IdfArgs),
     /// Make synthetic days and archives with known answers
     #[command(subcommand)]
     Generate(GenerateCommand),
@@ -90,12 +92,40 @@ pub struct ColumnArgs {
     pub fingerprint_column: Option<String>,
 }
 
+/// How texts are cut into features.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    next_help_heading = "Fingerprints (an archive has its own way, fixed when it was created)"
+)]
+pub struct FeatureArgs {
+    /// What the features are: words+cjk-bigrams, words, words+jieba, shingles-N, chars-N or longest-sentences-N
+    /// [default: words+cjk-bigrams]
+    #[arg(long, value_name = "NAME")]
+    pub tokenizer: Option<simhash::Tokenizer>,
+    /// Folding of the text: nfkc-casefold, nfkc (case counts) or as-is [default: nfkc-casefold]
+    #[arg(long, value_name = "FORM", value_parser = parse_normalize)]
+    pub normalize: Option<simhash::Normalize>,
+    /// Read texts as HTML: strip takes out tags and scripts, strip-boilerplate also navigation, headers, footers
+    /// and forms [default: texts are taken as they are]
+    #[arg(long, value_name = "HOW", value_parser = parse_markup)]
+    pub markup: Option<simhash::Markup>,
+    /// File of words that are left out, one a line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub stop_words: Option<PathBuf>,
+}
+
 /// How fingerprints are made, where no archive says so.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SpecArgs {
-    /// Weight of a word: tf (every occurrence counts), log-tf, or set (presence counts) [default: tf]
+    #[command(flatten)]
+    pub features: FeatureArgs,
+    /// Weight of a feature: tf (every occurrence counts), log-tf, set (presence counts), or levels (log-tf in five
+    /// steps) [default: tf]
     #[arg(long, value_name = "SCHEME", value_parser = parse_weight)]
     pub weight: Option<simhash::Weight>,
+    /// Multiply weights by the inverse document frequency, from a table that `dedup-job idf` made
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub idf: Option<PathBuf>,
     /// Documents with fewer distinct features have no fingerprint [default: 4]
     #[arg(long, value_name = "N")]
     pub min_features: Option<u32>,
@@ -105,7 +135,18 @@ pub struct SpecArgs {
 }
 
 fn parse_weight(name: &str) -> Result<simhash::Weight, String> {
-    serde_json::from_value(name.into()).map_err(|_| "the schemes are tf, log-tf and set".to_owned())
+    serde_json::from_value(name.into())
+        .map_err(|_| "the schemes are tf, log-tf, set and levels".to_owned())
+}
+
+fn parse_normalize(name: &str) -> Result<simhash::Normalize, String> {
+    serde_json::from_value(name.into())
+        .map_err(|_| "the forms are nfkc-casefold, nfkc and as-is".to_owned())
+}
+
+fn parse_markup(name: &str) -> Result<simhash::Markup, String> {
+    serde_json::from_value(name.into())
+        .map_err(|_| "the ways are strip and strip-boilerplate".to_owned())
 }
 
 #[derive(Debug, Clone, Default, Args)]
@@ -225,6 +266,23 @@ pub struct PlanArgs {
     pub columns: ColumnArgs,
 }
 
+#[derive(Debug, Clone, Default, Args)]
+pub struct IdfArgs {
+    /// Documents: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// Write the table to this Parquet file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<String>,
+    /// Keep the N most frequent features; the others get one weight [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub terms: Option<u32>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub features: FeatureArgs,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum GenerateCommand {
     /// Pages of words, with planted mirrors, other advertisements, counters and dates, and small edits
@@ -283,14 +341,27 @@ pub struct GenerateFingerprintsArgs {
 }
 
 impl SpecArgs {
-    /// The spec: what is given, the rest by default.
-    pub fn spec(&self) -> simhash::Spec {
-        let default = simhash::Spec::default();
-        simhash::Spec {
-            weight: self.weight.unwrap_or(default.weight),
-            min_features: self.min_features.unwrap_or(default.min_features),
-            seed: self.hash_seed.unwrap_or(default.seed),
-            ..default
+    /// What is asked for.
+    pub fn wanted(&self) -> engine::Wanted {
+        engine::Wanted {
+            weight: self.weight,
+            min_features: self.min_features,
+            seed: self.hash_seed,
+            idf: self.idf.clone(),
+            ..self.features.wanted()
+        }
+    }
+}
+
+impl FeatureArgs {
+    /// What is asked for.
+    pub fn wanted(&self) -> engine::Wanted {
+        engine::Wanted {
+            tokenizer: self.tokenizer,
+            normalize: self.normalize,
+            markup: self.markup,
+            stop_words: self.stop_words.clone(),
+            ..engine::Wanted::default()
         }
     }
 }

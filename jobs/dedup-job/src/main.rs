@@ -36,6 +36,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Fingerprint(args) => commands::fingerprint::run(&common, &args),
         Command::Archive(command) => commands::archive::run(&common, command),
         Command::Plan(args) => commands::plan::run(&common, &args),
+        Command::Idf(args) => commands::idf::run(&common, &args),
         Command::Generate(command) => commands::generate::run(&common, command),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man { output } => commands::help::man(output.as_deref()),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ::archive::{Archive, IdType, Info, Location};
-use simhash::Spec;
+use engine::Wanted;
 
 use super::fingerprint::{Target, fingerprint};
 use crate::args::{ArchiveCommand, CommonArgs};
@@ -14,7 +14,7 @@ use crate::terminal::{count, print, print_json, size};
 pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> {
     match command {
         ArchiveCommand::Create { dir, id_type, spec } => {
-            create(common, &dir, id_type, &spec.spec())
+            create(common, &dir, id_type, &spec.wanted())
         }
         ArchiveCommand::Info { dir, verify } => info(common, &dir, verify),
         ArchiveCommand::Append {
@@ -22,22 +22,20 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             input,
             day,
             columns,
-        } => {
-            // The archive has a spec of its own; the default is not used.
-            fingerprint(
-                common,
-                &input,
-                &columns,
-                &Spec::default(),
-                &Target::Day(dir, day),
-            )
-        }
+        } => fingerprint(
+            common,
+            &input,
+            &columns,
+            &Wanted::default(),
+            &Target::Day(dir, day),
+        ),
     }
 }
 
-fn create(common: &CommonArgs, dir: &str, id_type: IdType, spec: &Spec) -> Result<(), Failure> {
+fn create(common: &CommonArgs, dir: &str, id_type: IdType, wanted: &Wanted) -> Result<(), Failure> {
     let info = process::run(common, async |_: &Process| {
-        let archive = Archive::create(&Location::parse(dir)?, id_type, spec).await?;
+        let (spec, kept) = wanted.spec()?;
+        let archive = Archive::create(&Location::parse(dir)?, id_type, &spec, &kept).await?;
         Ok(archive.info()?)
     })?;
     show(common, dir, &info, None)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use ::archive::{Append, Archive, Location};
 use chrono::NaiveDate;
+use engine::Wanted;
 use engine::day::{self, Day};
 use engine::progress::Stage;
 use engine::run::{Commit, Opened, Staged, open_day};
@@ -63,7 +64,7 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
         common,
         &args.input,
         &args.columns,
-        &args.spec.spec(),
+        &args.spec.wanted(),
         &target,
     )
 }
@@ -73,7 +74,7 @@ pub fn fingerprint(
     common: &CommonArgs,
     input: &[String],
     columns: &ColumnArgs,
-    spec: &Spec,
+    wanted: &Wanted,
     target: &Target,
 ) -> Result<(), Failure> {
     let (day, commit) = process::run(common, async |process: &Process| {
@@ -89,8 +90,8 @@ pub fn fingerprint(
         };
         let opened = archive.map(|archive| Opened::Archive(Box::new(archive)));
         let columns = columns.columns();
-        let (documents, spec, id_type) =
-            open_day(context, input, &columns, opened.as_ref(), spec).await?;
+        let (documents, recipe, id_type) =
+            open_day(context, input, &columns, opened.as_ref(), wanted).await?;
         progress.enter(Stage::Fingerprint);
         let staged = match target {
             Target::File(path) => Staged::new(Some(path), scratch.path()),
@@ -99,7 +100,7 @@ pub fn fingerprint(
         let mut day = day::fingerprint(
             context,
             &documents,
-            &spec,
+            &recipe,
             id_type,
             &staged.path(),
             progress,

@@ -4,6 +4,7 @@ pub mod archive;
 pub mod fingerprint;
 pub mod generate;
 pub mod help;
+pub mod idf;
 pub mod plan;
 pub mod run;
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use ::archive::Base;
+use engine::Wanted;
 use engine::run::{Opened, open_day};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
@@ -40,12 +41,12 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
     let columns = args.columns.columns();
     let found = process::run(common, async |process: &Process| {
         let opened = Opened::base(&base, &columns).await?;
-        let (documents, spec, id_type) = open_day(
+        let (documents, recipe, id_type) = open_day(
             &process.context,
             &args.new,
             &columns,
             Some(&opened),
-            &Spec::default(),
+            &Wanted::default(),
         )
         .await?;
         let rows = match documents.known_rows() {
@@ -67,7 +68,7 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
             documents: rows,
             files: documents.file_count(),
             texts: !documents.has_fingerprints(),
-            spec,
+            spec: recipe.spec().clone(),
             base,
         })
     })?;

@@ -102,7 +102,7 @@ fn settings(args: &RunArgs) -> Result<RunSettings, Failure> {
         columns: args.columns.columns(),
         design: args.design.clone(),
         max_hits: args.max_hits_per_document,
-        spec: args.spec.spec(),
+        wanted: args.spec.wanted(),
         scratch: PathBuf::new(),
     })
 }

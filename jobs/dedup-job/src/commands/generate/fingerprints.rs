@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ::archive::Kept;
 use ::archive::{FingerprintFile, FingerprintWriter, IdType};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field};
@@ -57,7 +58,7 @@ async fn make_with<I: Id>(
     write_day(args, &new, &new_id)?;
     let spec = Spec::default();
     let days = u64::from(all.days);
-    write_archive(all, I::TYPE, &spec, |day| {
+    write_archive(all, I::TYPE, (&spec, &Kept::default()), |day| {
         let path = process.scratch.path().join(format!("day-{day}.parquet"));
         base_day(
             &generator,

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::archive::{Archive, FingerprintFile, IdType, Location};
+use ::archive::{Archive, FingerprintFile, IdType, Kept, Location};
 use arrow::array::{ArrayRef, Date32Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{Field, Schema};
 use chrono::{Days, NaiveDate};
@@ -215,12 +215,12 @@ async fn write_expected<I: Id>(path: &Path, mut hits: Vec<Expected<I>>) -> Resul
 async fn write_archive(
     args: &GenerateArgs,
     id_type: IdType,
-    spec: &Spec,
+    (spec, kept): (&Spec, &Kept),
     mut day: impl FnMut(u64) -> Result<FingerprintFile, Failure>,
 ) -> Result<(), Failure> {
     let path = args.output.join("archive");
     let location = Location::parse(&path.to_string_lossy())?;
-    let mut archive = Archive::create(&location, id_type, spec).await?;
+    let mut archive = Archive::create(&location, id_type, spec, kept).await?;
     for number in 0..u64::from(args.days) {
         let file = day(number)?;
         archive.append(archive_day(args, number), &file).await?;

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field};
 use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use simhash::{Fingerprinter, Spec};
+use simhash::{Fingerprinter, Model};
 use testkit::oracle;
 use testkit::pages::{Pages, Plan};
 
@@ -30,16 +30,18 @@ struct Base {
 
 pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<Made, Failure> {
     let all = &args.all;
-    let spec = args.spec.spec();
+    let wanted = args.spec.wanted();
+    let model = wanted.model()?;
+    let (spec, kept) = wanted.spec()?;
     let pages = Pages::new(Plan {
         base: all.base,
         new: all.new,
         seed: all.seed,
     });
-    let new = write_day(args, &pages, &spec)?;
-    let base = base(args, &pages, &spec);
+    let new = write_day(args, &pages, &model)?;
+    let base = base(args, &pages, &model);
     let days = u64::from(all.days);
-    write_archive(all, IdType::String, &spec, |day| {
+    write_archive(all, IdType::String, (&spec, &kept), |day| {
         let own = base
             .iter()
             .filter(|document| document.number % days == day)
@@ -66,7 +68,7 @@ pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<
 fn write_day(
     args: &GeneratePagesArgs,
     pages: &Pages,
-    spec: &Spec,
+    model: &Model,
 ) -> Result<Vec<Option<u64>>, Failure> {
     let fields = vec![
         Field::new("id", DataType::Utf8, false),
@@ -76,7 +78,7 @@ fn write_day(
     let mut fingerprints = Vec::with_capacity(args.all.new as usize);
     for first in (0..args.all.new).step_by(BATCH as usize) {
         let numbers = first..args.all.new.min(first + BATCH);
-        let made = in_parallel(numbers, spec, |number, fingerprinter| {
+        let made = in_parallel(numbers, model, |number, fingerprinter| {
             let page = pages.new_day(number);
             let fingerprint = fingerprinter.fingerprint(&page.text);
             (page, fingerprint)
@@ -91,8 +93,8 @@ fn write_day(
 }
 
 /// The archive's documents that have a fingerprint: its pages, then the filler.
-fn base(args: &GeneratePagesArgs, pages: &Pages, spec: &Spec) -> Vec<Base> {
-    let made = in_parallel(0..args.all.base, spec, |number, fingerprinter| {
+fn base(args: &GeneratePagesArgs, pages: &Pages, model: &Model) -> Vec<Base> {
+    let made = in_parallel(0..args.all.base, model, |number, fingerprinter| {
         let fingerprint = fingerprinter.fingerprint(&pages.base(number).text)?;
         Some(Base {
             fingerprint,
@@ -210,7 +212,7 @@ fn inside_day(
 /// Does `each` for all `numbers` on all cores, in order.
 fn in_parallel<T: Send>(
     numbers: std::ops::Range<u64>,
-    spec: &Spec,
+    model: &Model,
     each: impl Fn(u64, &mut Fingerprinter) -> T + Sync,
 ) -> Vec<T> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
@@ -223,7 +225,7 @@ fn in_parallel<T: Send>(
             .map(|first| {
                 let last = numbers.end.min(first + share);
                 scope.spawn(move || {
-                    let mut fingerprinter = Fingerprinter::new(spec.clone());
+                    let mut fingerprinter = Fingerprinter::new(model.clone());
                     (first..last)
                         .map(|number| each(number, &mut fingerprinter))
                         .collect::<Vec<T>>()

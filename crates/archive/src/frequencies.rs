@@ -1,0 +1,203 @@
+//! Files of document frequencies: Parquet with `feature` and `document_frequency`, the most frequent first.
+//!
+//! The footer has the number of documents, the frequency of features that are not listed, and the spec by which texts were
+//! cut into features.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{Array as _, AsArray as _, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_writer::ArrowWriter;
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::schema::types::ColumnPath;
+use simhash::{DocumentFrequencies, Idf, Spec};
+
+use crate::error::{ArchiveError, Result};
+use crate::schema::SPEC_KEY;
+
+/// Column of features.
+pub const FEATURE: &str = "feature";
+/// Column of the numbers of documents that have them.
+pub const DOCUMENT_FREQUENCY: &str = "document_frequency";
+const DOCUMENTS_KEY: &str = "dedup-job.documents";
+const REST_KEY: &str = "dedup-job.rest";
+
+/// Encodes a table of features cut under `spec`.
+///
+/// # Errors
+/// [`ArchiveError::Parquet`] when it cannot be encoded.
+pub fn encode(name: &str, spec: &Spec, frequencies: &DocumentFrequencies) -> Result<Vec<u8>> {
+    let schema = Arc::new(Schema::new(vec![
+        Field::new(FEATURE, DataType::Utf8, false),
+        Field::new(DOCUMENT_FREQUENCY, DataType::Int64, false),
+    ]));
+    let metadata = [
+        (SPEC_KEY, spec.to_json()),
+        (DOCUMENTS_KEY, frequencies.documents.to_string()),
+        (REST_KEY, frequencies.rest.to_string()),
+    ];
+    let metadata = metadata.map(|(key, value)| KeyValue::new(key.to_owned(), value));
+    let zstd = ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD);
+    let frequency = ColumnPath::from(DOCUMENT_FREQUENCY);
+    let properties = WriterProperties::builder()
+        .set_compression(zstd)
+        .set_dictionary_enabled(false)
+        .set_column_encoding(frequency, Encoding::DELTA_BINARY_PACKED)
+        .set_key_value_metadata(Some(metadata.into()))
+        .set_created_by(concat!("dedup-job ", env!("CARGO_PKG_VERSION")).to_owned())
+        .build();
+    let failed = |error| ArchiveError::parquet(name)(error);
+    let mut writer =
+        ArrowWriter::try_new(Vec::new(), schema.clone(), Some(properties)).map_err(failed)?;
+    for rows in frequencies.features.chunks(1 << 16) {
+        let features: StringArray = rows.iter().map(|(feature, _)| Some(feature)).collect();
+        let counts: Int64Array = rows
+            .iter()
+            .map(|(_, count)| i64::try_from(*count).unwrap_or(i64::MAX))
+            .collect();
+        let batch =
+            RecordBatch::try_new(schema.clone(), vec![Arc::new(features), Arc::new(counts)])
+                .map_err(|source| ArchiveError::Arrow {
+                    object: name.to_owned(),
+                    source,
+                })?;
+        writer.write(&batch).map_err(failed)?;
+    }
+    writer.into_inner().map_err(failed)
+}
+
+/// Reads the table in a local file.
+///
+/// # Errors
+/// [`ArchiveError`] when there is none, or it is not one of this program's.
+pub fn read(path: &Path) -> Result<(Spec, DocumentFrequencies)> {
+    let name = path.display().to_string();
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut bytes))
+        .map_err(|source| match source.kind() {
+            std::io::ErrorKind::NotFound => ArchiveError::NotFound { path: name.clone() },
+            _ => ArchiveError::Io {
+                path: name.clone(),
+                source,
+            },
+        })?;
+    decode(&name, bytes.into())
+}
+
+/// Decodes a table.
+///
+/// # Errors
+/// [`ArchiveError`] when it is not one of this program's.
+pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
+    let bad = |reason: &str| ArchiveError::BadData {
+        object: name.to_owned(),
+        reason: format!(
+            "not a table of document frequencies, as `dedup-job idf` makes them: {reason}"
+        ),
+    };
+    let failed = |error: ParquetError| ArchiveError::parquet(name)(error);
+    // As in reading fingerprints: forged pages make the reader panic.
+    let decoded = std::panic::catch_unwind(|| {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(failed)?;
+        let pairs = builder.metadata().file_metadata().key_value_metadata();
+        let value = |key: &str| {
+            let pair = pairs?.iter().find(|pair| pair.key == key)?;
+            pair.value.clone()
+        };
+        let number = |key: &str| {
+            let number = value(key).and_then(|value| value.parse::<u64>().ok());
+            number.ok_or_else(|| bad(&format!("its footer has no {key}")))
+        };
+        let (documents, rest) = (number(DOCUMENTS_KEY)?, number(REST_KEY)?);
+        let spec = value(SPEC_KEY).ok_or_else(|| bad("its footer has no spec"))?;
+        let spec = Spec::from_json(&spec).map_err(|source| ArchiveError::Spec {
+            path: name.to_owned(),
+            source,
+        })?;
+        let mut features = Vec::new();
+        for batch in builder.build().map_err(failed)? {
+            let batch = batch.map_err(|source| ArchiveError::Arrow {
+                object: name.to_owned(),
+                source,
+            })?;
+            let column = |name: &str| {
+                let column = batch.column_by_name(name);
+                column
+                    .filter(|column| column.null_count() == 0)
+                    .ok_or_else(|| bad(&format!("no column {name} without nulls")))
+            };
+            let names = column(FEATURE)?
+                .as_string_opt::<i32>()
+                .ok_or_else(|| bad("features are text"))?;
+            let counts = column(DOCUMENT_FREQUENCY)?
+                .as_primitive_opt::<Int64Type>()
+                .ok_or_else(|| bad("frequencies are 64-bit integers"))?;
+            for (feature, count) in names.iter().flatten().zip(counts.values()) {
+                let count = u64::try_from(*count).map_err(|_| bad("a negative frequency"))?;
+                features.push((feature.to_owned(), count));
+            }
+        }
+        let frequencies = DocumentFrequencies {
+            documents,
+            rest,
+            features,
+        };
+        Ok((spec, frequencies))
+    });
+    decoded.unwrap_or_else(|_| Err(bad("the pages are damaged")))
+}
+
+/// The table in numbers that texts are weighed by, for features hashed under `seed`.
+///
+/// # Errors
+/// [`ArchiveError::BadData`] when the frequencies make no sense.
+pub fn table(name: &str, spec: &Spec, seed: u32, of: &DocumentFrequencies) -> Result<Idf> {
+    let spec = Spec {
+        seed,
+        ..spec.clone()
+    };
+    Idf::new(&spec, of).map_err(|error| ArchiveError::BadData {
+        object: name.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frequencies() -> DocumentFrequencies {
+        DocumentFrequencies {
+            documents: 9,
+            rest: 1,
+            features: vec![("the".into(), 9), ("近似".into(), 2)],
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let spec = Spec::default();
+        let bytes = encode("x", &spec, &frequencies()).unwrap();
+        assert_eq!(decode("x", bytes.into()).unwrap(), (spec, frequencies()));
+    }
+
+    #[test]
+    fn damaged_bytes_are_an_error() {
+        let bytes = encode("x", &Spec::default(), &frequencies()).unwrap();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x55;
+            // Some bytes do not matter; what comes out is then the same or an error, never a panic.
+            let _ = decode("x", damaged.into());
+            let _ = decode("x", bytes[..at].to_vec().into()).unwrap_err();
+        }
+    }
+}

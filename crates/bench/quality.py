@@ -1,0 +1,170 @@
+"""What peers make of a corpus: quality.py CORPUS.parquet OUT_DIR.
+
+Writes the fingerprints of the simhash-like peers (fingerprints.parquet), the pairs that MinHash LSH finds
+(pairs.parquet) and what each method is, with the seconds it took (peers.json). Rows are those of the corpus, from 0.
+"""
+
+import importlib.metadata
+import json
+import pathlib
+import re
+import sys
+import time
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+CLICKHOUSE = [
+    f"{features}SimHash{variant}"
+    for features in ("wordShingle", "ngram")
+    for variant in ("", "UTF8", "CaseInsensitive", "CaseInsensitiveUTF8")
+]
+THRESHOLDS = (0.8, 0.9, 0.95)
+PERMUTATIONS = 128
+
+# Kana and Han. Hangul is written with spaces.
+cjk = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+def shingles(text, size):
+    """Shingles of words, or of characters where the text is mostly CJK: more such characters than words.
+
+    A text shorter than a shingle is one shingle.
+    """
+    tokens, glue = text.split(), " "
+    if len(cjk.findall(text)) > len(tokens):
+        tokens, glue = text, ""
+    return [glue.join(tokens[i : i + size]).encode() for i in range(max(1, len(tokens) - size + 1))]
+
+
+def simhash_pybind(texts):
+    import simhash
+
+    # Its own hash (of MD5), and the size of its own shingles, which it would make of a list of words.
+    return [simhash.compute([simhash.unsigned_hash(s) for s in shingles(text, 4)]) for text in texts]
+
+
+def text_dedup(texts):
+    from text_dedup.simhash import embed_func
+    from text_dedup.utils import SimHashArgs, xxh3_64_digest
+
+    rows = [
+        embed_func(text, row, ngram=SimHashArgs.ngram, permutations=[], hash_func=xxh3_64_digest)
+        for row, text in enumerate(texts)
+    ]
+    return [int.from_bytes(row["__signature__"], "big") for row in rows]
+
+
+def minhashes(texts):
+    from datasketch import MinHash
+
+    return MinHash.bulk((set(shingles(text, 3)) for text in texts), num_perm=PERMUTATIONS)
+
+
+def daft_simhash(corpus):
+    import daft
+
+    frame = daft.from_arrow(corpus)
+    return frame.select("row", daft.col("text").simhash().alias("fp")).sort("row").to_arrow()["fp"]
+
+
+def clickhouse(corpus, function, size):
+    import chdb
+
+    query = f"SELECT {function}(text, {size}) AS fp FROM Python(corpus) ORDER BY row SETTINGS max_threads = 1"
+    return chdb.query(query, "ArrowTable")["fp"]
+
+
+def minhash_pairs(sketches, threshold):
+    from datasketch import MinHashLSH
+
+    index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
+    pairs = []
+    for row, sketch in enumerate(sketches):
+        pairs += [(earlier, row) for earlier in index.query(sketch)]
+        index.insert(row, sketch)
+    return sorted(pairs)
+
+
+def estimated(sketches, pairs, threshold):
+    return [(a, b) for a, b in pairs if sketches[a].jaccard(sketches[b]) >= threshold]
+
+
+def timed(function, *arguments):
+    begin = time.perf_counter()
+    result = function(*arguments)
+    return result, time.perf_counter() - begin
+
+
+def main():
+    corpus_file, out = sys.argv[1], pathlib.Path(sys.argv[2])
+    out.mkdir(parents=True, exist_ok=True)
+    text = pq.read_table(corpus_file, columns=["text"])["text"].fill_null("")
+    corpus = pa.table({"row": pa.array(range(len(text)), pa.int32()), "text": text})
+    texts = text.to_pylist()
+    peers, fingerprints, pairs = [], [], []
+
+    def peer(method, package, settings, seconds):
+        version = importlib.metadata.version(package)
+        entry = {"method": method, "package": package, "version": version, "settings": settings, "seconds": seconds}
+        peers.append(entry)
+        print(json.dumps(entry), flush=True)
+
+    def fingerprint(method, package, settings, function, *arguments):
+        column, seconds = timed(function, *arguments)
+        peer(method, package, settings, seconds)
+        table = {
+            "method": pa.array([method] * len(texts), pa.string()),
+            "row": corpus["row"],
+            "fp": column if isinstance(column, pa.ChunkedArray) else pa.array(column, pa.uint64()),
+        }
+        fingerprints.append(pa.table(table))
+
+    def pair(method, settings, found, seconds):
+        peer(method, "datasketch", settings, seconds)
+        first, second = zip(*found) if found else ((), ())
+        table = {
+            "method": pa.array([method] * len(found), pa.string()),
+            "a": pa.array(first, pa.int32()),
+            "b": pa.array(second, pa.int32()),
+        }
+        pairs.append(pa.table(table))
+
+    # Not measured: imports and the start of engines.
+    clickhouse(corpus.slice(0, 1), CLICKHOUSE[0], 3)
+    daft_simhash(corpus.slice(0, 1))
+    for function in (text_dedup, simhash_pybind, minhashes):
+        function(texts[:1])
+    for function in CLICKHOUSE:
+        words = function.startswith("word")
+        for size in (3, 1, 2) if words else (3,):
+            method = f"clickhouse-{function}" + ("" if size == 3 else f"-{size}")
+            unit = "words of at least 4 bytes" if words else "characters" if "UTF8" in function else "bytes"
+            case = "case ignored (bit 5 of all bytes set)" if "Case" in function else "case kept"
+            settings = f"shingles of {size} {unit}, {case}, CRC-32C (32 bits, the upper 32 are 0), one thread"
+            fingerprint(method, "chdb-core", settings, clickhouse, corpus, function, size)
+
+    settings = "its defaults: n-grams of 3 characters with their counts, xxHash3, case kept; its own threads"
+    fingerprint("daft-simhash", "daft", settings, daft_simhash, corpus)
+    settings = "its defaults: set of the n-grams of 3 lower-cased characters, xxHash3; no features below 5 characters"
+    fingerprint("text-dedup", "text-dedup", settings, text_dedup, texts)
+    settings = "shingles of 4 words (its default), of 4 characters in texts mostly CJK, its hash (of MD5), case kept"
+    fingerprint("simhash-pybind", "simhash-pybind", settings, simhash_pybind, texts)
+
+    sketches, sketching = timed(minhashes, texts)
+    for threshold in THRESHOLDS:
+        settings = f"{PERMUTATIONS} permutations, shingles of 3 words, of 3 characters in texts mostly CJK, case kept"
+        found, seconds = timed(minhash_pairs, sketches, threshold)
+        name = f"minhash-lsh-{PERMUTATIONS}"
+        pair(f"{name}@{threshold}", f"{settings}; pairs that share a band", found, sketching + seconds)
+        sure, more = timed(estimated, sketches, found, threshold)
+        settings += f"; pairs that share a band and are estimated at {threshold} or more"
+        pair(f"{name}-estimate@{threshold}", settings, sure, sketching + seconds + more)
+
+    pq.write_table(pa.concat_tables(fingerprints), out / "fingerprints.parquet", compression="zstd")
+    pq.write_table(pa.concat_tables(pairs), out / "pairs.parquet", compression="zstd")
+    (out / "peers.json").write_text(json.dumps(peers, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

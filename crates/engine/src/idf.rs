@@ -1,0 +1,173 @@
+//! Learning a table of document frequencies: in how many documents each feature is.
+//!
+//! The features of each document, each once, are counted by DataFusion's aggregate, which spills to the disk, so that
+//! counts are exact whatever the memory; the most frequent ones are kept.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use archive::IdType;
+use arrow::array::{Array as _, ArrayRef, AsArray as _, ListBuilder, StringBuilder};
+use arrow::datatypes::{DataType, Field, Int64Type};
+use datafusion::common::exec_err;
+use datafusion::common::utils::take_function_args;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use datafusion::prelude::{SessionContext, ident, lit};
+use futures::StreamExt as _;
+use simhash::{DocumentFrequencies, Fingerprinter, Model};
+
+use crate::documents::{Documents, TEXT};
+use crate::error::{EngineError, Result};
+use crate::progress::Progress;
+
+/// What was learnt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Learnt {
+    /// The table.
+    pub frequencies: DocumentFrequencies,
+    /// Different features in all.
+    pub distinct: u64,
+}
+
+/// Learns the frequencies of the `terms` most frequent features of `documents`, cut under `model`'s spec.
+///
+/// # Errors
+/// [`EngineError`] naming the input file when a document cannot be read.
+pub async fn learn(
+    context: &SessionContext,
+    documents: &Documents,
+    model: &Model,
+    terms: usize,
+    progress: &Progress,
+) -> Result<Learnt> {
+    if documents.has_fingerprints() {
+        return Err(EngineError::Usage(format!(
+            "{}: document frequencies are learnt from texts, and these are ready fingerprints; name the texts by --text-column",
+            documents.given()
+        )));
+    }
+    let total = documents.known_rows().unwrap_or(0);
+    progress.documents_total.store(total, Ordering::Relaxed);
+    let failed = || EngineError::query(documents.given());
+    let partitions = context.state().config().target_partitions();
+    let features = Features::udf(model.clone());
+    let counted = documents
+        .table(context, IdType::String, partitions)?
+        .select(vec![features.call(vec![ident(TEXT)]).alias(FEATURE)])
+        .and_then(|rows| rows.unnest_columns(&[FEATURE]))
+        .and_then(|rows| rows.aggregate(vec![ident(FEATURE)], vec![count(lit(1)).alias("n")]))
+        .map_err(failed())?;
+    let mut rows = counted.execute_stream().await.map_err(failed())?;
+    // The least frequent of those that are kept is on top.
+    let mut kept: BinaryHeap<Reverse<(u64, Reverse<String>)>> = BinaryHeap::new();
+    let (mut distinct, mut occurrences) = (0u64, 0u64);
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(failed())?;
+        let names = batch.column(0).as_string::<i32>();
+        let counts = batch.column(1).as_primitive::<Int64Type>();
+        for (feature, &count) in names.iter().zip(counts.values()) {
+            let (Some(feature), count) = (feature, count.cast_unsigned()) else {
+                continue;
+            };
+            distinct += 1;
+            occurrences += count;
+            let full = kept.len() >= terms;
+            let worth = kept.peek().is_none_or(|Reverse((least, Reverse(name)))| {
+                count > *least || (count == *least && feature < name.as_str())
+            });
+            if full && worth {
+                kept.pop();
+            }
+            if (!full || worth) && terms > 0 {
+                kept.push(Reverse((count, Reverse(feature.to_owned()))));
+            }
+        }
+    }
+    let features: Vec<(String, u64)> = kept
+        .into_sorted_vec()
+        .into_iter()
+        .map(|Reverse((count, Reverse(feature)))| (feature, count))
+        .collect();
+    let listed: u64 = features.iter().map(|(_, count)| count).sum();
+    let others = distinct - features.len() as u64;
+    Ok(Learnt {
+        frequencies: DocumentFrequencies {
+            documents: progress.documents.load(Ordering::Relaxed),
+            // What is rare is rare in the mean; what was never seen is no commoner.
+            rest: (occurrences - listed)
+                .checked_div(others)
+                .unwrap_or(1)
+                .max(1),
+            features,
+        },
+        distinct,
+    })
+}
+
+const FEATURE: &str = "feature";
+
+/// `features(text)`: the distinct features of a text.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Features {
+    model: Model,
+    signature: Signature,
+}
+
+impl Features {
+    fn udf(model: Model) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self {
+            model,
+            signature: Signature::exact(vec![DataType::Binary], Volatility::Immutable),
+        })
+    }
+}
+
+fn item() -> Arc<Field> {
+    Arc::new(Field::new("item", DataType::Utf8, true))
+}
+
+impl ScalarUDFImpl for Features {
+    fn name(&self) -> &str {
+        "features"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> datafusion::error::Result<DataType> {
+        Ok(DataType::List(item()))
+    }
+
+    fn invoke_with_args(
+        &self,
+        args: ScalarFunctionArgs,
+    ) -> datafusion::error::Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let [texts] = take_function_args(self.name(), args.args)?;
+        let texts = texts.into_array(rows)?;
+        let mut fingerprinter = Fingerprinter::new(self.model.clone());
+        let mut lists = ListBuilder::new(StringBuilder::new()).with_field(item());
+        let mut bytes = 0;
+        for text in texts.as_binary::<i32>() {
+            let text = String::from_utf8_lossy(text.unwrap_or_default());
+            for feature in fingerprinter.features(&text) {
+                bytes += feature.feature.len();
+                lists.values().append_value(feature.feature);
+            }
+            lists.append(true);
+            if bytes > i32::MAX as usize {
+                return exec_err!(
+                    "the features of {} documents are more than 2 GiB",
+                    texts.len()
+                );
+            }
+        }
+        Ok(ColumnarValue::Array(Arc::new(lists.finish()) as ArrayRef))
+    }
+}

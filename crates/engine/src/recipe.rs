@@ -1,0 +1,182 @@
+//! How the new day gets its fingerprints: what was asked for, and what the base asks for.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use archive::{ArchiveError, Kept, frequencies};
+use simhash::{Idf, Markup, Model, ModelError, Normalize, Spec, StopWords, Tokenizer, Weight};
+
+use crate::error::{EngineError, Result};
+
+/// What is asked for of a spec; what is not asked for is the base's, or else the default.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    /// See [`Spec::tokenizer`].
+    pub tokenizer: Option<Tokenizer>,
+    /// See [`Spec::weight`].
+    pub weight: Option<Weight>,
+    /// See [`Spec::normalize`].
+    pub normalize: Option<Normalize>,
+    /// See [`Spec::markup`].
+    pub markup: Option<Markup>,
+    /// See [`Spec::min_features`].
+    pub min_features: Option<u32>,
+    /// See [`Spec::seed`].
+    pub seed: Option<u32>,
+    /// A file of document frequencies, as `dedup-job idf` makes them.
+    pub idf: Option<PathBuf>,
+    /// A file of words that are left out, one a line.
+    pub stop_words: Option<PathBuf>,
+}
+
+/// How fingerprints come about.
+#[derive(Debug, Clone)]
+pub enum Recipe {
+    /// They are there already, made under this spec.
+    Ready(Spec),
+    /// Of texts.
+    Texts(Model),
+}
+
+impl Recipe {
+    /// The spec of the fingerprints.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        match self {
+            Self::Ready(spec) => spec,
+            Self::Texts(model) => model.spec(),
+        }
+    }
+}
+
+impl Wanted {
+    /// The spec that results, and what has to be kept with an archive of it.
+    ///
+    /// # Errors
+    /// [`EngineError`] when a file cannot be read, or things do not go together.
+    pub fn spec(&self) -> Result<(Spec, Kept)> {
+        let (model, kept) = self.over(Spec::default())?;
+        Ok((model.spec().clone(), kept))
+    }
+
+    /// The model that results.
+    ///
+    /// # Errors
+    /// As [`Self::spec`].
+    pub fn model(&self) -> Result<Model> {
+        Ok(self.over(Spec::default())?.0)
+    }
+
+    /// The model for texts that are to be compared with fingerprints of `base`, where no archive keeps its tables.
+    ///
+    /// # Errors
+    /// As [`Self::spec`], and when something else is asked for than the base has.
+    pub fn model_for(&self, name: &str, base: &Spec) -> Result<Model> {
+        let (model, _) = self.over(base.clone())?;
+        agree(name, base, model.spec())?;
+        Ok(model)
+    }
+
+    /// Checks that nothing else is asked for than `base` has.
+    ///
+    /// # Errors
+    /// [`ArchiveError::SpecMismatch`], or when a file cannot be read.
+    pub fn check(&self, name: &str, base: &Spec) -> Result<()> {
+        let mut spec = self.plain(base.clone());
+        if let Some(list) = self.stop_words(&spec)? {
+            spec.stop_words = Some(list.digest().to_owned());
+        }
+        if let Some((idf, _)) = self.idf(spec.seed)? {
+            spec.idf = Some(idf.digest().to_owned());
+        }
+        agree(name, base, &spec)
+    }
+
+    /// `base` with what can be asked for without a file.
+    fn plain(&self, base: Spec) -> Spec {
+        Spec {
+            tokenizer: self.tokenizer.unwrap_or(base.tokenizer),
+            weight: self.weight.unwrap_or(base.weight),
+            normalize: self.normalize.unwrap_or(base.normalize),
+            markup: self.markup.or(base.markup),
+            min_features: self.min_features.unwrap_or(base.min_features),
+            seed: self.seed.unwrap_or(base.seed),
+            ..base
+        }
+    }
+
+    fn over(&self, base: Spec) -> Result<(Model, Kept)> {
+        let mut spec = self.plain(base);
+        let stop_words = self.stop_words(&spec)?;
+        if let Some(list) = &stop_words {
+            spec.stop_words = Some(list.digest().to_owned());
+        }
+        let (idf, frequencies) = self.idf(spec.seed)?.unzip();
+        if let Some(idf) = &idf {
+            spec.idf = Some(idf.digest().to_owned());
+        }
+        let kept = Kept {
+            frequencies,
+            stop_words: stop_words.clone(),
+        };
+        Model::new(spec, idf.map(Arc::new), stop_words.map(Arc::new))
+            .map(|model| (model, kept))
+            .map_err(|error| EngineError::Configuration(self.explain(error)))
+    }
+
+    /// What to do about it.
+    fn explain(&self, error: ModelError) -> String {
+        match &error {
+            ModelError::Table {
+                what,
+                expected,
+                found,
+            } if found == "none" => {
+                let option = match *what {
+                    "stop words" => "--stop-words",
+                    _ => "--idf",
+                };
+                format!(
+                    "the base's fingerprints were made with {what} {expected}, which plain files do not keep: give them by {option}"
+                )
+            }
+            ModelError::Features { .. } => match &self.idf {
+                Some(path) => format!("{}: {error}", path.display()),
+                None => error.to_string(),
+            },
+            _ => error.to_string(),
+        }
+    }
+
+    fn stop_words(&self, spec: &Spec) -> Result<Option<StopWords>> {
+        let Some(path) = &self.stop_words else {
+            return Ok(None);
+        };
+        let list = std::fs::read_to_string(path).map_err(|source| EngineError::Io {
+            path: path.display().to_string(),
+            source,
+        })?;
+        Ok(Some(StopWords::parse(&list, spec.normalize)))
+    }
+
+    fn idf(&self, seed: u32) -> Result<Option<(Idf, (Spec, simhash::DocumentFrequencies))>> {
+        let Some(path) = &self.idf else {
+            return Ok(None);
+        };
+        let (spec, of) = frequencies::read(path)?;
+        let idf = frequencies::table(&path.display().to_string(), &spec, seed, &of)?;
+        Ok(Some((idf, (spec, of))))
+    }
+}
+
+fn agree(name: &str, base: &Spec, asked: &Spec) -> Result<()> {
+    if base == asked {
+        return Ok(());
+    }
+    Err(ArchiveError::SpecMismatch {
+        left: name.to_owned(),
+        right: "the options".to_owned(),
+        differences: base.differences(asked),
+    }
+    .into())
+}

@@ -1,0 +1,69 @@
+//! How often each feature occurs in a text.
+
+/// Distinct hashes with their numbers of occurrences. Reused from text to text.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Count {
+    /// In the order of their first occurrence.
+    pub(crate) distinct: Vec<u64>,
+    pub(crate) occurrences: Vec<u32>,
+    /// Open addressing: the index of each in `distinct`, and 1; 0 is free.
+    slots: Vec<u32>,
+}
+
+impl Count {
+    /// Counts `hashes`.
+    pub(crate) fn fill(&mut self, hashes: &[u64]) {
+        let bits = (2 * hashes.len() as u64 + 1).next_power_of_two().ilog2();
+        self.distinct.clear();
+        self.occurrences.clear();
+        self.slots.clear();
+        self.slots.resize(1 << bits, 0);
+        let mask = self.slots.len() - 1;
+        for &hash in hashes {
+            // The uppermost bits are as random as any.
+            let mut at = (hash >> 1 >> (63 - bits)) as usize;
+            loop {
+                match self.slots[at] {
+                    0 => {
+                        self.distinct.push(hash);
+                        self.occurrences.push(1);
+                        self.slots[at] = self.distinct.len() as u32;
+                        break;
+                    }
+                    index if self.distinct[index as usize - 1] == hash => {
+                        let count = &mut self.occurrences[index as usize - 1];
+                        *count = count.saturating_add(1);
+                        break;
+                    }
+                    _ => at = (at + 1) & mask,
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn counts(hashes in proptest::collection::vec(prop_oneof![0u64..20, any::<u64>()], 0..300)) {
+            let mut expected: HashMap<u64, u32> = HashMap::new();
+            for &hash in &hashes {
+                *expected.entry(hash).or_default() += 1;
+            }
+            let mut count = Count::default();
+            count.fill(&[1; 9]);
+            count.fill(&hashes);
+            let found: HashMap<u64, u32> =
+                count.distinct.iter().copied().zip(count.occurrences.iter().copied()).collect();
+            prop_assert_eq!(count.distinct.len(), expected.len());
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! A table of document frequencies, learnt once and then part of what fingerprints are made by.
+
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+
+use crate::hash::murmur3_low64;
+use crate::spec::{Spec, hex};
+
+/// In how many of a collection's documents each feature is, for the most frequent ones, and from that how much a feature
+/// says: `ln(1 + N / df)`, in steps of 1/64.
+///
+/// Features are told apart by the upper 48 bits of their hash.
+#[derive(Clone)]
+pub struct Idf {
+    spec: Spec,
+    documents: u64,
+    rest: u64,
+    terms: usize,
+    digest: String,
+    /// Open addressing: 48 bits of a feature's hash and 16 of its weight; 0 is free.
+    slots: Box<[u64]>,
+    /// The weight of features that are not listed.
+    default: u32,
+}
+
+/// Features with their document frequencies, the most frequent first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DocumentFrequencies {
+    /// Documents that were counted.
+    pub documents: u64,
+    /// The document frequency of features that are not listed.
+    pub rest: u64,
+    /// The listed features.
+    pub features: Vec<(String, u64)>,
+}
+
+/// Why a table cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IdfError {
+    /// A frequency is not between 1 and the number of documents.
+    #[error("feature {feature:?} is said to be in {frequency} of {documents} documents")]
+    Frequency {
+        /// The feature.
+        feature: String,
+        /// Its frequency.
+        frequency: u64,
+        /// All documents.
+        documents: u64,
+    },
+    /// A feature is listed twice, or the order is wrong.
+    #[error(
+        "feature {feature:?} is out of order: the most frequent come first, equally frequent ones in the order of their bytes"
+    )]
+    Order {
+        /// The feature.
+        feature: String,
+    },
+}
+
+/// The part of a hash by which features are told apart.
+const KEY: u64 = !0xffff;
+
+impl Idf {
+    /// The table for features cut under `spec`.
+    ///
+    /// # Errors
+    /// [`IdfError`] when the frequencies make no sense.
+    pub fn new(spec: &Spec, frequencies: &DocumentFrequencies) -> Result<Self, IdfError> {
+        let DocumentFrequencies {
+            documents,
+            rest,
+            ref features,
+        } = *frequencies;
+        let mut digest = Sha256::new();
+        digest.update(format!("{documents} {rest} {}\n", spec_of(spec)));
+        let mut table = Self {
+            spec: spec.clone(),
+            documents,
+            rest,
+            terms: features.len(),
+            digest: String::new(),
+            slots: vec![0; features.len() + features.len() / 2 + 1].into(),
+            default: weight(documents, rest.max(1)),
+        };
+        let mut before: Option<&(String, u64)> = None;
+        for next in features {
+            let (feature, frequency) = next;
+            if !(1..=documents).contains(frequency) {
+                return Err(IdfError::Frequency {
+                    feature: feature.clone(),
+                    frequency: *frequency,
+                    documents,
+                });
+            }
+            let in_order = before.is_none_or(|(name, count)| {
+                count > frequency || (count == frequency && name < feature)
+            });
+            if !in_order {
+                return Err(IdfError::Order {
+                    feature: feature.clone(),
+                });
+            }
+            before = Some(next);
+            digest.update(format!("{frequency} {} ", feature.len()));
+            digest.update(feature);
+            digest.update("\n");
+            table.insert(
+                murmur3_low64(feature.as_bytes(), spec.seed),
+                weight(documents, *frequency),
+            );
+        }
+        table.digest = hex(&digest.finalize());
+        Ok(table)
+    }
+
+    /// Of several features with the same key, the first and most frequent counts.
+    fn insert(&mut self, hash: u64, weight: u32) {
+        let mut at = self.home(hash);
+        while self.slots[at] != 0 {
+            if self.slots[at] & KEY == hash & KEY {
+                return;
+            }
+            at = (at + 1) % self.slots.len();
+        }
+        self.slots[at] = (hash & KEY) | u64::from(weight);
+    }
+
+    #[inline(always)]
+    fn home(&self, hash: u64) -> usize {
+        ((u128::from(hash) * self.slots.len() as u128) >> 64) as usize
+    }
+
+    /// The weight of the feature with this hash, at least 1, less than 2¹².
+    #[inline(always)]
+    #[must_use]
+    pub fn weight(&self, hash: u64) -> u32 {
+        let mut at = self.home(hash);
+        loop {
+            let slot = self.slots[at];
+            if slot == 0 {
+                return self.default;
+            }
+            if slot & KEY == hash & KEY {
+                return (slot & !KEY) as u32;
+            }
+            at += 1;
+            if at == self.slots.len() {
+                at = 0;
+            }
+        }
+    }
+
+    /// What texts were cut into features by.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// SHA-256 of the table's contents, in hexadecimal; [`Spec::idf`] names the table by it.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Listed features.
+    #[must_use]
+    pub fn terms(&self) -> usize {
+        self.terms
+    }
+
+    /// Documents that were counted.
+    #[must_use]
+    pub fn documents(&self) -> u64 {
+        self.documents
+    }
+}
+
+/// What of a spec decides the features.
+fn spec_of(spec: &Spec) -> String {
+    let features = Spec {
+        idf: None,
+        min_features: 0,
+        seed: 0,
+        weight: crate::Weight::Tf,
+        ..spec.clone()
+    };
+    features.to_json()
+}
+
+/// `64 ln(1 + documents / frequency)`, at least 1.
+fn weight(documents: u64, frequency: u64) -> u32 {
+    let ratio = documents as f64 / frequency.max(1) as f64;
+    (64.0 * libm::log(1.0 + ratio)).round().max(1.0) as u32
+}
+
+impl fmt::Debug for Idf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Idf")
+            .field("documents", &self.documents)
+            .field("terms", &self.terms)
+            .field("rest", &self.rest)
+            .field("digest", &self.digest)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frequencies(features: &[(&str, u64)]) -> DocumentFrequencies {
+        DocumentFrequencies {
+            documents: 1000,
+            rest: 2,
+            features: features
+                .iter()
+                .map(|&(feature, frequency)| (feature.to_owned(), frequency))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn the_rarer_the_heavier() {
+        let spec = Spec::default();
+        let idf = Idf::new(
+            &spec,
+            &frequencies(&[("the", 1000), ("a", 999), ("simhash", 3)]),
+        )
+        .unwrap();
+        let of = |feature: &str| idf.weight(murmur3_low64(feature.as_bytes(), 0));
+        assert_eq!(
+            ["the", "a", "simhash", "unknown"].map(of),
+            [44, 44, 372, 398]
+        );
+        assert_eq!(weight(u64::MAX, 1), 2839);
+        let empty = Idf::new(&spec, &frequencies(&[])).unwrap();
+        assert_eq!(empty.weight(0), 398);
+    }
+
+    #[test]
+    fn many_features_are_all_found() {
+        let mut features: Vec<_> = (0..5000)
+            .map(|at| (format!("f{at}"), 1 + at % 900))
+            .collect();
+        features.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        let all = DocumentFrequencies {
+            documents: 1000,
+            rest: 1,
+            features,
+        };
+        let idf = Idf::new(&Spec::default(), &all).unwrap();
+        for (feature, frequency) in &all.features {
+            assert_eq!(
+                idf.weight(murmur3_low64(feature.as_bytes(), 0)),
+                weight(1000, *frequency)
+            );
+        }
+    }
+
+    #[test]
+    fn contents_decide_the_digest_and_must_make_sense() {
+        let spec = Spec::default();
+        let digest = |features: &[(&str, u64)]| {
+            Idf::new(&spec, &frequencies(features)).map(|idf| idf.digest().to_owned())
+        };
+        assert_ne!(digest(&[("a", 3)]), digest(&[("a", 4)]));
+        let seeded = Spec {
+            seed: 5,
+            ..spec.clone()
+        };
+        let same = Idf::new(&seeded, &frequencies(&[("a", 3)])).unwrap();
+        assert_eq!(digest(&[("a", 3)]).unwrap(), same.digest());
+        assert!(matches!(
+            digest(&[("a", 0)]),
+            Err(IdfError::Frequency { .. })
+        ));
+        assert!(matches!(
+            digest(&[("a", 1001)]),
+            Err(IdfError::Frequency { .. })
+        ));
+        assert!(matches!(
+            digest(&[("a", 3), ("b", 4)]),
+            Err(IdfError::Order { .. })
+        ));
+        assert!(matches!(
+            digest(&[("b", 3), ("a", 3)]),
+            Err(IdfError::Order { .. })
+        ));
+        assert!(matches!(
+            digest(&[("a", 3), ("a", 3)]),
+            Err(IdfError::Order { .. })
+        ));
+    }
+}

@@ -1,0 +1,72 @@
+//! Words that are left out of the features.
+
+use std::collections::{BTreeSet, HashSet};
+
+use sha2::{Digest, Sha256};
+
+use crate::normalize::Normalize;
+use crate::spec::hex;
+use crate::text::Folded;
+
+/// A list of words, folded as texts are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopWords {
+    words: BTreeSet<String>,
+    digest: String,
+}
+
+impl StopWords {
+    /// The words of a list, one a line; empty lines and lines that begin with `#` are passed over.
+    #[must_use]
+    pub fn parse(list: &str, normalize: Normalize) -> Self {
+        let mut folded = Folded::default();
+        let lines = list.lines().map(str::trim);
+        let words: BTreeSet<String> = lines
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+            .map(|word| {
+                normalize.fold(word, &mut folded);
+                folded.as_str().to_owned()
+            })
+            .collect();
+        let mut digest = Sha256::new();
+        for word in &words {
+            digest.update(word);
+            digest.update("\n");
+        }
+        Self {
+            digest: hex(&digest.finalize()),
+            words,
+        }
+    }
+
+    /// SHA-256 of the words, in order, each with a newline; [`crate::Spec::stop_words`] names the list by it.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The words, in order.
+    pub fn words(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.words.iter().map(String::as_str)
+    }
+
+    /// The hashes of the words.
+    pub(crate) fn hashes(&self, seed: u32) -> HashSet<u64> {
+        let hash = |word: &String| crate::hash::murmur3_low64(word.as_bytes(), seed);
+        self.words.iter().map(hash).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_case_and_comments_do_not_matter() {
+        let parse = |list| StopWords::parse(list, Normalize::NfkcCasefold);
+        let list = parse("# English\nThe\n\n a\n");
+        assert_eq!(list.words().collect::<Vec<_>>(), ["a", "the"]);
+        assert_eq!(list, parse("a\nthe"));
+        assert_ne!(list.digest(), parse("a").digest());
+    }
+}

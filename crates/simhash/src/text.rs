@@ -1,0 +1,110 @@
+//! A folded text, and features as places in it.
+
+use std::ops::Range;
+
+use crate::hash;
+
+/// Bytes that can be read behind the end of a text.
+pub(crate) const PADDING: usize = 64;
+
+const ZEROS: &str = match str::from_utf8(&[0; PADDING]) {
+    Ok(zeros) => zeros,
+    Err(_) => unreachable!(),
+};
+
+/// A text after normalisation, with zeros behind it, so that features can be read in whole words. Reused from text to
+/// text.
+#[derive(Debug, Clone, Default)]
+pub struct Folded {
+    /// The text and [`PADDING`] zeros.
+    padded: String,
+    len: usize,
+}
+
+impl Folded {
+    /// What `write` appends to an empty string becomes the text.
+    pub(crate) fn fill(&mut self, write: impl FnOnce(&mut String)) {
+        self.padded.clear();
+        write(&mut self.padded);
+        self.len = self.padded.len();
+        self.padded.push_str(ZEROS);
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.padded[..self.len]
+    }
+
+    /// The text's bytes with those behind it.
+    pub(crate) fn padded(&self) -> &[u8] {
+        self.padded.as_bytes()
+    }
+
+    /// The bytes at `range` of the text as a feature.
+    #[inline(always)]
+    pub(crate) fn feature(&self, range: Range<usize>) -> Feature<'_> {
+        debug_assert!(range.end <= self.len);
+        Feature {
+            padded: self.padded.as_bytes(),
+            start: range.start,
+            len: range.end - range.start,
+        }
+    }
+}
+
+/// One feature of a text: some of its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Feature<'a> {
+    /// At least 16 bytes from `start` on, whatever the length.
+    padded: &'a [u8],
+    start: usize,
+    len: usize,
+}
+
+impl<'a> Feature<'a> {
+    /// Its bytes, which are UTF-8.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.padded[self.start..self.start + self.len]
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn text(&self) -> std::borrow::Cow<'a, str> {
+        String::from_utf8_lossy(self.bytes())
+    }
+
+    /// Its hash.
+    #[inline(always)]
+    #[must_use]
+    pub fn hash(&self, seed: u32) -> u64 {
+        if self.len < 16
+            && let Some(word) = self.padded[self.start..].first_chunk::<16>()
+        {
+            return hash::short(word, self.len, seed);
+        }
+        hash::murmur3_low64(self.bytes(), seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_hash_as_their_bytes_do() {
+        let mut folded = Folded::default();
+        let text = "abcdefghijklmnopqrstuvwxyz近似重复的网页";
+        folded.fill(|out| out.push_str(text));
+        for start in 0..26 {
+            for end in (start..26).chain([text.len()]) {
+                let feature = folded.feature(start..end);
+                for seed in [0, 7] {
+                    let expected = hash::murmur3_low64(&text.as_bytes()[start..end], seed);
+                    assert_eq!(feature.hash(seed), expected);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Character n-grams; of two letters they are the literature's "two-letter grams".
+
+use super::Extract;
+use crate::text::{Feature, Folded};
+
+/// Extracts n consecutive letters and digits, whatever stands between them.
+#[derive(Debug, Clone)]
+pub(crate) struct Chars {
+    n: usize,
+    /// The letters and digits alone.
+    letters: Folded,
+    /// Where each begins, and where the last ends.
+    starts: Vec<usize>,
+}
+
+impl Chars {
+    pub(crate) fn new(n: u8) -> Self {
+        Self {
+            n: usize::from(n),
+            letters: Folded::default(),
+            starts: Vec::new(),
+        }
+    }
+}
+
+impl Extract for Chars {
+    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+        self.starts.clear();
+        self.letters.fill(|out| {
+            for c in text.as_str().chars().filter(|c| c.is_alphanumeric()) {
+                self.starts.push(out.len());
+                out.push(c);
+            }
+            self.starts.push(out.len());
+        });
+        let grams = self.starts.windows(self.n + 1);
+        if grams.len() == 0 && self.starts.len() > 1 {
+            // Fewer than n: all there are.
+            each(self.letters.feature(0..self.starts[self.starts.len() - 1]));
+        }
+        for gram in grams {
+            each(self.letters.feature(gram[0]..gram[self.n]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokenize::features;
+
+    #[test]
+    fn grams_reach_over_what_is_no_letter() {
+        assert_eq!(features(Chars::new(2), "a b,c"), ["ab", "bc"]);
+        assert_eq!(features(Chars::new(3), "近似！重复"), ["近似重", "似重复"]);
+        assert_eq!(features(Chars::new(3), "a-b"), ["ab"]);
+        assert!(features(Chars::new(1), "...").is_empty());
+    }
+}

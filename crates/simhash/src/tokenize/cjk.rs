@@ -1,0 +1,105 @@
+//! Scripts without spaces between words: Han, Hiragana, Katakana, Hangul.
+
+use std::ops::Range;
+
+/// Whether `c` belongs to a script that is cut into bigrams: Han, Hiragana, Katakana, Hangul.
+#[must_use]
+pub fn is_cjk(c: char) -> bool {
+    matches!(c,
+        '\u{1100}'..='\u{11ff}'      // Hangul Jamo
+        | '\u{3005}' | '\u{3007}'    // iteration mark, ideographic zero
+        | '\u{3041}'..='\u{3096}'    // Hiragana
+        | '\u{309d}'..='\u{309f}'
+        | '\u{30a1}'..='\u{30fa}'    // Katakana, without the middle dot
+        | '\u{30fc}'..='\u{30ff}'
+        | '\u{3131}'..='\u{318e}'    // Hangul compatibility Jamo
+        | '\u{31f0}'..='\u{31ff}'    // Katakana extensions
+        | '\u{3400}'..='\u{4dbf}'    // Han, extension A
+        | '\u{4e00}'..='\u{9fff}'    // Han
+        | '\u{a960}'..='\u{a97c}'    // Hangul Jamo extended
+        | '\u{ac00}'..='\u{d7fb}'    // Hangul syllables
+        | '\u{f900}'..='\u{faff}'    // Han, compatibility
+        | '\u{20000}'..='\u{323af}') // Han, extensions B and later
+}
+
+/// Characters that begin with these bytes are Han, and nearly all of Han is that; they have three bytes.
+pub(crate) const HAN: std::ops::RangeInclusive<u8> = 0xe5..=0xe9;
+
+/// Where the next run of these scripts is in `text` from `from` on; empty, at the end, when there is none.
+pub(crate) fn next_run(text: &str, from: usize) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let mut start = from;
+    // Every such character begins with a byte of at least 0xE1: other text is passed over by bytes.
+    loop {
+        match bytes[start..].iter().position(|&byte| byte >= 0xe1) {
+            None => return bytes.len()..bytes.len(),
+            Some(step) => start += step,
+        }
+        if HAN.contains(&bytes[start]) {
+            break;
+        }
+        match text[start..].chars().next() {
+            Some(c) if is_cjk(c) => break,
+            c => start += c.map_or(1, char::len_utf8),
+        }
+    }
+    let mut end = start;
+    loop {
+        while bytes.get(end).is_some_and(|byte| HAN.contains(byte)) {
+            end += 3;
+        }
+        match text[end..].chars().next() {
+            Some(c) if is_cjk(c) => end += c.len_utf8(),
+            _ => return start..end,
+        }
+    }
+}
+
+/// Overlapping pairs of characters of one run; a run of one character as it is.
+#[inline(always)]
+pub(crate) fn bigrams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<usize>)) {
+    let bytes = text.as_bytes();
+    let next = |at: usize| at + utf8_len(bytes[at]);
+    let mut start = run.start;
+    if start == run.end {
+        return;
+    }
+    let mut middle = next(start);
+    if middle == run.end {
+        return each(run);
+    }
+    while middle < run.end {
+        let end = next(middle);
+        each(start..end);
+        (start, middle) = (middle, end);
+    }
+}
+
+/// Bytes of a character, by its first.
+#[inline(always)]
+pub(crate) fn utf8_len(first: u8) -> usize {
+    match first {
+        0..0x80 => 1,
+        0x80..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        _ => 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortcuts_are_right() {
+        for c in '\u{5000}'..'\u{a000}' {
+            assert!(is_cjk(c));
+            assert!(HAN.contains(&c.to_string().as_bytes()[0]));
+        }
+        for c in ['a', 'é', '近', '\u{20000}'] {
+            assert_eq!(utf8_len(c.to_string().as_bytes()[0]), c.len_utf8());
+        }
+        let first = ('\u{80}'..=char::MAX).filter(|&c| is_cjk(c));
+        assert!(first.map(|c| c.to_string().as_bytes()[0]).min() == Some(0xe1));
+    }
+}

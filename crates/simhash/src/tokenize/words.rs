@@ -1,0 +1,295 @@
+//! Words by UAX #29, and what stands for words in scripts without spaces.
+//!
+//! A text is cut at white space into stretches of ASCII, whose words [`ascii`] finds, and pieces that have other
+//! characters, which go through the general rules.
+
+use std::ops::Range;
+
+use unicode_segmentation::UnicodeSegmentation as _;
+
+use super::ascii::{self, Block};
+use super::{Extract, cjk};
+use crate::kernels::Kernel;
+use crate::text::{Feature, Folded};
+
+/// What becomes of runs of Han, Hiragana, Katakana and Hangul.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cjk {
+    /// The general rules apply to them too.
+    Words,
+    /// Overlapping pairs of characters.
+    Bigrams,
+    /// Words of a dictionary.
+    #[cfg(feature = "jieba")]
+    Jieba,
+}
+
+/// Extracts words.
+#[derive(Debug, Clone)]
+pub(crate) struct Words {
+    cjk: Cjk,
+    kernel: Kernel,
+    blocks: Vec<Block>,
+}
+
+impl Words {
+    pub(crate) fn new(cjk: Cjk, kernel: Kernel) -> Self {
+        Self {
+            cjk,
+            kernel,
+            blocks: Vec::new(),
+        }
+    }
+}
+
+impl Extract for Words {
+    #[inline]
+    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+        ascii::classify(self.kernel, text.as_str().as_bytes(), &mut self.blocks);
+        let mut from = 0;
+        while let Some(other) = self.first(from, |block| block.other) {
+            // A mark after white space holds to that, and they can be a word.
+            let before = self.last_space(from, other);
+            let start = before.map_or(from, |space| self.space_start(from, space));
+            self.ascii_words(text, from..start, each);
+            // Other scripts often go on after a space; then not all the way round for each word.
+            let mut end = other;
+            loop {
+                end = self
+                    .first(end, |block| block.space)
+                    .unwrap_or(text.as_str().len());
+                match self.first(end, |block| block.other) {
+                    Some(next) if next < end + NEAR => end = next,
+                    _ => break,
+                }
+            }
+            self.general(text, start..end, each);
+            from = end;
+        }
+        self.ascii_words(text, from..text.as_str().len(), each);
+    }
+}
+
+/// Pieces that are not ASCII, with less between them, are one.
+const NEAR: usize = 16;
+
+impl Words {
+    /// The first byte of a kind, from `from` on.
+    fn first(&self, from: usize, kind: impl Fn(&Block) -> u64) -> Option<usize> {
+        let mut mask = u64::MAX << (from % 64);
+        for (at, block) in self.blocks.iter().enumerate().skip(from / 64) {
+            let found = kind(block) & mask;
+            if found != 0 {
+                return Some(64 * at + found.trailing_zeros() as usize);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    /// The last white space in `from..to`.
+    fn last_space(&self, from: usize, to: usize) -> Option<usize> {
+        let mut mask = !(u64::MAX << (to % 64));
+        for at in (from / 64..=to / 64).rev() {
+            let found = self.blocks[at].space & mask;
+            if found != 0 {
+                let space = 64 * at + 63 - found.leading_zeros() as usize;
+                return (space >= from).then_some(space);
+            }
+            mask = u64::MAX;
+        }
+        None
+    }
+
+    /// Where the white space begins that goes on to `to`.
+    fn space_start(&self, from: usize, to: usize) -> usize {
+        let is_space = |&at: &usize| self.blocks[at / 64].space >> (at % 64) & 1 == 1;
+        (from..to).rev().take_while(is_space).last().unwrap_or(to)
+    }
+
+    /// The words of a stretch of ASCII, which ends at a white space or the end of the text.
+    #[inline(always)]
+    fn ascii_words(&self, text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
+        if range.is_empty() {
+            return;
+        }
+        let bytes = text.padded();
+        let mut mask = u64::MAX << (range.start % 64);
+        // Where a word began that goes on, or `NONE`.
+        let mut open = NONE;
+        let mut word = |start: usize, end: usize| {
+            // Alone, `_` is no word.
+            if bytes[start] != b'_' || bytes[start..end].iter().any(|&byte| byte != b'_') {
+                each(text.feature(start..end));
+            }
+        };
+        for at in range.start / 64..=(range.end - 1) / 64 {
+            let mut words = self.blocks[at].words & mask;
+            mask = u64::MAX;
+            if at == range.end / 64 {
+                words &= !(u64::MAX << (range.end % 64));
+            }
+            let before = u64::from(open != NONE);
+            let mut starts = words & !(words << 1 | before);
+            let mut ends = !words & (words << 1 | before);
+            if open != NONE && ends != 0 {
+                word(open, 64 * at + ends.trailing_zeros() as usize);
+                ends &= ends - 1;
+                open = NONE;
+            }
+            while ends != 0 {
+                let start = 64 * at + starts.trailing_zeros() as usize;
+                let end = 64 * at + ends.trailing_zeros() as usize;
+                starts &= starts.wrapping_sub(1);
+                ends &= ends - 1;
+                word(start, end);
+            }
+            if starts != 0 {
+                open = 64 * at + starts.trailing_zeros() as usize;
+            }
+        }
+        if open != NONE {
+            word(open, range.end);
+        }
+    }
+
+    /// The features of a piece in any script.
+    fn general(&self, text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
+        let whole = text.as_str();
+        if self.cjk == Cjk::Words {
+            return words(text, range, each);
+        }
+        let mut from = range.start;
+        while from < range.end {
+            let run = cjk::next_run(&whole[..range.end], from);
+            let piece = without_punctuation(whole, from..run.start);
+            if whole.as_bytes()[piece.clone()].is_ascii() {
+                self.ascii_words(text, piece, each);
+            } else {
+                words(text, piece, each);
+            }
+            match self.cjk {
+                #[cfg(feature = "jieba")]
+                Cjk::Jieba => super::jieba::segment(whole, run.clone(), |word| {
+                    each(text.feature(word));
+                }),
+                _ => cjk::bigrams(whole, run.clone(), |pair| each(text.feature(pair))),
+            }
+            from = run.end;
+        }
+    }
+}
+
+/// A piece between runs of Han without the marks at its ends, which are all that it has more often than not.
+///
+/// Before such a mark any text can be cut, and behind one if ASCII follows.
+fn without_punctuation(text: &str, mut piece: Range<usize>) -> Range<usize> {
+    let is_mark = |c: char| matches!(c, '\u{3001}'..='\u{3003}' | '\u{3008}'..='\u{3011}' | '\u{2014}' | '\u{201c}' | '\u{201d}' | '\u{2026}');
+    let kept = text[piece.clone()].trim_end_matches(is_mark);
+    piece.end = piece.start + kept.len();
+    let kept = kept.trim_start_matches(is_mark);
+    if kept.as_bytes().first().is_none_or(u8::is_ascii) {
+        piece.start = piece.end - kept.len();
+    }
+    piece
+}
+
+const NONE: usize = usize::MAX;
+
+/// The words of a piece by the general rules.
+fn words(text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
+    let start = range.start;
+    for (at, word) in text.as_str()[range].unicode_word_indices() {
+        each(text.feature(start + at..start + at + word.len()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::tokenize::features;
+
+    fn of(cjk: Cjk, text: &str) -> Vec<String> {
+        let all: Vec<_> = Kernel::available()
+            .into_iter()
+            .map(|kernel| features(Words::new(cjk, kernel), text))
+            .collect();
+        assert!(all.iter().all(|other| *other == all[0]));
+        all[0].clone()
+    }
+
+    /// By definition: runs of the scripts without spaces are taken out, what is between them goes through the rules.
+    fn by_definition(text: &str) -> Vec<String> {
+        let mut features = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let start = rest.find(cjk::is_cjk).unwrap_or(rest.len());
+            let (spaced, from) = rest.split_at(start);
+            features.extend(spaced.unicode_words().map(str::to_owned));
+            let end = from.find(|c| !cjk::is_cjk(c)).unwrap_or(from.len());
+            let run: Vec<char> = from[..end].chars().collect();
+            match run.len() {
+                0 => {}
+                1 => features.push(run.iter().collect()),
+                _ => features.extend(run.windows(2).map(|pair| pair.iter().collect::<String>())),
+            }
+            rest = &from[end..];
+        }
+        features
+    }
+
+    #[test]
+    fn words_of_spaced_text() {
+        assert_eq!(
+            of(Cjk::Bigrams, "it's 3.14, e.g. a_b — naïve, naïve!"),
+            ["it's", "3.14", "e.g", "a_b", "naïve", "naïve"]
+        );
+        assert!(of(Cjk::Bigrams, " \t\n…—!? __ _").is_empty());
+        let long = "x".repeat(500);
+        assert_eq!(
+            of(Cjk::Bigrams, &format!("{long} {long}")),
+            [&*long, &*long]
+        );
+    }
+
+    #[test]
+    fn bigrams_of_cjk_runs() {
+        let bigrams = |text| of(Cjk::Bigrams, text);
+        assert_eq!(bigrams("近似重复"), ["近似", "似重", "重复"]);
+        assert_eq!(bigrams("第3章 中"), ["第", "3", "章", "中"]);
+        assert_eq!(bigrams("rust语言book"), ["rust", "语言", "book"]);
+        assert_eq!(
+            bigrams("한국어 カナ・かな"),
+            ["한국", "국어", "カナ", "かな"]
+        );
+        assert_eq!(
+            of(Cjk::Words, "近似 カナ rust"),
+            ["近", "似", "カナ", "rust"]
+        );
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        let pieces = prop_oneof![
+            4 => "[a-z0-9_'.:,;]{1,8}",
+            2 => "[ \\t\\n]{1,2}",
+            1 => "[ -~]{0,70}",
+            1 => "[近似重复网页かなカナ한국]{1,5}",
+            1 => "[，。、《》…—’“”é\\u{301}\\u{200d}א-ת\"]{1,3}",
+            1 => "\\PC{0,3}",
+            1 => any::<char>().prop_map(String::from),
+        ];
+        proptest::collection::vec(pieces, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
+        fn any_text_is_cut_by_definition(text in text()) {
+            prop_assert_eq!(of(Cjk::Bigrams, &text), by_definition(&text));
+            let words: Vec<_> = text.unicode_words().map(str::to_owned).collect();
+            prop_assert_eq!(of(Cjk::Words, &text), words);
+        }
+    }
+}
