@@ -150,6 +150,7 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
     ];
     for tokenizer in [
         Tokenizer::Words,
+        Tokenizer::WordsCjkGrams,
         Tokenizer::Shingles(3),
         Tokenizer::Chars(2),
         Tokenizer::Chars(4),

@@ -6,6 +6,7 @@ mod documents;
 mod features;
 mod join;
 mod machine;
+mod quality;
 mod scale;
 
 use std::path::PathBuf;
@@ -30,6 +31,8 @@ enum Bench {
     Features(features::Args),
     /// The join against other ways to do it, on the same data in one run
     Join(join::Args),
+    /// How many of the near-duplicates of real documents each way finds, and what else
+    Quality(quality::Args),
     /// `dedup-job run` itself on archives of growing size
     Scale(scale::Args),
 }
@@ -40,6 +43,7 @@ fn main() {
         Bench::Designs(args) => ("designs", designs::run(args)),
         Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),
+        Bench::Quality(args) => ("quality", quality::run(args)),
         Bench::Scale(args) => ("scale", scale::run(args)),
     };
     if let Some(path) = args.json {

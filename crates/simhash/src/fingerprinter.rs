@@ -55,6 +55,7 @@ impl Fingerprinter {
         };
         let extract = match spec.tokenizer {
             Tokenizer::WordsCjkBigrams => AnyExtract::Words(words(Cjk::Bigrams)),
+            Tokenizer::WordsCjkGrams => AnyExtract::Words(words(Cjk::Grams)),
             Tokenizer::Words => AnyExtract::Words(words(Cjk::Words)),
             #[cfg(feature = "jieba")]
             Tokenizer::WordsJieba => AnyExtract::Words(words(Cjk::Jieba)),

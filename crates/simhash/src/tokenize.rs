@@ -33,6 +33,8 @@ pub enum Tokenizer {
     /// `words+cjk-bigrams`: words by Unicode's UAX #29; runs of Han, Hiragana, Katakana and Hangul as overlapping
     /// character bigrams (a run of one character is one feature).
     WordsCjkBigrams,
+    /// `words+cjk-grams`: the same, with the single characters of such runs too: less apt to change with an edit, less telling.
+    WordsCjkGrams,
     /// `words`: words by UAX #29 alone, by which each Han character is a word.
     Words,
     /// `words+jieba`: words; runs of Han as the words of jieba's dictionary, without its guesses at unknown words. Needs
@@ -58,6 +60,7 @@ impl fmt::Display for Tokenizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::WordsCjkBigrams => f.write_str("words+cjk-bigrams"),
+            Self::WordsCjkGrams => f.write_str("words+cjk-grams"),
             Self::Words => f.write_str("words"),
             Self::WordsJieba => f.write_str("words+jieba"),
             Self::Shingles(n) => write!(f, "shingles-{n}"),
@@ -70,7 +73,7 @@ impl fmt::Display for Tokenizer {
 /// A name that is no tokenizer's.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error(
-    "the tokenizers are words+cjk-bigrams, words, words+jieba{}, shingles-N (N from 2 to 16), chars-N (N from 1 to 16) \
+    "the tokenizers are words+cjk-bigrams, words+cjk-grams, words, words+jieba{}, shingles-N (N from 2 to 16), chars-N (N from 1 to 16) \
      and longest-sentences-N (N from 1 to 64)",
     if cfg!(feature = "jieba") { "" } else { " (in a build with the feature jieba)" }
 )]
@@ -88,6 +91,7 @@ impl FromStr for Tokenizer {
         };
         match name {
             "words+cjk-bigrams" => Ok(Self::WordsCjkBigrams),
+            "words+cjk-grams" => Ok(Self::WordsCjkGrams),
             "words" => Ok(Self::Words),
             "words+jieba" if cfg!(feature = "jieba") => Ok(Self::WordsJieba),
             _ => number("shingles-", 2..=16)
@@ -132,6 +136,7 @@ mod tests {
     fn names_are_read_as_they_are_written() {
         for tokenizer in [
             Tokenizer::WordsCjkBigrams,
+            Tokenizer::WordsCjkGrams,
             Tokenizer::Words,
             Tokenizer::Shingles(3),
             Tokenizer::Chars(2),

@@ -63,6 +63,7 @@ fn models() -> Vec<(String, Model)> {
     }
     for tokenizer in [
         Tokenizer::Words,
+        Tokenizer::WordsCjkGrams,
         Tokenizer::Shingles(3),
         Tokenizer::Chars(2),
         Tokenizer::Chars(4),

@@ -98,7 +98,7 @@ pub struct ColumnArgs {
     next_help_heading = "Fingerprints (an archive has its own way, fixed when it was created)"
 )]
 pub struct FeatureArgs {
-    /// What the features are: words+cjk-bigrams, words, words+jieba, shingles-N, chars-N or longest-sentences-N
+    /// What the features are: words+cjk-bigrams, words+cjk-grams, words, words+jieba, shingles-N, chars-N or longest-sentences-N
     /// [default: words+cjk-bigrams]
     #[arg(long, value_name = "NAME")]
     pub tokenizer: Option<simhash::Tokenizer>,

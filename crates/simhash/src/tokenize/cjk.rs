@@ -75,6 +75,20 @@ pub(crate) fn bigrams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<
     }
 }
 
+/// Each character of one run, and each pair of them.
+pub(crate) fn grams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<usize>)) {
+    let bytes = text.as_bytes();
+    let mut start = run.start;
+    while start < run.end {
+        let middle = start + utf8_len(bytes[start]);
+        each(start..middle);
+        if middle < run.end {
+            each(start..middle + utf8_len(bytes[middle]));
+        }
+        start = middle;
+    }
+}
+
 /// Bytes of a character, by its first.
 #[inline(always)]
 pub(crate) fn utf8_len(first: u8) -> usize {

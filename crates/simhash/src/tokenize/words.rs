@@ -19,6 +19,8 @@ pub(crate) enum Cjk {
     Words,
     /// Overlapping pairs of characters.
     Bigrams,
+    /// These, and the characters.
+    Grams,
     /// Words of a dictionary.
     #[cfg(feature = "jieba")]
     Jieba,
@@ -173,6 +175,7 @@ impl Words {
                 Cjk::Jieba => super::jieba::segment(whole, run.clone(), |word| {
                     each(text.feature(word));
                 }),
+                Cjk::Grams => cjk::grams(whole, run.clone(), |gram| each(text.feature(gram))),
                 _ => cjk::bigrams(whole, run.clone(), |pair| each(text.feature(pair))),
             }
             from = run.end;
@@ -267,6 +270,10 @@ mod tests {
         assert_eq!(
             of(Cjk::Words, "近似 カナ rust"),
             ["近", "似", "カナ", "rust"]
+        );
+        assert_eq!(
+            of(Cjk::Grams, "近似重a复"),
+            ["近", "近似", "似", "似重", "重", "a", "复"]
         );
     }
 

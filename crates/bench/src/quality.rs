@@ -1,0 +1,362 @@
+//! How good fingerprints are: of the near-duplicates among real documents, how many each way finds, and what else it finds.
+//!
+//! The truth is the exact Jaccard similarity of 3-shingles of all pairs, by brute force, with code of its own. A way is a set
+//! of pairs: fingerprints within k bits, or what a peer says. With verification, a pair found is kept when our own
+//! exact similarity of the two texts says so.
+
+mod truth;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use arrow::array::AsArray as _;
+use arrow::datatypes::{Int32Type, UInt64Type};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Value, json};
+use simhash::{
+    DocumentFrequencies, Fingerprinter, Idf, Measure, Model, Similarity, Spec, Tokenizer, Weight,
+};
+use truth::Truth;
+
+use crate::documents;
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Parquet files with a column `text`
+    #[arg(required = true, value_name = "PATH")]
+    documents: Vec<PathBuf>,
+    /// Python with the packages of crates/bench/requirements.txt; without it the peers are left out
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Directory that keeps what the peers found, and where it is taken from if it is there
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
+    /// Largest distances
+    #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [3, 6, 8, 10, 12])]
+    distances: Vec<u32>,
+}
+
+/// Pairs at least so alike are near-duplicates.
+const LEVELS: [f64; 3] = [0.8, 0.9, 0.95];
+
+type Pair = (u32, u32);
+
+/// What a way found.
+struct Way {
+    name: String,
+    /// Without it, the pairs are what a peer says.
+    max_distance: Option<u32>,
+    ours: bool,
+    pairs: Vec<Pair>,
+}
+
+pub fn run(args: &Args) -> Vec<Value> {
+    let mut rows = Vec::new();
+    for path in &args.documents {
+        let texts = documents::texts(path);
+        let truth = Truth::find(&texts, 0.5);
+        let corpus = path.file_stem().unwrap_or_default().to_string_lossy();
+        println!(
+            "\n{corpus}: {} documents; pairs at J >= .8 {}, >= .9 {}, >= .95 {}",
+            texts.len(),
+            truth.count(0.8),
+            truth.count(0.9),
+            truth.count(0.95)
+        );
+        println!(
+            "{:<44} {:>3} {:>8} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5}",
+            "way",
+            "k",
+            "pairs",
+            "P.8",
+            "R.8",
+            "F.8",
+            "P.9",
+            "R.9",
+            "F.9",
+            "P.95",
+            "R.95",
+            "F.95",
+            "vP.8",
+            "vR.8",
+            "vF.8"
+        );
+        let model = Model::plain(Spec::default()).expect("no tables");
+        let mut similarity = Similarity::new(Measure::Jaccard, model);
+        let prepared: Vec<_> = texts.iter().map(|text| similarity.prepare(text)).collect();
+        let mut verified: HashMap<Pair, f64> = HashMap::new();
+        let mut ways = ours(&texts, &args.distances);
+        ways.extend(peers(args, path, &args.distances));
+        for way in ways {
+            let plain = LEVELS.map(|level| Score::of(&way.pairs, &truth, level));
+            let kept: Vec<Vec<Pair>> = LEVELS
+                .iter()
+                .map(|&level| {
+                    let mut kept = way.pairs.clone();
+                    kept.retain(|&(a, b)| {
+                        let found = *verified.entry((a, b)).or_insert_with(|| {
+                            Similarity::of(&prepared[a as usize], &prepared[b as usize], 0.0)
+                        });
+                        found >= level
+                    });
+                    kept
+                })
+                .collect();
+            let checked: Vec<Score> = LEVELS
+                .iter()
+                .zip(&kept)
+                .map(|(&level, kept)| Score::of(kept, &truth, level))
+                .collect();
+            let k = way.max_distance.map_or("".into(), |k| k.to_string());
+            let columns: Vec<String> = plain
+                .iter()
+                .chain(&checked[..1])
+                .map(|score| {
+                    format!(
+                        "{:>5.3} {:>5.3} {:>5.3}",
+                        score.precision(),
+                        score.recall(),
+                        score.f1()
+                    )
+                })
+                .collect();
+            println!(
+                "{:<44} {k:>3} {:>8} | {}",
+                way.name,
+                way.pairs.len(),
+                columns.join(" | ")
+            );
+            let scores = |scores: &[Score]| -> Value {
+                let each = LEVELS.iter().zip(scores);
+                each.map(|(level, score)| (level.to_string(), score.json()))
+                    .collect::<serde_json::Map<_, _>>()
+                    .into()
+            };
+            rows.push(json!({
+                "corpus": corpus, "way": way.name, "ours": way.ours, "k": way.max_distance, "pairs": way.pairs.len(),
+                "plain": scores(&plain), "verified": scores(&checked),
+            }));
+        }
+    }
+    rows
+}
+
+/// How a way did at one level.
+struct Score {
+    found: usize,
+    right: usize,
+    truth: usize,
+}
+
+impl Score {
+    fn of(pairs: &[Pair], truth: &Truth, level: f64) -> Self {
+        let right = pairs.iter().filter(|pair| truth.of(**pair) >= level);
+        Self {
+            found: pairs.len(),
+            right: right.count(),
+            truth: truth.count(level),
+        }
+    }
+
+    fn precision(&self) -> f64 {
+        self.right as f64 / self.found.max(1) as f64
+    }
+
+    fn recall(&self) -> f64 {
+        self.right as f64 / self.truth.max(1) as f64
+    }
+
+    fn f1(&self) -> f64 {
+        2.0 * self.right as f64 / (self.found + self.truth).max(1) as f64
+    }
+
+    fn json(&self) -> Value {
+        json!({ "precision": self.precision(), "recall": self.recall(), "f1": self.f1() })
+    }
+}
+
+/// All ways of ours.
+fn ours(texts: &[String], distances: &[u32]) -> Vec<Way> {
+    let words = Tokenizer::WordsCjkBigrams;
+    let mut specs = Vec::new();
+    for weight in [Weight::Tf, Weight::LogTf, Weight::Set, Weight::Levels] {
+        for idf in [false, true] {
+            specs.push((words, weight, idf));
+        }
+    }
+    specs.push((Tokenizer::WordsCjkGrams, Weight::Tf, false));
+    specs.push((Tokenizer::WordsCjkGrams, Weight::Tf, true));
+    for tokenizer in [
+        Tokenizer::Words,
+        Tokenizer::Shingles(2),
+        Tokenizer::Shingles(3),
+        Tokenizer::Chars(2),
+        Tokenizer::Chars(3),
+        Tokenizer::Chars(4),
+        Tokenizer::LongestSentences(8),
+        Tokenizer::LongestSentences(32),
+    ] {
+        specs.push((tokenizer, Weight::Tf, false));
+    }
+    if cfg!(feature = "jieba") {
+        specs.push((Tokenizer::WordsJieba, Weight::Tf, false));
+    }
+    let mut ways = Vec::new();
+    for (tokenizer, weight, with_idf) in specs {
+        let spec = Spec {
+            tokenizer,
+            weight,
+            ..Spec::default()
+        };
+        let plain = Model::plain(spec.clone()).expect("no tables");
+        let model = if with_idf {
+            let idf = learn(texts, plain);
+            let spec = Spec {
+                idf: Some(idf.digest().to_owned()),
+                ..spec
+            };
+            Model::new(spec, Some(Arc::new(idf)), None).expect("the table of the spec")
+        } else {
+            plain
+        };
+        let mut fingerprinter = Fingerprinter::new(model);
+        let fingerprints: Vec<_> = texts
+            .iter()
+            .map(|text| fingerprinter.fingerprint(text))
+            .collect();
+        let weight = serde_json::to_value(weight).expect("a name");
+        let weight = weight.as_str().unwrap_or_default();
+        let name = format!(
+            "{tokenizer}, {weight}{}",
+            if with_idf { "·idf" } else { "" }
+        );
+        ways.extend(within(&name, true, &fingerprints, distances));
+    }
+    ways
+}
+
+/// Document frequencies of the documents themselves.
+fn learn(texts: &[String], model: Model) -> Idf {
+    let spec = model.spec().clone();
+    let mut fingerprinter = Fingerprinter::new(model);
+    let mut counts = HashMap::<String, u64>::new();
+    for text in texts {
+        for feature in fingerprinter.features(text) {
+            *counts.entry(feature.feature).or_default() += 1;
+        }
+    }
+    let mut features: Vec<_> = counts.into_iter().collect();
+    features.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let frequencies = DocumentFrequencies {
+        documents: texts.len() as u64,
+        rest: 1,
+        features,
+    };
+    Idf::new(&spec, &frequencies).expect("counted as it must be")
+}
+
+/// The pairs within each distance.
+fn within(name: &str, ours: bool, fingerprints: &[Option<u64>], distances: &[u32]) -> Vec<Way> {
+    let most = distances.iter().copied().max().unwrap_or(0);
+    let mut near = Vec::new();
+    for (a, x) in fingerprints.iter().enumerate() {
+        let Some(x) = x else { continue };
+        for (b, y) in fingerprints.iter().enumerate().skip(a + 1) {
+            let Some(y) = y else { continue };
+            let distance = (x ^ y).count_ones();
+            if distance <= most {
+                near.push((a as u32, b as u32, distance));
+            }
+        }
+    }
+    distances
+        .iter()
+        .map(|&k| Way {
+            name: name.to_owned(),
+            max_distance: Some(k),
+            ours,
+            pairs: near
+                .iter()
+                .filter(|(_, _, distance)| *distance <= k)
+                .map(|&(a, b, _)| (a, b))
+                .collect(),
+        })
+        .collect()
+}
+
+/// What the peers found.
+fn peers(args: &Args, corpus: &Path, distances: &[u32]) -> Vec<Way> {
+    let stem = corpus.file_stem().unwrap_or_default();
+    let kept = args.peers.as_ref().map(|directory| directory.join(stem));
+    let scratch = std::env::temp_dir().join(format!("dedup-job-quality-{}", std::process::id()));
+    let directory = kept.clone().unwrap_or_else(|| scratch.clone());
+    if !directory.join("pairs.parquet").exists() {
+        let Some(python) = &args.python else {
+            return Vec::new();
+        };
+        std::fs::create_dir_all(&directory)
+            .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+        let status = Command::new(python)
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/quality.py"))
+            .args([corpus, &directory])
+            .status()
+            .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
+        assert!(status.success(), "the peers failed");
+    }
+    let mut fingerprints: Vec<(String, Vec<Option<u64>>)> = Vec::new();
+    each(&directory.join("fingerprints.parquet"), |batch| {
+        let methods = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Utf8)
+            .expect("names are text");
+        let bits = batch.column(2).as_primitive::<UInt64Type>();
+        for (method, bits) in methods.as_string::<i32>().iter().zip(bits) {
+            let method = method.unwrap_or_default();
+            if fingerprints.last().is_none_or(|(last, _)| last != method) {
+                fingerprints.push((method.to_owned(), Vec::new()));
+            }
+            if let Some((_, all)) = fingerprints.last_mut() {
+                all.push(bits);
+            }
+        }
+    });
+    let mut ways: Vec<Way> = fingerprints
+        .iter()
+        .flat_map(|(method, bits)| within(method, false, bits, distances))
+        .collect();
+    let mut pairs: Vec<Way> = Vec::new();
+    each(&directory.join("pairs.parquet"), |batch| {
+        let methods = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Utf8)
+            .expect("names are text");
+        let [a, b] = [1, 2].map(|at| batch.column(at).as_primitive::<Int32Type>());
+        for (at, method) in methods.as_string::<i32>().iter().enumerate() {
+            let method = method.unwrap_or_default();
+            if pairs.last().is_none_or(|way| way.name != method) {
+                pairs.push(Way {
+                    name: method.to_owned(),
+                    max_distance: None,
+                    ours: false,
+                    pairs: Vec::new(),
+                });
+            }
+            if let Some(way) = pairs.last_mut() {
+                way.pairs
+                    .push((a.value(at).cast_unsigned(), b.value(at).cast_unsigned()));
+            }
+        }
+    });
+    ways.extend(pairs);
+    if kept.is_none() {
+        let _ = std::fs::remove_dir_all(scratch);
+    }
+    ways
+}
+
+fn each(path: &Path, mut with: impl FnMut(&arrow::array::RecordBatch)) {
+    let file =
+        std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
+    for batch in reader.expect("Parquet, as our script writes it") {
+        with(&batch.expect("Parquet, as our script writes it"));
+    }
+}

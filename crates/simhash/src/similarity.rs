@@ -1,0 +1,248 @@
+//! How alike two texts are, exactly: what verifies a pair that fingerprints only suggest.
+
+use rapidfuzz::distance::levenshtein;
+use serde::{Deserialize, Serialize};
+
+use crate::hash::murmur3_low64;
+use crate::kernels::Kernel;
+use crate::model::Model;
+use crate::text::Folded;
+use crate::tokenize::{Cjk, Extract as _, Shingles, Words};
+use crate::{Fingerprinter, Spec};
+
+/// A measure of likeness, from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Measure {
+    /// The share of common ones among all shingles of three words, Han characters counting as words (Broder 1997). Texts
+    /// of fewer words are one shingle.
+    Jaccard,
+    /// The cosine of the weights of the features that fingerprints are made of.
+    Cosine,
+    /// 1 less the Levenshtein distance over the longer one's length, in characters of the folded texts.
+    Edit,
+}
+
+/// A text made ready for comparison.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Prepared {
+    /// The distinct shingles by their hashes, ascending.
+    Shingles(Vec<u64>),
+    /// The distinct features by their hashes, ascending, with their weights.
+    Weights(Vec<(u64, f64)>),
+    /// The characters.
+    Characters(Vec<char>),
+}
+
+impl Prepared {
+    /// Bytes that it takes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Shingles(shingles) => size_of_val(&**shingles),
+            Self::Weights(weights) => size_of_val(&**weights),
+            Self::Characters(characters) => size_of_val(&**characters),
+        }
+    }
+}
+
+/// Words of a shingle.
+const SHINGLE: u8 = 3;
+
+/// Compares texts by one measure. Hold one per thread for its buffers.
+#[derive(Debug, Clone)]
+pub struct Similarity {
+    measure: Measure,
+    fingerprinter: Fingerprinter,
+    shingles: Shingles<Words>,
+    folded: Folded,
+    stripped: String,
+}
+
+impl Similarity {
+    /// By `measure`, of texts folded as `model` says.
+    #[must_use]
+    pub fn new(measure: Measure, model: Model) -> Self {
+        Self {
+            measure,
+            fingerprinter: Fingerprinter::new(model),
+            shingles: Shingles::new(SHINGLE, Words::new(Cjk::Words, Kernel::detect())),
+            folded: Folded::default(),
+            stripped: String::new(),
+        }
+    }
+
+    fn spec(&self) -> &Spec {
+        self.fingerprinter.spec()
+    }
+
+    /// Makes a text ready.
+    pub fn prepare(&mut self, text: &str) -> Prepared {
+        if self.measure == Measure::Cosine {
+            let features = self.fingerprinter.features(text);
+            let mut weights: Vec<(u64, f64)> = features
+                .iter()
+                .map(|feature| (feature.hash, feature.weight as f64))
+                .collect();
+            weights.sort_by_key(|(hash, _)| *hash);
+            return Prepared::Weights(weights);
+        }
+        let (normalize, markup) = (self.spec().normalize, self.spec().markup);
+        let text = match markup {
+            None => text,
+            Some(markup) => {
+                self.stripped.clear();
+                markup.strip(text, &mut self.stripped);
+                &self.stripped
+            }
+        };
+        normalize.fold(text, &mut self.folded);
+        if self.measure == Measure::Edit {
+            return Prepared::Characters(self.folded.as_str().chars().collect());
+        }
+        let mut shingles = Vec::new();
+        self.shingles.extract(&self.folded, &mut |shingle| {
+            shingles.push(murmur3_low64(shingle.bytes(), 0));
+        });
+        shingles.sort_unstable();
+        shingles.dedup();
+        Prepared::Shingles(shingles)
+    }
+
+    /// How alike two texts are that this made ready. Below `least`, that it is may be all that is found out. Two texts without
+    /// anything to compare are alike.
+    #[must_use]
+    pub fn of(a: &Prepared, b: &Prepared, least: f64) -> f64 {
+        match (a, b) {
+            (Prepared::Shingles(a), Prepared::Shingles(b)) => {
+                let common = common(a, b, |shingle| *shingle).count();
+                match a.len() + b.len() - common {
+                    0 => 1.0,
+                    all => common as f64 / all as f64,
+                }
+            }
+            (Prepared::Weights(a), Prepared::Weights(b)) => {
+                let dot: f64 = common(a, b, |(hash, _)| *hash)
+                    .map(|((_, a), (_, b))| a * b)
+                    .sum();
+                let square =
+                    |of: &[(u64, f64)]| of.iter().map(|(_, weight)| weight * weight).sum::<f64>();
+                match square(a) * square(b) {
+                    0.0 if a.is_empty() && b.is_empty() => 1.0,
+                    0.0 => 0.0,
+                    product => (dot / product.sqrt()).min(1.0),
+                }
+            }
+            (Prepared::Characters(a), Prepared::Characters(b)) => {
+                let args = levenshtein::Args::default().score_cutoff(least.clamp(0.0, 1.0));
+                let found = levenshtein::normalized_similarity_with_args(
+                    a.iter().copied(),
+                    b.iter().copied(),
+                    &args,
+                );
+                found.unwrap_or(0.0)
+            }
+            // Made ready for different measures: nothing in common.
+            _ => 0.0,
+        }
+    }
+}
+
+/// What two ascending lists have in common.
+fn common<'a, T: Copy>(
+    a: &'a [T],
+    b: &'a [T],
+    key: impl Fn(&T) -> u64 + 'a,
+) -> impl Iterator<Item = (T, T)> + 'a {
+    let (mut i, mut j) = (0, 0);
+    std::iter::from_fn(move || {
+        while let (Some(x), Some(y)) = (a.get(i), b.get(j)) {
+            match key(x).cmp(&key(y)) {
+                std::cmp::Ordering::Less => i += 1,
+                std::cmp::Ordering::Greater => j += 1,
+                std::cmp::Ordering::Equal => {
+                    (i, j) = (i + 1, j + 1);
+                    return Some((*x, *y));
+                }
+            }
+        }
+        None
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(measure: Measure, a: &str, b: &str) -> f64 {
+        let model = Model::plain(Spec::default()).unwrap();
+        let mut similarity = Similarity::new(measure, model);
+        let (a, b) = (similarity.prepare(a), similarity.prepare(b));
+        Similarity::of(&a, &b, 0.0)
+    }
+
+    #[test]
+    fn measures() {
+        // Shingles: abc bcd cde against abc bcd cdx.
+        assert_eq!(of(Measure::Jaccard, "a b c d e", "A, b, c, d, x"), 0.5);
+        assert_eq!(of(Measure::Jaccard, "近似重复", "近似重"), 0.5);
+        assert_eq!(of(Measure::Jaccard, "a b", "a b"), 1.0);
+        assert_eq!(of(Measure::Edit, "近似重复", "近似重x"), 0.75);
+        assert_eq!(of(Measure::Cosine, "a a", "a b"), 2.0 / 8f64.sqrt());
+        for measure in [Measure::Jaccard, Measure::Cosine, Measure::Edit] {
+            assert_eq!(of(measure, "", ""), 1.0);
+            assert_eq!(of(measure, "a b c", ""), 0.0);
+        }
+    }
+
+    fn text() -> impl Strategy<Value = String> {
+        proptest::collection::vec("[abc]", 0..30).prop_map(|words| words.join(" "))
+    }
+
+    proptest! {
+        #[test]
+        fn equal_their_definitions(a in text(), b in text()) {
+            let words = |text: &str| -> Vec<String> { text.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect() };
+            let shingles = |text: &str| -> BTreeSet<Vec<String>> {
+                let words = words(text);
+                words.windows(3.min(words.len()).max(1)).map(<[String]>::to_vec).collect()
+            };
+            let (x, y) = (shingles(&a), shingles(&b));
+            let union = x.union(&y).count();
+            let jaccard = if union == 0 { 1.0 } else { x.intersection(&y).count() as f64 / union as f64 };
+            prop_assert_eq!(of(Measure::Jaccard, &a, &b), jaccard);
+
+            let counts = |text: &str| words(text).into_iter().fold(BTreeMap::<String, f64>::new(), |mut counts, word| {
+                *counts.entry(word).or_default() += 1.0;
+                counts
+            });
+            let (x, y) = (counts(&a), counts(&b));
+            let length = |of: &BTreeMap<String, f64>| of.values().map(|n| n * n).sum::<f64>().sqrt();
+            let dot: f64 = x.iter().map(|(word, n)| n * y.get(word).unwrap_or(&0.0)).sum();
+            let cosine = match (x.is_empty(), y.is_empty()) {
+                (true, true) => 1.0,
+                (false, false) => dot / (length(&x) * length(&y)),
+                _ => 0.0,
+            };
+            prop_assert!((of(Measure::Cosine, &a, &b) - cosine).abs() < 1e-9);
+
+            let (x, y): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+            let mut row: Vec<usize> = (0..=y.len()).collect();
+            for (i, p) in x.iter().enumerate() {
+                let mut corner = std::mem::replace(&mut row[0], i + 1);
+                for (j, q) in y.iter().enumerate() {
+                    let up = row[j + 1];
+                    row[j + 1] = (corner + usize::from(p != q)).min(up + 1).min(row[j] + 1);
+                    corner = up;
+                }
+            }
+            let longer = x.len().max(y.len()).max(1);
+            let edit = 1.0 - row[y.len()] as f64 / longer as f64;
+            prop_assert!((of(Measure::Edit, &a, &b) - edit).abs() < 1e-9);
+        }
+    }
+}
