@@ -235,7 +235,7 @@ impl NewBatch {
 }
 
 /// An id on its own: text by bytes, numbers by value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
     /// Text.
     Text(Box<str>),

@@ -21,9 +21,11 @@ pub mod resources;
 pub mod run;
 pub mod session;
 pub mod udf;
+pub mod verify;
 pub mod work;
 
 pub use error::{EngineError, Result};
 pub use recipe::{Recipe, Wanted};
 pub use run::{RunSettings, Summary, run};
 pub use session::Limits;
+pub use verify::{Verified, Verify};

@@ -4,7 +4,6 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use archive::IdType;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
@@ -18,7 +17,6 @@ use tempfile::{NamedTempFile, TempPath};
 
 use crate::batch::Id;
 use crate::error::{EngineError, Result};
-use crate::probe::hits_schema;
 
 /// Rows handed to the writer at once, a page's rows, and a row group's: multiples of each other, so that the
 /// bytes do not depend on how the rows came in.
@@ -40,13 +38,13 @@ pub struct StagedOutput {
     pub seconds: f64,
 }
 
-/// Writes the stream beside `target`, under a temporary name; of each new document at most its first `max_hits` rows.
+/// Writes the stream, whose first column is the new id, beside `target`, under a temporary name; of each new document at most its first `max_hits` rows.
 ///
 /// # Errors
 /// [`EngineError`] when the stream fails or the file cannot be written; nothing stays behind.
 pub async fn stage(
     mut hits: SendableRecordBatchStream,
-    id_type: IdType,
+    schema: &SchemaRef,
     target: &Path,
     max_hits: Option<u32>,
 ) -> Result<StagedOutput> {
@@ -65,8 +63,7 @@ pub async fn stage(
         .permissions(file_permissions())
         .tempfile_in(directory)
         .map_err(io)?;
-    let schema = hits_schema(id_type);
-    let mut writer = Writer::new(staged, &schema, target)?;
+    let mut writer = Writer::new(staged, schema, target)?;
     let mut limit = max_hits.map(FirstRows::new);
     let mut spent = Duration::ZERO;
     while let Some(batch) = hits.next().await {
@@ -131,6 +128,12 @@ impl FirstRows {
 }
 
 impl StagedOutput {
+    /// Where it is for now.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.staged
+    }
+
     /// Gives the file its name, in place of any that had it.
     ///
     /// # Errors

@@ -16,8 +16,8 @@ pub enum Stage {
     Build,
     /// Streaming the archive past the tables.
     Probe,
-    /// Writing the hits.
-    Write,
+    /// Comparing the texts of hits.
+    Verify,
     /// Committing the day.
     Commit,
 }
@@ -27,7 +27,7 @@ const STAGES: [Stage; 6] = [
     Stage::Fingerprint,
     Stage::Build,
     Stage::Probe,
-    Stage::Write,
+    Stage::Verify,
     Stage::Commit,
 ];
 
@@ -40,7 +40,7 @@ impl Stage {
             Self::Fingerprint => "fingerprinting",
             Self::Build => "building tables",
             Self::Probe => "probing",
-            Self::Write => "writing hits",
+            Self::Verify => "verifying",
             Self::Commit => "committing",
         }
     }

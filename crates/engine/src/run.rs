@@ -15,17 +15,18 @@ use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 use hamming::{Kernel, Plan};
 use serde::Serialize;
-use simhash::Spec;
+use simhash::{Measure, Model, Spec};
 
 use crate::day::{self, Day};
 use crate::documents::{Columns, Documents};
 use crate::error::{EngineError, Result};
 use crate::output;
-use crate::probe::{Probe, ProbeNode};
+use crate::probe::{Probe, ProbeNode, hits_schema};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, Wanted};
 use crate::reduce::reduce;
 use crate::resources::Resources;
+use crate::verify::{self, Sources, Verified, Verify, verified_schema};
 use crate::work;
 
 /// What a run is asked to do.
@@ -53,6 +54,8 @@ pub struct RunSettings {
     pub design: Option<String>,
     /// Hits of a new document, at most: the nearest ones.
     pub max_hits: Option<u32>,
+    /// How hits are verified against the texts, if they are.
+    pub verify: Option<Verify>,
     /// What is asked for of the fingerprints.
     pub wanted: Wanted,
     /// Directory for files in between; it must exist.
@@ -76,6 +79,8 @@ pub struct Summary {
     pub kernel: &'static str,
     /// Digest of the fingerprint spec.
     pub spec_digest: String,
+    /// What verification did, where that was asked for.
+    pub verified: Option<Verified>,
     /// Rows of the output.
     pub hits: u64,
     /// Hits left out because their document has nearer ones; none unless that was asked for.
@@ -143,6 +148,8 @@ pub struct Seconds {
     pub build: f64,
     /// Probing, reducing and writing the hits.
     pub probe: f64,
+    /// Looking up the texts of hits and comparing them.
+    pub verify: f64,
     /// Committing the day and naming the output.
     pub commit: f64,
     /// All of it.
@@ -311,6 +318,10 @@ pub async fn run(
     seconds.open = clock.lap();
 
     progress.enter(Stage::Fingerprint);
+    let verifier = match &settings.verify {
+        Some(verify) => Some((verify, model_to_verify(settings, &opened, &recipe).await?)),
+        None => None,
+    };
     let staged = Staged::new(settings.fingerprints.as_deref(), &settings.scratch);
     let day = day::fingerprint(
         context,
@@ -358,9 +369,13 @@ pub async fn run(
         );
     }
     let items = work::items(&base, settings.within, distinct, passes);
-    let staged_output = find(context, items, probe, id_type, &settings.output).await?;
+    let found = settings.scratch.join("hits.parquet");
+    let output = match verifier {
+        Some(_) => &found,
+        None => &settings.output,
+    };
+    let mut staged_output = find(context, items, probe, id_type, output).await?;
     seconds.probe = clock.lap();
-    let (hits, output_bytes) = (staged_output.rows, staged_output.bytes);
     let hits_left_out = progress.left_out.load(Ordering::Relaxed) + staged_output.left_out;
     let stages = &progress.stages;
     seconds.of_probe = ProbeSeconds {
@@ -372,6 +387,25 @@ pub async fn run(
         reduce: (progress.seconds_since_probe() - staged_output.seconds).max(0.0),
         write: staged_output.seconds,
     };
+    let mut verified = None;
+    if let Some((verify, model)) = verifier {
+        progress.enter(Stage::Verify);
+        let sources = Sources {
+            new: &settings.new,
+            columns: &settings.columns,
+            id_type,
+            day: settings.day.map(work::chrono_days),
+            scratch: &settings.scratch,
+        };
+        let (kept, counts) =
+            verify::verify(context, &staged_output, verify, model, &sources).await?;
+        let checked = staged_output.rows;
+        let schema = verified_schema(id_type);
+        staged_output = output::stage(kept, &schema, &settings.output, None).await?;
+        verified = Some(counts.verified(verify, checked));
+        seconds.verify = clock.lap();
+    }
+    let (hits, output_bytes) = (staged_output.rows, staged_output.bytes);
 
     progress.enter(Stage::Commit);
     let commit = match archive {
@@ -411,6 +445,7 @@ pub async fn run(
         spec_digest: recipe.spec().digest(),
         hits,
         hits_left_out,
+        verified,
         output: settings.output.display().to_string(),
         output_bytes,
         commit,
@@ -492,7 +527,30 @@ async fn find(
         .execute_stream()
         .await
         .map_err(EngineError::query("planning the probe"))?;
-    output::stage(stream, id_type, output, max_hits).await
+    output::stage(stream, &hits_schema(id_type), output, max_hits).await
+}
+
+/// What texts are folded, and for the cosine weighed, by.
+async fn model_to_verify(
+    settings: &RunSettings,
+    opened: &Opened,
+    recipe: &Recipe,
+) -> Result<Model> {
+    let measure = settings.verify.as_ref().map(|verify| verify.measure);
+    match (recipe, opened) {
+        (Recipe::Texts(model), _) => Ok(model.clone()),
+        // The others do not weigh.
+        (Recipe::Ready(spec), _) if measure != Some(Measure::Cosine) => {
+            let folding = Spec {
+                idf: None,
+                stop_words: None,
+                ..spec.clone()
+            };
+            Model::plain(folding).map_err(|error| EngineError::Internal(error.to_string()))
+        }
+        (Recipe::Ready(_), Opened::Archive(archive)) => Ok(archive.model().await?),
+        (Recipe::Ready(spec), Opened::Plain(base)) => settings.wanted.model_for(&base.name, spec),
+    }
 }
 
 async fn append(archive: &mut Archive, settings: &RunSettings, day: &Day) -> Result<Append> {

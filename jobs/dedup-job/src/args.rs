@@ -149,6 +149,28 @@ fn parse_markup(name: &str) -> Result<simhash::Markup, String> {
         .map_err(|_| "the ways are strip and strip-boilerplate".to_owned())
 }
 
+/// Comparing the texts of pairs.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Verification")]
+pub struct VerifyArgs {
+    /// Compare the texts of each pair, write their similarity, and drop pairs that are less alike than
+    /// --min-similarity: jaccard (shingles of three words), cosine (weighted words) or edit (characters). Finds
+    /// more with a larger -k, such as 8
+    #[arg(long, value_name = "MEASURE", value_parser = parse_measure)]
+    pub verify: Option<simhash::Measure>,
+    /// Least similarity of a pair, from 0 to 1 [default: 0.8]
+    #[arg(long, value_name = "X")]
+    pub min_similarity: Option<f64>,
+    /// Documents of the history, to look texts up in; a pair whose texts are not found is kept, and counted
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub base_text: Vec<String>,
+}
+
+fn parse_measure(name: &str) -> Result<simhash::Measure, String> {
+    serde_json::from_value(name.into())
+        .map_err(|_| "the measures are jaccard, cosine and edit".to_owned())
+}
+
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
     /// The new day: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
@@ -185,6 +207,8 @@ pub struct RunArgs {
     /// Design of the tables, see `dedup-job plan` [default: the cheapest]
     #[arg(long, value_name = "NAME")]
     pub design: Option<String>,
+    #[command(flatten)]
+    pub verify: VerifyArgs,
     /// Of each new document keep the N nearest hits only, and report how many were left out [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_hits_per_document: Option<u32>,
@@ -373,6 +397,7 @@ impl ColumnArgs {
             id: self.id_column.clone(),
             text: self.text_column.clone(),
             fingerprint: self.fingerprint_column.clone(),
+            texts_only: false,
         }
     }
 }

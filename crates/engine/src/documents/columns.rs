@@ -38,6 +38,8 @@ pub struct Columns {
     pub text: Option<String>,
     /// The column of ready fingerprints.
     pub fingerprint: Option<String>,
+    /// Whether texts are needed, so that a column of ready fingerprints is passed over.
+    pub texts_only: bool,
 }
 
 /// What a document brings.
@@ -102,7 +104,7 @@ impl Columns {
                 .contains(&name.as_str())
                 .then(|| Content::Fingerprint(name.clone()));
             found.ok_or_else(|| missing("fingerprint", name))?
-        } else if self.text.is_none() && names.contains(&FINGERPRINT_NAME) {
+        } else if self.text.is_none() && !self.texts_only && names.contains(&FINGERPRINT_NAME) {
             Content::Fingerprint(FINGERPRINT_NAME.to_owned())
         } else {
             let text = pick(&self.text, &TEXT_NAMES).ok_or_else(|| {

@@ -7,10 +7,12 @@ mod columns;
 mod parquet;
 mod rows;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive::{IdType, Location};
+use arrow::array::{Array as _, ArrayRef, BooleanArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
@@ -23,6 +25,7 @@ use simhash::Spec;
 
 pub use columns::{Columns, Content};
 
+use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::resources::Resources;
 
@@ -218,6 +221,20 @@ impl Documents {
         id_type: IdType,
         partitions: usize,
     ) -> Result<DataFrame> {
+        self.table_of(context, id_type, partitions, None)
+    }
+
+    /// As [`Self::table`], of the documents with the `wanted` ids alone. In Parquet no other texts are decoded.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn table_of(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+        wanted: Option<Arc<HashSet<Id>>>,
+    ) -> Result<DataFrame> {
         let slices: Vec<Slice> = self
             .files
             .iter()
@@ -253,6 +270,7 @@ impl Documents {
                         .collect(),
                     schema: Arc::clone(&schema),
                     id_type,
+                    wanted: wanted.clone(),
                     context: context.clone(),
                 }) as Arc<dyn PartitionStream>
             })
@@ -308,6 +326,8 @@ struct Part {
     slices: Vec<Slice>,
     schema: SchemaRef,
     id_type: IdType,
+    /// The ids that are read, where not all are.
+    wanted: Option<Arc<HashSet<Id>>>,
     context: SessionContext,
 }
 
@@ -325,7 +345,10 @@ impl PartitionStream for Part {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        // Documents that are looked up were counted before.
+        let counted = self.wanted.is_none();
         let resources = context.session_config().get_extension::<Resources>();
+        let resources = resources.filter(|_| counted);
         let part = self.clone();
         let slices = futures::stream::iter(self.slices.clone());
         let batches = slices
@@ -351,6 +374,12 @@ impl PartitionStream for Part {
     }
 }
 
+fn are_wanted(ids: &ArrayRef, wanted: &HashSet<Id>) -> BooleanArray {
+    (0..ids.len())
+        .map(|row| Some(wanted.contains(&Id::of(ids, row))))
+        .collect()
+}
+
 /// Batches of one slice.
 type Batches = futures::stream::BoxStream<'static, Result<arrow::array::RecordBatch>>;
 
@@ -359,7 +388,7 @@ impl Part {
     async fn read(&self, slice: Slice) -> Result<Batches> {
         let file = Arc::clone(&slice.file);
         let raw = match slice.row_group {
-            Some(row_group) => parquet::read(&file, row_group)?,
+            Some(row_group) => parquet::read(&file, row_group, self.wanted_rows(&file, row_group))?,
             None => rows::read(&self.context, &file).await?,
         };
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
@@ -367,8 +396,42 @@ impl Part {
             Some(row_group) => format!("{}, row group {row_group}", file.location),
             None => file.location.to_string(),
         };
+        let wanted = self.wanted.clone();
         Ok(raw
-            .map(move |batch| columns::conform(&batch?, &schema, id_type, &file.columns, &object))
+            .map(move |batch| {
+                let batch = columns::conform(&batch?, &schema, id_type, &file.columns, &object)?;
+                let Some(wanted) = &wanted else {
+                    return Ok(batch);
+                };
+                let kept = arrow::compute::filter_record_batch(
+                    &batch,
+                    &are_wanted(batch.column(0), wanted),
+                );
+                kept.map_err(|source| {
+                    archive::ArchiveError::Arrow {
+                        object: object.clone(),
+                        source,
+                    }
+                    .into()
+                })
+            })
             .boxed())
+    }
+
+    /// Tells for ids as they are in a file which are wanted, where not all are.
+    fn wanted_rows(&self, file: &InputFile, row_group: usize) -> Option<parquet::WantedRows> {
+        let (wanted, id_type) = (self.wanted.clone()?, self.id_type);
+        let object = format!(
+            "{}, row group {row_group}, column {:?}",
+            file.location, file.columns.id
+        );
+        Some(Box::new(move |ids: &ArrayRef| {
+            let ids = archive::reader::to_id_type(ids, id_type)?;
+            if ids.null_count() > 0 {
+                let message = format!("{object}: null ids; every document needs one");
+                return Err(arrow::error::ArrowError::InvalidArgumentError(message));
+            }
+            Ok(are_wanted(&ids, &wanted))
+        }))
     }
 }

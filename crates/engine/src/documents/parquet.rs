@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
+    RowFilter,
 };
 use ::parquet::basic::{LogicalType, Type as PhysicalType};
 use ::parquet::errors::ParquetError;
@@ -18,6 +19,7 @@ use ::parquet::file::metadata::{
 use ::parquet::schema::types::{SchemaDescriptor, Type};
 use archive::schema::SPEC_KEY;
 use archive::{ArchiveError, IdType, Location};
+use arrow::array::{ArrayRef, BooleanArray};
 use futures::StreamExt as _;
 use simhash::Spec;
 
@@ -161,8 +163,16 @@ fn strings_as_bytes(
         .build())
 }
 
-/// The rows of a row group: id, then content.
-pub(super) fn read(file: &Arc<InputFile>, row_group: usize) -> Result<Batches> {
+/// Tells of some ids which are wanted.
+pub(super) type WantedRows =
+    Box<dyn FnMut(&ArrayRef) -> Result<BooleanArray, arrow::error::ArrowError> + Send>;
+
+/// The rows of a row group: id, then content. Where not all are `wanted`, ids are read first.
+pub(super) fn read(
+    file: &Arc<InputFile>,
+    row_group: usize,
+    wanted: Option<WantedRows>,
+) -> Result<Batches> {
     let object = format!("{}, row group {row_group}", file.location);
     let failed = |source| ArchiveError::Parquet {
         object: object.clone(),
@@ -191,14 +201,23 @@ pub(super) fn read(file: &Arc<InputFile>, row_group: usize) -> Result<Batches> {
         })
         .sum();
     let batch_rows = (BATCH_BYTES / (bytes / rows).max(1)).clamp(1, BATCH_ROWS as u64) as usize;
-    let expected = rows.min(group.num_rows().max(0).cast_unsigned());
-    let reader =
+    let mut expected = rows.min(group.num_rows().max(0).cast_unsigned());
+    let id = ProjectionMask::leaves(schema, [leaves[0]]);
+    let mut builder =
         ParquetRecordBatchReaderBuilder::new_with_metadata(open_file(&file.location)?, metadata)
             .with_row_groups(vec![row_group])
             .with_projection(mask)
-            .with_batch_size(batch_rows)
-            .build()
-            .map_err(failed)?;
+            .with_batch_size(batch_rows);
+    if let Some(mut wanted) = wanted {
+        expected = 0;
+        let predicate = ArrowPredicateFn::new(id, move |ids| wanted(ids.column(0)));
+        builder = builder.with_row_filter(RowFilter::new(vec![Box::new(predicate)]));
+    }
+    // With a filter, this reads the ids already.
+    let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.build()));
+    let reader = built
+        .unwrap_or_else(|_| Err(ParquetError::General("the pages are damaged".into())))
+        .map_err(failed)?;
     // Columns come in the file's order.
     let id_first = leaves[0] < leaves[1];
     let name = object.clone();

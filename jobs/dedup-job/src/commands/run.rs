@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use engine::run::Commit;
-use engine::{RunSettings, Summary};
+use engine::{RunSettings, Summary, Verify};
 use serde::Serialize;
 
 use super::{check_output, local, required, resolved};
-use crate::args::{CommonArgs, RunArgs};
+use crate::args::{CommonArgs, RunArgs, VerifyArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json, size};
@@ -75,6 +75,7 @@ fn settings(args: &RunArgs) -> Result<RunSettings, Failure> {
         .iter()
         .map(String::as_str)
         .chain([base.as_str()])
+        .chain(args.verify.base_text.iter().map(String::as_str))
         .collect();
     check_output("--output", &output, &read)?;
     if let Some(fingerprints) = &fingerprints {
@@ -102,9 +103,35 @@ fn settings(args: &RunArgs) -> Result<RunSettings, Failure> {
         columns: args.columns.columns(),
         design: args.design.clone(),
         max_hits: args.max_hits_per_document,
+        verify: verify(&args.verify)?,
         wanted: args.spec.wanted(),
         scratch: PathBuf::new(),
     })
+}
+
+/// What is asked for of verification.
+fn verify(args: &VerifyArgs) -> Result<Option<Verify>, Failure> {
+    let Some(measure) = args.verify else {
+        let alone = match (args.min_similarity, args.base_text.first()) {
+            (Some(_), _) => "--min-similarity",
+            (_, Some(_)) => "--base-text",
+            _ => return Ok(None),
+        };
+        return Err(Failure::Usage(format!(
+            "{alone} needs --verify MEASURE; see --help"
+        )));
+    };
+    let min_similarity = args.min_similarity.unwrap_or(0.8);
+    if !(0.0..=1.0).contains(&min_similarity) {
+        return Err(Failure::Usage(format!(
+            "--min-similarity {min_similarity} is not between 0 and 1"
+        )));
+    }
+    Ok(Some(Verify {
+        measure,
+        min_similarity,
+        base_text: args.base_text.clone(),
+    }))
 }
 
 fn text(settings: &RunSettings, summary: &Summary) -> String {
@@ -120,6 +147,17 @@ fn text(settings: &RunSettings, summary: &Summary) -> String {
         count(summary.hits),
         summary.max_distance
     );
+    if let Some(verified) = &summary.verified {
+        let _ = writeln!(
+            text,
+            "  verified by their texts ({}): {} of {} pairs dropped, less alike than {}; {} kept unverified, a text of theirs was not found",
+            measure_name(verified.measure),
+            count(verified.dropped),
+            count(verified.checked),
+            verified.min_similarity,
+            count(verified.without_text)
+        );
+    }
     if let Some(limit) = settings.max_hits {
         let _ = writeln!(
             text,
@@ -160,12 +198,16 @@ fn text(settings: &RunSettings, summary: &Summary) -> String {
         1 => String::new(),
         passes => format!(", {passes} passes over the history for want of memory"),
     };
+    let verify = match summary.verified {
+        Some(_) => format!(", verify {:.2}", seconds.verify),
+        None => String::new(),
+    };
     let peak = process::peak_memory().map_or(String::new(), |bytes| {
         format!("; {} memory at most", size(bytes))
     });
     let _ = writeln!(
         text,
-        "  {:.2} s: open {:.2}, fingerprint {:.2}, build {:.2} ({}{passes}), probe {:.2} ({}), commit {:.2}{peak}",
+        "  {:.2} s: open {:.2}, fingerprint {:.2}, build {:.2} ({}{passes}), probe {:.2} ({}){verify}, commit {:.2}{peak}",
         seconds.total,
         seconds.open,
         seconds.fingerprint,
@@ -176,4 +218,12 @@ fn text(settings: &RunSettings, summary: &Summary) -> String {
         seconds.commit
     );
     text
+}
+
+fn measure_name(measure: simhash::Measure) -> &'static str {
+    match measure {
+        simhash::Measure::Jaccard => "jaccard",
+        simhash::Measure::Cosine => "cosine",
+        simhash::Measure::Edit => "edit",
+    }
 }

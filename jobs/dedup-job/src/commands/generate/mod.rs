@@ -202,10 +202,10 @@ async fn write_expected<I: Id>(path: &Path, mut hits: Vec<Expected<I>>) -> Resul
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
         .map_err(|error| parquet_error(path)(error.into()))?;
     let stream = datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(
-        schema,
+        Arc::clone(&schema),
         futures::stream::iter([Ok(batch)]),
     );
-    let staged = engine::output::stage(Box::pin(stream), I::TYPE, path, None).await?;
+    let staged = engine::output::stage(Box::pin(stream), &schema, path, None).await?;
     let rows = staged.rows;
     staged.publish()?;
     Ok(rows)
