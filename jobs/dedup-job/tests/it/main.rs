@@ -7,4 +7,6 @@ mod corpora;
 mod formats;
 mod hits;
 mod interop;
+mod specs;
 mod support;
+mod verify;

@@ -1,0 +1,270 @@
+//! Ways to make fingerprints: what is asked for, what an archive keeps, and what does not go together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use arrow::array::AsArray as _;
+use arrow::datatypes::Int64Type;
+
+use crate::support::*;
+
+/// Documents of a few words each, in which the word `n` is in every n-th.
+fn documents() -> Vec<(String, String)> {
+    (1..=60)
+        .map(|number| {
+            let words: Vec<String> = (1..=12)
+                .filter(|of| number % of == 0)
+                .map(|of| format!("Word{of} word{of}"))
+                .collect();
+            (
+                format!("d{number}"),
+                format!("{}. own{number} a b c", words.join(", ")),
+            )
+        })
+        .collect()
+}
+
+fn write(path: &str, documents: &[(String, String)]) {
+    let columns = vec![
+        ("id", strings(documents.iter().map(|d| &d.0))),
+        ("text", strings(documents.iter().map(|d| &d.1))),
+    ];
+    write_parquet_in_groups(path, columns, 11);
+}
+
+/// The table in a file: features with their frequencies, in order.
+fn read_frequencies(path: &str) -> Vec<(String, i64)> {
+    let mut rows = Vec::new();
+    for batch in read_parquet(path) {
+        let counts = batch.column(1).as_primitive::<Int64Type>();
+        rows.extend(
+            texts(batch.column(0))
+                .into_iter()
+                .zip(counts.values().to_vec()),
+        );
+    }
+    rows
+}
+
+#[test]
+fn document_frequencies_are_counted_exactly() {
+    let dir = Dir::new();
+    let documents = documents();
+    write(&dir.at("documents.parquet"), &documents);
+    let mut counts = BTreeMap::<String, i64>::new();
+    for (_, text) in &documents {
+        let words: BTreeSet<String> = text
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_lowercase)
+            .collect();
+        for word in words {
+            *counts.entry(word).or_default() += 1;
+        }
+    }
+    let mut expected: Vec<(String, i64)> = counts.into_iter().collect();
+    expected.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let idf = dir.at("idf.parquet");
+    let ran = dedup(&format!(
+        "idf {} -o {idf} --json",
+        dir.at("documents.parquet")
+    ))
+    .ok();
+    assert_eq!(read_frequencies(&idf), expected);
+    assert_eq!(ran.json()["documents"], 60);
+    assert_eq!(ran.json()["terms"], expected.len());
+    // The most frequent ones, whatever the threads.
+    let few = dir.at("few.parquet");
+    for threads in [1, 3] {
+        let ran = dedup(&format!(
+            "idf {} --output {few} --terms 7 --threads {threads} --json",
+            dir.at("documents.parquet")
+        ))
+        .ok();
+        assert_eq!(read_frequencies(&few), expected[..7]);
+        let rest = &expected[7..];
+        let mean = rest.iter().map(|(_, count)| count).sum::<i64>() / rest.len() as i64;
+        assert_eq!(ran.json()["rest"], mean.max(1));
+    }
+}
+
+/// The archive keeps what its spec names: the files it came from may go.
+#[test]
+fn an_archive_keeps_its_tables() {
+    let dir = Dir::new();
+    let documents = documents();
+    write(&dir.at("documents.parquet"), &documents);
+    let (input, archive, idf) = (
+        dir.at("documents.parquet"),
+        dir.at("archive"),
+        dir.at("idf.parquet"),
+    );
+    let list = dir.at("stop.txt");
+    fs::write(&list, "# not this\nA\n").unwrap();
+    dedup(&format!("idf {input} -o {idf} --stop-words {list}")).ok();
+    dedup(&format!(
+        "archive create {archive} --idf {idf} --stop-words {list} --weight log-tf"
+    ))
+    .ok();
+    let with = dir.at("with.parquet");
+    dedup(&format!(
+        "fingerprint --input {input} --output {with} --idf {idf} --stop-words {list} --weight log-tf"
+    ))
+    .ok();
+    fs::remove_file(&idf).unwrap();
+    fs::remove_file(&list).unwrap();
+    dedup(&format!(
+        "fingerprint --input {input} --append {archive} --day 2026-01-01"
+    ))
+    .ok();
+    // A day of its own documents finds each of them at distance 0, and the same fingerprints are in the file.
+    let kept = dir.at("kept.parquet");
+    let hits = dir.at("hits.parquet");
+    dedup(&format!(
+        "run --new {input} --base {archive} -k 0 --no-within --output {hits} --fingerprints {kept}"
+    ))
+    .ok();
+    assert_eq!(fs::read(&kept).unwrap(), fs::read(&with).unwrap());
+    let own: BTreeSet<String> = read_hits(&hits)
+        .into_iter()
+        .filter(|(new, base, ..)| new == base)
+        .map(|(new, ..)| new)
+        .collect();
+    assert_eq!(own.len(), documents.len());
+
+    let spec = dedup(&format!("archive info {archive} --json")).ok().json()["spec"].clone();
+    assert!(spec["idf"].is_string() && spec["stop_words"].is_string());
+    // Ready fingerprints need no tables; texts do.
+    let tables = dir.join("archive/_dedup-job");
+    for entry in fs::read_dir(&tables).unwrap() {
+        let path = entry.unwrap().path();
+        let bytes = fs::read(&path).unwrap();
+        fs::write(&path, &bytes[1..]).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let kind = name.split('-').next().unwrap();
+        let run = format!("run --new {input} --base {archive} --output {hits}");
+        dedup(&run).fails(65, &[kind]);
+        fs::remove_file(&path).unwrap();
+        dedup(&run).fails(65, &[name]);
+        dedup(&format!(
+            "run --new {with} --base {archive} --output {hits}"
+        ))
+        .ok();
+        fs::write(&path, &bytes).unwrap();
+        dedup(&run).ok();
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    let dir = Dir::new();
+    write(&dir.at("documents.parquet"), &documents());
+    let (input, archive, idf) = (
+        dir.at("documents.parquet"),
+        dir.at("archive"),
+        dir.at("idf.parquet"),
+    );
+    let output = dir.at("out.parquet");
+    dedup(&format!("idf {input} -o {idf}")).ok();
+    dedup(&format!("archive create {archive}")).ok();
+    // An archive has a spec; asking for another is an error, not passed over.
+    for (option, field) in [
+        ("--weight log-tf", "weight"),
+        ("--tokenizer shingles-2", "tokenizer"),
+        ("--hash-seed 5", "seed"),
+        ("--min-features 1", "min_features"),
+        ("--normalize as-is", "normalize"),
+        ("--markup strip", "markup"),
+        (&format!("--idf {idf}"), "idf"),
+    ] {
+        dedup(&format!(
+            "run --new {input} --base {archive} --output {output} {option}"
+        ))
+        .fails(78, &[&archive, "the options", field]);
+    }
+    dedup(&format!(
+        "run --new {input} --base {archive} --output {output} --weight tf --hash-seed 0"
+    ))
+    .ok();
+    // A table counts the features of one way of cutting.
+    dedup(&format!(
+        "fingerprint --input {input} --output {output} --idf {idf} --tokenizer chars-3"
+    ))
+    .fails(
+        78,
+        &["idf.parquet", "tokenizer", "words+cjk-bigrams", "chars-3"],
+    );
+    dedup(&format!(
+        "fingerprint --input {input} --output {output} --idf {input}"
+    ))
+    .fails(65, &["documents.parquet", "dedup-job idf"]);
+    dedup(&format!(
+        "fingerprint --input {input} --output {output} --idf {}",
+        dir.at("none")
+    ))
+    .fails(64, &["none"]);
+    let list = dir.at("stop.txt");
+    fs::write(&list, "a\n").unwrap();
+    dedup(&format!(
+        "fingerprint --input {input} --output {output} --stop-words {list} --tokenizer chars-3"
+    ))
+    .fails(78, &["stop words", "chars-3"]);
+    dedup(&format!(
+        "fingerprint --input {input} --output {output} --tokenizer shingles-1"
+    ))
+    .fails(64, &["shingles-N"]);
+    // Fingerprints in plain files name their table, but do not keep it.
+    let plain = dir.at("plain.parquet");
+    dedup(&format!(
+        "fingerprint --input {input} --output {plain} --idf {idf}"
+    ))
+    .ok();
+    let run = format!("run --new {input} --base {plain} --output {output}");
+    dedup(&run).fails(78, &["--idf", "document frequencies"]);
+    dedup(&format!("{run} --idf {idf}")).ok();
+    dedup(&format!(
+        "run --new {plain} --base {archive} --output {output}"
+    ))
+    .fails(78, &["idf", "null"]);
+    dedup(&format!("idf {plain} -o {output}")).fails(64, &["ready fingerprints"]);
+    dedup(&format!("idf {input}")).fails(64, &["--output"]);
+}
+
+/// The same article between different navigation, and HTML that is not stripped unless asked.
+#[test]
+fn markup_is_taken_out_when_asked() {
+    let dir = Dir::new();
+    let article = "The quick brown fox jumps over the lazy dog again and again until it rains";
+    let page = |menu: &str| {
+        format!(
+            "<html><head><title>{menu}</title></head><body><nav>{menu}</nav><p>{article}</p></body></html>"
+        )
+    };
+    let (one, other) = (
+        page("Home News Sports Weather Travel Food Contact Imprint"),
+        page("Start Shop Cart Login Register Help Terms Privacy Careers"),
+    );
+    write_documents(
+        dir.join("day.parquet"),
+        &[("a", &one), ("b", &other), ("c", article)],
+    );
+    let pairs = |markup: &str| {
+        let archive = dir.at(&format!("archive{markup}"));
+        let output = dir.at("hits.parquet");
+        let option = match markup {
+            "" => String::new(),
+            markup => format!("--markup {markup}"),
+        };
+        dedup(&format!("archive create {archive} {option}")).ok();
+        dedup(&format!(
+            "run --new {} --base {archive} -k 0 --output {output}",
+            dir.at("day.parquet")
+        ))
+        .ok();
+        read_hits(&output).len()
+    };
+    assert_eq!(
+        [pairs(""), pairs("strip"), pairs("strip-boilerplate")],
+        [0, 0, 3]
+    );
+}

@@ -1,0 +1,317 @@
+//! `run --verify`: the texts decide.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io::Write as _;
+
+use arrow::array::{Array as _, AsArray as _};
+use arrow::datatypes::{Float64Type, Int32Type};
+
+use crate::support::*;
+
+/// Documents of random words: a history, and a new day of its copies with some words replaced.
+struct Documents {
+    base: Vec<(String, String)>,
+    new: Vec<(String, String)>,
+}
+
+impl Documents {
+    fn make() -> Self {
+        let mut state = 7u64;
+        let mut random = move |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let mut word = move || format!("Word{}", random(5000));
+        let base: Vec<Vec<String>> = (0..60)
+            .map(|_| (0..120).map(|_| word()).collect())
+            .collect();
+        let mut edited = Vec::new();
+        for (at, words) in base.iter().enumerate() {
+            let mut words = words.clone();
+            // From no edit at all to every second word.
+            for place in (0..at).map(|edit| 2 * edit) {
+                words[place] = word();
+            }
+            edited.push((format!("new/{at}"), words.join(" ")));
+        }
+        let base = base.iter().enumerate();
+        Self {
+            base: base
+                .map(|(at, words)| (format!("old/{at}"), words.join(" ")))
+                .collect(),
+            new: edited,
+        }
+    }
+
+    fn text(&self, id: &str) -> &str {
+        let all = self.base.iter().chain(&self.new);
+        &all.into_iter().find(|(own, _)| own == id).unwrap().1
+    }
+}
+
+/// Of the sets of three consecutive words.
+fn jaccard(a: &str, b: &str) -> f64 {
+    let shingles = |text: &str| -> BTreeSet<Vec<String>> {
+        let words: Vec<String> = text.split(' ').map(str::to_lowercase).collect();
+        words.windows(3).map(<[String]>::to_vec).collect()
+    };
+    let (a, b) = (shingles(a), shingles(b));
+    a.intersection(&b).count() as f64 / a.union(&b).count() as f64
+}
+
+fn write(path: &str, documents: &[(String, String)]) {
+    let columns = vec![
+        ("id", strings(documents.iter().map(|d| &d.0))),
+        ("text", strings(documents.iter().map(|d| &d.1))),
+    ];
+    write_parquet_in_groups(path, columns, 7);
+}
+
+type Similar = (String, String, i32, Option<f64>);
+
+fn read_similar(path: &str) -> Vec<Similar> {
+    let mut hits = Vec::new();
+    for batch in read_parquet(path) {
+        let (new, base) = (texts(batch.column(0)), texts(batch.column(1)));
+        let distances = batch.column(2).as_primitive::<Int32Type>();
+        assert_eq!(batch.schema().field(4).name(), "similarity");
+        let similarities = batch.column(4).as_primitive::<Float64Type>();
+        for row in 0..batch.num_rows() {
+            let similarity = similarities.is_valid(row).then(|| similarities.value(row));
+            hits.push((
+                new[row].clone(),
+                base[row].clone(),
+                distances.value(row),
+                similarity,
+            ));
+        }
+    }
+    hits
+}
+
+/// A directory with an archive of the history and the texts of both sides.
+fn prepared(documents: &Documents) -> Dir {
+    let dir = Dir::new();
+    write(&dir.at("new.parquet"), &documents.new);
+    write(&dir.at("old.parquet"), &documents.base);
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!(
+        "fingerprint --input {} --append {archive} --day 2026-01-01",
+        dir.at("old.parquet")
+    ))
+    .ok();
+    dir
+}
+
+#[test]
+fn pairs_have_their_exact_similarity_and_unlike_ones_go() {
+    let documents = Documents::make();
+    let dir = prepared(&documents);
+    let (new, archive, old) = (
+        dir.at("new.parquet"),
+        dir.at("archive"),
+        dir.at("old.parquet"),
+    );
+    let run = format!("run --new {new} --base {archive} --day 2026-01-02 -k 16");
+    let plain = dir.at("plain.parquet");
+    dedup(&format!("{run} --output {plain}")).ok();
+    let expected: Vec<Similar> = read_hits(&plain)
+        .into_iter()
+        .map(|(new, base, distance, _)| {
+            let similarity = jaccard(documents.text(&new), documents.text(&base));
+            (new, base, distance, Some(similarity))
+        })
+        .filter(|hit| hit.3 >= Some(0.5))
+        .collect();
+    assert!(expected.len() > 10 && read_hits(&plain).len() > expected.len() + 10);
+
+    let json = dir.at("old.jsonl");
+    let mut lines = fs::File::create(&json).unwrap();
+    for (id, text) in &documents.base {
+        writeln!(lines, "{}", serde_json::json!({ "id": id, "text": text })).unwrap();
+    }
+    let mut outputs = Vec::new();
+    for (at, options) in [
+        format!("--base-text {old}"),
+        format!("--base-text {old} --threads 1"),
+        format!("--base-text {json} --threads 7"),
+        format!("--base-text {old} --memory-limit 100MB"),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let output = dir.at(&format!("verified-{at}.parquet"));
+        let ran = dedup(&format!(
+            "{run} --verify jaccard --min-similarity 0.5 {options} --output {output} --json"
+        ))
+        .ok();
+        assert_eq!(read_similar(&output), expected, "{options}");
+        let verified = &ran.json()["verified"];
+        assert_eq!(verified["checked"], read_hits(&plain).len());
+        assert_eq!(
+            verified["dropped"],
+            read_hits(&plain).len() - expected.len()
+        );
+        assert_eq!(verified["without_text"], 0);
+        assert_eq!(ran.json()["hits"], expected.len());
+        outputs.push(fs::read(&output).unwrap());
+    }
+    assert!(outputs.windows(2).all(|two| two[0] == two[1]));
+
+    // The other measures agree on what is equal, and on the order of things.
+    for measure in ["cosine", "edit"] {
+        let output = dir.at(&format!("{measure}.parquet"));
+        dedup(&format!(
+            "{run} --verify {measure} --min-similarity 0.5 --base-text {old} --output {output}"
+        ))
+        .ok();
+        let found: HashMap<(String, String), Option<f64>> = read_similar(&output)
+            .into_iter()
+            .map(|(new, base, _, similarity)| ((new, base), similarity))
+            .collect();
+        assert_eq!(found[&("new/0".into(), "old/0".into())], Some(1.0));
+        let of = |at: usize| found[&(format!("new/{at}"), format!("old/{at}"))];
+        assert!(of(3) < Some(1.0) && of(3) > of(9), "{measure}");
+    }
+}
+
+#[test]
+fn pairs_without_a_text_are_kept_and_counted() {
+    let documents = Documents::make();
+    let dir = prepared(&documents);
+    let (new, archive) = (dir.at("new.parquet"), dir.at("archive"));
+    // Of the history every second text, and one that is null.
+    let some = documents.base.iter().step_by(2);
+    let ids: Vec<&String> = some.clone().map(|(id, _)| id).collect();
+    let texts: arrow::array::StringArray = some
+        .map(|(id, text)| (id != "old/4").then_some(text))
+        .collect();
+    write_parquet(
+        dir.at("some.parquet"),
+        vec![("id", strings(ids)), ("text", std::sync::Arc::new(texts))],
+    );
+    let output = dir.at("hits.parquet");
+    let ran = dedup(&format!(
+        "run --new {new} --base {archive} -k 8 --verify jaccard --base-text {} --output {output} --json",
+        dir.at("some.parquet")
+    ))
+    .ok();
+    let found = read_similar(&output);
+    for (new, base, _, similarity) in &found {
+        let at: usize = base.split('/').nth(1).unwrap().parse().unwrap();
+        let expected = if base.starts_with("old/") && (at % 2 == 1 || at == 4) {
+            None
+        } else {
+            Some(jaccard(documents.text(new), documents.text(base)))
+        };
+        assert_eq!(*similarity, expected, "{new} {base}");
+    }
+    let without = found.iter().filter(|hit| hit.3.is_none()).count();
+    assert!(without > 3 && without < found.len());
+    assert_eq!(ran.json()["verified"]["without_text"], without);
+    assert!(
+        dedup(&format!(
+            "run --new {new} --base {archive} -k 8 --verify jaccard --output {output}"
+        ))
+        .ok()
+        .stdout
+        .contains("kept unverified")
+    );
+}
+
+/// A day can bring ready fingerprints and texts.
+#[test]
+fn ready_fingerprints_are_verified_by_the_texts_beside_them() {
+    let documents = Documents::make();
+    let dir = prepared(&documents);
+    let (new, archive, old) = (
+        dir.at("new.parquet"),
+        dir.at("archive"),
+        dir.at("old.parquet"),
+    );
+    let fingerprints = dir.at("fingerprints.parquet");
+    let texts_only = dir.at("texts.parquet");
+    dedup(&format!(
+        "run --new {new} --base {archive} -k 10 --verify edit --base-text {old} --output {texts_only} --fingerprints {fingerprints}"
+    ))
+    .ok();
+    let rows: HashMap<String, i64> = read_parquet(&fingerprints)
+        .iter()
+        .flat_map(|batch| {
+            let bits = batch
+                .column(0)
+                .as_primitive::<arrow::datatypes::Int64Type>();
+            texts(batch.column(1))
+                .into_iter()
+                .zip(bits.values().to_vec())
+        })
+        .collect();
+    let both = dir.at("both.parquet");
+    write_parquet(
+        &both,
+        vec![
+            ("id", strings(documents.new.iter().map(|d| &d.0))),
+            ("fp", numbers(documents.new.iter().map(|d| rows[&d.0]))),
+            ("text", strings(documents.new.iter().map(|d| &d.1))),
+        ],
+    );
+    let output = dir.at("hits.parquet");
+    dedup(&format!(
+        "run --new {both} --base {archive} -k 10 --verify edit --base-text {old} --output {output}"
+    ))
+    .ok();
+    assert_eq!(fs::read(&output).unwrap(), fs::read(&texts_only).unwrap());
+    // Without texts there is nothing to verify by.
+    dedup(&format!(
+        "run --new {fingerprints} --base {archive} --verify edit --output {output}"
+    ))
+    .fails(65, &["fingerprints.parquet", "no text", "fp, id"]);
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let documents = Documents::make();
+    let dir = prepared(&documents);
+    let run = format!(
+        "run --new {} --base {} --output {}",
+        dir.at("new.parquet"),
+        dir.at("archive"),
+        dir.at("hits.parquet")
+    );
+    dedup(&format!("{run} --min-similarity 0.9")).fails(64, &["--min-similarity", "--verify"]);
+    dedup(&format!("{run} --base-text x")).fails(64, &["--base-text", "--verify"]);
+    dedup(&format!("{run} --verify jaccard --min-similarity 1.5")).fails(64, &["1.5", "0 and 1"]);
+    dedup(&format!("{run} --verify jaccard --min-similarity nan")).fails(64, &["0 and 1"]);
+    dedup(&format!("{run} --verify euclid")).fails(64, &["jaccard, cosine and edit"]);
+    dedup(&format!(
+        "{run} --verify jaccard --base-text {}",
+        dir.at("missing")
+    ))
+    .fails(64, &["missing"]);
+    // The output must not lie among what is read.
+    let inside = dir.at("texts");
+    fs::create_dir(&inside).unwrap();
+    fs::copy(dir.at("old.parquet"), format!("{inside}/old.parquet")).unwrap();
+    dedup(&format!(
+        "run --new {} --base {} --verify jaccard --base-text {inside} --output {inside}/hits.parquet",
+        dir.at("new.parquet"),
+        dir.at("archive")
+    ))
+    .fails(64, &["hits.parquet", "which is read"]);
+    // Nothing is left behind by a run that fails late.
+    let damaged = dir.at("damaged.parquet");
+    let mut bytes = fs::read(dir.at("old.parquet")).unwrap();
+    for byte in &mut bytes[4..400] {
+        *byte ^= 0x5a;
+    }
+    fs::write(&damaged, bytes).unwrap();
+    dedup(&format!(
+        "{run} -k 8 --verify jaccard --base-text {damaged}"
+    ))
+    .fails(65, &["damaged.parquet"]);
+    assert!(!dir.names().iter().any(|name| name.contains("hits")));
+}
