@@ -36,6 +36,10 @@ pub enum Command {
     Plan(PlanArgs),
     /// Learn from documents in how many of them each word is, for weights that rare words count more by
     Idf(IdfArgs),
+    /// Show what each -k finds among a sample of your own documents, and what it costs
+    Tune(TuneArgs),
+    /// Show why two documents are near-duplicates, or are not
+    Explain(ExplainArgs),
     /// Make synthetic days and archives with known answers
     #[command(subcommand)]
     Generate(GenerateCommand),
@@ -305,6 +309,61 @@ pub struct IdfArgs {
     pub columns: ColumnArgs,
     #[command(flatten)]
     pub features: FeatureArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct TuneArgs {
+    /// Documents: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// Compare all pairs of N documents, those whose ids have the smallest hashes [default: 20000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    pub sample: Option<u32>,
+    /// Pairs at least so alike, by shingles of three words, are those to be found, from 0.5 to 1 [default: 0.8]
+    #[arg(long, value_name = "X")]
+    pub min_similarity: Option<f64>,
+    /// Documents of a new day, for the cost of the join [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub day_size: Option<u32>,
+    /// Documents of the history, for the cost of the join [default: 1000000000]
+    #[arg(long, value_name = "N")]
+    pub history_size: Option<u64>,
+    /// Make fingerprints as this archive does
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub base: Option<String>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct ExplainArgs {
+    /// A document: its id among --documents, or a file with its text, or the text itself
+    #[arg(value_name = "A")]
+    pub first: String,
+    /// The other document
+    #[arg(value_name = "B")]
+    pub second: String,
+    /// Documents, to look ids up in: files, directories or patterns
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// Make fingerprints as this archive does
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub base: Option<String>,
+    /// Largest distance of a pair, from 0 to 16 [default: 3]
+    #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub max_distance: Option<u32>,
+    /// Show the blocks of this design [default: the cheapest for a day of a million]
+    #[arg(long, value_name = "NAME")]
+    pub design: Option<String>,
+    /// Show so many features of each kind [default: 10]
+    #[arg(long, value_name = "N")]
+    pub top: Option<u32>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
 }
 
 #[derive(Debug, Subcommand)]

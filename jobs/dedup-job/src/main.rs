@@ -37,6 +37,8 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Archive(command) => commands::archive::run(&common, command),
         Command::Plan(args) => commands::plan::run(&common, &args),
         Command::Idf(args) => commands::idf::run(&common, &args),
+        Command::Tune(args) => commands::tune::run(&common, &args),
+        Command::Explain(args) => commands::explain::run(&common, &args),
         Command::Generate(command) => commands::generate::run(&common, command),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man { output } => commands::help::man(output.as_deref()),

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive::{IdType, Location};
-use arrow::array::{Array as _, ArrayRef, BooleanArray};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
@@ -209,6 +209,39 @@ impl Documents {
             )
         };
         self.files.iter().map(rows).sum()
+    }
+
+    /// The texts of some documents by their ids, of several with the same id the first that is found.
+    ///
+    /// # Errors
+    /// [`EngineError`] when a file cannot be read.
+    pub async fn texts_of<const N: usize>(
+        &self,
+        context: &SessionContext,
+        ids: [&str; N],
+    ) -> Result<[Option<String>; N]> {
+        // As text: no id is then refused.
+        let wanted = ids.iter().map(|id| Id::Text((*id).into())).collect();
+        let failed = || EngineError::query(self.given());
+        let mut rows = self
+            .table_of(context, IdType::String, 1, Some(Arc::new(wanted)))?
+            .execute_stream()
+            .await
+            .map_err(failed())?;
+        let mut found = [const { None }; N];
+        while let Some(batch) = rows.next().await {
+            let batch = batch.map_err(failed())?;
+            let (names, texts) = (batch.column(0), batch.column(1).as_binary::<i32>());
+            for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
+                let name = Id::of(names, row);
+                for (id, found) in ids.iter().zip(&mut found) {
+                    if found.is_none() && name == Id::Text((*id).into()) {
+                        *found = Some(String::from_utf8_lossy(texts.value(row)).into_owned());
+                    }
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// The table: `id` of the given type, and `text` (bytes or text) or `fp` (as the files have it).

@@ -1,12 +1,14 @@
 //! One module a command: its arguments to settings, one call, its summary.
 
 pub mod archive;
+pub mod explain;
 pub mod fingerprint;
 pub mod generate;
 pub mod help;
 pub mod idf;
 pub mod plan;
 pub mod run;
+pub mod tune;
 
 use std::path::{Path, PathBuf};
 

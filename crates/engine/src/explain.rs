@@ -1,0 +1,216 @@
+//! Why two documents are near, or are not: their fingerprints bit by bit, and the features behind them.
+
+use std::collections::HashMap;
+
+use hamming::Design;
+use serde::Serialize;
+use simhash::{Fingerprinter, Measure, Model, Similarity, WeightedFeature};
+
+/// Two texts compared.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Explanation {
+    /// The texts.
+    pub texts: [TextOf; 2],
+    /// In how many bits the fingerprints differ; `None` when a text has none.
+    pub distance: Option<u32>,
+    /// The bits in which they differ, the highest first.
+    pub differing_bits: Vec<u32>,
+    /// The design, and its blocks.
+    pub design: String,
+    /// What each block of the design makes of the difference.
+    pub blocks: Vec<BlockOf>,
+    /// Exact similarities.
+    pub similarity: Similarities,
+    /// The features that weigh most, of those that both have, that the first alone has, and that the second alone has.
+    pub shared: Vec<FeatureOf>,
+    /// See [`Self::shared`].
+    pub only_first: Vec<FeatureOf>,
+    /// See [`Self::shared`].
+    pub only_second: Vec<FeatureOf>,
+    /// Of the weight of both texts, the share in features that both have.
+    pub shared_weight: f64,
+}
+
+/// One text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TextOf {
+    /// Its fingerprint as 64 binary digits, the highest bit first; `None` with too few features.
+    pub fingerprint: Option<String>,
+    /// Characters.
+    pub characters: usize,
+    /// Features, repeated ones repeatedly.
+    pub features: u64,
+    /// Different features.
+    pub distinct_features: usize,
+}
+
+/// One block of a design.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BlockOf {
+    /// Its bits, as 64 binary digits.
+    pub mask: String,
+    /// Bits in which fingerprints may differ here to be candidates.
+    pub radius: u32,
+    /// Bits in which they do.
+    pub differing: u32,
+    /// Whether that makes them candidates.
+    pub matches: bool,
+}
+
+/// By all measures.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Similarities {
+    /// See [`Measure::Jaccard`].
+    pub jaccard: f64,
+    /// See [`Measure::Cosine`].
+    pub cosine: f64,
+    /// See [`Measure::Edit`].
+    pub edit: f64,
+}
+
+/// A feature with what it weighs in each text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FeatureOf {
+    /// The feature.
+    pub feature: String,
+    /// Its weight in the first and the second text.
+    pub weights: [u64; 2],
+}
+
+/// Compares two texts under `model`, with the blocks of `design`; of each kind of features the `top` heaviest.
+#[must_use]
+pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> Explanation {
+    let mut fingerprinter = Fingerprinter::new(model.clone());
+    let bits = texts.map(|text| fingerprinter.fingerprint(text));
+    let features = texts.map(|text| fingerprinter.features(text));
+    let difference = match bits {
+        [Some(a), Some(b)] => Some(a ^ b),
+        _ => None,
+    };
+    let [first, second] = &features;
+    let of = |features: &[WeightedFeature]| -> HashMap<u64, u64> {
+        let each = features.iter();
+        each.map(|feature| (feature.hash, feature.weight)).collect()
+    };
+    let (in_first, in_second) = (of(first), of(second));
+    let weights = |feature: &WeightedFeature| {
+        [&in_first, &in_second].map(|of| of.get(&feature.hash).copied().unwrap_or(0))
+    };
+    let heaviest = |features: &[WeightedFeature], kept: fn([u64; 2]) -> bool| {
+        let mut kept: Vec<FeatureOf> = features
+            .iter()
+            .map(|feature| FeatureOf {
+                feature: feature.feature.clone(),
+                weights: weights(feature),
+            })
+            .filter(|feature| kept(feature.weights))
+            .collect();
+        kept.sort_by(|a, b| {
+            let weight = |of: &FeatureOf| of.weights[0] + of.weights[1];
+            weight(b)
+                .cmp(&weight(a))
+                .then_with(|| a.feature.cmp(&b.feature))
+        });
+        kept
+    };
+    let mut shared = heaviest(first, |[a, b]| a > 0 && b > 0);
+    let mut only_first = heaviest(first, |[_, b]| b == 0);
+    let mut only_second = heaviest(second, |[a, _]| a == 0);
+    let sum = |features: &[FeatureOf]| -> u64 {
+        let each = features.iter();
+        each.map(|feature| feature.weights[0] + feature.weights[1])
+            .sum()
+    };
+    let (common, apart) = (sum(&shared), sum(&only_first) + sum(&only_second));
+    for features in [&mut shared, &mut only_first, &mut only_second] {
+        features.truncate(top);
+    }
+    let similarity = |measure| {
+        let mut similarity = Similarity::new(measure, model.clone());
+        let [a, b] = texts.map(|text| similarity.prepare(text));
+        Similarity::of(&a, &b, 0.0)
+    };
+    Explanation {
+        texts: [0, 1].map(|at| TextOf {
+            fingerprint: bits[at].map(digits),
+            characters: texts[at].chars().count(),
+            features: features[at]
+                .iter()
+                .map(|of| u64::from(of.occurrences))
+                .sum(),
+            distinct_features: features[at].len(),
+        }),
+        distance: difference.map(u64::count_ones),
+        differing_bits: (0..64)
+            .rev()
+            .filter(|bit| difference.is_some_and(|of| of >> bit & 1 == 1))
+            .collect(),
+        design: design.name(),
+        blocks: difference.map_or(Vec::new(), |difference| {
+            let blocks = design.blocks().iter();
+            blocks
+                .map(|block| BlockOf {
+                    mask: digits(block.mask),
+                    radius: block.radius,
+                    differing: (difference & block.mask).count_ones(),
+                    matches: block.agrees(difference),
+                })
+                .collect()
+        }),
+        similarity: Similarities {
+            jaccard: similarity(Measure::Jaccard),
+            cosine: similarity(Measure::Cosine),
+            edit: similarity(Measure::Edit),
+        },
+        shared,
+        only_first,
+        only_second,
+        shared_weight: match common + apart {
+            0 => 1.0,
+            all => common as f64 / all as f64,
+        },
+    }
+}
+
+fn digits(bits: u64) -> String {
+    format!("{bits:064b}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parts_fit_together() {
+        let model = Model::plain(simhash::Spec::default()).unwrap();
+        let design = Design::named("blocks-4", 3).unwrap();
+        let texts = [
+            "the cat sat on the mat by the door",
+            "the cat sat on the rug by the door",
+        ];
+        let found = explain(&model, texts, &design, 2);
+        let [a, b] = [0, 1].map(|at| {
+            u64::from_str_radix(found.texts[at].fingerprint.as_ref().unwrap(), 2).unwrap()
+        });
+        assert_eq!(found.distance, Some((a ^ b).count_ones()));
+        assert_eq!(found.differing_bits.len() as u32, (a ^ b).count_ones());
+        assert_eq!(
+            found.blocks.iter().map(|of| of.differing).sum::<u32>(),
+            (a ^ b).count_ones()
+        );
+        assert_eq!(found.texts[0].features, 9);
+        assert_eq!(found.texts[0].distinct_features, 7);
+        let the = FeatureOf {
+            feature: "the".into(),
+            weights: [3, 3],
+        };
+        assert_eq!((found.shared.len(), &found.shared[0]), (2, &the));
+        assert_eq!(found.only_first[0].feature, "mat");
+        assert_eq!(found.only_second[0].weights, [0, 1]);
+        assert_eq!(found.shared_weight, 16.0 / 18.0);
+
+        let empty = explain(&model, ["", texts[0]], &design, 2);
+        assert_eq!((empty.distance, empty.blocks.len()), (None, 0));
+        assert_eq!(empty.texts[0].fingerprint, None);
+    }
+}

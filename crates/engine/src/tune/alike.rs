@@ -1,0 +1,89 @@
+//! All pairs of sets with a large Jaccard similarity, exactly (Bayardo, Ma and Srikant, "Scaling Up All Pairs Similarity
+//! Search", WWW 2007).
+//!
+//! With elements in the order of their rarity, two sets that are alike have one of their rarest in common: a set of n
+//! whose similarity to another is at least t shares ⌈tn⌉ elements with it, so one of the first n − ⌈tn⌉ + 1.
+
+use std::collections::HashMap;
+
+/// Pairs `(a, b, similarity)` of sets, `a < b`, that are at least `least` alike; `least` is more than 0. Sets are ascending
+/// and distinct. Empty sets are like nothing.
+pub(super) fn pairs(sets: &[Vec<u64>], least: f64) -> Vec<(u32, u32, f64)> {
+    let mut frequencies = HashMap::<u64, u32>::new();
+    for element in sets.iter().flatten() {
+        *frequencies.entry(*element).or_default() += 1;
+    }
+    let mut pairs = Vec::new();
+    // Of the sets before, those that have an element among their rarest.
+    let mut index = HashMap::<u64, Vec<u32>>::new();
+    let mut seen = vec![u32::MAX; sets.len()];
+    let mut rarest = Vec::new();
+    for (a, set) in sets.iter().enumerate() {
+        // Rounding must not make it fewer.
+        let shared = (least * set.len() as f64 - 1e-9).ceil() as usize;
+        let prefix = (set.len() - shared.min(set.len()) + 1).min(set.len());
+        rarest.clear();
+        rarest.extend(set.iter().map(|element| (frequencies[element], *element)));
+        rarest.sort_unstable();
+        for &(frequency, element) in &rarest[..prefix] {
+            if frequency == 1 {
+                continue;
+            }
+            let others = index.entry(element).or_default();
+            for &b in others.iter() {
+                if std::mem::replace(&mut seen[b as usize], a as u32) == a as u32 {
+                    continue;
+                }
+                let found = jaccard(set, &sets[b as usize]);
+                if found >= least {
+                    pairs.push((b, a as u32, found));
+                }
+            }
+            others.push(a as u32);
+        }
+    }
+    pairs
+}
+
+fn jaccard(a: &[u64], b: &[u64]) -> f64 {
+    let (mut i, mut j, mut common) = (0, 0, 0);
+    while i < a.len() && j < b.len() {
+        let (x, y) = (a[i], b[j]);
+        common += usize::from(x == y);
+        i += usize::from(x <= y);
+        j += usize::from(y <= x);
+    }
+    common as f64 / (a.len() + b.len() - common).max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn equal_all_pairs_compared(
+            sets in proptest::collection::vec(proptest::collection::btree_set(0u64..12, 0..9), 0..25),
+            least in prop_oneof![Just(0.5), Just(0.8), Just(1.0), 0.05f64..1.0],
+        ) {
+            let mut expected = Vec::new();
+            for (b, y) in sets.iter().enumerate() {
+                for (a, x) in sets[..b].iter().enumerate() {
+                    let union = x.union(y).count();
+                    let similarity = x.intersection(y).count() as f64 / union.max(1) as f64;
+                    if similarity >= least {
+                        expected.push((a as u32, b as u32, similarity));
+                    }
+                }
+            }
+            let lists: Vec<Vec<u64>> = sets.iter().map(|set: &BTreeSet<u64>| set.iter().copied().collect()).collect();
+            let mut found = pairs(&lists, least);
+            found.sort_by_key(|&(a, b, _)| (b, a));
+            prop_assert_eq!(found, expected);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Any bytes as a text: every way of cutting it ends without a panic, every kernel gives the same fingerprint, and the words
+//! are those of the definitions, computed over the whole text by the Unicode libraries.
+#![no_main]
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use icu_casemap::CaseMapper;
+use icu_normalizer::ComposingNormalizerBorrowed;
+use libfuzzer_sys::fuzz_target;
+use simhash::tokenize::cjk::is_cjk;
+use simhash::{Fingerprinter, Kernel, Markup, Measure, Model, Normalize, Similarity, Spec, Tokenizer, Weight};
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// Every tokenizer with some of the other choices.
+static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
+    let tokenizers = [
+        Tokenizer::WordsCjkBigrams,
+        Tokenizer::WordsCjkGrams,
+        Tokenizer::Words,
+        Tokenizer::WordsJieba,
+        Tokenizer::Shingles(3),
+        Tokenizer::Chars(2),
+        Tokenizer::LongestSentences(4),
+    ];
+    let choices = [
+        (Weight::Tf, Normalize::NfkcCasefold, None),
+        (Weight::Levels, Normalize::Nfkc, Some(Markup::Strip)),
+        (Weight::LogTf, Normalize::AsIs, Some(Markup::StripBoilerplate)),
+    ];
+    let specs = tokenizers.iter().flat_map(|&tokenizer| {
+        choices.map(|(weight, normalize, markup)| Spec {
+            tokenizer,
+            weight,
+            normalize,
+            markup,
+            min_features: 0,
+            ..Spec::default()
+        })
+    });
+    specs.map(|spec| Model::plain(spec).expect("no tables")).collect()
+});
+
+/// The default features, each with its number, by their definitions.
+fn by_definition(text: &str) -> BTreeMap<String, u32> {
+    let nfkc = ComposingNormalizerBorrowed::new_nfkc();
+    let composed = nfkc.normalize(text);
+    let folded = CaseMapper::new().fold_string(&composed);
+    let folded = nfkc.normalize(&folded);
+    let mut counts = BTreeMap::new();
+    let mut count = |feature: &str| *counts.entry(feature.to_owned()).or_default() += 1;
+    let mut rest = &*folded;
+    while !rest.is_empty() {
+        let (spaced, from) = rest.split_at(rest.find(is_cjk).unwrap_or(rest.len()));
+        spaced.unicode_words().for_each(&mut count);
+        let (run, after) = from.split_at(from.find(|c| !is_cjk(c)).unwrap_or(from.len()));
+        let characters: Vec<char> = run.chars().collect();
+        match characters.len() {
+            0 => {}
+            1 => count(run),
+            _ => characters.windows(2).for_each(|pair| count(&pair.iter().collect::<String>())),
+        }
+        rest = after;
+    }
+    counts
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let text = String::from_utf8_lossy(bytes);
+    for model in MODELS.iter() {
+        let [first, others @ ..] = &Kernel::available()[..] else { return };
+        let mut fingerprinter = Fingerprinter::with_kernel(model.clone(), *first);
+        let expected = fingerprinter.fingerprint(&text);
+        for kernel in others {
+            let found = Fingerprinter::with_kernel(model.clone(), *kernel).fingerprint(&text);
+            assert_eq!(found, expected, "{} under {:?}", kernel.name(), model.spec());
+        }
+        let features = fingerprinter.features(&text);
+        if *model.spec() == *MODELS[0].spec() {
+            let found: BTreeMap<String, u32> =
+                features.into_iter().map(|of| (of.feature, of.occurrences)).collect();
+            assert_eq!(found, by_definition(&text));
+        }
+    }
+    let half = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+    let (a, b) = text.split_at(half);
+    for measure in [Measure::Jaccard, Measure::Cosine, Measure::Edit] {
+        let mut similarity = Similarity::new(measure, MODELS[0].clone());
+        let (x, y) = (similarity.prepare(a), similarity.prepare(b));
+        let found = Similarity::of(&x, &y, 0.0);
+        assert!((0.0..=1.0).contains(&found), "{measure:?} {found}");
+        assert_eq!(found, Similarity::of(&y, &x, 0.0));
+        assert!(Similarity::of(&x, &x, 0.0) > 1.0 - 1e-9);
+    }
+});
