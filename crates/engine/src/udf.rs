@@ -47,11 +47,16 @@ impl Simhash {
         let mut fingerprinter = Fingerprinter::new(self.model.clone());
         texts
             .map(|bytes| {
-                let text = String::from_utf8_lossy(bytes?);
-                if matches!(text, std::borrow::Cow::Owned(_)) {
-                    self.invalid_utf8.fetch_add(1, Ordering::Relaxed);
-                }
-                fingerprinter.fingerprint(&text).map(u64::cast_signed)
+                let bytes = bytes?;
+                // Several times as fast as to replace what is not UTF-8.
+                let fingerprint = match std::str::from_utf8(bytes) {
+                    Ok(text) => fingerprinter.fingerprint(text),
+                    Err(_) => {
+                        self.invalid_utf8.fetch_add(1, Ordering::Relaxed);
+                        fingerprinter.fingerprint(&String::from_utf8_lossy(bytes))
+                    }
+                };
+                fingerprint.map(u64::cast_signed)
             })
             .collect()
     }
