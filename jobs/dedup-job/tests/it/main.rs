@@ -6,6 +6,7 @@ mod cli;
 mod corpora;
 mod formats;
 mod hits;
+mod insight;
 mod interop;
 mod specs;
 mod support;

@@ -1,0 +1,211 @@
+//! `explain` and `tune`: what users look at before they trust a distance.
+
+use std::fs;
+
+use crate::support::*;
+
+const FOX: &str = "The quick brown fox jumps over the lazy dog while it rains";
+const RED: &str = "The quick red fox jumped over the lazy dog while it rains";
+
+#[test]
+fn explain_takes_ids_files_and_texts() {
+    let dir = Dir::new();
+    write_documents(
+        dir.join("documents.parquet"),
+        &[("fox", FOX), ("red", RED), ("empty", "404")],
+    );
+    fs::write(dir.join("fox.txt"), FOX).unwrap();
+    let documents = dir.at("documents.parquet");
+    let file = dir.at("fox.txt");
+    let json = |a: &str, b: &str, options: &[&str]| {
+        let arguments = ["explain", a, b, "--json"].iter().chain(options);
+        dedup_job(arguments).ok().json()
+    };
+    let ids = json("fox", "red", &["--documents", &documents]);
+    let texts = json(FOX, RED, &[]);
+    let mixed = json(&file, RED, &["--documents", &documents]);
+    for other in [&texts, &mixed] {
+        for field in [
+            "distance",
+            "differing_bits",
+            "shared",
+            "only_first",
+            "similarity",
+            "blocks",
+        ] {
+            assert_eq!(ids[field], other[field], "{field}");
+        }
+    }
+    assert_eq!(ids["texts"][0]["from"], "document fox");
+    assert_eq!(texts["texts"][0]["from"], "the text given");
+    assert_eq!(mixed["texts"][0]["from"], format!("file {file}"));
+
+    // What it says fits together, and with what a run says.
+    let bits = |at: usize| {
+        u64::from_str_radix(ids["texts"][at]["fingerprint"].as_str().unwrap(), 2).unwrap()
+    };
+    let difference = bits(0) ^ bits(1);
+    assert_eq!(ids["distance"], difference.count_ones());
+    let listed: u64 = ids["differing_bits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|bit| 1u64 << bit.as_u64().unwrap())
+        .sum();
+    assert_eq!(listed, difference);
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    let output = dir.at("hits.parquet");
+    dedup(&format!(
+        "run --new {documents} --base {archive} -k 16 --output {output}"
+    ))
+    .ok();
+    let hits = read_hits(&output);
+    assert_eq!(hits.len(), 1);
+    assert_eq!(hits[0].2.unsigned_abs(), difference.count_ones());
+    assert_eq!(ids["only_first"][0]["feature"], "brown");
+    assert_eq!(ids["only_second"][1]["feature"], "red");
+    assert_eq!(
+        ids["shared"][0],
+        serde_json::json!({ "feature": "the", "weights": [2, 2] })
+    );
+
+    let shown = dedup_job([
+        "explain",
+        "fox",
+        "red",
+        "--documents",
+        &documents,
+        "-k",
+        "16",
+        "--base",
+        &archive,
+    ])
+    .ok();
+    for part in [
+        "document fox",
+        "a pair at k = 16",
+        "jaccard 0.3",
+        "\"brown\" 1",
+        "both: \"the\" 2",
+    ] {
+        assert!(shown.stdout.contains(part), "{part} in {}", shown.stdout);
+    }
+    let none = dedup_job(["explain", "fox", "empty", "--documents", &documents]).ok();
+    assert!(none.stdout.contains("too few features"), "{}", none.stdout);
+    dedup_job(["explain", "fox", "wolf", "--documents", &documents])
+        .fails(64, &["\"wolf\"", "documents.parquet"]);
+    dedup_job(["explain", "a", "b", "--base", &archive, "--weight", "set"]).fails(78, &["weight"]);
+    dedup_job(["explain", "a", "b", "--design", "halves", "-k", "9"]).fails(64, &["halves"]);
+    dedup_job(["explain", "a"]).fails(64, &["<B>"]);
+}
+
+/// Weights, features and folding show in what is explained.
+#[test]
+fn explain_follows_the_spec() {
+    let json = |options: &[&str]| {
+        let arguments = ["explain", FOX, RED, "--json"].iter().chain(options);
+        dedup_job(arguments).ok().json()
+    };
+    assert_eq!(
+        json(&["--normalize", "as-is"])["shared"][0]["feature"],
+        "The"
+    );
+    let shingles = json(&["--tokenizer", "shingles-2", "--top", "3"]);
+    assert_eq!(shingles["shared"].as_array().unwrap().len(), 3);
+    assert_eq!(shingles["only_first"][0]["feature"], "brown fox");
+    assert_eq!(json(&["--weight", "set"])["shared"][0]["weights"][0], 1);
+}
+
+#[test]
+fn tune_counts_what_a_run_would_find() {
+    let dir = Dir::new();
+    let mut state = 3u64;
+    let mut random = move |below: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    let mut documents = Vec::new();
+    for number in 0..40 {
+        let words: Vec<String> = (0..100).map(|_| format!("w{}", random(3000))).collect();
+        for edits in [0, 1, 4, 12] {
+            let mut words = words.clone();
+            for edit in 0..edits {
+                words[(edit * 8) % 100] = format!("edit{}", random(3000));
+            }
+            documents.push((format!("{number}/{edits}"), words.join(" ")));
+        }
+    }
+    documents.push(("error".into(), "404 Not Found".into()));
+    let path = dir.at("documents.parquet");
+    write_parquet_in_groups(
+        &path,
+        vec![
+            ("id", strings(documents.iter().map(|d| &d.0))),
+            ("text", strings(documents.iter().map(|d| &d.1))),
+        ],
+        20,
+    );
+    let tuned = dedup(&format!("tune {path} --json")).ok().json();
+    assert_eq!(tuned["documents"], documents.len());
+    assert_eq!(tuned["sampled"], documents.len());
+    assert_eq!(tuned["without_fingerprint"], 1);
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    let shingles = |text: &str| -> std::collections::BTreeSet<Vec<String>> {
+        let words: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        words.windows(3).map(<[String]>::to_vec).collect()
+    };
+    let mut wanted = 0;
+    for (at, (_, a)) in documents.iter().enumerate() {
+        for (_, b) in &documents[..at] {
+            let (a, b) = (shingles(a), shingles(b));
+            let alike = a.intersection(&b).count() as f64 / a.union(&b).count() as f64;
+            wanted += usize::from(alike >= 0.8);
+        }
+    }
+    assert_eq!(tuned["wanted"], wanted);
+    assert!(wanted > 40);
+    for k in [0, 3, 8, 16] {
+        let output = dir.at("hits.parquet");
+        dedup(&format!(
+            "run --new {path} --base {archive} -k {k} --output {output}"
+        ))
+        .ok();
+        let at = &tuned["distances"][k];
+        assert_eq!(at["max_distance"], k);
+        assert_eq!(at["pairs"], read_hits(&output).len(), "k = {k}");
+        dedup(&format!(
+            "run --new {path} --base {archive} -k {k} --verify jaccard --output {output} --quiet"
+        ))
+        .ok();
+        let verified: usize = read_parquet(&output)
+            .iter()
+            .map(arrow::array::RecordBatch::num_rows)
+            .sum();
+        let recall = verified as f64 / wanted as f64;
+        assert!(
+            (at["recall"].as_f64().unwrap() - recall).abs() < 1e-9,
+            "k = {k}"
+        );
+    }
+    // A sample is the same whatever the threads.
+    let sample = |threads: u32| {
+        let ran = dedup(&format!(
+            "tune {path} --sample 50 --threads {threads} --json"
+        ))
+        .ok();
+        ran.json()
+    };
+    assert_eq!(sample(1), sample(5));
+    assert_eq!(sample(1)["sampled"], 50);
+    let shown = dedup(&format!("tune {path}")).ok().stdout;
+    assert!(
+        shown.contains("finds") && shown.contains("--verify jaccard"),
+        "{shown}"
+    );
+    dedup(&format!("tune {path} --min-similarity 0.2")).fails(64, &["0.5 and 1"]);
+    dedup("tune").fails(64, &["documents are needed"]);
+}
