@@ -69,14 +69,15 @@ fn nfkc_casefold(text: &str, out: &mut String) {
         while bytes.get(at).is_some_and(|byte| HAN.contains(byte)) {
             at += 3;
         }
+        match bytes.get(at) {
+            None => break,
+            Some(byte) if byte.is_ascii() => continue,
+            _ => {}
+        }
         let Some(c) = text[at..].chars().next() else {
             break;
         };
-        match if c.is_ascii() {
-            Class::Same
-        } else {
-            pages::class(c)
-        } {
+        match pages::class(c) {
             Class::Same => at += c.len_utf8(),
             Class::Becomes(folded) => {
                 copy(copied..at, out);

@@ -48,6 +48,11 @@ pub(crate) fn next_run(text: &str, from: usize) -> Range<usize> {
         while bytes.get(end).is_some_and(|byte| HAN.contains(byte)) {
             end += 3;
         }
+        // Most runs end before a byte that begins no such character.
+        match bytes.get(end) {
+            Some(0xe1..) => {}
+            _ => return start..end,
+        }
         match text[end..].chars().next() {
             Some(c) if is_cjk(c) => end += c.len_utf8(),
             _ => return start..end,

@@ -18,7 +18,9 @@ fn explain_takes_ids_files_and_texts() {
     let documents = dir.at("documents.parquet");
     let file = dir.at("fox.txt");
     let json = |a: &str, b: &str, options: &[&str]| {
-        let arguments = ["explain", a, b, "--json"].iter().chain(options);
+        let arguments = ["explain", a, b, "--json"]
+            .into_iter()
+            .chain(options.iter().copied());
         dedup_job(arguments).ok().json()
     };
     let ids = json("fox", "red", &["--documents", &documents]);
@@ -104,7 +106,9 @@ fn explain_takes_ids_files_and_texts() {
 #[test]
 fn explain_follows_the_spec() {
     let json = |options: &[&str]| {
-        let arguments = ["explain", FOX, RED, "--json"].iter().chain(options);
+        let arguments = ["explain", FOX, RED, "--json"]
+            .into_iter()
+            .chain(options.iter().copied());
         dedup_job(arguments).ok().json()
     };
     assert_eq!(
