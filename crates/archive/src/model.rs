@@ -45,10 +45,9 @@ pub(crate) async fn keep(location: &Location, spec: &Spec, kept: &Kept) -> Resul
         put(idf_path(location, digest), bytes).await?;
     }
     if let (Some(digest), Some(list)) = (&spec.stop_words, &kept.stop_words) {
-        let words: Vec<&str> = list.words().collect();
         put(
             stop_words_path(location, digest),
-            (words.join("\n") + "\n").into_bytes(),
+            list.stored().into_bytes(),
         )
         .await?;
     }
@@ -57,8 +56,15 @@ pub(crate) async fn keep(location: &Location, spec: &Spec, kept: &Kept) -> Resul
 
 /// Reads what `spec` names.
 pub(crate) async fn load(location: &Location, spec: &Spec) -> Result<Model> {
+    let name = |path: &Path| {
+        let file = path.filename().unwrap_or_default();
+        format!(
+            "{}/{DIRECTORY}/{file}",
+            location.given().trim_end_matches('/')
+        )
+    };
     let get = async |path: &Path| {
-        let object = format!("{location}: {path}");
+        let object = name(path);
         let result = location.store().get(path).await;
         let result = result.map_err(ArchiveError::store(object.clone()))?;
         result.bytes().await.map_err(ArchiveError::store(object))
@@ -67,7 +73,7 @@ pub(crate) async fn load(location: &Location, spec: &Spec) -> Result<Model> {
         None => None,
         Some(digest) => {
             let path = idf_path(location, digest);
-            let name = path.to_string();
+            let name = name(&path);
             let (features, of) = frequencies::decode(&name, get(&path).await?)?;
             Some(Arc::new(frequencies::table(
                 &name, &features, spec.seed, &of,
@@ -80,14 +86,14 @@ pub(crate) async fn load(location: &Location, spec: &Spec) -> Result<Model> {
             let path = stop_words_path(location, digest);
             let bytes = get(&path).await?;
             let text = std::str::from_utf8(&bytes).map_err(|error| ArchiveError::BadData {
-                object: path.to_string(),
+                object: name(&path),
                 reason: error.to_string(),
             })?;
-            Some(Arc::new(StopWords::parse(text, spec.normalize)))
+            Some(Arc::new(StopWords::load(text)))
         }
     };
     Model::new(spec.clone(), idf, stop_words).map_err(|error| ArchiveError::BadData {
-        object: format!("{location}, {DIRECTORY}"),
+        object: format!("{}/{DIRECTORY}", location.given().trim_end_matches('/')),
         reason: error.to_string(),
     })
 }

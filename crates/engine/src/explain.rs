@@ -64,8 +64,8 @@ pub struct Similarities {
     pub jaccard: f64,
     /// See [`Measure::Cosine`].
     pub cosine: f64,
-    /// See [`Measure::Edit`].
-    pub edit: f64,
+    /// See [`Measure::Edit`]; `None` for texts so long that it would take minutes.
+    pub edit: Option<f64>,
 }
 
 /// A feature with what it weighs in each text.
@@ -160,7 +160,8 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
         similarity: Similarities {
             jaccard: similarity(Measure::Jaccard),
             cosine: similarity(Measure::Cosine),
-            edit: similarity(Measure::Edit),
+            edit: (texts[0].len() as f64 * texts[1].len() as f64 <= LONG)
+                .then(|| similarity(Measure::Edit)),
         },
         shared,
         only_first,
@@ -171,6 +172,9 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
         },
     }
 }
+
+/// The product of the lengths of texts, in bytes, whose edit distance takes some seconds.
+const LONG: f64 = 1e11;
 
 fn digits(bits: u64) -> String {
     format!("{bits:064b}")

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive::IdType;
-use arrow::array::{Array as _, ArrayRef, AsArray as _, ListBuilder, StringBuilder};
+use arrow::array::{ArrayRef, AsArray as _, ListBuilder, StringBuilder};
 use arrow::datatypes::{DataType, Field, Int64Type};
 use datafusion::common::exec_err;
 use datafusion::common::utils::take_function_args;
@@ -88,6 +88,13 @@ pub async fn learn(
             }
         }
     }
+    let counted = progress.documents.load(Ordering::Relaxed);
+    if counted == 0 {
+        return Err(EngineError::BadData {
+            object: documents.given().to_owned(),
+            reason: "no documents, to learn frequencies from".into(),
+        });
+    }
     let features: Vec<(String, u64)> = kept
         .into_sorted_vec()
         .into_iter()
@@ -97,7 +104,7 @@ pub async fn learn(
     let others = distinct - features.len() as u64;
     Ok(Learnt {
         frequencies: DocumentFrequencies {
-            documents: progress.documents.load(Ordering::Relaxed),
+            documents: counted,
             // What is rare is rare in the mean; what was never seen is no commoner.
             rest: (occurrences - listed)
                 .checked_div(others)
@@ -158,15 +165,12 @@ impl ScalarUDFImpl for Features {
             let text = String::from_utf8_lossy(text.unwrap_or_default());
             for feature in fingerprinter.features(&text) {
                 bytes += feature.feature.len();
+                if bytes > i32::MAX as usize {
+                    return exec_err!("the features of {rows} documents are more than 2 GiB");
+                }
                 lists.values().append_value(feature.feature);
             }
             lists.append(true);
-            if bytes > i32::MAX as usize {
-                return exec_err!(
-                    "the features of {} documents are more than 2 GiB",
-                    texts.len()
-                );
-            }
         }
         Ok(ColumnarValue::Array(Arc::new(lists.finish()) as ArrayRef))
     }

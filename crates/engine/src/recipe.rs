@@ -152,9 +152,12 @@ impl Wanted {
         let Some(path) = &self.stop_words else {
             return Ok(None);
         };
-        let list = std::fs::read_to_string(path).map_err(|source| EngineError::Io {
-            path: path.display().to_string(),
-            source,
+        let list = std::fs::read_to_string(path).map_err(|source| {
+            let path = path.display().to_string();
+            match source.kind() {
+                std::io::ErrorKind::NotFound => ArchiveError::NotFound { path }.into(),
+                _ => EngineError::Io { path, source },
+            }
         })?;
         Ok(Some(StopWords::parse(&list, spec.normalize)))
     }

@@ -26,7 +26,7 @@ use crate::progress::Stage;
 use crate::recipe::{Recipe, Wanted};
 use crate::reduce::reduce;
 use crate::resources::Resources;
-use crate::verify::{self, Sources, Verified, Verify, verified_schema};
+use crate::verify::{self, Origin, Verified, Verifier, Verify, verified_schema};
 use crate::work;
 
 /// What a run is asked to do.
@@ -319,7 +319,11 @@ pub async fn run(
 
     progress.enter(Stage::Fingerprint);
     let verifier = match &settings.verify {
-        Some(verify) => Some((verify, model_to_verify(settings, &opened, &recipe).await?)),
+        Some(verify) => {
+            let model = model_to_verify(settings, &opened, &recipe).await?;
+            let (new, columns) = (&settings.new, &settings.columns);
+            Some(Verifier::open(context, verify, model, new, columns).await?)
+        }
         None => None,
     };
     let staged = Staged::new(settings.fingerprints.as_deref(), &settings.scratch);
@@ -369,14 +373,19 @@ pub async fn run(
         );
     }
     let items = work::items(&base, settings.within, distinct, passes);
-    let found = settings.scratch.join("hits.parquet");
-    let output = match verifier {
-        Some(_) => &found,
+    let unverified = settings.scratch.join("hits.parquet");
+    let mut probe = probe;
+    let output = match &verifier {
+        // The nearest are those that are left when the texts have decided.
+        Some(_) => {
+            probe.max_hits = None;
+            &unverified
+        }
         None => &settings.output,
     };
+    let is_archive = archive.is_some();
     let mut staged_output = find(context, items, probe, id_type, output).await?;
     seconds.probe = clock.lap();
-    let hits_left_out = progress.left_out.load(Ordering::Relaxed) + staged_output.left_out;
     let stages = &progress.stages;
     seconds.of_probe = ProbeSeconds {
         read: stages.read.seconds(),
@@ -388,23 +397,23 @@ pub async fn run(
         write: staged_output.seconds,
     };
     let mut verified = None;
-    if let Some((verify, model)) = verifier {
+    if let (Some(verifier), Some(verify)) = (verifier, &settings.verify) {
         progress.enter(Stage::Verify);
-        let sources = Sources {
-            new: &settings.new,
-            columns: &settings.columns,
+        let origin = Origin {
             id_type,
             day: settings.day.map(work::chrono_days),
-            scratch: &settings.scratch,
+            within: settings.within,
+            archive: is_archive,
         };
+        let (scratch, checked) = (&settings.scratch, staged_output.rows);
         let (kept, counts) =
-            verify::verify(context, &staged_output, verify, model, &sources).await?;
-        let checked = staged_output.rows;
+            verify::verify(context, &staged_output, &verifier, origin, scratch).await?;
         let schema = verified_schema(id_type);
-        staged_output = output::stage(kept, &schema, &settings.output, None).await?;
+        staged_output = output::stage(kept, &schema, &settings.output, settings.max_hits).await?;
         verified = Some(counts.verified(verify, checked));
         seconds.verify = clock.lap();
     }
+    let hits_left_out = progress.left_out.load(Ordering::Relaxed) + staged_output.left_out;
     let (hits, output_bytes) = (staged_output.rows, staged_output.bytes);
 
     progress.enter(Stage::Commit);

@@ -5,6 +5,7 @@ mod alike;
 use std::sync::atomic::Ordering;
 
 use arrow::array::{Array as _, AsArray as _};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use hamming::{Limits, Plan};
@@ -117,6 +118,9 @@ async fn sample(
         .await
         .map_err(failed())?;
     let mut kept = std::collections::BinaryHeap::<(u64, Id, String)>::new();
+    // Of a text there are shingles too, about as large each as the text.
+    let memory = MemoryConsumer::new("sample").register(&context.runtime_env().memory_pool);
+    let size = |text: &String| 4 * text.len() + 128;
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
         let texts = batch.column(1).as_binary::<i32>();
@@ -128,10 +132,17 @@ async fn sample(
             };
             if kept.len() < most || kept.peek().is_some_and(|(worst, ..)| hash < *worst) {
                 let text = String::from_utf8_lossy(texts.value(row)).into_owned();
+                memory
+                    .try_grow(size(&text))
+                    .map_err(|_| EngineError::OutOfMemory {
+                        what: format!("a sample of {most} documents; or lower --sample"),
+                    })?;
                 kept.push((hash, id, text));
             }
-            if kept.len() > most {
-                kept.pop();
+            if kept.len() > most
+                && let Some((_, _, text)) = kept.pop()
+            {
+                memory.shrink(size(&text));
             }
         }
     }
@@ -151,17 +162,15 @@ fn compare(texts: &[String], model: &Model, asked: &Tune) -> Result<Tuned> {
     let mut similarity = Similarity::new(Measure::Jaccard, model.clone());
     let shingles: Vec<Vec<u64>> = texts
         .iter()
-        .map(|text| match similarity.prepare(text) {
-            Prepared::Shingles(shingles) => shingles,
+        .zip(&bits)
+        .map(|(text, bits)| match (bits, similarity.prepare(text)) {
+            // Texts that have no fingerprint are alike in saying nothing.
+            (Some(_), Prepared::Shingles(shingles)) => shingles,
             _ => Vec::new(),
         })
         .collect();
     let least = LEVELS[LEVELS.len() - 1];
-    // Texts that have no fingerprint are alike in saying nothing.
-    let alike: Vec<(u32, u32, f64)> = alike::pairs(&shingles, least)
-        .into_iter()
-        .filter(|&(a, b, _)| bits[a as usize].is_some() && bits[b as usize].is_some())
-        .collect();
+    let mut alike = [0; 4];
     let known: Vec<u64> = bits.iter().copied().flatten().collect();
     // How many pairs are at each distance, by kind; those not among the alike are of the last.
     let mut at = vec![[0usize; 5]; 65];
@@ -171,16 +180,19 @@ fn compare(texts: &[String], model: &Model, asked: &Tune) -> Result<Tuned> {
             at[(a ^ b).count_ones() as usize][4] += 1;
         }
     }
-    for &(a, b, similarity) in &alike {
+    alike::pairs(&shingles, least, |a, b, similarity| {
         let (Some(x), Some(y)) = (bits[a as usize], bits[b as usize]) else {
-            continue;
+            return;
         };
         let distance = (x ^ y).count_ones() as usize;
         let kind = LEVELS.iter().position(|level| similarity >= *level);
         at[distance][4] -= 1;
         at[distance][kind.unwrap_or(4)] += 1;
         wanted_at[distance] += usize::from(similarity >= asked.min_similarity);
-    }
+        for (count, level) in alike.iter_mut().zip(LEVELS) {
+            *count += usize::from(similarity >= level);
+        }
+    });
     let wanted: usize = wanted_at.iter().sum();
     let limits = Limits {
         memory: asked.memory,
@@ -210,7 +222,7 @@ fn compare(texts: &[String], model: &Model, asked: &Tune) -> Result<Tuned> {
         documents: 0,
         sampled: texts.len(),
         without_fingerprint: texts.len() - known.len(),
-        alike: LEVELS.map(|level| alike.iter().filter(|pair| pair.2 >= level).count()),
+        alike,
         wanted,
         distances,
     })

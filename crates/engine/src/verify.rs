@@ -11,17 +11,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive::IdType;
-use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BooleanArray, Date32Array, Float64Array, RecordBatch,
-};
-use arrow::datatypes::{DataType, Date32Type, Field, Schema, SchemaRef};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, Float64Array, RecordBatch};
+use arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::prelude::SessionContext;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::Serialize;
 use simhash::similarity::Prepared;
-use simhash::{Measure, Model, Similarity};
+use simhash::{Fingerprinter, Measure, Model, Similarity};
 use texts::{Place, Side, Texts};
 
 use crate::batch::Id;
@@ -86,71 +84,113 @@ pub fn verified_schema(id_type: IdType) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// Where the documents of a run are.
+/// The documents of both sides, and the model that their texts are compared, and were fingerprinted, by.
 #[derive(Debug)]
-pub(crate) struct Sources<'a> {
-    /// The new day.
-    pub(crate) new: &'a [String],
-    pub(crate) columns: &'a Columns,
+pub(crate) struct Verifier<'a> {
+    verify: &'a Verify,
+    model: Model,
+    new: Documents,
+    base: Option<Documents>,
+}
+
+impl<'a> Verifier<'a> {
+    /// Opens the documents.
+    pub(crate) async fn open(
+        context: &SessionContext,
+        verify: &'a Verify,
+        model: Model,
+        new: &[String],
+        columns: &Columns,
+    ) -> Result<Self> {
+        let columns = Columns {
+            fingerprint: None,
+            texts_only: true,
+            ..columns.clone()
+        };
+        let base = match verify.base_text.is_empty() {
+            true => None,
+            false => Some(Documents::open(context, &verify.base_text, &columns).await?),
+        };
+        Ok(Self {
+            verify,
+            model,
+            new: Documents::open(context, new, &columns).await?,
+            base,
+        })
+    }
+}
+
+/// What a run's hits can be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
     pub(crate) id_type: IdType,
     /// The new day's date, in days since 1970.
     pub(crate) day: Option<i32>,
-    pub(crate) scratch: &'a Path,
+    /// Whether there are hits inside the new day.
+    pub(crate) within: bool,
+    /// Whether the history's documents have days, none of them the new one's.
+    pub(crate) archive: bool,
+}
+
+impl Origin {
+    /// On which sides the base document of a hit can be, by its day.
+    fn sides(self, hits: &RecordBatch, row: usize) -> &'static [Side] {
+        let days = hits.column(3).as_primitive::<Date32Type>();
+        let day = days.is_valid(row).then(|| days.value(row));
+        match day == self.day {
+            true if self.within && self.archive => &[Side::New],
+            true if self.within => &[Side::New, Side::Base],
+            _ => &[Side::Base],
+        }
+    }
 }
 
 /// Verifies staged hits, in their order.
 pub(crate) async fn verify(
     context: &SessionContext,
     hits: &StagedOutput,
-    verify: &Verify,
-    model: Model,
-    sources: &Sources<'_>,
+    verifier: &Verifier<'_>,
+    origin: Origin,
+    scratch: &Path,
 ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
-    let columns = Columns {
-        fingerprint: None,
-        texts_only: true,
-        ..sources.columns.clone()
-    };
-    let new = Documents::open(context, sources.new, &columns).await?;
-    let base = match verify.base_text.is_empty() {
-        true => None,
-        false => Some(Documents::open(context, &verify.base_text, &columns).await?),
-    };
+    let Verifier {
+        verify,
+        model,
+        new,
+        base,
+    } = verifier;
     // Which documents are in a hit, and on which side they can be.
-    let mut texts = Texts::create(sources.scratch, &context.runtime_env().memory_pool)?;
+    let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
     for batch in read(hits.path())? {
         let batch = batch?;
-        let days = days_of(&batch);
         for row in 0..batch.num_rows() {
             texts.want(Side::New, Id::of(batch.column(0), row))?;
-            for side in sides(days, row, sources.day) {
+            for side in origin.sides(&batch, row) {
                 texts.want(*side, Id::of(batch.column(1), row))?;
             }
         }
     }
-    texts
-        .find(context, Side::New, &new, sources.id_type)
-        .await?;
-    if let Some(base) = &base {
+    texts.find(context, Side::New, new, origin.id_type).await?;
+    if let Some(base) = base {
         texts
-            .find(context, Side::Base, base, sources.id_type)
+            .find(context, Side::Base, base, origin.id_type)
             .await?;
     }
 
     let counts = Arc::new(Counts::default());
-    let schema = verified_schema(sources.id_type);
+    let schema = verified_schema(origin.id_type);
     let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
     let sender = builder.tx();
     let work = Work {
         texts,
         min_similarity: verify.min_similarity,
-        day: sources.day,
+        origin,
         schema,
         counts: Arc::clone(&counts),
     };
     let threads = context.state().config().target_partitions();
     let mut workers: Vec<_> = (0..threads)
-        .map(|_| Worker::new(Similarity::new(verify.measure, model.clone())))
+        .map(|_| Worker::new(verify.measure, model))
         .collect();
     let reader = read(hits.path())?;
     builder.spawn_blocking(move || {
@@ -163,19 +203,6 @@ pub(crate) async fn verify(
         Ok(())
     });
     Ok((builder.build(), counts))
-}
-
-/// On which sides the base document of a hit can be: a day tells, but documents without a day can be on either.
-fn sides(days: &Date32Array, row: usize, own: Option<i32>) -> &'static [Side] {
-    match (days.is_valid(row).then(|| days.value(row)), own) {
-        (Some(day), Some(own)) if day == own => &[Side::New],
-        (Some(_), _) => &[Side::Base],
-        (None, _) => &[Side::New, Side::Base],
-    }
-}
-
-fn days_of(hits: &RecordBatch) -> &Date32Array {
-    hits.column(3).as_primitive::<Date32Type>()
 }
 
 /// The staged hits.
@@ -212,7 +239,7 @@ const BATCH: usize = 1024;
 struct Work {
     texts: Texts,
     min_similarity: f64,
-    day: Option<i32>,
+    origin: Origin,
     schema: SchemaRef,
     counts: Arc<Counts>,
 }
@@ -268,7 +295,8 @@ impl Work {
             })
     }
 
-    /// The similarity of a hit's texts, of several with the same id the greatest.
+    /// The similarity of a hit's texts. Of several with the same ids, those count whose fingerprints are as far apart as the
+    /// hit's, if there are any; and of them the most alike.
     fn similarity(
         &self,
         hits: &RecordBatch,
@@ -277,22 +305,38 @@ impl Work {
     ) -> Result<Option<f64>> {
         let new = self.texts.places(Side::New, &Id::of(hits.column(0), row));
         let base = Id::of(hits.column(1), row);
-        let mut greatest = None;
-        for side in sides(days_of(hits), row, self.day) {
-            for &other in self.texts.places(*side, &base) {
-                for &own in new {
-                    // An id that both sides have: not with itself.
-                    if own == other {
-                        continue;
-                    }
-                    let least = self.min_similarity.max(greatest.unwrap_or(0.0));
-                    let (own, other) = (
-                        worker.text(&self.texts, own)?,
-                        worker.text(&self.texts, other)?,
-                    );
-                    let found = Similarity::of(&own, &other, least);
-                    greatest = Some(greatest.map_or(found, |before: f64| before.max(found)));
+        let sides = self.origin.sides(hits, row).iter();
+        let others = sides.flat_map(|side| self.texts.places(*side, &base));
+        let pairs = others.flat_map(|other| new.iter().map(move |own| (*own, *other)));
+        // An id that both sides have: not with itself.
+        let mut pairs: Vec<(Place, Place)> = pairs.filter(|(own, other)| own != other).collect();
+        if pairs.len() > 1 {
+            let distance = hits.column(2).as_primitive::<Int32Type>().value(row);
+            let mut same = Vec::new();
+            for &(own_place, other_place) in &pairs {
+                let own = worker.text(&self.texts, own_place)?.1;
+                let other = worker.text(&self.texts, other_place)?.1;
+                if own
+                    .zip(other)
+                    .map(|(a, b)| (a ^ b).count_ones().cast_signed())
+                    == Some(distance)
+                {
+                    same.push((own_place, other_place));
                 }
+            }
+            if !same.is_empty() {
+                pairs = same;
+            }
+        }
+        let mut greatest = None;
+        for (own, other) in pairs {
+            let least = self.min_similarity.max(greatest.unwrap_or(0.0));
+            let own = worker.text(&self.texts, own)?.0;
+            let other = worker.text(&self.texts, other)?.0;
+            let found = Similarity::of(&own, &other, least);
+            greatest = Some(greatest.map_or(found, |before: f64| before.max(found)));
+            if greatest >= Some(1.0) {
+                break;
             }
         }
         Ok(greatest)
@@ -305,32 +349,42 @@ const KEPT: usize = 64 << 20;
 /// What a thread compares with.
 struct Worker {
     similarity: Similarity,
-    ready: HashMap<Place, Arc<Prepared>>,
+    fingerprinter: Fingerprinter,
+    ready: HashMap<Place, Ready>,
     bytes: usize,
 }
 
+/// A text ready to be compared, and its fingerprint.
+type Ready = (Arc<Prepared>, Option<u64>);
+
 impl Worker {
-    fn new(similarity: Similarity) -> Self {
+    fn new(measure: Measure, model: &Model) -> Self {
         Self {
-            similarity,
+            similarity: Similarity::new(measure, model.clone()),
+            fingerprinter: Fingerprinter::new(model.clone()),
             ready: HashMap::new(),
             bytes: 0,
         }
     }
 
     /// The text at a place, ready to be compared.
-    fn text(&mut self, texts: &Texts, place: Place) -> Result<Arc<Prepared>> {
+    fn text(&mut self, texts: &Texts, place: Place) -> Result<Ready> {
         if let Some(ready) = self.ready.get(&place) {
-            return Ok(Arc::clone(ready));
+            return Ok(ready.clone());
         }
-        let text = texts.read(place)?;
-        let ready = Arc::new(self.similarity.prepare(&String::from_utf8_lossy(&text)));
-        if self.bytes + ready.bytes() > KEPT {
+        let bytes = texts.read(place)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let ready = (
+            Arc::new(self.similarity.prepare(&text)),
+            self.fingerprinter.fingerprint(&text),
+        );
+        let size = ready.0.bytes();
+        if self.bytes + size > KEPT {
             self.ready.clear();
             self.bytes = 0;
         }
-        self.bytes += ready.bytes();
-        self.ready.insert(place, Arc::clone(&ready));
+        self.bytes += size;
+        self.ready.insert(place, ready.clone());
         Ok(ready)
     }
 }

@@ -13,7 +13,7 @@ pub fn of_equal_weights(kernel: Kernel, hashes: &[u64]) -> u64 {
     kernel.run(Equal { hashes })
 }
 
-/// The fingerprint of weighted features, given by their hashes and weights, which are less than 2²⁵. A tie gives 0.
+/// The fingerprint of weighted features, given by their hashes and weights, which are less than 2²⁷. A tie gives 0.
 #[must_use]
 pub fn of_weighted(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> u64 {
     kernel.run(Weighted { hashes, weights })
@@ -129,7 +129,7 @@ fn carry_up<const LANES: usize>(
 }
 
 /// The sum of so many weights is less than 2³².
-const SAME: usize = 127;
+const SAME: usize = 31;
 
 struct Weighted<'a> {
     hashes: &'a [u64],
@@ -218,7 +218,7 @@ mod tests {
             let scattered = |at: u64| (at + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
             let all = |hash: fn(u64) -> u64| {
                 let features: Vec<_> = (0..count)
-                    .map(|at| (hash(at), ((1 << 25) - 1) >> (at % 20)))
+                    .map(|at| (hash(at), ((1 << 27) - 1) >> (at % 20)))
                     .collect();
                 check(&features);
             };
@@ -228,12 +228,12 @@ mod tests {
             all(|at| 0xaaaa_aaaa_aaaa_aaaa >> (at % 2));
             check(&(0..count).map(|at| (scattered(at), 1)).collect::<Vec<_>>());
         }
-        check(&vec![(u64::MAX / 3, (1 << 25) - 1); 70_001]);
+        check(&vec![(u64::MAX / 3, (1 << 27) - 1); 70_001]);
     }
 
     proptest! {
         #[test]
-        fn equals_the_definition(features in proptest::collection::vec((any::<u64>(), 0u32..1 << 25), 0..700)) {
+        fn equals_the_definition(features in proptest::collection::vec((any::<u64>(), 0u32..1 << 27), 0..700)) {
             check(&features);
         }
     }

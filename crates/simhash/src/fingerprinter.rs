@@ -175,7 +175,7 @@ impl Fingerprinter {
     }
 }
 
-/// The weight of each distinct feature; of `tf`, that of one occurrence. Less than 2²⁵.
+/// The weight of each distinct feature; of `tf`, that of one occurrence. Less than 2²⁷.
 fn weigh(model: &Model, count: &Count, weights: &mut Vec<u32>) {
     let scheme = model.spec().weight;
     let idf = |hash| model.idf().map_or(1, |idf| idf.weight(hash));
@@ -183,7 +183,7 @@ fn weigh(model: &Model, count: &Count, weights: &mut Vec<u32>) {
     let each = count.distinct.iter().zip(&count.occurrences);
     weights.extend(each.map(|(&hash, &tf)| match scheme {
         Weight::Tf => idf(hash),
-        // 2¹⁴ and 2¹¹ at most for any text that fits into memory.
+        // Less than 2¹⁵ and 2¹².
         _ => scheme.of(tf) * idf(hash),
     }));
     if scheme == Weight::Levels {

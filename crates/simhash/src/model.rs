@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::idf::Idf;
 use crate::spec::Spec;
 use crate::stop_words::StopWords;
+use crate::tokenize::Tokenizer;
 
 /// All that is needed to make fingerprints under a [`Spec`]: the spec, and the tables that it names by their digests.
 /// Cheap to clone.
@@ -33,6 +34,18 @@ pub enum ModelError {
     Features {
         /// The fields of the specs in which they differ.
         differences: String,
+    },
+    /// No document can have so many features.
+    #[error(
+        "{tokenizer} gives at most {most} features, and documents with fewer than {min_features} have no fingerprint: set --min-features {most} or less"
+    )]
+    TooFew {
+        /// The tokenizer.
+        tokenizer: String,
+        /// Features of a document, at most.
+        most: u8,
+        /// See [`Spec::min_features`].
+        min_features: u32,
     },
     /// Stop words, and features that are no words.
     #[error("stop words go with words and shingles, not with {tokenizer}")]
@@ -88,6 +101,15 @@ impl Model {
         if spec.stop_words.is_some() && !spec.tokenizer.has_words() {
             return Err(ModelError::StopWords {
                 tokenizer: spec.tokenizer.to_string(),
+            });
+        }
+        if let Tokenizer::LongestSentences(most) = spec.tokenizer
+            && spec.min_features > u32::from(most)
+        {
+            return Err(ModelError::TooFew {
+                tokenizer: spec.tokenizer.to_string(),
+                most,
+                min_features: spec.min_features,
             });
         }
         Ok(Self {

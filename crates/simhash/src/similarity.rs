@@ -106,6 +106,7 @@ impl Similarity {
         });
         shingles.sort_unstable();
         shingles.dedup();
+        shingles.shrink_to_fit();
         Prepared::Shingles(shingles)
     }
 
@@ -134,6 +135,11 @@ impl Similarity {
                 }
             }
             (Prepared::Characters(a), Prepared::Characters(b)) => {
+                // What the lengths alone forbid.
+                let (shorter, longer) = (a.len().min(b.len()), a.len().max(b.len()));
+                if (shorter as f64) < least * longer as f64 {
+                    return 0.0;
+                }
                 let args = levenshtein::Args::default().score_cutoff(least.clamp(0.0, 1.0));
                 let found = levenshtein::normalized_similarity_with_args(
                     a.iter().copied(),

@@ -28,6 +28,24 @@ impl StopWords {
                 folded.as_str().to_owned()
             })
             .collect();
+        Self::of(words)
+    }
+
+    /// The words that [`Self::stored`] wrote.
+    #[must_use]
+    pub fn load(stored: &str) -> Self {
+        let words = stored.split('\n').filter(|word| !word.is_empty());
+        Self::of(words.map(str::to_owned).collect())
+    }
+
+    /// The words as a file: folded already, each with a newline.
+    #[must_use]
+    pub fn stored(&self) -> String {
+        self.words.iter().map(|word| format!("{word}\n")).collect()
+    }
+
+    fn of(mut words: BTreeSet<String>) -> Self {
+        words.remove("");
         let mut digest = Sha256::new();
         for word in &words {
             digest.update(word);
@@ -45,11 +63,6 @@ impl StopWords {
         &self.digest
     }
 
-    /// The words, in order.
-    pub fn words(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.words.iter().map(String::as_str)
-    }
-
     /// The hashes of the words.
     pub(crate) fn hashes(&self, seed: u32) -> HashSet<u64> {
         let hash = |word: &String| crate::hash::murmur3_low64(word.as_bytes(), seed);
@@ -65,8 +78,11 @@ mod tests {
     fn order_case_and_comments_do_not_matter() {
         let parse = |list| StopWords::parse(list, Normalize::NfkcCasefold);
         let list = parse("# English\nThe\n\n a\n");
-        assert_eq!(list.words().collect::<Vec<_>>(), ["a", "the"]);
+        assert_eq!(list.stored(), "a\nthe\n");
         assert_eq!(list, parse("a\nthe"));
         assert_ne!(list.digest(), parse("a").digest());
+        // What folding makes of a word is not read as a comment, nor trimmed.
+        let odd = parse("\u{ff03}hash\n\u{b4}\nx");
+        assert_eq!(StopWords::load(&odd.stored()), odd);
     }
 }

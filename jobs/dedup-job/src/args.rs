@@ -158,7 +158,7 @@ fn parse_markup(name: &str) -> Result<simhash::Markup, String> {
 #[command(next_help_heading = "Verification")]
 pub struct VerifyArgs {
     /// Compare the texts of each pair, write their similarity, and drop pairs that are less alike than
-    /// --min-similarity: jaccard (shingles of three words), cosine (weighted words) or edit (characters). Finds
+    /// --min-similarity: jaccard (shingles of three words), cosine (weighted words) or edit (characters; for short texts). Finds
     /// more with a larger -k, such as 8
     #[arg(long, value_name = "MEASURE", value_parser = parse_measure)]
     pub verify: Option<simhash::Measure>,
@@ -317,7 +317,7 @@ pub struct TuneArgs {
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
     /// Compare all pairs of N documents, those whose ids have the smallest hashes [default: 20000]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pub sample: Option<u32>,
     /// Pairs at least so alike, by shingles of three words, are those to be found, from 0.5 to 1 [default: 0.8]
     #[arg(long, value_name = "X")]
@@ -345,8 +345,8 @@ pub struct ExplainArgs {
     /// The other document
     #[arg(value_name = "B")]
     pub second: String,
-    /// Documents, to look ids up in: files, directories or patterns
-    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    /// Documents, to look ids up in: a file, directory or pattern; can be given again
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
     /// Make fingerprints as this archive does
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]

@@ -136,6 +136,7 @@ fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), 
         }
         Value::String(text) => text.clone(),
         Value::Integer(number) => number.to_string(),
+        Value::Float(number) => number.to_string(),
         Value::Datetime(date) => date.to_string(),
         other => return Err(format!("{option} = {other} is of no use")),
     };

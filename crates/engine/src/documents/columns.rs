@@ -109,6 +109,9 @@ impl Columns {
         } else {
             let text = pick(&self.text, &TEXT_NAMES).ok_or_else(|| {
                 let wanted = wanted(&self.text, &TEXT_NAMES);
+                if self.texts_only {
+                    return missing("text", &wanted);
+                }
                 missing(
                     "text or fingerprint",
                     &format!("{wanted}, or {FINGERPRINT_NAME}"),

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use archive::{IdType, Location};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -407,10 +408,16 @@ impl PartitionStream for Part {
     }
 }
 
-fn are_wanted(ids: &ArrayRef, wanted: &HashSet<Id>) -> BooleanArray {
-    (0..ids.len())
-        .map(|row| Some(wanted.contains(&Id::of(ids, row))))
-        .collect()
+/// Which ids, as they are in a file, are wanted; an id that cannot be one of the type is not.
+fn are_wanted(
+    ids: &ArrayRef,
+    id_type: IdType,
+    wanted: &HashSet<Id>,
+) -> Result<BooleanArray, ArrowError> {
+    let lossy = || arrow::compute::cast(ids, &id_type.data_type());
+    let ids = archive::reader::to_id_type(ids, id_type).or_else(|_| lossy())?;
+    let is_wanted = |row| ids.is_valid(row) && wanted.contains(&Id::of(&ids, row));
+    Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
 }
 
 /// Batches of one slice.
@@ -421,7 +428,7 @@ impl Part {
     async fn read(&self, slice: Slice) -> Result<Batches> {
         let file = Arc::clone(&slice.file);
         let raw = match slice.row_group {
-            Some(row_group) => parquet::read(&file, row_group, self.wanted_rows(&file, row_group))?,
+            Some(row_group) => parquet::read(&file, row_group, self.wanted_rows())?,
             None => rows::read(&self.context, &file).await?,
         };
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
@@ -432,39 +439,25 @@ impl Part {
         let wanted = self.wanted.clone();
         Ok(raw
             .map(move |batch| {
-                let batch = columns::conform(&batch?, &schema, id_type, &file.columns, &object)?;
-                let Some(wanted) = &wanted else {
-                    return Ok(batch);
-                };
-                let kept = arrow::compute::filter_record_batch(
-                    &batch,
-                    &are_wanted(batch.column(0), wanted),
-                );
-                kept.map_err(|source| {
-                    archive::ArchiveError::Arrow {
+                let mut batch = batch?;
+                if let Some(wanted) = &wanted {
+                    let failed = |source| archive::ArchiveError::Arrow {
                         object: object.clone(),
                         source,
-                    }
-                    .into()
-                })
+                    };
+                    let kept = are_wanted(batch.column(0), id_type, wanted).map_err(failed)?;
+                    batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(failed)?;
+                }
+                columns::conform(&batch, &schema, id_type, &file.columns, &object)
             })
             .boxed())
     }
 
     /// Tells for ids as they are in a file which are wanted, where not all are.
-    fn wanted_rows(&self, file: &InputFile, row_group: usize) -> Option<parquet::WantedRows> {
+    fn wanted_rows(&self) -> Option<parquet::WantedRows> {
         let (wanted, id_type) = (self.wanted.clone()?, self.id_type);
-        let object = format!(
-            "{}, row group {row_group}, column {:?}",
-            file.location, file.columns.id
-        );
         Some(Box::new(move |ids: &ArrayRef| {
-            let ids = archive::reader::to_id_type(ids, id_type)?;
-            if ids.null_count() > 0 {
-                let message = format!("{object}: null ids; every document needs one");
-                return Err(arrow::error::ArrowError::InvalidArgumentError(message));
-            }
-            Ok(are_wanted(&ids, &wanted))
+            are_wanted(ids, id_type, &wanted)
         }))
     }
 }

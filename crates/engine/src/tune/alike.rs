@@ -6,14 +6,20 @@
 
 use std::collections::HashMap;
 
-/// Pairs `(a, b, similarity)` of sets, `a < b`, that are at least `least` alike; `least` is more than 0. Sets are ascending
-/// and distinct. Empty sets are like nothing.
-pub(super) fn pairs(sets: &[Vec<u64>], least: f64) -> Vec<(u32, u32, f64)> {
+/// Calls `each` with the pairs of sets that are at least `least` alike, more than 0, and how alike they are; the first of a pair is
+/// the one before. Sets are ascending, their elements distinct. Empty sets are like nothing.
+pub(super) fn pairs(sets: &[Vec<u64>], least: f64, mut each: impl FnMut(u32, u32, f64)) {
+    // Copies of a set need not be compared.
+    let mut first = HashMap::<&[u64], u32>::new();
+    let copy_of: Vec<u32> = sets
+        .iter()
+        .enumerate()
+        .map(|(at, set)| *first.entry(set).or_insert(at as u32))
+        .collect();
     let mut frequencies = HashMap::<u64, u32>::new();
     for element in sets.iter().flatten() {
         *frequencies.entry(*element).or_default() += 1;
     }
-    let mut pairs = Vec::new();
     // Of the sets before, those that have an element among their rarest.
     let mut index = HashMap::<u64, Vec<u32>>::new();
     let mut seen = vec![u32::MAX; sets.len()];
@@ -34,15 +40,17 @@ pub(super) fn pairs(sets: &[Vec<u64>], least: f64) -> Vec<(u32, u32, f64)> {
                 if std::mem::replace(&mut seen[b as usize], a as u32) == a as u32 {
                     continue;
                 }
-                let found = jaccard(set, &sets[b as usize]);
+                let found = match copy_of[a] == copy_of[b as usize] {
+                    true => 1.0,
+                    false => jaccard(set, &sets[b as usize]),
+                };
                 if found >= least {
-                    pairs.push((b, a as u32, found));
+                    each(b, a as u32, found);
                 }
             }
             others.push(a as u32);
         }
     }
-    pairs
 }
 
 fn jaccard(a: &[u64], b: &[u64]) -> f64 {
@@ -81,7 +89,8 @@ mod tests {
                 }
             }
             let lists: Vec<Vec<u64>> = sets.iter().map(|set: &BTreeSet<u64>| set.iter().copied().collect()).collect();
-            let mut found = pairs(&lists, least);
+            let mut found = Vec::new();
+            pairs(&lists, least, |a, b, similarity| found.push((a, b, similarity)));
             found.sort_by_key(|&(a, b, _)| (b, a));
             prop_assert_eq!(found, expected);
         }

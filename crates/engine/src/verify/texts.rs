@@ -31,6 +31,8 @@ pub(super) enum Side {
 pub(super) struct Place {
     start: u64,
     len: u64,
+    /// Tells empty texts apart.
+    number: u64,
 }
 
 /// Texts by side and id.
@@ -40,11 +42,12 @@ pub(super) struct Texts {
     writer: BufWriter<File>,
     path: PathBuf,
     end: u64,
+    number: u64,
     memory: MemoryReservation,
 }
 
 /// What an entry takes besides the id's own bytes: the id, its places, and the free room of a table.
-const ENTRY: usize = 96;
+const ENTRY: usize = 192;
 
 impl Texts {
     pub(super) fn create(scratch: &Path, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
@@ -64,6 +67,7 @@ impl Texts {
             writer: BufWriter::new(file),
             path,
             end: 0,
+            number: 0,
             memory: MemoryConsumer::new("ids of hits").register(pool),
         })
     }
@@ -114,10 +118,19 @@ impl Texts {
                         source,
                     })?;
                 let len = text.len() as u64;
+                if !places.is_empty() {
+                    self.memory.try_grow(size_of::<Place>()).map_err(|_| {
+                        EngineError::OutOfMemory {
+                            what: "the texts of documents with the same id".into(),
+                        }
+                    })?;
+                }
                 places.push(Place {
                     start: self.end,
                     len,
+                    number: self.number,
                 });
+                self.number += 1;
                 self.end += len;
             }
         }

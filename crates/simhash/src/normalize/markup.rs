@@ -1,5 +1,6 @@
 //! Taking markup out of a page, where that is asked for.
 
+use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{Token, Tokenizer};
 use serde::{Deserialize, Serialize};
 
@@ -16,14 +17,16 @@ pub enum Markup {
 const NO_TEXT: [&[u8]; 6] = [
     b"script",
     b"style",
+    b"title",
     b"template",
     b"noscript",
     b"svg",
-    b"head",
 ];
 const BOILERPLATE: [&[u8]; 7] = [
     b"nav", b"header", b"footer", b"aside", b"form", b"menu", b"dialog",
 ];
+/// Elements that go on to the end of a page where they are not closed.
+const RAW_TEXT: [&[u8]; 3] = [b"script", b"style", b"title"];
 /// Elements inside a line; all others end one.
 const INLINE: [&[u8]; 16] = [
     b"a", b"abbr", b"b", b"bdi", b"code", b"em", b"font", b"i", b"mark", b"q", b"s", b"small",
@@ -33,14 +36,32 @@ const INLINE: [&[u8]; 16] = [
 impl Markup {
     /// Appends the text of an HTML page to `out`. Any bytes can be read as HTML.
     pub fn strip(self, page: &str, out: &mut String) {
+        let begin = out.len();
+        let mut shown = Vec::new();
+        // An element that is never closed is a mistake of the page, and is no reason to lose the rest of it.
+        while let Some(unclosed) = self.strip_but(page, &shown, out) {
+            if RAW_TEXT.contains(&&*unclosed) {
+                break;
+            }
+            out.truncate(begin);
+            shown.push(unclosed);
+        }
+    }
+
+    /// Strips, but shows the elements with some names. Gives the hidden element that is never closed, if there is one.
+    fn strip_but(self, page: &str, shown: &[Vec<u8>], out: &mut String) -> Option<Vec<u8>> {
+        let mut emitter = DefaultEmitter::<()>::default();
+        // Else scripts are read as if they were markup.
+        emitter.naively_switch_states(true);
         // The element that is left out, and how many of the same name are open.
         let mut hidden: Option<(Vec<u8>, usize)> = None;
-        for token in Tokenizer::new(page) {
+        for token in Tokenizer::new_with_emitter(page, emitter) {
             let Ok(token) = token;
             match (token, &mut hidden) {
                 (Token::String(text), None) => out.push_str(&String::from_utf8_lossy(&text)),
                 (Token::StartTag(tag), None) => {
-                    if self.hides(&tag.name) && !tag.self_closing {
+                    let hides = self.hides(&tag.name) && !shown.contains(&tag.name.0);
+                    if hides && !tag.self_closing {
                         hidden = Some((tag.name.0.clone(), 1));
                     }
                     separate(&tag.name, out);
@@ -58,6 +79,7 @@ impl Markup {
                 _ => {}
             }
         }
+        hidden.map(|(name, _)| name)
     }
 
     fn hides(self, name: &[u8]) -> bool {
@@ -96,6 +118,18 @@ mod tests {
             strip(Markup::StripBoilerplate, page),
             ["One", "two", "&", "three", "four"]
         );
+        for page in [
+            "<script>if(a<b){x()}</script><p>one two</p>",
+            "<script>var s=\"<script>\";</script><p>one two",
+            "<html><head><title>T</title><body><p>one two</p>",
+            "<html><head><meta><style>a<b</style></head><svg><g></svg><p>one<nav></p>two",
+            "<template>one <p>two",
+        ] {
+            for markup in [Markup::Strip, Markup::StripBoilerplate] {
+                assert_eq!(strip(markup, page), ["one", "two"], "{page}");
+            }
+        }
+        assert_eq!(strip(Markup::Strip, "one<script>two"), ["one"]);
         assert_eq!(
             strip(Markup::Strip, "no markup, 1 < 2"),
             ["no", "markup,", "1", "<", "2"]

@@ -45,6 +45,7 @@ fn info(common: &CommonArgs, dir: &str, verify: bool) -> Result<(), Failure> {
     let (info, verified) = process::run(common, async |_: &Process| {
         let archive = Archive::open(&Location::parse(dir)?).await?;
         let verified = if verify {
+            archive.model().await?;
             Some(archive.verify().await?)
         } else {
             None

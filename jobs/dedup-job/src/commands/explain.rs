@@ -145,7 +145,7 @@ fn as_text(of: &Explanation, given: &[Given; 2], k: u32) -> String {
             let _ = writeln!(text, "  {name}  {}", grouped(bits));
         }
     }
-    if of.distance.is_some() {
+    if of.distance.is_some_and(|distance| distance > 0) {
         let marks: String = (0..64)
             .rev()
             .map(|bit| {
@@ -157,6 +157,8 @@ fn as_text(of: &Explanation, given: &[Given; 2], k: u32) -> String {
             })
             .collect();
         let _ = writeln!(text, "     {}", grouped(&marks).trim_end());
+    }
+    if of.distance.is_some() {
         let _ = writeln!(text, "blocks of the design {}:", of.design);
         for (number, block) in of.blocks.iter().enumerate() {
             let places: String = block
@@ -181,8 +183,14 @@ fn as_text(of: &Explanation, given: &[Given; 2], k: u32) -> String {
     }
     let _ = writeln!(
         text,
-        "exact similarity: jaccard {:.4}, cosine {:.4}, edit {:.4}",
-        of.similarity.jaccard, of.similarity.cosine, of.similarity.edit
+        "exact similarity: jaccard {:.4}, cosine {:.4}, edit {}",
+        of.similarity.jaccard,
+        of.similarity.cosine,
+        of.similarity
+            .edit
+            .map_or("not computed, the texts are long".into(), |edit| format!(
+                "{edit:.4}"
+            ))
     );
     let _ = writeln!(
         text,

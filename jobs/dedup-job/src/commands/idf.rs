@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ::archive::frequencies;
-use engine::documents::Documents;
+use engine::documents::{Columns, Documents};
 use engine::idf::{self, Learnt};
 use engine::progress::Stage;
 use serde_json::json;
@@ -30,7 +30,10 @@ pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
     let terms = args.terms.unwrap_or(TERMS) as usize;
     let (learnt, digest) = process::run(common, async |process: &Process| {
         let model = args.features.wanted().model()?;
-        let columns = args.columns.columns();
+        let columns = Columns {
+            texts_only: true,
+            ..args.columns.columns()
+        };
         let documents = Documents::open(&process.context, &args.documents, &columns).await?;
         let progress = &process.resources.progress;
         progress.enter(Stage::Fingerprint);
@@ -57,9 +60,13 @@ fn write(output: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let mut staged = tempfile::Builder::new()
         .prefix(".")
         .suffix(".tmp")
+        // As other programs' files: temporary files are private by default.
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .tempfile_in(directory)
         .map_err(failed)?;
-    std::io::Write::write_all(&mut staged, bytes).map_err(failed)?;
+    std::io::Write::write_all(&mut staged, bytes)
+        .and_then(|()| staged.as_file().sync_all())
+        .map_err(failed)?;
     let published = staged.persist(output);
     published.map_err(|error| failed(error.error)).map(drop)
 }

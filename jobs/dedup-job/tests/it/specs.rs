@@ -226,7 +226,9 @@ fn what_does_not_go_together_is_refused() {
         "run --new {plain} --base {archive} --output {output}"
     ))
     .fails(78, &["idf", "null"]);
-    dedup(&format!("idf {plain} -o {output}")).fails(64, &["ready fingerprints"]);
+    dedup(&format!("idf {plain} -o {output}")).fails(65, &["plain.parquet", "no text column"]);
+    dedup(&format!("idf {plain} -o {output} --fingerprint-column fp"))
+        .fails(64, &["ready fingerprints"]);
     dedup(&format!("idf {input}")).fails(64, &["--output"]);
 }
 
@@ -267,4 +269,52 @@ fn markup_is_taken_out_when_asked() {
         [pairs(""), pairs("strip"), pairs("strip-boilerplate")],
         [0, 0, 3]
     );
+}
+
+/// What folding makes of a stop word is kept as it is; too high a bar is refused; options of numbers stand in a file.
+#[test]
+fn odd_lists_and_bars() {
+    let dir = Dir::new();
+    write(&dir.at("documents.parquet"), &documents());
+    let (input, archive, list) = (
+        dir.at("documents.parquet"),
+        dir.at("archive"),
+        dir.at("stop.txt"),
+    );
+    fs::write(&list, "\u{ff03}hash\n\u{b4}\n  A \n").unwrap();
+    dedup(&format!("archive create {archive} --stop-words {list}")).ok();
+    let output = dir.at("hits.parquet");
+    dedup(&format!(
+        "run --new {input} --base {archive} --output {output}"
+    ))
+    .ok();
+    dedup(&format!("archive info {archive} --verify")).ok();
+    let tables = fs::read_dir(dir.join("archive/_dedup-job")).unwrap();
+    fs::remove_file(tables.last().unwrap().unwrap().path()).unwrap();
+    dedup(&format!("archive info {archive} --verify"))
+        .fails(65, &["archive/_dedup-job/stop-words-"]);
+    dedup(&format!(
+        "archive create {archive}-2 --tokenizer longest-sentences-3"
+    ))
+    .fails(78, &["longest-sentences-3", "--min-features 3"]);
+    dedup(&format!(
+        "archive create {archive}-2 --stop-words {}",
+        dir.at("none")
+    ))
+    .fails(64, &["none"]);
+    let config = dir.at("job.toml");
+    fs::write(
+        &config,
+        "[run]\nverify = \"jaccard\"\nmin-similarity = 0.25\n",
+    )
+    .unwrap();
+    let plain = dir.at("plain");
+    dedup(&format!("archive create {plain}")).ok();
+    let ran = dedup(&format!(
+        "run --config {config} --new {input} --base {plain} --output {output} --json"
+    ))
+    .ok();
+    assert_eq!(ran.json()["verified"]["min_similarity"], 0.25);
+    fs::write(dir.join("none.jsonl"), "").unwrap();
+    dedup(&format!("idf {} -o {output}", dir.at("none.jsonl"))).fails(65, &["no documents"]);
 }

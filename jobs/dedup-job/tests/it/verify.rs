@@ -315,3 +315,104 @@ fn options_that_make_no_sense_are_refused() {
     .fails(65, &["damaged.parquet"]);
     assert!(!dir.names().iter().any(|name| name.contains("hits")));
 }
+
+/// An id that comes again on other days: the text is that which the hit's fingerprint was made of.
+#[test]
+fn recurring_ids_are_compared_by_the_right_text() {
+    let dir = Dir::new();
+    let documents = Documents::make();
+    let text = |at: usize| documents.base[at].1.as_str();
+    let edited = documents.new[8].1.as_str();
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    // The page u is quite another today; yesterday it was an edited copy of what d is.
+    write_documents(dir.join("day1.parquet"), &[("u", edited), ("d", text(3))]);
+    write_documents(
+        dir.join("day2.parquet"),
+        &[("u", text(8)), ("n", text(8)), ("d", text(3))],
+    );
+    dedup(&format!(
+        "fingerprint --input {} --append {archive} --day 2026-01-01",
+        dir.at("day1.parquet")
+    ))
+    .ok();
+    fs::create_dir(dir.join("texts")).unwrap();
+    for day in ["day1", "day2"] {
+        fs::copy(
+            dir.at(&format!("{day}.parquet")),
+            dir.at(&format!("texts/{day}.parquet")),
+        )
+        .unwrap();
+    }
+    let output = dir.at("hits.parquet");
+    for options in ["", "--no-within", "--day 2026-01-02"] {
+        dedup(&format!(
+            "run --new {} --base {archive} -k 16 --verify jaccard --min-similarity 0 --base-text {} --output {output} {options}",
+            dir.at("day2.parquet"),
+            dir.at("texts")
+        ))
+        .ok();
+        let exact = jaccard(text(8), edited);
+        for (new, base, _, similarity) in read_similar(&output) {
+            let expected = match (new.as_str(), base.as_str()) {
+                ("u" | "n", "u") if new == base || options == "--no-within" => exact,
+                // Within the day, n and u are the same; from the day before, they are not.
+                ("u", "n") => 1.0,
+                ("n", "u") => continue,
+                _ => 1.0,
+            };
+            assert_eq!(similarity, Some(expected), "{new} {base} {options}");
+        }
+    }
+}
+
+/// The limit keeps the nearest of those that the texts let pass, and what is missing is said at once.
+#[test]
+fn the_limit_counts_verified_pairs() {
+    let dir = Dir::new();
+    let words: Vec<String> = (0..80).map(|n| format!("w{n}")).collect();
+    let text = words.join(" ");
+    let shuffled = words.iter().rev().cloned().collect::<Vec<_>>().join(" ");
+    let edited = text.replace("w40", "other");
+    let archive = dir.at("archive");
+    write_documents(
+        dir.join("old.parquet"),
+        &[("shuffled", &shuffled), ("edited", &edited)],
+    );
+    write_documents(dir.join("new.parquet"), &[("n", &text)]);
+    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!(
+        "fingerprint --input {} --append {archive} --day 2026-01-01",
+        dir.at("old.parquet")
+    ))
+    .ok();
+    let output = dir.at("hits.parquet");
+    let run = format!(
+        "run --new {} --base {archive} -k 16 --verify jaccard --output {output} --max-hits-per-document 1",
+        dir.at("new.parquet")
+    );
+    dedup(&format!("{run} --base-text {}", dir.at("old.parquet"))).ok();
+    let found = read_similar(&output);
+    assert_eq!((found.len(), found[0].1.as_str()), (1, "edited"));
+    let ran = dedup(&format!("{run} --base-text {} -v", dir.at("missing"))).fails(64, &["missing"]);
+    assert!(!ran.stderr.contains("building tables"), "{}", ran.stderr);
+}
+
+/// Empty texts are texts, and equal.
+#[test]
+fn empty_texts_are_alike() {
+    let dir = Dir::new();
+    write_documents(dir.join("new.parquet"), &[("a", ""), ("b", "")]);
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --min-features 0")).ok();
+    let output = dir.at("hits.parquet");
+    dedup(&format!(
+        "run --new {} --base {archive} --verify edit --output {output}",
+        dir.at("new.parquet")
+    ))
+    .ok();
+    assert_eq!(
+        read_similar(&output),
+        [("b".into(), "a".into(), 0, Some(1.0))]
+    );
+}
