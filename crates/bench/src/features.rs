@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", default_value = "")]
     only: String,
     /// Runs, of which the best counts
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 15)]
     runs: usize,
 }
 

@@ -55,6 +55,26 @@ pub struct Spec {
     pub weight: Weight,
 }
 
+/// What finds most: every occurrence of every word counts.
+///
+/// Decided by `bench quality` on real revision histories (English: 2,769 documents, Chinese: 961), against the exact Jaccard
+/// similarity J of all pairs. Recall at J ≥ .95 / ≥ .8, and precision at J ≥ .8, of pairs within 3 bits:
+///
+/// | words + CJK bigrams, | English     | P    | Chinese     | P    |
+/// |----------------------|-------------|------|-------------|------|
+/// | tf (the default)     | .996 / .930 | .761 | .946 / .710 | .741 |
+/// | tf·idf               | .967 / .826 | .912 | .827 / .522 | .904 |
+/// | 1+log tf             | .864 / .673 | .954 | .887 / .517 | .892 |
+/// | levels               | .862 / .641 | .961 | .847 / .506 | .927 |
+/// | set                  | .714 / .488 | .984 | .872 / .469 | .989 |
+/// | **other features, tf** |           |      |             |      |
+/// | words + CJK grams    | .996 / .930 | .761 | .991 / .891 | .527 |
+/// | 2-word shingles      | .879 / .631 | .982 | .800 / .465 | .933 |
+/// | 3-word shingles      | .728 / .468 | .996 | .703 / .335 | .987 |
+/// | 4 characters         | .982 / .866 | .858 | .800 / .513 | .835 |
+///
+/// Within 8 bits and verified by the texts, recall at J ≥ .8 is .999 and .965, with CJK grams .999 and .999, and precision 1.
+/// All rows, those of peers too, are in `crates/bench/results/quality.json`.
 impl Default for Spec {
     fn default() -> Self {
         Self {
