@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archive::{ArchiveError, Kept, frequencies};
+use archive::{Archive, ArchiveError, Kept, Location, frequencies};
 use simhash::{Idf, Markup, Model, ModelError, Normalize, Spec, StopWords, Tokenizer, Weight};
 
 use crate::error::{EngineError, Result};
@@ -50,27 +50,49 @@ impl Recipe {
 }
 
 impl Wanted {
-    /// The spec that results, and what has to be kept with an archive of it.
+    /// The model that results, and what has to be kept with an archive of it.
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read, or things do not go together.
-    pub fn spec(&self) -> Result<(Spec, Kept)> {
-        let (model, kept) = self.over(Spec::default())?;
-        Ok((model.spec().clone(), kept))
+    pub fn model_and_kept(&self) -> Result<(Model, Kept)> {
+        self.over(Spec::default())
     }
 
     /// The model that results.
     ///
     /// # Errors
-    /// As [`Self::spec`].
+    /// As [`Self::model_and_kept`].
     pub fn model(&self) -> Result<Model> {
-        Ok(self.over(Spec::default())?.0)
+        Ok(self.model_and_kept()?.0)
+    }
+
+    /// The model of an archive.
+    ///
+    /// # Errors
+    /// As [`Self::check`], and when the archive's tables cannot be read.
+    pub async fn model_of(&self, archive: &Archive) -> Result<Model> {
+        self.check(&archive.location().to_string(), archive.spec())?;
+        Ok(archive.model().await?)
+    }
+
+    /// The model of the archive at `base`, or, without one, that which results.
+    ///
+    /// # Errors
+    /// As [`Self::model_of`].
+    pub async fn model_at(&self, base: Option<&str>) -> Result<Model> {
+        match base {
+            None => self.model(),
+            Some(base) => {
+                self.model_of(&Archive::open(&Location::parse(base)?).await?)
+                    .await
+            }
+        }
     }
 
     /// The model for texts that are to be compared with fingerprints of `base`, where no archive keeps its tables.
     ///
     /// # Errors
-    /// As [`Self::spec`], and when something else is asked for than the base has.
+    /// As [`Self::model_and_kept`], and when something else is asked for than the base has.
     pub fn model_for(&self, name: &str, base: &Spec) -> Result<Model> {
         let (model, _) = self.over(base.clone())?;
         agree(name, base, model.spec())?;
@@ -82,14 +104,7 @@ impl Wanted {
     /// # Errors
     /// [`ArchiveError::SpecMismatch`], or when a file cannot be read.
     pub fn check(&self, name: &str, base: &Spec) -> Result<()> {
-        let mut spec = self.plain(base.clone());
-        if let Some(list) = self.stop_words(&spec)? {
-            spec.stop_words = Some(list.digest().to_owned());
-        }
-        if let Some((idf, _)) = self.idf(spec.seed)? {
-            spec.idf = Some(idf.digest().to_owned());
-        }
-        agree(name, base, &spec)
+        agree(name, base, &self.resolve(base.clone())?.0)
     }
 
     /// `base` with what can be asked for without a file.
@@ -105,7 +120,8 @@ impl Wanted {
         }
     }
 
-    fn over(&self, base: Spec) -> Result<(Model, Kept)> {
+    /// `base` with all that is asked for, the table of frequencies, and what has to be kept.
+    fn resolve(&self, base: Spec) -> Result<(Spec, Option<Idf>, Kept)> {
         let mut spec = self.plain(base);
         let stop_words = self.stop_words(&spec)?;
         if let Some(list) = &stop_words {
@@ -117,8 +133,14 @@ impl Wanted {
         }
         let kept = Kept {
             frequencies,
-            stop_words: stop_words.clone(),
+            stop_words,
         };
+        Ok((spec, idf, kept))
+    }
+
+    fn over(&self, base: Spec) -> Result<(Model, Kept)> {
+        let (spec, idf, kept) = self.resolve(base)?;
+        let stop_words = kept.stop_words.clone();
         Model::new(spec, idf.map(Arc::new), stop_words.map(Arc::new))
             .map(|model| (model, kept))
             .map_err(|error| EngineError::Configuration(self.explain(error)))

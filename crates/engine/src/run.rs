@@ -258,17 +258,14 @@ pub async fn open_day(
             Recipe::Ready(spec.clone())
         }
         (Some(spec), _) => match base {
-            Some(Opened::Archive(archive)) => {
-                wanted.check(&name, spec)?;
-                Recipe::Texts(archive.model().await?)
-            }
+            Some(Opened::Archive(archive)) => Recipe::Texts(wanted.model_of(archive).await?),
             _ => Recipe::Texts(wanted.model_for(&name, spec)?),
         },
         (None, Some((file, own))) => {
             wanted.check(&file, &own)?;
             Recipe::Ready(own)
         }
-        (None, None) if ready => Recipe::Ready(wanted.spec()?.0),
+        (None, None) if ready => Recipe::Ready(wanted.model()?.spec().clone()),
         (None, None) => {
             if base.is_some_and(|base| base.id_type().is_some()) {
                 tracing::warn!(

@@ -314,8 +314,8 @@ impl Work {
             let distance = hits.column(2).as_primitive::<Int32Type>().value(row);
             let mut same = Vec::new();
             for &(own_place, other_place) in &pairs {
-                let own = worker.text(&self.texts, own_place)?.1;
-                let other = worker.text(&self.texts, other_place)?.1;
+                let own = worker.fingerprint(&self.texts, own_place)?;
+                let other = worker.fingerprint(&self.texts, other_place)?;
                 if own
                     .zip(other)
                     .map(|(a, b)| (a ^ b).count_ones().cast_signed())
@@ -331,8 +331,8 @@ impl Work {
         let mut greatest = None;
         for (own, other) in pairs {
             let least = self.min_similarity.max(greatest.unwrap_or(0.0));
-            let own = worker.text(&self.texts, own)?.0;
-            let other = worker.text(&self.texts, other)?.0;
+            let own = worker.text(&self.texts, own)?;
+            let other = worker.text(&self.texts, other)?;
             let found = Similarity::of(&own, &other, least);
             greatest = Some(greatest.map_or(found, |before: f64| before.max(found)));
             if greatest >= Some(1.0) {
@@ -350,12 +350,9 @@ const KEPT: usize = 64 << 20;
 struct Worker {
     similarity: Similarity,
     fingerprinter: Fingerprinter,
-    ready: HashMap<Place, Ready>,
+    ready: HashMap<Place, Arc<Prepared>>,
     bytes: usize,
 }
-
-/// A text ready to be compared, and its fingerprint.
-type Ready = (Arc<Prepared>, Option<u64>);
 
 impl Worker {
     fn new(measure: Measure, model: &Model) -> Self {
@@ -368,23 +365,26 @@ impl Worker {
     }
 
     /// The text at a place, ready to be compared.
-    fn text(&mut self, texts: &Texts, place: Place) -> Result<Ready> {
+    fn text(&mut self, texts: &Texts, place: Place) -> Result<Arc<Prepared>> {
         if let Some(ready) = self.ready.get(&place) {
-            return Ok(ready.clone());
+            return Ok(Arc::clone(ready));
         }
-        let bytes = texts.read(place)?;
-        let text = String::from_utf8_lossy(&bytes);
-        let ready = (
-            Arc::new(self.similarity.prepare(&text)),
-            self.fingerprinter.fingerprint(&text),
-        );
-        let size = ready.0.bytes();
-        if self.bytes + size > KEPT {
+        let text = texts.read(place)?;
+        let ready = Arc::new(self.similarity.prepare(&String::from_utf8_lossy(&text)));
+        if self.bytes + ready.bytes() > KEPT {
             self.ready.clear();
             self.bytes = 0;
         }
-        self.bytes += size;
-        self.ready.insert(place, ready.clone());
+        self.bytes += ready.bytes();
+        self.ready.insert(place, Arc::clone(&ready));
         Ok(ready)
+    }
+
+    /// The fingerprint of the text at a place; seldom needed.
+    fn fingerprint(&mut self, texts: &Texts, place: Place) -> Result<Option<u64>> {
+        let text = texts.read(place)?;
+        Ok(self
+            .fingerprinter
+            .fingerprint(&String::from_utf8_lossy(&text)))
     }
 }

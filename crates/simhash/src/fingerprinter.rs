@@ -136,7 +136,7 @@ impl Fingerprinter {
             let hash = feature.hash(seed);
             hashes.push(hash);
             if known.insert(hash) {
-                names.push(feature.text().into_owned());
+                names.push(feature.text().to_owned());
             }
         });
         self.count.fill(&hashes);

@@ -115,13 +115,7 @@ impl Similarity {
     #[must_use]
     pub fn of(a: &Prepared, b: &Prepared, least: f64) -> f64 {
         match (a, b) {
-            (Prepared::Shingles(a), Prepared::Shingles(b)) => {
-                let common = common(a, b, |shingle| *shingle).count();
-                match a.len() + b.len() - common {
-                    0 => 1.0,
-                    all => common as f64 / all as f64,
-                }
-            }
+            (Prepared::Shingles(a), Prepared::Shingles(b)) => jaccard(a, b),
             (Prepared::Weights(a), Prepared::Weights(b)) => {
                 let dot: f64 = common(a, b, |(hash, _)| *hash)
                     .map(|((_, a), (_, b))| a * b)
@@ -151,6 +145,16 @@ impl Similarity {
             // Made ready for different measures: nothing in common.
             _ => 0.0,
         }
+    }
+}
+
+/// The Jaccard similarity of two sets, ascending; of empty ones 1.
+#[must_use]
+pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
+    let common = common(a, b, |element| *element).count();
+    match a.len() + b.len() - common {
+        0 => 1.0,
+        all => common as f64 / all as f64,
     }
 }
 

@@ -46,7 +46,7 @@ impl Folded {
     pub(crate) fn feature(&self, range: Range<usize>) -> Feature<'_> {
         debug_assert!(range.end <= self.len);
         Feature {
-            padded: self.padded.as_bytes(),
+            padded: &self.padded,
             start: range.start,
             len: range.end - range.start,
         }
@@ -57,22 +57,22 @@ impl Folded {
 #[derive(Debug, Clone, Copy)]
 pub struct Feature<'a> {
     /// At least 16 bytes from `start` on, whatever the length.
-    padded: &'a [u8],
+    padded: &'a str,
     start: usize,
     len: usize,
 }
 
 impl<'a> Feature<'a> {
-    /// Its bytes, which are UTF-8.
+    /// Its text.
     #[must_use]
-    pub fn bytes(&self) -> &'a [u8] {
+    pub fn text(&self) -> &'a str {
         &self.padded[self.start..self.start + self.len]
     }
 
-    /// Its text.
+    /// Its bytes.
     #[must_use]
-    pub fn text(&self) -> std::borrow::Cow<'a, str> {
-        String::from_utf8_lossy(self.bytes())
+    pub fn bytes(&self) -> &'a [u8] {
+        &self.padded.as_bytes()[self.start..self.start + self.len]
     }
 
     /// Its hash.
@@ -80,7 +80,7 @@ impl<'a> Feature<'a> {
     #[must_use]
     pub fn hash(&self, seed: u32) -> u64 {
         if self.len < 16
-            && let Some(word) = self.padded[self.start..].first_chunk::<16>()
+            && let Some(word) = self.padded.as_bytes()[self.start..].first_chunk::<16>()
         {
             return hash::short(word, self.len, seed);
         }

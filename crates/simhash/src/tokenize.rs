@@ -123,7 +123,7 @@ pub(crate) fn features(mut extract: impl Extract, text: &str) -> Vec<String> {
     folded.fill(|out| out.push_str(text));
     let mut features = Vec::new();
     extract.extract(&folded, &mut |feature| {
-        features.push(String::from_utf8(feature.bytes().to_vec()).expect("features are UTF-8"));
+        features.push(feature.text().to_owned());
     });
     features
 }

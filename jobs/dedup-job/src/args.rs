@@ -107,11 +107,11 @@ pub struct FeatureArgs {
     #[arg(long, value_name = "NAME")]
     pub tokenizer: Option<simhash::Tokenizer>,
     /// Folding of the text: nfkc-casefold, nfkc (case counts) or as-is [default: nfkc-casefold]
-    #[arg(long, value_name = "FORM", value_parser = parse_normalize)]
+    #[arg(long, value_name = "FORM", value_parser = named::<simhash::Normalize>("the forms are nfkc-casefold, nfkc and as-is"))]
     pub normalize: Option<simhash::Normalize>,
     /// Read texts as HTML: strip takes out tags and scripts, strip-boilerplate also navigation, headers, footers
     /// and forms [default: texts are taken as they are]
-    #[arg(long, value_name = "HOW", value_parser = parse_markup)]
+    #[arg(long, value_name = "HOW", value_parser = named::<simhash::Markup>("the ways are strip and strip-boilerplate"))]
     pub markup: Option<simhash::Markup>,
     /// File of words that are left out, one a line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -125,7 +125,7 @@ pub struct SpecArgs {
     pub features: FeatureArgs,
     /// Weight of a feature: tf (every occurrence counts), log-tf, set (presence counts), or levels (log-tf in five
     /// steps) [default: tf]
-    #[arg(long, value_name = "SCHEME", value_parser = parse_weight)]
+    #[arg(long, value_name = "SCHEME", value_parser = named::<simhash::Weight>("the schemes are tf, log-tf, set and levels"))]
     pub weight: Option<simhash::Weight>,
     /// Multiply weights by the inverse document frequency, from a table that `dedup-job idf` made
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -138,19 +138,11 @@ pub struct SpecArgs {
     pub hash_seed: Option<u32>,
 }
 
-fn parse_weight(name: &str) -> Result<simhash::Weight, String> {
-    serde_json::from_value(name.into())
-        .map_err(|_| "the schemes are tf, log-tf, set and levels".to_owned())
-}
-
-fn parse_normalize(name: &str) -> Result<simhash::Normalize, String> {
-    serde_json::from_value(name.into())
-        .map_err(|_| "the forms are nfkc-casefold, nfkc and as-is".to_owned())
-}
-
-fn parse_markup(name: &str) -> Result<simhash::Markup, String> {
-    serde_json::from_value(name.into())
-        .map_err(|_| "the ways are strip and strip-boilerplate".to_owned())
+/// Reads a choice by the name that it has in a spec; `choices` is what a wrong name is told.
+fn named<T: serde::de::DeserializeOwned>(
+    choices: &'static str,
+) -> impl Fn(&str) -> Result<T, &'static str> + Clone {
+    move |name| serde_json::from_value(name.into()).map_err(|_| choices)
 }
 
 /// Comparing the texts of pairs.
@@ -160,7 +152,7 @@ pub struct VerifyArgs {
     /// Compare the texts of each pair, write their similarity, and drop pairs that are less alike than
     /// --min-similarity: jaccard (shingles of three words), cosine (weighted words) or edit (characters; for short texts). Finds
     /// more with a larger -k, such as 8
-    #[arg(long, value_name = "MEASURE", value_parser = parse_measure)]
+    #[arg(long, value_name = "MEASURE", value_parser = named::<simhash::Measure>("the measures are jaccard, cosine and edit"))]
     pub verify: Option<simhash::Measure>,
     /// Least similarity of a pair, from 0 to 1 [default: 0.8]
     #[arg(long, value_name = "X")]
@@ -168,11 +160,6 @@ pub struct VerifyArgs {
     /// Documents of the history, to look texts up in; a pair whose texts are not found is kept, and counted
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub base_text: Vec<String>,
-}
-
-fn parse_measure(name: &str) -> Result<simhash::Measure, String> {
-    serde_json::from_value(name.into())
-        .map_err(|_| "the measures are jaccard, cosine and edit".to_owned())
 }
 
 #[derive(Debug, Clone, Default, Args)]

@@ -6,6 +6,8 @@
 
 use std::collections::HashMap;
 
+use simhash::similarity::jaccard;
+
 /// Calls `each` with the pairs of sets that are at least `least` alike, more than 0, and how alike they are; the first of a pair is
 /// the one before. Sets are ascending, their elements distinct. Empty sets are like nothing.
 pub(super) fn pairs(sets: &[Vec<u64>], least: f64, mut each: impl FnMut(u32, u32, f64)) {
@@ -51,17 +53,6 @@ pub(super) fn pairs(sets: &[Vec<u64>], least: f64, mut each: impl FnMut(u32, u32
             others.push(a as u32);
         }
     }
-}
-
-fn jaccard(a: &[u64], b: &[u64]) -> f64 {
-    let (mut i, mut j, mut common) = (0, 0, 0);
-    while i < a.len() && j < b.len() {
-        let (x, y) = (a[i], b[j]);
-        common += usize::from(x == y);
-        i += usize::from(x <= y);
-        j += usize::from(y <= x);
-    }
-    common as f64 / (a.len() + b.len() - common).max(1) as f64
 }
 
 #[cfg(test)]

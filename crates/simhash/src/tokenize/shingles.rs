@@ -32,7 +32,7 @@ impl<E: Extract> Extract for Shingles<E> {
         self.joined.fill(|out| {
             self.of.extract(text, &mut |feature| {
                 let start = out.len();
-                out.push_str(&feature.text());
+                out.push_str(feature.text());
                 self.features.push(start..out.len());
                 out.push(' ');
             });

@@ -34,8 +34,9 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
 
 fn create(common: &CommonArgs, dir: &str, id_type: IdType, wanted: &Wanted) -> Result<(), Failure> {
     let info = process::run(common, async |_: &Process| {
-        let (spec, kept) = wanted.spec()?;
-        let archive = Archive::create(&Location::parse(dir)?, id_type, &spec, &kept).await?;
+        let (model, kept) = wanted.model_and_kept()?;
+        let location = Location::parse(dir)?;
+        let archive = Archive::create(&location, id_type, model.spec(), &kept).await?;
         Ok(archive.info()?)
     })?;
     show(common, dir, &info, None)

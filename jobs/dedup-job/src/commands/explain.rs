@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use ::archive::{Archive, Location};
 use engine::documents::{Columns, Documents};
 use engine::explain::{Explanation, FeatureOf, explain};
 use hamming::{Design, Limits, Plan};
@@ -33,15 +32,7 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
         }
     };
     let (explanation, given) = process::run(common, async |process: &Process| {
-        let wanted = args.spec.wanted();
-        let model = match &args.base {
-            None => wanted.model()?,
-            Some(base) => {
-                let archive = Archive::open(&Location::parse(base)?).await?;
-                wanted.check(base, archive.spec())?;
-                archive.model().await?
-            }
-        };
+        let model = args.spec.wanted().model_at(args.base.as_deref()).await?;
         let documents = match args.documents.is_empty() {
             true => None,
             false => {

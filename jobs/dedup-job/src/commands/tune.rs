@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ::archive::{Archive, IdType, Location};
+use ::archive::IdType;
 use engine::documents::{Columns, Documents};
 use engine::progress::Stage;
 use engine::tune::{Tune, Tuned, tune};
@@ -36,15 +36,7 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
         memory: process::memory(common),
     };
     let (tuned, spec) = process::run(common, async |process: &Process| {
-        let wanted = args.spec.wanted();
-        let model = match &args.base {
-            None => wanted.model()?,
-            Some(base) => {
-                let archive = Archive::open(&Location::parse(base)?).await?;
-                wanted.check(base, archive.spec())?;
-                archive.model().await?
-            }
-        };
+        let model = args.spec.wanted().model_at(args.base.as_deref()).await?;
         let columns = Columns {
             texts_only: true,
             ..args.columns.columns()

@@ -30,9 +30,8 @@ struct Base {
 
 pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<Made, Failure> {
     let all = &args.all;
-    let wanted = args.spec.wanted();
-    let model = wanted.model()?;
-    let (spec, kept) = wanted.spec()?;
+    let (model, kept) = args.spec.wanted().model_and_kept()?;
+    let spec = model.spec();
     let pages = Pages::new(Plan {
         base: all.base,
         new: all.new,
@@ -41,7 +40,7 @@ pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<
     let new = write_day(args, &pages, &model)?;
     let base = base(args, &pages, &model);
     let days = u64::from(all.days);
-    write_archive(all, IdType::String, (&spec, &kept), |day| {
+    write_archive(all, IdType::String, (spec, &kept), |day| {
         let own = base
             .iter()
             .filter(|document| document.number % days == day)
@@ -51,7 +50,7 @@ pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<
         write_base_day(
             args,
             own,
-            FingerprintWriter::create(&path, IdType::String, &spec)?,
+            FingerprintWriter::create(&path, IdType::String, spec)?,
         )
     })
     .await?;
