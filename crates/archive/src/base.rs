@@ -7,13 +7,41 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::Spec;
 
 use crate::error::{ArchiveError, Result};
-use crate::location::{self, Location};
+use crate::location::Location;
 use crate::reader::{BaseColumns, FingerprintReader};
 use crate::schema::IdType;
-use crate::table::Archive;
+use crate::store::Stores;
+use crate::table::{Archive, DataFile};
 
 /// Footers that are read at once.
 const FOOTERS_AT_ONCE: usize = 32;
+
+/// Which days of an archive are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All.
+    All,
+    /// Those that a committed day was compared with: the days that were there before it. Files of days are told by
+    /// their tags, which stay when they are rewritten.
+    Before {
+        /// The day.
+        day: NaiveDate,
+        /// The version that it was compared with.
+        base_version: u64,
+    },
+}
+
+impl Scope {
+    fn has(self, file: &DataFile) -> bool {
+        match self {
+            Self::All => true,
+            Self::Before { day, base_version } => {
+                // A day that was committed before `base_version` was itself compared with an earlier one.
+                file.day != Some(day) && file.base_version.is_none_or(|of| of < base_version)
+            }
+        }
+    }
+}
 
 /// The files of a history, opened.
 #[derive(Debug, Clone)]
@@ -49,8 +77,8 @@ impl Base {
     ///
     /// # Errors
     /// [`ArchiveError`] when a file cannot be read, or they do not go together.
-    pub async fn plain(given: &str, columns: &BaseColumns) -> Result<Self> {
-        let files = location::expand(given, &[".parquet"])?;
+    pub async fn plain(stores: &Stores, given: &str, columns: &BaseColumns) -> Result<Self> {
+        let files = stores.expand(given, &[".parquet"]).await?;
         let files: Vec<BaseFile> = futures::stream::iter(files)
             .map(|location| async move {
                 let day = hive_day(&location);
@@ -71,27 +99,24 @@ impl Base {
         Ok(base)
     }
 
-    /// Opens the data files of an archive, but for those of `except`.
+    /// Opens the data files of an archive.
     ///
     /// # Errors
     /// [`ArchiveError`] when a file that the log names is missing or cannot be read.
-    pub async fn of_archive(archive: &Archive, except: Option<NaiveDate>) -> Result<Self> {
+    pub async fn of_archive(archive: &Archive, scope: Scope) -> Result<Self> {
         let mut listed = archive.files()?;
-        listed.retain(|file| except.is_none() || file.day != except);
+        listed.retain(|file| scope.has(file));
         listed.sort_by(|a, b| a.path.cmp(&b.path));
         let columns = &BaseColumns::standard_or(None, None);
         let files = futures::stream::iter(listed)
             .map(|file| async move {
-                let location = archive
-                    .location()
-                    .file(archive.location().local().join(&file.path))?;
+                let location = archive.location().child(&file.path)?;
+                let name = location.to_string();
                 let opened = BaseFile::open(location, file.size, file.day, columns).await;
                 opened.map_err(|error| match error {
+                    ArchiveError::NotFound { .. } => ArchiveError::missing(&name),
                     ArchiveError::Parquet { object, source } if is_not_found(&source) => {
-                        ArchiveError::BadData {
-                            object,
-                            reason: "the archive's log names this file, but it is missing".into(),
-                        }
+                        ArchiveError::missing(&object)
                     }
                     other => other,
                 })
@@ -185,12 +210,7 @@ fn is_not_found(error: &parquet::errors::ParquetError) -> bool {
 
 /// The day in a path like `…/day=2026-11-20/x.parquet`.
 fn hive_day(location: &Location) -> Option<NaiveDate> {
-    let mut parts = location.local().components().rev();
-    parts.find_map(|part| {
-        part.as_os_str()
-            .to_str()?
-            .strip_prefix("day=")?
-            .parse()
-            .ok()
-    })
+    let parts: Vec<_> = location.path().parts().collect();
+    let mut parts = parts.iter().rev();
+    parts.find_map(|part| part.as_ref().strip_prefix("day=")?.parse().ok())
 }

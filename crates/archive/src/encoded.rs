@@ -6,13 +6,14 @@
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::{Buf as _, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
+
+use crate::local_file::LocalFile;
 
 /// Bytes that are read from a local file at once.
 const BLOCK: u64 = 256 << 10;
@@ -29,9 +30,9 @@ pub enum Encoded {
 }
 
 impl Encoded {
-    /// The bytes at `range` of the file at `path`, which the system is asked to bring on.
-    pub(crate) fn local(path: &Path, range: &Range<u64>) -> std::io::Result<Self> {
-        let file = File::open(path)?;
+    /// The bytes at `range` of a file, which the system is asked to bring on.
+    pub(crate) fn local(file: &LocalFile, range: &Range<u64>) -> crate::error::Result<Self> {
+        let file = file.open()?;
         #[cfg(target_os = "linux")]
         {
             let length = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));

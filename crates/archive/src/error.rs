@@ -1,6 +1,11 @@
 //! What can go wrong with an archive, and of which kind it is.
 
+use deltalake_core::DeltaTableError;
+use deltalake_core::kernel::transaction::TransactionError;
 use simhash::{Difference, SpecError};
+
+use crate::location::Location;
+use crate::store::{explain, of_chain, scrub};
 
 /// Result of this crate.
 pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
@@ -27,7 +32,7 @@ pub enum ErrorKind {
 }
 
 /// An operation on an archive that failed; every variant names its object.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
     /// There is nothing at the path.
@@ -96,7 +101,7 @@ pub enum ArchiveError {
         reason: String,
     },
     /// A Parquet file that cannot be read or written.
-    #[error("{object}: {source}")]
+    #[error("{object}: {}", told(source))]
     Parquet {
         /// File, and row group and column where they are known.
         object: String,
@@ -135,8 +140,62 @@ pub enum ArchiveError {
         /// Digest of the day as given now.
         new: String,
     },
+    /// A local file is no longer the one that was opened.
+    #[error("{path}: it was replaced while it was read; run it again")]
+    Changed {
+        /// The file.
+        path: String,
+    },
+    /// A vacuum that could remove what a run is about to commit.
+    #[error(
+        "{path}: --older-than is less than 24h: files of a run that is going on could be removed; if none is, say --nothing-runs"
+    )]
+    TooYoung {
+        /// The archive.
+        path: String,
+    },
+    /// Data files of a day went away before the log could name them.
+    #[error("{object}: it was removed before the day was committed; run it again")]
+    Unstaged {
+        /// The data file.
+        object: String,
+    },
+    /// What is needed to be let into a store is missing.
+    #[error("{url}: {reason}")]
+    Credentials {
+        /// The store.
+        url: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// A store cannot be reached as it was asked for.
+    #[error("{url}: {reason}")]
+    StoreOptions {
+        /// The store.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A store on which two runs could overwrite each other's commits.
+    #[error(
+        "{path}: its store cannot hold an archive: {reason}. Two runs could overwrite each other's commits"
+    )]
+    Unconditional {
+        /// The archive.
+        path: String,
+        /// What the store does.
+        reason: String,
+    },
+    /// Other programs commit to the archive faster than this one can.
+    #[error("{path}: other commits came first, {attempts} times; try again")]
+    Busy {
+        /// The archive.
+        path: String,
+        /// How often it was tried.
+        attempts: usize,
+    },
     /// The store refused or failed.
-    #[error("{object}: {source}")]
+    #[error("{object}: {}", explain(source).text)]
     Store {
         /// The file or table.
         object: String,
@@ -144,12 +203,12 @@ pub enum ArchiveError {
         source: object_store::Error,
     },
     /// The Delta log cannot be read or written.
-    #[error("{path}: {source}")]
+    #[error("{path}: {}", told(source.as_ref()))]
     Delta {
         /// The table.
         path: String,
         /// What the library said.
-        source: Box<deltalake_core::DeltaTableError>,
+        source: Box<DeltaTableError>,
     },
     /// A local file operation failed.
     #[error("{path}: {source}")]
@@ -161,21 +220,33 @@ pub enum ArchiveError {
     },
 }
 
+// What libraries' errors hold may quote what was sent.
+impl std::fmt::Debug for ArchiveError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} error: {self}", self.kind())
+    }
+}
+
+/// What an error says; of one that a store's is the cause of, what that means.
+#[must_use]
+pub fn told(error: &(dyn std::error::Error + 'static)) -> String {
+    of_chain(error).map_or_else(|| scrub(&error.to_string()), |explained| explained.text)
+}
+
 fn list(differences: &[Difference]) -> String {
     differences.iter().map(|d| format!("\n  {d}")).collect()
 }
 
 impl ArchiveError {
-    pub(crate) fn parquet(
+    /// An error of the Parquet reader or writer, with the object that it is about.
+    pub fn parquet(
         object: impl Into<String>,
     ) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
         let object = object.into();
         move |source| Self::Parquet { object, source }
     }
 
-    pub(crate) fn delta(
-        path: impl Into<String>,
-    ) -> impl FnOnce(deltalake_core::DeltaTableError) -> Self {
+    pub(crate) fn delta(path: impl Into<String>) -> impl FnOnce(DeltaTableError) -> Self {
         let path = path.into();
         move |source| Self::Delta {
             path,
@@ -188,60 +259,72 @@ impl ArchiveError {
         move |source| Self::Store { object, source }
     }
 
+    /// An error of the store that holds `location`.
+    #[must_use]
+    pub fn stored(location: &Location, source: object_store::Error) -> Self {
+        Self::Store {
+            object: location.to_string(),
+            source,
+        }
+    }
+
+    /// A data file that the log names, but that is not there.
+    pub(crate) fn missing(object: &str) -> Self {
+        Self::BadData {
+            object: object.to_owned(),
+            reason: "the archive's log names this file, but it is missing".into(),
+        }
+    }
+
     /// What the failure calls for.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotFound { .. } | Self::BadPath { .. } | Self::Exists { .. } => ErrorKind::Usage,
+            Self::NotFound { .. }
+            | Self::BadPath { .. }
+            | Self::Exists { .. }
+            | Self::TooYoung { .. } => ErrorKind::Usage,
             Self::NotAnArchive { .. }
             | Self::ForeignTable { .. }
             | Self::Spec { .. }
             | Self::SpecMismatch { .. } => ErrorKind::Configuration,
             Self::BadData { .. } | Self::Digest { .. } | Self::DayDiffers { .. } => ErrorKind::Data,
-            Self::Arrow { source, .. } => of_causes(source).unwrap_or(ErrorKind::Data),
-            Self::Parquet { source, .. } => of_causes(source).unwrap_or(ErrorKind::Data),
+            Self::Arrow { source, .. } => kind_of_chain(source),
+            Self::Parquet { source, .. } => kind_of_chain(source),
+            Self::Delta { source, .. } => of_delta(source),
             Self::Io { source, .. } => of_io(source),
             Self::Store { source, .. } => of_store(source),
-            Self::Delta { source, .. } => of_causes(source.as_ref()).unwrap_or(ErrorKind::Data),
+            Self::Busy { .. } | Self::Changed { .. } | Self::Unstaged { .. } => ErrorKind::TryAgain,
+            Self::Credentials { .. } => ErrorKind::Permission,
+            Self::StoreOptions { .. } | Self::Unconditional { .. } => ErrorKind::Configuration,
         }
     }
 }
 
-/// The kind of the first cause that tells.
-fn of_causes(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
-    std::iter::successors(Some(error), |error| error.source()).find_map(|error| {
-        if let Some(store) = error.downcast_ref::<object_store::Error>() {
-            return Some(of_store(store));
-        }
-        // A wrapped error can hide behind `ParquetError::External`, whose source is the inner one.
-        of_real_io(error)
-    })
+/// The kind of the first cause that tells; what readers complain of else is data.
+fn kind_of_chain(error: &(dyn std::error::Error + 'static)) -> ErrorKind {
+    of_chain(error).map_or(ErrorKind::Data, |explained| explained.kind)
+}
+
+fn of_delta(error: &DeltaTableError) -> ErrorKind {
+    let lost = matches!(
+        error,
+        DeltaTableError::Transaction {
+            source: TransactionError::MaxCommitAttempts(_)
+                | TransactionError::CommitConflict(_)
+                | TransactionError::VersionAlreadyExists(_)
+        } | DeltaTableError::VersionAlreadyExists(_)
+    );
+    match lost {
+        true => ErrorKind::TryAgain,
+        false => kind_of_chain(error),
+    }
 }
 
 /// The kind of a store's error.
 #[must_use]
 pub fn of_store(error: &object_store::Error) -> ErrorKind {
-    use object_store::Error;
-    match error {
-        // An object that a log or a listing named is gone.
-        Error::NotFound { .. } => ErrorKind::Data,
-        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => ErrorKind::Permission,
-        Error::Precondition { .. } | Error::AlreadyExists { .. } => ErrorKind::TryAgain,
-        other => std::iter::successors(std::error::Error::source(other), |error| error.source())
-            .find_map(of_real_io)
-            .unwrap_or(match other {
-                // A range that the file does not have: it is not the file that was opened.
-                Error::Generic { store, .. } if *store == "LocalFileSystem" => ErrorKind::Data,
-                _ => ErrorKind::Unreachable,
-            }),
-    }
-}
-
-/// The kind of an input or output error of the system; other errors are wrapped as such, and tell nothing.
-fn of_real_io(error: &(dyn std::error::Error + 'static)) -> Option<ErrorKind> {
-    let error = error.downcast_ref::<std::io::Error>()?;
-    (error.kind() != std::io::ErrorKind::Other || error.raw_os_error().is_some())
-        .then(|| of_io(error))
+    explain(error).kind
 }
 
 /// The kind of a local input or output error.

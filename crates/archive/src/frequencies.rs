@@ -3,8 +3,6 @@
 //! The footer has the number of documents, the frequency of features that are not listed, and the spec by which texts were
 //! cut into features.
 
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{Array as _, AsArray as _, Int64Array, RecordBatch, StringArray};
@@ -20,6 +18,7 @@ use parquet::schema::types::ColumnPath;
 use simhash::{DocumentFrequencies, Idf, Spec};
 
 use crate::error::{ArchiveError, Result};
+use crate::location::Location;
 use crate::schema::SPEC_KEY;
 
 /// Column of features.
@@ -73,23 +72,12 @@ pub fn encode(name: &str, spec: &Spec, frequencies: &DocumentFrequencies) -> Res
     writer.into_inner().map_err(failed)
 }
 
-/// Reads the table in a local file.
+/// Reads the table in a file.
 ///
 /// # Errors
 /// [`ArchiveError`] when there is none, or it is not one of this program's.
-pub fn read(path: &Path) -> Result<(Spec, DocumentFrequencies)> {
-    let name = path.display().to_string();
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut bytes))
-        .map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound => ArchiveError::NotFound { path: name.clone() },
-            _ => ArchiveError::Io {
-                path: name.clone(),
-                source,
-            },
-        })?;
-    decode(&name, bytes.into())
+pub async fn read(file: &Location) -> Result<(Spec, DocumentFrequencies)> {
+    decode(file.given(), file.read().await?)
 }
 
 /// Decodes a table.

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use object_store::path::Path;
 use object_store::{ObjectStoreExt as _, PutPayload};
 use simhash::{DocumentFrequencies, Model, Spec, StopWords};
 
@@ -24,76 +23,67 @@ pub struct Kept {
     pub stop_words: Option<StopWords>,
 }
 
-fn idf_path(location: &Location, digest: &str) -> Path {
-    let directory = location.path().clone().join(DIRECTORY);
-    directory.join(format!("idf-{digest}.parquet"))
+fn idf_name(digest: &str) -> String {
+    format!("{DIRECTORY}/idf-{digest}.parquet")
 }
 
-fn stop_words_path(location: &Location, digest: &str) -> Path {
-    let directory = location.path().clone().join(DIRECTORY);
-    directory.join(format!("stop-words-{digest}.txt"))
+fn stop_words_name(digest: &str) -> String {
+    format!("{DIRECTORY}/stop-words-{digest}.txt")
 }
 
 /// Writes what `spec` names, before the archive's first commit.
 pub(crate) async fn keep(location: &Location, spec: &Spec, kept: &Kept) -> Result<()> {
-    let put = async |path: Path, bytes: Vec<u8>| {
-        let stored = location.store().put(&path, PutPayload::from(bytes)).await;
-        stored.map_err(ArchiveError::store(format!("{location}: {path}")))
+    let put = async |name: String, bytes: Vec<u8>| {
+        let file = location.child(&name)?;
+        let stored = file.store().put(file.path(), PutPayload::from(bytes)).await;
+        stored.map_err(ArchiveError::store(file.to_string()))
     };
     if let (Some(digest), Some((features, of))) = (&spec.idf, &kept.frequencies) {
         let bytes = frequencies::encode(location.given(), features, of)?;
-        put(idf_path(location, digest), bytes).await?;
+        put(idf_name(digest), bytes).await?;
     }
     if let (Some(digest), Some(list)) = (&spec.stop_words, &kept.stop_words) {
-        put(
-            stop_words_path(location, digest),
-            list.stored().into_bytes(),
-        )
-        .await?;
+        put(stop_words_name(digest), list.stored().into_bytes()).await?;
     }
     Ok(())
 }
 
+/// The bytes of a file that the spec names.
+async fn kept(file: &Location) -> Result<bytes::Bytes> {
+    file.read().await.map_err(|error| match error {
+        ArchiveError::NotFound { path } => ArchiveError::BadData {
+            object: path,
+            reason: "the archive's spec names this file, but it is missing".into(),
+        },
+        error => error,
+    })
+}
+
 /// Reads what `spec` names.
 pub(crate) async fn load(location: &Location, spec: &Spec) -> Result<Model> {
-    let name = |path: &Path| {
-        let file = path.filename().unwrap_or_default();
-        format!(
-            "{}/{DIRECTORY}/{file}",
-            location.given().trim_end_matches('/')
-        )
-    };
-    let get = async |path: &Path| {
-        let object = name(path);
-        let result = location.store().get(path).await;
-        let result = result.map_err(ArchiveError::store(object.clone()))?;
-        result.bytes().await.map_err(ArchiveError::store(object))
-    };
     let idf = match &spec.idf {
         None => None,
         Some(digest) => {
-            let path = idf_path(location, digest);
-            let name = name(&path);
-            let (features, of) = frequencies::decode(&name, get(&path).await?)?;
-            Some(Arc::new(frequencies::table(
-                &name, &features, spec.seed, &of,
-            )?))
+            let file = location.child(&idf_name(digest))?;
+            let (features, of) = frequencies::decode(file.given(), kept(&file).await?)?;
+            let table = frequencies::table(file.given(), &features, spec.seed, &of)?;
+            Some(Arc::new(table))
         }
     };
     let stop_words = match &spec.stop_words {
         None => None,
         Some(digest) => {
-            let path = stop_words_path(location, digest);
-            let bytes = get(&path).await?;
+            let file = location.child(&stop_words_name(digest))?;
+            let bytes = kept(&file).await?;
             let text = std::str::from_utf8(&bytes).map_err(|error| ArchiveError::BadData {
-                object: name(&path),
+                object: file.to_string(),
                 reason: error.to_string(),
             })?;
             Some(Arc::new(StopWords::load(text)))
         }
     };
     Model::new(spec.clone(), idf, stop_words).map_err(|error| ArchiveError::BadData {
-        object: format!("{}/{DIRECTORY}", location.given().trim_end_matches('/')),
+        object: location.child_name(DIRECTORY),
         reason: error.to_string(),
     })
 }

@@ -13,19 +13,29 @@ use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 
+use crate::location::Location;
+use crate::store::short;
+
 /// Bytes that are read from the end of a file at first: enough for most footers.
 const FOOTER_HINT: usize = 64 << 10;
 
+/// See the module.
 #[derive(Debug, Clone)]
-pub(crate) struct ObjectReader {
+pub struct ObjectReader {
     store: Arc<dyn ObjectStore>,
     path: Path,
     size: u64,
 }
 
 impl ObjectReader {
-    pub(crate) fn new(store: Arc<dyn ObjectStore>, path: Path, size: u64) -> Self {
-        Self { store, path, size }
+    /// A view of the object of `size` bytes at `location`.
+    #[must_use]
+    pub fn new(location: &Location, size: u64) -> Self {
+        Self {
+            store: Arc::clone(location.store()),
+            path: location.path().clone(),
+            size,
+        }
     }
 
     /// Bytes of the object.
@@ -36,12 +46,19 @@ impl ObjectReader {
     /// Exactly the bytes of `range`: a store may cut a range at the end of an object without a word.
     pub(crate) async fn range(&self, range: Range<u64>) -> Result<Bytes> {
         self.check(&range)?;
-        let bytes = self.store.get_range(&self.path, range.clone()).await?;
+        // Some servers answer a range that is the whole object as if none was asked for.
+        let bytes = match range == (0..self.size) {
+            true => self.store.get(&self.path).await?.bytes().await?,
+            false => self.store.get_range(&self.path, range.clone()).await?,
+        };
         whole(bytes, &range)
     }
 
     /// The footer, without the page index.
-    pub(crate) async fn metadata(&mut self) -> Result<ParquetMetaData> {
+    ///
+    /// # Errors
+    /// [`ParquetError`] when it cannot be read.
+    pub async fn metadata(&mut self) -> Result<ParquetMetaData> {
         let size = self.size;
         ParquetMetaDataReader::new()
             .with_prefetch_hint(Some(FOOTER_HINT))
@@ -64,12 +81,8 @@ fn whole(bytes: Bytes, range: &Range<u64>) -> Result<Bytes> {
     if bytes.len() as u64 == range.end - range.start {
         Ok(bytes)
     } else {
-        Err(ParquetError::EOF(format!(
-            "bytes {}..{} were asked for, {} came",
-            range.start,
-            range.end,
-            bytes.len()
-        )))
+        let error = short(bytes.len() as u64, range.end - range.start);
+        Err(ParquetError::External(error.into()))
     }
 }
 

@@ -1,6 +1,5 @@
 //! One Parquet file of fingerprints: fingerprints by row group, ids by row.
 
-use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +23,7 @@ use simhash::Spec;
 use crate::encoded::{Encoded, Pages};
 use crate::error::{ArchiveError, Result};
 use crate::fingerprints::RowGroupSums;
+use crate::local_file::LocalFile;
 use crate::location::Location;
 use crate::object_reader::ObjectReader;
 use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY, SUMS_KEY};
@@ -65,7 +65,7 @@ pub struct FingerprintReader {
     /// The sum of each row group's fingerprints, where the file has them.
     sums: Option<Arc<[u64]>>,
     /// The file, where it is one on this machine.
-    local: Option<PathBuf>,
+    local: Option<LocalFile>,
     object: ObjectReader,
     metadata: Arc<ParquetMetaData>,
     fingerprint_leaf: usize,
@@ -115,12 +115,22 @@ impl FingerprintReader {
         size: u64,
         columns: &BaseColumns,
     ) -> Result<Self> {
-        let (store, path) = (location.store().clone(), location.path().clone());
-        let mut object = ObjectReader::new(store, path, size);
-        let metadata = object
-            .metadata()
-            .await
-            .map_err(ArchiveError::parquet(name))?;
+        let local = location.local().map(LocalFile::at).transpose()?;
+        let mut object = ObjectReader::new(location, size);
+        let metadata = match object.metadata().await {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                // A log says how large its files are.
+                let found = location.size_now().await.unwrap_or(size);
+                return Err(match found == size {
+                    true => ArchiveError::parquet(name)(error),
+                    false => ArchiveError::BadData {
+                        object: name.to_owned(),
+                        reason: format!("it has {found} bytes, and should have {size}"),
+                    },
+                });
+            }
+        };
         let schema = metadata.file_metadata().schema_descr();
         let fingerprint_leaf = fingerprint_leaf(name, schema, &columns.fingerprint)?;
         let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
@@ -137,7 +147,7 @@ impl FingerprintReader {
         Ok(Self {
             name: name.into(),
             sums: sums.map(Into::into),
-            local: Some(location.local().to_owned()),
+            local,
             object,
             fingerprint_leaf,
             id_leaf,
@@ -206,12 +216,14 @@ impl FingerprintReader {
             .column(self.fingerprint_leaf);
         let range = self.chunk_range(row_group, column)?;
         let object = || self.object_name(row_group);
-        if let Some(path) = self.local.clone() {
-            let opened = tokio::task::spawn_blocking(move || Encoded::local(&path, &range)).await;
-            return opened
-                .unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
-                .map_err(|error| ParquetError::External(error.into()))
-                .map_err(|error| ArchiveError::parquet(object())(error));
+        if let Some(file) = self.local.clone() {
+            let opened = tokio::task::spawn_blocking(move || Encoded::local(&file, &range)).await;
+            return opened.unwrap_or_else(|panic| {
+                Err(ArchiveError::Io {
+                    path: object(),
+                    source: std::io::Error::other(panic),
+                })
+            });
         }
         let bytes = self.object.range(range).await;
         bytes

@@ -1,39 +1,42 @@
 //! The archive as a Delta Lake table: one atomic commit a day.
 //!
 //! Delta's application transaction, with the day as application id, makes a day exactly-once: of two runs that
-//! commit the same day one wins, and the other finds the day there. Days do not conflict with each other.
+//! commit the same day one wins, and the other finds the day there. A day is committed right behind the version that it
+//! was compared with, or behind one that has no other days; so of any two days one was compared with the other.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray as _, RecordBatch};
-use arrow::compute::BatchCoalescer;
-use arrow::datatypes::Int64Type;
 use chrono::NaiveDate;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
-use deltalake_core::kernel::{Action, Add, DataType, StructField, Transaction};
+use deltalake_core::kernel::{Action, DataType, StructField, Transaction};
+use deltalake_core::logstore::{LogStoreRef, StorageConfig, default_logstore};
 use deltalake_core::operations::create::CreateBuilder;
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
-use deltalake_core::{DeltaTable, DeltaTableBuilder, DeltaTableError};
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt as _};
-use parquet::arrow::AsyncArrowWriter;
-use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use deltalake_core::{DeltaTable, DeltaTableError};
+use futures::StreamExt as _;
+use object_store::ObjectStore;
+use object_store::prefix::PrefixStore;
 use sha2::{Digest as _, Sha256};
 use simhash::{Model, Spec};
 use url::Url;
 
-use crate::error::{ArchiveError, Result};
+use crate::data_files::{DayTags, Rows, WrittenFile};
+use crate::error::{ArchiveError, ErrorKind, Result};
 use crate::fingerprints::{self, FingerprintFile};
 use crate::location::Location;
 use crate::model::{self, Kept};
 use crate::schema::{
-    self, BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, IdType, SHA256_TAG, SPEC_KEY,
+    BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, IdType, SHA256_TAG, SPEC_KEY,
 };
-use crate::upload::{Upload, hex};
+use crate::store::preflight;
+use crate::upload::{digest_of, hex};
 
-/// Rows of a data file; a day of more has several.
-const FILE_ROWS: u64 = 16 * fingerprints::ROW_GROUP_ROWS as u64;
+/// How often a commit is tried behind versions that hold no other days.
+const COMMITS: usize = 20;
+
+/// Rows of a data file, unless told otherwise; a day of more has several.
+pub const FILE_ROWS: u64 = 16 * fingerprints::ROW_GROUP_ROWS as u64;
 
 /// An archive at one version.
 #[derive(Debug, Clone)]
@@ -42,6 +45,7 @@ pub struct Archive {
     table: DeltaTable,
     spec: Spec,
     id_type: IdType,
+    file_rows: u64,
 }
 
 /// A data file as the log has it.
@@ -57,8 +61,23 @@ pub struct DataFile {
     pub day: Option<NaiveDate>,
     /// SHA-256 of its bytes.
     pub sha256: Option<String>,
-    day_digest: Option<String>,
-    base_version: Option<u64>,
+    pub(crate) day_digest: Option<String>,
+    pub(crate) base_version: Option<u64>,
+}
+
+impl DataFile {
+    /// Whether `bytes` are what the log says that the file has, where it says.
+    pub(crate) fn check(&self, object: &str, bytes: &[u8]) -> Result<()> {
+        let found = hex(&Sha256::digest(bytes));
+        match &self.sha256 {
+            Some(expected) if *expected != found => Err(ArchiveError::Digest {
+                object: object.to_owned(),
+                expected: expected.clone(),
+                found,
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// How a committed day was made.
@@ -77,6 +96,18 @@ pub enum Append {
     Committed(u64),
     /// The same day with the same rows was there already; nothing was changed.
     AlreadyThere,
+    /// Other days were committed since the version that this one was compared with; nothing was changed.
+    Overtaken,
+}
+
+/// A day whose data files are there and verified, but which no log entry names yet.
+#[derive(Debug)]
+pub struct StagedDay {
+    day: NaiveDate,
+    digest: String,
+    documents: u64,
+    without_fingerprint: u64,
+    files: Vec<WrittenFile>,
 }
 
 /// What an archive holds.
@@ -115,21 +146,20 @@ impl Archive {
         kept: &Kept,
     ) -> Result<Self> {
         let given = location.given();
-        let local = location.local();
-        if local.join("_delta_log").is_dir() {
+        if Self::is_at(location).await? {
             return Err(ArchiveError::Exists {
                 path: given.to_owned(),
             });
         }
-        let io = |source| ArchiveError::Io {
-            path: given.to_owned(),
-            source,
-        };
-        std::fs::create_dir_all(local).map_err(io)?;
+        if let Some(local) = location.local() {
+            std::fs::create_dir_all(local).map_err(|source| ArchiveError::Io {
+                path: given.to_owned(),
+                source,
+            })?;
+        }
+        preflight(location).await?;
         model::keep(location, spec, kept).await?;
-        let store = DeltaTableBuilder::from_url(table_url(location)?)
-            .and_then(|builder| builder.build_storage())
-            .map_err(ArchiveError::delta(given))?;
+        let store = log_store(location)?;
         let id = match id_type {
             IdType::String => DataType::STRING,
             IdType::Bigint => DataType::LONG,
@@ -160,41 +190,38 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError`] when there is none, or it is not one of this program's.
     pub async fn open(location: &Location) -> Result<Self> {
-        Self::load(location, None).await
-    }
-
-    /// Opens the archive as it was at `version`.
-    ///
-    /// # Errors
-    /// As [`Self::open`], and when the log no longer reaches back so far.
-    pub async fn open_at(location: &Location, version: u64) -> Result<Self> {
-        Self::load(location, Some(version)).await
+        Self::load(location).await
     }
 
     /// Whether there is a Delta table at `location`.
-    #[must_use]
-    pub fn is_at(location: &Location) -> bool {
-        location.local().join("_delta_log").is_dir()
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when the store does not say.
+    pub async fn is_at(location: &Location) -> Result<bool> {
+        if let Some(local) = location.local() {
+            return Ok(local.join("_delta_log").is_dir());
+        }
+        let log = location.child("_delta_log")?;
+        let mut entries = location.store().list(Some(log.path()));
+        let first = entries.next().await.transpose();
+        let first = first.map_err(|error| ArchiveError::stored(location, error))?;
+        Ok(first.is_some())
     }
 
-    async fn load(location: &Location, version: Option<u64>) -> Result<Self> {
+    async fn load(location: &Location) -> Result<Self> {
         let given = location.given();
-        if !location.local().exists() {
+        if location.local().is_some_and(|local| !local.exists()) {
             return Err(ArchiveError::NotFound {
                 path: given.to_owned(),
             });
         }
-        if !Self::is_at(location) {
+        if !Self::is_at(location).await? {
             return Err(ArchiveError::NotAnArchive {
                 path: given.to_owned(),
             });
         }
-        let mut builder = DeltaTableBuilder::from_url(table_url(location)?)
-            .map_err(ArchiveError::delta(given))?;
-        if let Some(version) = version {
-            builder = builder.with_version(version);
-        }
-        let table = builder.load().await.map_err(|error| match error {
+        let mut table = DeltaTable::new(log_store(location)?);
+        table.load().await.map_err(|error| match error {
             DeltaTableError::NotATable(_) => ArchiveError::NotAnArchive {
                 path: given.to_owned(),
             },
@@ -225,7 +252,15 @@ impl Archive {
             table,
             spec,
             id_type,
+            file_rows: FILE_ROWS,
         })
+    }
+
+    /// The same, with at most so many rows in each data file that it writes; a row group's at least.
+    #[must_use]
+    pub fn with_file_rows(mut self, rows: u64) -> Self {
+        self.file_rows = rows.max(1);
+        self
     }
 
     /// Where it is.
@@ -319,49 +354,153 @@ impl Archive {
         })
     }
 
-    /// Commits `file` as `day`: data files first, then one log entry. Rows without a fingerprint are left out.
+    /// Commits `file` as `day`, whatever other days were committed since the archive was opened. Rows without a
+    /// fingerprint are left out.
     ///
     /// # Errors
-    /// [`ArchiveError::DayDiffers`] when the day is there with other rows, [`ArchiveError::SpecMismatch`] when
-    /// the fingerprints are of another spec; then, and on any other error, the table is as it was.
+    /// As [`Self::stage`] and [`Self::commit`].
     pub async fn append(&mut self, day: NaiveDate, file: &FingerprintFile) -> Result<Append> {
-        self.check(file)?;
-        let base_version = self.version();
         if self.is_committed(day, file).await? {
             return Ok(Append::AlreadyThere);
         }
-        let store = self.table.log_store().object_store(None);
-        let mut written = Vec::new();
-        if let Err(error) = self.write_files(&store, day, file, &mut written).await {
-            remove(&store, &written).await;
-            return Err(error);
-        }
-        match self.commit(day, file, base_version, &written).await {
-            Ok(version) => Ok(Append::Committed(version)),
-            Err(error) => self.settle(day, file, &store, &written, error).await,
+        self.preflight().await?;
+        let staged = self.stage(day, file).await?;
+        loop {
+            match self.commit(&staged).await? {
+                Append::Overtaken => {}
+                done => return Ok(done),
+            }
         }
     }
 
-    /// What became of a commit that ended with `error`. The outcome is in the log, whatever the response was; as
-    /// long as it cannot be read, the data files stay, because it may name them.
-    async fn settle(
-        &mut self,
-        day: NaiveDate,
-        file: &FingerprintFile,
-        store: &Arc<dyn ObjectStore>,
-        written: &[WrittenFile],
-        error: DeltaTableError,
-    ) -> Result<Append> {
-        *self = Self::open(&self.location).await?;
-        let ours = |data: &DataFile| written.iter().any(|file| file.path.as_ref() == data.path);
-        if self.files()?.iter().any(ours) {
-            return Ok(Append::Committed(self.version()));
+    /// Proves that the archive's store honours conditional creates, which commits are made by. Due before any commit.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Unconditional`] when it does not, or a store's error.
+    pub async fn preflight(&self) -> Result<()> {
+        preflight(&self.location).await
+    }
+
+    /// Writes `file` as the data files of `day`, and reads them back. Rows without a fingerprint are left out.
+    ///
+    /// # Errors
+    /// [`ArchiveError::SpecMismatch`] when the fingerprints are of another spec, [`ArchiveError::Digest`] when what was
+    /// stored is not what was written. The table is as it was.
+    pub async fn stage(&self, day: NaiveDate, file: &FingerprintFile) -> Result<StagedDay> {
+        self.check(file)?;
+        let mut staged = StagedDay {
+            day,
+            digest: file.digest.clone(),
+            documents: file.rows,
+            without_fingerprint: file.without_fingerprint,
+            files: Vec::new(),
+        };
+        let rest = file.rows - file.without_fingerprint;
+        let mut rows = Rows::new(file.read()?);
+        let written = self.write_files(day, rest, &mut rows, &mut staged.files);
+        if let Err(error) = written.await {
+            // A store that cannot be reached would be waited for once more for each file.
+            if error.kind() != ErrorKind::Unreachable {
+                self.discard(&staged).await;
+            }
+            return Err(error);
         }
-        remove(store, written).await;
-        if self.is_committed(day, file).await? {
-            return Ok(Append::AlreadyThere);
+        Ok(staged)
+    }
+
+    /// Commits a day with one log entry, behind the version that the archive is open at, which is that the day was
+    /// compared with. If other days came first, the archive is open at the latest version after it.
+    ///
+    /// # Errors
+    /// [`ArchiveError::DayDiffers`] when the day is there with other rows. On any error the table is as it was, unless
+    /// the store does not say what became of the log entry: then the data files stay, because it may name them.
+    pub async fn commit(&mut self, staged: &StagedDay) -> Result<Append> {
+        for _ in 0..COMMITS {
+            let version = self.version();
+            let before = self.days()?;
+            self.is_staged(staged).await?;
+            let error = match self.try_commit(staged, version).await {
+                Ok(version) => return Ok(Append::Committed(version)),
+                Err(error) => error,
+            };
+            // The outcome is in the log, whatever the answer was.
+            *self = Self::open(&self.location)
+                .await?
+                .with_file_rows(self.file_rows);
+            let ours = |data: &DataFile| {
+                let mut files = staged.files.iter();
+                files.any(|file| file.path == data.path)
+            };
+            if self.files()?.iter().any(ours) {
+                return Ok(Append::Committed(self.version()));
+            }
+            match self.same_day(staged.day, &staged.digest).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.discard(staged).await;
+                    return Ok(Append::AlreadyThere);
+                }
+                Err(error) => {
+                    // Only where it is certain that no entry of this run can come any more.
+                    if matches!(error, ArchiveError::DayDiffers { .. }) {
+                        self.discard(staged).await;
+                    }
+                    return Err(error);
+                }
+            }
+            let error = ArchiveError::delta(self.location.given())(error);
+            if error.kind() != ErrorKind::TryAgain || self.version() == version {
+                return Err(error);
+            }
+            if !self.days()?.is_subset(&before) {
+                return Ok(Append::Overtaken);
+            }
+            tracing::info!(
+                version = self.version(),
+                "the archive was maintained meanwhile; committing behind that"
+            );
         }
-        Err(ArchiveError::delta(self.location.given())(error))
+        Err(ArchiveError::Busy {
+            path: self.location.to_string(),
+            attempts: COMMITS,
+        })
+    }
+
+    /// Whether the data files are still there: a vacuum may have come in between.
+    async fn is_staged(&self, staged: &StagedDay) -> Result<()> {
+        for file in &staged.files {
+            let object = self.location.child(&file.path)?;
+            if !object.exists().await? {
+                return Err(ArchiveError::Unstaged {
+                    object: object.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// The days that have files.
+    fn days(&self) -> Result<BTreeSet<NaiveDate>> {
+        let files = self.files()?;
+        Ok(files.iter().filter_map(|file| file.day).collect())
+    }
+
+    /// Removes the data files of a day that was not committed, as far as possible: one that stays harms no reader.
+    pub async fn discard(&self, staged: &StagedDay) {
+        self.remove(&staged.files).await;
+    }
+
+    /// The store, rooted in the archive's directory.
+    pub(crate) fn object_store(&self) -> Arc<dyn ObjectStore> {
+        self.table.log_store().object_store(None)
+    }
+
+    pub(crate) fn table(&self) -> &DeltaTable {
+        &self.table
+    }
+
+    pub(crate) fn file_rows(&self) -> u64 {
+        self.file_rows
     }
 
     fn check(&self, file: &FingerprintFile) -> Result<()> {
@@ -386,144 +525,49 @@ impl Archive {
 
     /// Whether the day is there with the same rows.
     async fn is_committed(&self, day: NaiveDate, file: &FingerprintFile) -> Result<bool> {
+        self.same_day(day, &file.digest).await
+    }
+
+    async fn same_day(&self, day: NaiveDate, digest: &str) -> Result<bool> {
         match self.committed(day).await? {
             None => Ok(false),
-            Some(committed) if committed.digest == file.digest => Ok(true),
+            Some(committed) if committed.digest == digest => Ok(true),
             Some(committed) => Err(ArchiveError::DayDiffers {
                 path: self.location.to_string(),
                 day: day.to_string(),
                 committed: committed.digest,
-                new: file.digest.clone(),
+                new: digest.to_owned(),
             }),
         }
     }
 
-    async fn write_files(
-        &self,
-        store: &Arc<dyn ObjectStore>,
-        day: NaiveDate,
-        file: &FingerprintFile,
-        written: &mut Vec<WrittenFile>,
-    ) -> Result<()> {
-        let mut rows = file.read()?;
-        let mut rest = file.rows - file.without_fingerprint;
-        // A day without rows is a file without rows: it carries the day's digest.
-        loop {
-            let count = rest.min(FILE_ROWS);
-            let path = format!(
-                "{DAY}={day}/part-{:05}-{}.parquet",
-                written.len(),
-                uuid::Uuid::new_v4()
-            );
-            let path = Path::parse(&path).map_err(|error| ArchiveError::BadPath {
-                path,
-                reason: error.to_string(),
-            })?;
-            written.push(self.write_file(store, path, count, &mut rows).await?);
-            rest -= count;
-            if rest == 0 {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Writes the next `count` rows as one data file.
-    async fn write_file(
-        &self,
-        store: &Arc<dyn ObjectStore>,
-        path: Path,
-        count: u64,
-        rows: &mut impl Iterator<Item = Result<RecordBatch>>,
-    ) -> Result<WrittenFile> {
-        let object = format!("{}/{path}", self.location);
-        let failed = |error| ArchiveError::parquet(object.clone())(error);
-        let schema = schema::fingerprints(self.id_type, false);
-        let options = ArrowWriterOptions::new()
-            .with_properties(fingerprints::properties(&self.spec, self.id_type))
-            .with_skip_arrow_metadata(true);
-        let (upload, uploaded) = Upload::new(Arc::clone(store), path.clone());
-        let mut writer = AsyncArrowWriter::try_new_with_options(upload, schema.clone(), options)
-            .map_err(failed)?;
-        let mut bounds: Option<(i64, i64)> = None;
-        let mut sums = fingerprints::RowGroupSums::default();
-        let mut rest = count as usize;
-        let arrow_error = |source| ArchiveError::Arrow {
-            object: object.clone(),
-            source,
-        };
-        // Batches divide the rows of a file evenly, so no batch spans two files.
-        let mut coalescer = BatchCoalescer::new(schema.clone(), fingerprints::ROW_GROUP_ROWS / 32);
-        while rest > 0 {
-            let Some(batch) = rows.next().transpose()? else {
-                return Err(ArchiveError::BadData {
-                    object,
-                    reason: format!("{rest} rows are missing"),
-                });
-            };
-            // Rows without a fingerprint stand at the end.
-            let present = (batch.num_rows() - batch.column(0).null_count()).min(rest);
-            let batch = batch.slice(0, present);
-            rest -= present;
-            let columns = batch.columns().to_vec();
-            let batch = RecordBatch::try_new(schema.clone(), columns).map_err(arrow_error)?;
-            bounds = widen(bounds, &batch);
-            sums.update(batch.column(0).as_primitive::<Int64Type>().values());
-            coalescer.push_batch(batch).map_err(arrow_error)?;
-            if rest == 0 {
-                coalescer.finish_buffered_batch().map_err(arrow_error)?;
-            }
-            while let Some(batch) = coalescer.next_completed_batch() {
-                writer.write(&batch).await.map_err(failed)?;
-            }
-        }
-        writer.append_key_value_metadata(sums.to_metadata());
-        writer.close().await.map_err(failed)?;
-        let uploaded = uploaded.lock().await;
-        Ok(WrittenFile {
-            path,
-            size: uploaded.size,
-            sha256: uploaded.sha256(),
-            rows: count,
-            bounds,
-        })
-    }
-
-    async fn commit(
+    async fn try_commit(
         &mut self,
-        day: NaiveDate,
-        file: &FingerprintFile,
+        staged: &StagedDay,
         base_version: u64,
-        written: &[WrittenFile],
     ) -> Result<u64, DeltaTableError> {
+        let day = staged.day;
         let now = chrono::Utc::now().timestamp_millis();
-        let actions = written
+        let tags = DayTags {
+            digest: staged.digest.clone(),
+            base_version,
+        };
+        let actions = staged
+            .files
             .iter()
-            .map(|data| {
-                Action::Add(Add {
-                    path: data.path.to_string(),
-                    partition_values: HashMap::from([(DAY.to_owned(), Some(day.to_string()))]),
-                    size: data.size.cast_signed(),
-                    modification_time: now,
-                    data_change: true,
-                    stats: Some(data.stats()),
-                    tags: Some(HashMap::from([
-                        (SHA256_TAG.to_owned(), Some(data.sha256.clone())),
-                        (DAY_DIGEST_TAG.to_owned(), Some(file.digest.clone())),
-                        (BASE_VERSION_TAG.to_owned(), Some(base_version.to_string())),
-                    ])),
-                    ..Default::default()
-                })
-            })
+            .map(|data| Action::Add(data.add(day, &tags, now, true)))
             .collect();
         let properties = CommitProperties::default()
             .with_application_transaction(Transaction::new(day.to_string(), 1))
             .with_metadata([
-                ("documents".to_owned(), file.rows.into()),
+                ("documents".to_owned(), staged.documents.into()),
                 (
                     "withoutFingerprint".to_owned(),
-                    file.without_fingerprint.into(),
+                    staged.without_fingerprint.into(),
                 ),
             ])
+            // A commit behind other days than were compared with would miss pairs.
+            .with_max_retries(0)
             .with_cleanup_expired_logs(Some(false));
         let operation = DeltaOperation::Write {
             mode: SaveMode::Append,
@@ -569,35 +613,17 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::Digest`] for the first that differs, [`ArchiveError::BadData`] for one that is missing.
     pub async fn verify(&self) -> Result<u64> {
-        use futures::TryStreamExt as _;
-        let store = self.table.log_store().object_store(None);
         let mut checked = 0;
         for file in self.files()? {
-            let object = format!("{}/{}", self.location, file.path);
             let Some(expected) = file.sha256 else {
                 continue;
             };
-            let path = Path::parse(&file.path).map_err(|error| ArchiveError::BadPath {
-                path: object.clone(),
-                reason: error.to_string(),
+            let location = self.location.child(&file.path)?;
+            let object = location.to_string();
+            let (_, found) = digest_of(&location).await.map_err(|error| match error {
+                ArchiveError::NotFound { .. } => ArchiveError::missing(&object),
+                error => error,
             })?;
-            let got = store.get(&path).await.map_err(|error| match error {
-                object_store::Error::NotFound { .. } => ArchiveError::BadData {
-                    object: object.clone(),
-                    reason: "the archive's log names this file, but it is missing".into(),
-                },
-                error => ArchiveError::store(object.clone())(error),
-            })?;
-            let mut stream = got.into_stream();
-            let mut digest = Sha256::new();
-            while let Some(bytes) = stream
-                .try_next()
-                .await
-                .map_err(ArchiveError::store(object.clone()))?
-            {
-                digest.update(&bytes);
-            }
-            let found = hex(&digest.finalize());
             if found != expected {
                 return Err(ArchiveError::Digest {
                     object,
@@ -611,64 +637,37 @@ impl Archive {
     }
 }
 
-/// Removes data files that no log names, as far as possible: one that stays harms no reader.
-async fn remove(store: &Arc<dyn ObjectStore>, written: &[WrittenFile]) {
-    for data in written {
-        if let Err(error) = store.delete(&data.path).await {
-            tracing::warn!(path = %data.path, %error, "an unreferenced data file stays");
-        }
-    }
-}
-
-/// A data file that is complete, but not yet in the log.
-struct WrittenFile {
-    path: Path,
-    size: u64,
-    sha256: String,
-    rows: u64,
-    bounds: Option<(i64, i64)>,
-}
-
-impl WrittenFile {
-    /// Delta's statistics: row count and the range of fingerprints.
-    fn stats(&self) -> String {
-        let mut stats = serde_json::json!({
-            "numRecords": self.rows,
-            "nullCount": { FINGERPRINT: 0, ID: 0 },
-        });
-        if let Some((least, most)) = self.bounds {
-            stats["minValues"] = serde_json::json!({ FINGERPRINT: least });
-            stats["maxValues"] = serde_json::json!({ FINGERPRINT: most });
-        }
-        stats.to_string()
-    }
-}
-
-/// The range of fingerprints, with those of a sorted batch added.
-fn widen(bounds: Option<(i64, i64)>, batch: &RecordBatch) -> Option<(i64, i64)> {
-    use arrow::array::AsArray as _;
-    let values = batch
-        .column(0)
-        .as_primitive::<arrow::datatypes::Int64Type>()
-        .values();
-    match (bounds, values.first(), values.last()) {
-        (Some((least, _)), _, Some(&last)) => Some((least, last)),
-        (None, Some(&first), Some(&last)) => Some((first, last)),
-        (bounds, ..) => bounds,
-    }
+/// Where the log is read and written: in the archive's own store, by conditional creates.
+fn log_store(location: &Location) -> Result<LogStoreRef> {
+    let url = table_url(location)?;
+    let root = Arc::clone(location.store());
+    let prefixed: Arc<dyn ObjectStore> = match location.path().as_ref().is_empty() {
+        true => Arc::clone(&root),
+        false => Arc::new(PrefixStore::new(Arc::clone(&root), location.path().clone())),
+    };
+    Ok(default_logstore(
+        prefixed,
+        root,
+        &url,
+        &StorageConfig::default(),
+    ))
 }
 
 fn table_url(location: &Location) -> Result<Url> {
-    let given = location.given();
+    let bad = |reason: &str| ArchiveError::BadPath {
+        path: location.given().to_owned(),
+        reason: reason.into(),
+    };
     // The Delta library reads such names back decoded, and finds nothing.
-    if location.local().to_string_lossy().contains(['%', '\\']) {
-        return Err(ArchiveError::BadPath {
-            path: given.to_owned(),
-            reason: "an archive's path must not contain % or \\".into(),
-        });
+    if location.path().as_ref().contains(['%', '\\']) {
+        return Err(bad("an archive's path must not contain % or \\"));
     }
-    Url::from_directory_path(location.local()).map_err(|()| ArchiveError::BadPath {
-        path: given.to_owned(),
-        reason: "not an absolute path".into(),
-    })
+    match location.local() {
+        Some(local) => Url::from_directory_path(local).map_err(|()| bad("not an absolute path")),
+        None => {
+            let mut url = location.url();
+            url.set_path(&format!("{}/", url.path().trim_end_matches('/')));
+            Ok(url)
+        }
+    }
 }

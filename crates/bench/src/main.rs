@@ -5,6 +5,7 @@ mod designs;
 mod documents;
 mod features;
 mod join;
+mod latency;
 mod machine;
 mod quality;
 mod scale;
@@ -31,6 +32,8 @@ enum Bench {
     Features(features::Args),
     /// The join against other ways to do it, on the same data in one run
     Join(join::Args),
+    /// The join from a store whose every answer takes its time
+    Latency(latency::Args),
     /// How many of the near-duplicates of real documents each way finds, and what else
     Quality(quality::Args),
     /// `dedup-job run` itself on archives of growing size
@@ -43,6 +46,7 @@ fn main() {
         Bench::Designs(args) => ("designs", designs::run(args)),
         Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),
+        Bench::Latency(args) => ("latency", latency::run(args)),
         Bench::Quality(args) => ("quality", quality::run(args)),
         Bench::Scale(args) => ("scale", scale::run(args)),
     };

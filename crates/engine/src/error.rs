@@ -8,7 +8,7 @@ use hamming::{DesignError, PlanError};
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
 /// A stage of a run that failed; every variant names its object.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
     /// The archive, or a file of fingerprints.
@@ -47,6 +47,16 @@ pub enum EngineError {
         path: String,
         /// What the system said.
         source: std::io::Error,
+    },
+    /// The day is committed, but its hits did not get their name.
+    #[error(
+        "day {day} is committed, but its output is not in place: {source}; run the same command again, which finds the day committed and writes the output"
+    )]
+    Unpublished {
+        /// The day.
+        day: String,
+        /// Why not.
+        source: Box<EngineError>,
     },
     /// A query failed.
     #[error("{}", query_message(stage, source))]
@@ -87,8 +97,16 @@ impl EngineError {
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Internal(_) => ErrorKind::Internal,
             Self::Io { source, .. } => archive::error::of_io(source),
+            Self::Unpublished { source, .. } => source.kind(),
             Self::Query { source, .. } => of_query(source),
         }
+    }
+}
+
+// What libraries' errors hold may quote what was sent.
+impl std::fmt::Debug for EngineError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} error: {self}", self.kind())
     }
 }
 
@@ -120,12 +138,18 @@ fn query_message(stage: &str, error: &DataFusionError) -> String {
 /// What the innermost error says, without the names of its wrappers.
 pub(crate) fn root_message(error: &DataFusionError) -> String {
     match error.find_root() {
-        DataFusionError::External(inner) => inner.to_string(),
+        // Errors of our own name their object.
+        DataFusionError::External(inner)
+            if inner.is::<EngineError>() || inner.is::<ArchiveError>() =>
+        {
+            inner.to_string()
+        }
+        DataFusionError::External(inner) => archive::error::told(inner.as_ref()),
         DataFusionError::ArrowError(inner, _) => inner.to_string(),
-        DataFusionError::ObjectStore(inner) => inner.to_string(),
+        DataFusionError::ObjectStore(inner) => archive::error::told(inner.as_ref()),
         DataFusionError::IoError(inner) => inner.to_string(),
         DataFusionError::Execution(message) | DataFusionError::Plan(message) => message.clone(),
-        other => first_line(&other.to_string()).to_owned(),
+        other => archive::store::scrub(first_line(&other.to_string())),
     }
 }
 

@@ -10,6 +10,7 @@
 pub mod batch;
 pub mod day;
 pub mod documents;
+pub mod draft;
 pub mod error;
 pub mod explain;
 pub mod idf;

@@ -1,9 +1,11 @@
 //! The output file: whole or not at all, and the same bytes for the same hits.
 
+use std::fs::File;
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
+use archive::Location;
 use arrow::array::{BooleanArray, RecordBatch};
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
@@ -13,9 +15,9 @@ use futures::StreamExt as _;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use tempfile::{NamedTempFile, TempPath};
 
 use crate::batch::Id;
+use crate::draft::Draft;
 use crate::error::{EngineError, Result};
 
 /// Rows handed to the writer at once, a page's rows, and a row group's: multiples of each other, so that the
@@ -23,11 +25,10 @@ use crate::error::{EngineError, Result};
 const PAGE_ROWS: usize = 8192;
 const ROW_GROUP_ROWS: usize = 1 << 20;
 
-/// Hits on the disk, complete, but not yet under their name.
+/// Hits that are complete, but not yet under their name.
 #[derive(Debug)]
 pub struct StagedOutput {
-    staged: TempPath,
-    target: PathBuf,
+    draft: Draft,
     /// Rows.
     pub rows: u64,
     /// Bytes.
@@ -38,32 +39,20 @@ pub struct StagedOutput {
     pub seconds: f64,
 }
 
-/// Writes the stream, whose first column is the new id, beside `target`, under a temporary name; of each new document at most its first `max_hits` rows.
+/// Writes the stream, whose first column is the new id, as a draft of `target`; of each new document at most its first
+/// `max_hits` rows.
 ///
 /// # Errors
 /// [`EngineError`] when the stream fails or the file cannot be written; nothing stays behind.
 pub async fn stage(
     mut hits: SendableRecordBatchStream,
     schema: &SchemaRef,
-    target: &Path,
+    target: &Location,
+    scratch: &Path,
     max_hits: Option<u32>,
 ) -> Result<StagedOutput> {
-    let io = |source| EngineError::Io {
-        path: target.display().to_string(),
-        source,
-    };
-    let directory = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let staged = tempfile::Builder::new()
-        .prefix(&format!(".{name}."))
-        .suffix(".tmp")
-        .permissions(file_permissions())
-        .tempfile_in(directory)
-        .map_err(io)?;
-    let mut writer = Writer::new(staged, schema, target)?;
+    let mut draft = Draft::new(target, scratch)?;
+    let mut writer = Writer::new(draft.open()?, schema, target)?;
     let mut limit = max_hits.map(FirstRows::new);
     let mut spent = Duration::ZERO;
     while let Some(batch) = hits.next().await {
@@ -78,13 +67,11 @@ pub async fn stage(
         spent += begin.elapsed();
     }
     let begin = Instant::now();
-    let (staged, rows) = writer.finish()?;
-    staged.as_file().sync_all().map_err(io)?;
+    let rows = writer.finish()?;
+    let bytes = draft.send().await?;
     spent += begin.elapsed();
-    let bytes = staged.as_file().metadata().map_err(io)?.len();
     Ok(StagedOutput {
-        staged: staged.into_temp_path(),
-        target: target.to_owned(),
+        draft,
         rows,
         bytes,
         left_out: limit.map_or(0, |limit| limit.left_out),
@@ -131,32 +118,20 @@ impl StagedOutput {
     /// Where it is for now.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.staged
+        self.draft.path()
     }
 
     /// Gives the file its name, in place of any that had it.
     ///
     /// # Errors
-    /// [`EngineError::Io`] when it cannot be renamed.
-    pub fn publish(self) -> Result<()> {
-        let path = self.target.display().to_string();
-        self.staged
-            .persist(&self.target)
-            .map_err(|error| EngineError::Io {
-                path,
-                source: error.error,
-            })
+    /// As [`Draft::publish`].
+    pub async fn publish(self) -> Result<()> {
+        self.draft.publish().await
     }
 }
 
-/// As other programs' files, not as secrets: temporary files are private by default.
-fn file_permissions() -> std::fs::Permissions {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::Permissions::from_mode(0o644)
-}
-
 struct Writer {
-    writer: ArrowWriter<BufWriter<NamedTempFile>>,
+    writer: ArrowWriter<BufWriter<File>>,
     coalescer: BatchCoalescer,
     schema: SchemaRef,
     object: String,
@@ -164,7 +139,7 @@ struct Writer {
 }
 
 impl Writer {
-    fn new(file: NamedTempFile, schema: &SchemaRef, target: &Path) -> Result<Self> {
+    fn new(file: File, schema: &SchemaRef, target: &Location) -> Result<Self> {
         let properties = WriterProperties::builder()
             .set_compression(ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD))
             .set_write_batch_size(PAGE_ROWS)
@@ -176,7 +151,7 @@ impl Writer {
         let options = ArrowWriterOptions::new()
             .with_properties(properties)
             .with_skip_arrow_metadata(true);
-        let object = target.display().to_string();
+        let object = target.to_string();
         let writer =
             ArrowWriter::try_new_with_options(BufWriter::new(file), schema.clone(), options)
                 .map_err(|error| parquet_error(&object, error))?;
@@ -200,7 +175,7 @@ impl Writer {
         self.drain()
     }
 
-    fn finish(mut self) -> Result<(NamedTempFile, u64)> {
+    fn finish(mut self) -> Result<u64> {
         self.coalescer
             .finish_buffered_batch()
             .map_err(|e| arrow_error(&self.object, e))?;
@@ -214,11 +189,11 @@ impl Writer {
         let buffered = writer
             .into_inner()
             .map_err(|error| parquet_error(&object, error))?;
-        let file = buffered.into_inner().map_err(|error| EngineError::Io {
+        buffered.into_inner().map_err(|error| EngineError::Io {
             path: object,
             source: error.into_error(),
         })?;
-        Ok((file, rows))
+        Ok(rows)
     }
 
     fn drain(&mut self) -> Result<()> {

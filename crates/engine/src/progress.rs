@@ -116,6 +116,13 @@ impl Progress {
             .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
+    /// Begins the count of the probe anew; times add up.
+    pub fn compare_again(&self) {
+        for counter in [&self.probed, &self.hits, &self.left_out] {
+            counter.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Seconds since the last partition of the probe was done.
     #[must_use]
     pub fn seconds_since_probe(&self) -> f64 {

@@ -1,9 +1,9 @@
 //! How the new day gets its fingerprints: what was asked for, and what the base asks for.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use archive::{Archive, ArchiveError, Kept, Location, frequencies};
+use archive::{Archive, ArchiveError, Kept, Stores, frequencies};
+use bytes::Bytes;
 use simhash::{Idf, Markup, Model, ModelError, Normalize, Spec, StopWords, Tokenizer, Weight};
 
 use crate::error::{EngineError, Result};
@@ -24,9 +24,32 @@ pub struct Wanted {
     /// See [`Spec::seed`].
     pub seed: Option<u32>,
     /// A file of document frequencies, as `dedup-job idf` makes them.
-    pub idf: Option<PathBuf>,
+    pub idf: Option<Given>,
     /// A file of words that are left out, one a line.
-    pub stop_words: Option<PathBuf>,
+    pub stop_words: Option<Given>,
+}
+
+/// A file that was given, read.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// What errors call it.
+    pub name: String,
+    /// Its bytes.
+    pub bytes: Bytes,
+}
+
+impl Given {
+    /// Reads the file at `path`.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when it cannot be read.
+    pub async fn read(stores: &Stores, path: &str) -> Result<Self> {
+        let bytes = stores.locate(path)?.read().await?;
+        Ok(Self {
+            name: path.to_owned(),
+            bytes,
+        })
+    }
 }
 
 /// How fingerprints come about.
@@ -79,11 +102,11 @@ impl Wanted {
     ///
     /// # Errors
     /// As [`Self::model_of`].
-    pub async fn model_at(&self, base: Option<&str>) -> Result<Model> {
+    pub async fn model_at(&self, stores: &Stores, base: Option<&str>) -> Result<Model> {
         match base {
             None => self.model(),
             Some(base) => {
-                self.model_of(&Archive::open(&Location::parse(base)?).await?)
+                self.model_of(&Archive::open(&stores.locate(base)?).await?)
                     .await
             }
         }
@@ -163,7 +186,7 @@ impl Wanted {
                 )
             }
             ModelError::Features { .. } => match &self.idf {
-                Some(path) => format!("{}: {error}", path.display()),
+                Some(file) => format!("{}: {error}", file.name),
                 None => error.to_string(),
             },
             _ => error.to_string(),
@@ -171,25 +194,22 @@ impl Wanted {
     }
 
     fn stop_words(&self, spec: &Spec) -> Result<Option<StopWords>> {
-        let Some(path) = &self.stop_words else {
+        let Some(file) = &self.stop_words else {
             return Ok(None);
         };
-        let list = std::fs::read_to_string(path).map_err(|source| {
-            let path = path.display().to_string();
-            match source.kind() {
-                std::io::ErrorKind::NotFound => ArchiveError::NotFound { path }.into(),
-                _ => EngineError::Io { path, source },
-            }
+        let list = std::str::from_utf8(&file.bytes).map_err(|error| EngineError::BadData {
+            object: file.name.clone(),
+            reason: error.to_string(),
         })?;
-        Ok(Some(StopWords::parse(&list, spec.normalize)))
+        Ok(Some(StopWords::parse(list, spec.normalize)))
     }
 
     fn idf(&self, seed: u32) -> Result<Option<(Idf, (Spec, simhash::DocumentFrequencies))>> {
-        let Some(path) = &self.idf else {
+        let Some(file) = &self.idf else {
             return Ok(None);
         };
-        let (spec, of) = frequencies::read(path)?;
-        let idf = frequencies::table(&path.display().to_string(), &spec, seed, &of)?;
+        let (spec, of) = frequencies::decode(&file.name, file.bytes.clone())?;
+        let idf = frequencies::table(&file.name, &spec, seed, &of)?;
         Ok(Some((idf, (spec, of))))
     }
 }

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::fingerprints::FingerprintFile;
-use archive::{FingerprintReader, Location};
+use archive::{FingerprintReader, Stores};
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
+use datafusion::prelude::SessionContext;
 use tokio::sync::OnceCell;
 
 use crate::batch::NewBatch;
@@ -18,19 +19,44 @@ use crate::progress::Progress;
 pub struct Resources {
     /// How far the run is.
     pub progress: Progress,
+    /// The stores behind paths.
+    pub stores: Stores,
     batches: Mutex<HashMap<String, Arc<OnceCell<Arc<NewBatch>>>>>,
     readers: Mutex<HashMap<String, FingerprintReader>>,
 }
 
-/// Bytes that are free in the pool.
-pub(crate) fn free(pool: &Arc<dyn MemoryPool>) -> usize {
+/// Bytes of the pool.
+pub(crate) fn limit(pool: &Arc<dyn MemoryPool>) -> usize {
     match pool.memory_limit() {
-        MemoryLimit::Finite(limit) => limit.saturating_sub(pool.reserved()),
+        MemoryLimit::Finite(limit) => limit,
         _ => usize::MAX,
     }
 }
 
+/// Bytes that are free in the pool.
+pub(crate) fn free(pool: &Arc<dyn MemoryPool>) -> usize {
+    limit(pool).saturating_sub(pool.reserved())
+}
+
 impl Resources {
+    /// What a process has that reaches its data through `stores`.
+    #[must_use]
+    pub fn new(stores: Stores) -> Self {
+        Self {
+            stores,
+            ..Self::default()
+        }
+    }
+
+    /// What the process of a session has.
+    ///
+    /// # Errors
+    /// When the session is none of this engine's.
+    pub fn of(context: &SessionContext) -> Result<Arc<Self>> {
+        let resources = context.state().config().get_extension::<Self>();
+        resources.ok_or_else(|| EngineError::Internal("a session of another engine".into()))
+    }
+
     /// The batch called `name`, loaded by the first that asks and shared with the others.
     ///
     /// # Errors
@@ -78,7 +104,7 @@ impl Resources {
         if let Some(reader) = open {
             return Ok(reader);
         }
-        let location = Location::parse(path)?;
+        let location = self.stores.locate(path)?;
         let reader = FingerprintReader::open(path, &location, size, &probe.columns).await?;
         self.keep(reader.clone(), path);
         Ok(reader)

@@ -4,13 +4,16 @@
 //! A run that fails anywhere leaves the archive and an earlier output as they were; a run that dies between
 //! commit and name is made good by the next, which finds the day committed, computes the same hits against
 //! the archive as it was before the day, and names them.
+//!
+//! A day is committed behind the days that it was compared with. If others come first, it is compared again, with them
+//! too, so that of two days that run at the same time one is compared with the other.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use archive::{Append, Archive, Base, BaseColumns, IdType, Location};
+use archive::{Append, Archive, Base, BaseColumns, IdType, Location, Scope, Stores};
 use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 use hamming::{Kernel, Plan};
@@ -19,6 +22,7 @@ use simhash::{Measure, Model, Spec};
 
 use crate::day::{self, Day};
 use crate::documents::{Columns, Documents};
+use crate::draft::Draft;
 use crate::error::{EngineError, Result};
 use crate::output;
 use crate::probe::{Probe, ProbeNode, hits_schema};
@@ -37,17 +41,19 @@ pub struct RunSettings {
     /// The archive, or plain Parquet files of fingerprints.
     pub base: String,
     /// Where the hits go.
-    pub output: PathBuf,
+    pub output: Location,
     /// Pairs up to this many bits apart are hits.
     pub max_distance: u32,
     /// Whether pairs inside the new day are hits too.
     pub within: bool,
     /// Whether to commit the day.
     pub append: bool,
+    /// Rows of a data file of the archive at most, where that is asked for.
+    pub rows_per_file: Option<u64>,
     /// The day.
     pub day: Option<NaiveDate>,
     /// Where to keep the day's fingerprints.
-    pub fingerprints: Option<PathBuf>,
+    pub fingerprints: Option<Location>,
     /// Columns of the new day, and of plain base files.
     pub columns: Columns,
     /// Design of the tables; chosen by cost where there is none.
@@ -91,6 +97,14 @@ pub struct Summary {
     pub output_bytes: u64,
     /// What became of the day.
     pub commit: Commit,
+    /// Version of the archive before the run; `None` for plain files.
+    pub archive_version_before: Option<u64>,
+    /// And after it.
+    pub archive_version_after: Option<u64>,
+    /// How often the day was compared with the history: once more each time that other days were committed first.
+    pub comparisons: u32,
+    /// What went over the network.
+    pub network: Network,
     /// Seconds of each stage.
     pub seconds: Seconds,
 }
@@ -135,6 +149,33 @@ pub enum Commit {
     Committed(u64),
     /// It was there already, with the same rows.
     AlreadyThere,
+}
+
+/// Requests to object stores, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Network {
+    /// Requests, those sent again included.
+    pub requests: u64,
+    /// Requests that failed for the moment, and were sent again or given up.
+    pub retries: u64,
+    /// Bytes of bodies sent.
+    pub bytes_sent: u64,
+    /// Bytes of bodies received.
+    pub bytes_received: u64,
+}
+
+impl Network {
+    /// What went through `stores` so far.
+    #[must_use]
+    pub fn of(stores: &Stores) -> Self {
+        let traffic = stores.traffic();
+        Self {
+            requests: traffic.requests(),
+            retries: traffic.retries(),
+            bytes_sent: traffic.bytes_sent(),
+            bytes_received: traffic.bytes_received(),
+        }
+    }
 }
 
 /// Seconds of each stage.
@@ -191,13 +232,16 @@ impl Opened {
     ///
     /// # Errors
     /// [`EngineError`] when it cannot be read.
-    pub async fn base(given: &str, columns: &Columns) -> Result<Self> {
-        let location = Location::parse(given)?;
-        if Archive::is_at(&location) {
-            return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
+    pub async fn base(stores: &Stores, given: &str, columns: &Columns) -> Result<Self> {
+        // A pattern is no archive.
+        if !given.contains(['*', '?', '[']) {
+            let location = stores.locate(given)?;
+            if Archive::is_at(&location).await? {
+                return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
+            }
         }
         Ok(Self::Plain(
-            Base::plain(given, &base_columns(columns)).await?,
+            Base::plain(stores, given, &base_columns(columns)).await?,
         ))
     }
 
@@ -207,6 +251,15 @@ impl Opened {
         match self {
             Self::Archive(archive) => Some(archive.spec()),
             Self::Plain(base) => base.spec.as_ref(),
+        }
+    }
+
+    /// The version of the archive.
+    #[must_use]
+    pub fn version(&self) -> Option<u64> {
+        match self {
+            Self::Archive(archive) => Some(archive.version()),
+            Self::Plain(_) => None,
         }
     }
 
@@ -285,7 +338,7 @@ pub async fn open_day(
 /// Runs the job.
 ///
 /// # Errors
-/// [`EngineError`]; the archive and an earlier output are then as they were.
+/// [`EngineError`]; the archive and an earlier output are then as they were, but for [`EngineError::Unpublished`].
 pub async fn run(
     context: &SessionContext,
     resources: &Arc<Resources>,
@@ -297,13 +350,17 @@ pub async fn run(
     let mut seconds = Seconds::default();
 
     progress.enter(Stage::Open);
-    let opened = Opened::base(&settings.base, &settings.columns).await?;
+    let mut opened = Opened::base(&resources.stores, &settings.base, &settings.columns).await?;
     if settings.append && !matches!(opened, Opened::Archive(_)) {
         return Err(EngineError::Usage(format!(
             "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
             settings.base
         )));
     }
+    if let (Opened::Archive(archive), true) = (&opened, settings.append) {
+        archive.preflight().await?;
+    }
+    let version_before = opened.version();
     let (documents, recipe, id_type) = open_day(
         context,
         &settings.new,
@@ -323,110 +380,105 @@ pub async fn run(
         }
         None => None,
     };
-    let staged = Staged::new(settings.fingerprints.as_deref(), &settings.scratch);
-    let day = day::fingerprint(
-        context,
-        &documents,
-        &recipe,
-        id_type,
-        &staged.path(),
-        progress,
-    )
-    .await?;
+    let kept = match &settings.fingerprints {
+        Some(target) => Some(Draft::new(target, &settings.scratch)?),
+        None => None,
+    };
+    let path = kept.as_ref().map_or_else(
+        || settings.scratch.join("fingerprints.parquet"),
+        |draft| draft.path().to_owned(),
+    );
+    let day = day::fingerprint(context, &documents, &recipe, id_type, &path, progress).await?;
     seconds.fingerprint = clock.lap();
 
-    progress.enter(Stage::Open);
-    let (archive, base, already) = base_of_run(opened, settings, &day).await?;
-    seconds.open += clock.lap();
-
-    progress.enter(Stage::Build);
-    let pool = Arc::clone(&context.runtime_env().memory_pool);
-    let batch = resources.batch(&(&day.file).into(), &pool).await?;
-    let distinct = batch.distinct.values().len();
-    let queries = base.rows() + if settings.within { day.file.rows } else { 0 };
-    let design = settings.design.as_deref();
-    let plan = batch.plan(settings.max_distance, design, queries, &pool)?;
-    let probe = probe(settings, &day, &base, &plan);
-    let threads = context.state().config().target_partitions();
-    // Built here, so that they are measured apart; the tasks find them there.
-    drop(batch.tables(&probe, 0, &pool, threads).await?);
-    drop(batch);
-    let passes = probe.parts;
-    if passes > 1 {
-        tracing::warn!(
-            "the tables do not fit the memory limit at once: the history is read {passes} times"
-        );
-    }
-    seconds.build = clock.lap();
-
-    progress.enter(Stage::Probe);
-    progress
-        .probe_total
-        .store(base.rows() * u64::from(passes), Ordering::Relaxed);
-    for file in &base.files {
-        resources.keep(
-            file.reader.clone(),
-            &file.location.local().to_string_lossy(),
-        );
-    }
-    let items = work::items(&base, settings.within, distinct, passes);
-    let unverified = settings.scratch.join("hits.parquet");
-    let mut probe = probe;
-    let output = match &verifier {
-        // The nearest are those that are left when the texts have decided.
-        Some(_) => {
-            probe.max_hits = None;
-            &unverified
-        }
-        None => &settings.output,
-    };
-    let is_archive = archive.is_some();
-    let mut staged_output = find(context, items, probe, id_type, output).await?;
-    seconds.probe = clock.lap();
-    let stages = &progress.stages;
-    seconds.of_probe = ProbeSeconds {
-        read: stages.read.seconds(),
-        decode: stages.decode.seconds(),
-        filter: stages.filter.seconds(),
-        verify: stages.verify.seconds(),
-        ids: stages.ids.seconds(),
-        reduce: (progress.seconds_since_probe() - staged_output.seconds).max(0.0),
-        write: staged_output.seconds,
-    };
-    let mut verified = None;
-    if let (Some(verifier), Some(verify)) = (verifier, &settings.verify) {
-        progress.enter(Stage::Verify);
-        let origin = Origin {
+    let mut comparisons = 0;
+    let mut uploaded = None;
+    let (compared, commit, version_after) = loop {
+        comparisons += 1;
+        progress.enter(Stage::Open);
+        let (archive, base, already) = base_of_run(opened, settings, &day).await?;
+        seconds.open += clock.lap();
+        let comparison = Comparison {
+            context,
+            resources,
+            settings,
+            day: &day,
+            base: &base,
+            verifier: verifier.as_ref(),
             id_type,
-            day: settings.day.map(work::chrono_days),
-            within: settings.within,
-            archive: is_archive,
+            is_archive: archive.is_some(),
         };
-        let (scratch, checked) = (&settings.scratch, staged_output.rows);
-        let (kept, counts) =
-            verify::verify(context, &staged_output, &verifier, origin, scratch).await?;
-        let schema = verified_schema(id_type);
-        staged_output = output::stage(kept, &schema, &settings.output, settings.max_hits).await?;
-        verified = Some(counts.verified(verify, checked));
-        seconds.verify = clock.lap();
-    }
-    let hits_left_out = progress.left_out.load(Ordering::Relaxed) + staged_output.left_out;
-    let (hits, output_bytes) = (staged_output.rows, staged_output.bytes);
+        let compared = comparison.run(&mut clock, &mut seconds).await?;
 
-    progress.enter(Stage::Commit);
-    let commit = match archive {
-        Some(mut archive) if settings.append && !already => {
-            match append(&mut archive, settings, &day).await? {
-                Append::Committed(version) => Commit::Committed(version),
-                Append::AlreadyThere => Commit::AlreadyThere,
+        progress.enter(Stage::Commit);
+        let Some(mut archive) = archive else {
+            break (compared, Commit::NotAsked, None);
+        };
+        if !settings.append || already {
+            let commit = match settings.append {
+                true => Commit::AlreadyThere,
+                false => Commit::NotAsked,
+            };
+            break (compared, commit, Some(archive.version()));
+        }
+        let date = settings
+            .day
+            .ok_or_else(|| EngineError::Usage("--append needs --day".into()))?;
+        if let Some(rows) = settings.rows_per_file {
+            archive = archive.with_file_rows(rows);
+        }
+        let staged = match uploaded.take() {
+            Some(staged) => staged,
+            None => archive.stage(date, &day.file).await?,
+        };
+        match archive.commit(&staged).await? {
+            Append::Committed(version) => {
+                break (compared, Commit::Committed(version), Some(version));
+            }
+            Append::AlreadyThere => {
+                // By another run of the same day, which may have compared it with fewer days.
+                opened = Opened::Archive(Box::new(archive));
+                seconds.commit += clock.lap();
+            }
+            Append::Overtaken => {
+                tracing::warn!(
+                    "other days were committed meanwhile: the day is compared with them too"
+                );
+                uploaded = Some(staged);
+                opened = Opened::Archive(Box::new(archive));
+                seconds.commit += clock.lap();
             }
         }
-        _ if settings.append => Commit::AlreadyThere,
-        _ => Commit::NotAsked,
+        progress.compare_again();
     };
-    staged_output.publish()?;
-    let file = staged.keep(day.file)?;
-    seconds.commit = clock.lap();
+    let Compared {
+        output,
+        plan,
+        passes,
+        distinct,
+        verified,
+        base,
+    } = compared;
+    let hits_left_out = progress.left_out.load(Ordering::Relaxed) + output.left_out;
+    let (hits, output_bytes) = (output.rows, output.bytes);
+    let published = async {
+        output.publish().await?;
+        match kept {
+            Some(draft) => draft.publish().await,
+            None => Ok(()),
+        }
+    };
+    published
+        .await
+        .map_err(|error| match (commit, settings.day) {
+            (Commit::Committed(_), Some(day)) => EngineError::Unpublished {
+                day: day.to_string(),
+                source: Box::new(error),
+            },
+            _ => error,
+        })?;
+    let file = day.file;
+    seconds.commit += clock.lap();
     seconds.total = begin.elapsed().as_secs_f64();
 
     Ok(Summary {
@@ -439,10 +491,8 @@ pub async fn run(
             digest: file.digest,
         },
         base: BaseSummary {
-            version: base.version,
-            files: base.files.len() as u64,
-            fingerprints: base.rows(),
             bytes_read: progress.bytes_read.load(Ordering::Relaxed),
+            ..base
         },
         max_distance: settings.max_distance,
         design: plan.design.name(),
@@ -452,11 +502,154 @@ pub async fn run(
         hits,
         hits_left_out,
         verified,
-        output: settings.output.display().to_string(),
+        output: settings.output.to_string(),
         output_bytes,
         commit,
+        archive_version_before: version_before,
+        archive_version_after: version_after,
+        comparisons,
+        network: Network::of(&resources.stores),
         seconds,
     })
+}
+
+/// What is needed to compare the day with a base.
+struct Comparison<'a> {
+    context: &'a SessionContext,
+    resources: &'a Arc<Resources>,
+    settings: &'a RunSettings,
+    day: &'a Day,
+    base: &'a Base,
+    verifier: Option<&'a Verifier<'a>>,
+    id_type: IdType,
+    is_archive: bool,
+}
+
+/// What came of a comparison.
+struct Compared {
+    output: output::StagedOutput,
+    plan: Plan,
+    passes: u32,
+    distinct: usize,
+    verified: Option<Verified>,
+    base: BaseSummary,
+}
+
+impl Comparison<'_> {
+    /// Builds the tables, probes the base, reduces and verifies the hits.
+    async fn run(&self, clock: &mut Clock, seconds: &mut Seconds) -> Result<Compared> {
+        let Self {
+            context,
+            resources,
+            settings,
+            day,
+            base,
+            ..
+        } = *self;
+        let progress = &resources.progress;
+        progress.enter(Stage::Build);
+        let pool = Arc::clone(&context.runtime_env().memory_pool);
+        let batch = resources.batch(&(&day.file).into(), &pool).await?;
+        let distinct = batch.distinct.values().len();
+        let queries = base.rows() + if settings.within { day.file.rows } else { 0 };
+        let design = settings.design.as_deref();
+        let plan = batch.plan(settings.max_distance, design, queries, &pool)?;
+        let mut probe = probe(settings, day, base, &plan);
+        let threads = context.state().config().target_partitions();
+        // Built here, so that they are measured apart; the tasks find them there.
+        drop(batch.tables(&probe, 0, &pool, threads).await?);
+        drop(batch);
+        let passes = probe.parts;
+        if passes > 1 {
+            tracing::warn!(
+                "the tables do not fit the memory limit at once: the history is read {passes} times"
+            );
+        }
+        seconds.build += clock.lap();
+
+        progress.enter(Stage::Probe);
+        progress
+            .probe_total
+            .store(base.rows() * u64::from(passes), Ordering::Relaxed);
+        for file in &base.files {
+            resources.keep(file.reader.clone(), file.location.given());
+        }
+        let items = work::items(base, settings.within, distinct, passes);
+        let unverified = settings.scratch.join("hits.parquet");
+        let unverified = resources.stores.locate(&unverified.to_string_lossy())?;
+        let output = match self.verifier {
+            // The nearest are those that are left when the texts have decided.
+            Some(_) => {
+                probe.max_hits = None;
+                &unverified
+            }
+            None => &settings.output,
+        };
+        let mut output = self.find(items, probe, output).await?;
+        seconds.probe += clock.lap();
+        let stages = &progress.stages;
+        seconds.of_probe = ProbeSeconds {
+            read: stages.read.seconds(),
+            decode: stages.decode.seconds(),
+            filter: stages.filter.seconds(),
+            verify: stages.verify.seconds(),
+            ids: stages.ids.seconds(),
+            reduce: (progress.seconds_since_probe() - output.seconds).max(0.0),
+            write: output.seconds,
+        };
+        let mut verified = None;
+        if let (Some(verifier), Some(verify)) = (self.verifier, &settings.verify) {
+            progress.enter(Stage::Verify);
+            let origin = Origin {
+                id_type: self.id_type,
+                day: settings.day.map(work::chrono_days),
+                within: settings.within,
+                archive: self.is_archive,
+            };
+            let (scratch, checked) = (&settings.scratch, output.rows);
+            let (kept, counts) =
+                verify::verify(context, &output, verifier, origin, scratch).await?;
+            let schema = verified_schema(self.id_type);
+            let (target, max_hits) = (&settings.output, settings.max_hits);
+            output = output::stage(kept, &schema, target, scratch, max_hits).await?;
+            verified = Some(counts.verified(verify, checked));
+            seconds.verify += clock.lap();
+        }
+        Ok(Compared {
+            output,
+            passes,
+            distinct,
+            verified,
+            base: BaseSummary {
+                version: base.version,
+                files: base.files.len() as u64,
+                fingerprints: base.rows(),
+                bytes_read: 0,
+            },
+            plan,
+        })
+    }
+
+    /// Probes the work items and writes the reduced hits as a draft of `output`.
+    async fn find(
+        &self,
+        items: Vec<work::WorkItem>,
+        probe: Probe,
+        output: &Location,
+    ) -> Result<output::StagedOutput> {
+        let planning = || EngineError::query("planning the probe");
+        let context = self.context;
+        let partitions = context.state().config().target_partitions();
+        let max_hits = probe.max_hits;
+        let hits = work::table(items, partitions)
+            .and_then(|table| context.read_table(Arc::new(table)))
+            .and_then(|items| ProbeNode::over(items, probe))
+            .and_then(reduce)
+            .map_err(planning())?;
+        let stream = hits.execute_stream().await.map_err(planning())?;
+        let schema = hits_schema(self.id_type);
+        output::stage(stream, &schema, output, &self.settings.scratch, max_hits).await
+    }
 }
 
 /// The archive, the base to compare with, and whether the day is committed already. A day is never compared
@@ -475,7 +668,7 @@ async fn base_of_run(
         None => None,
     };
     let Some(committed) = committed else {
-        let base = Base::of_archive(&archive, None).await?;
+        let base = Base::of_archive(&archive, Scope::All).await?;
         return Ok((Some(archive), base, false));
     };
     if settings.append && committed.digest != day.file.digest {
@@ -487,8 +680,18 @@ async fn base_of_run(
         }
         .into());
     }
-    let before = Archive::open_at(archive.location(), committed.base_version).await?;
-    let base = Base::of_archive(&before, settings.day).await?;
+    let scope = match settings.day {
+        Some(day) => Scope::Before {
+            day,
+            base_version: committed.base_version,
+        },
+        None => Scope::All,
+    };
+    let base = Base::of_archive(&archive, scope).await?;
+    let base = Base {
+        version: Some(committed.base_version),
+        ..base
+    };
     Ok((Some(archive), base, true))
 }
 
@@ -513,29 +716,6 @@ fn base_columns(columns: &Columns) -> BaseColumns {
     BaseColumns::standard_or(columns.fingerprint.as_deref(), columns.id.as_deref())
 }
 
-/// Probes the work items and writes the reduced hits beside `output`.
-async fn find(
-    context: &SessionContext,
-    items: Vec<work::WorkItem>,
-    probe: Probe,
-    id_type: IdType,
-    output: &Path,
-) -> Result<output::StagedOutput> {
-    let planning = EngineError::query("planning the probe");
-    let partitions = context.state().config().target_partitions();
-    let max_hits = probe.max_hits;
-    let hits = work::table(items, partitions)
-        .and_then(|table| context.read_table(Arc::new(table)))
-        .and_then(|items| ProbeNode::over(items, probe))
-        .and_then(reduce)
-        .map_err(planning)?;
-    let stream = hits
-        .execute_stream()
-        .await
-        .map_err(EngineError::query("planning the probe"))?;
-    output::stage(stream, &hits_schema(id_type), output, max_hits).await
-}
-
 /// What texts are folded, and for the cosine weighed, by.
 async fn model_to_verify(
     settings: &RunSettings,
@@ -556,67 +736,6 @@ async fn model_to_verify(
         }
         (Recipe::Ready(_), Opened::Archive(archive)) => Ok(archive.model().await?),
         (Recipe::Ready(spec), Opened::Plain(base)) => settings.wanted.model_for(&base.name, spec),
-    }
-}
-
-async fn append(archive: &mut Archive, settings: &RunSettings, day: &Day) -> Result<Append> {
-    let Some(date) = settings.day else {
-        return Err(EngineError::Usage("--append needs --day".into()));
-    };
-    Ok(archive.append(date, &day.file).await?)
-}
-
-/// The day's fingerprints under a temporary name: beside the place where they are to be kept, or in the scratch
-/// directory.
-#[derive(Debug)]
-pub struct Staged {
-    path: PathBuf,
-    target: Option<PathBuf>,
-}
-
-impl Staged {
-    /// A place for the file that is to end at `target`, or nowhere.
-    #[must_use]
-    pub fn new(target: Option<&Path>, scratch: &Path) -> Self {
-        let path = match target {
-            Some(target) => {
-                let name = target.file_name().unwrap_or_default().to_string_lossy();
-                target.with_file_name(format!(".{name}.{}.tmp", std::process::id()))
-            }
-            None => scratch.join("fingerprints.parquet"),
-        };
-        Self {
-            path,
-            target: target.map(Path::to_owned),
-        }
-    }
-
-    /// Where to write.
-    #[must_use]
-    pub fn path(&self) -> PathBuf {
-        self.path.clone()
-    }
-
-    /// Gives the file its name, if it is to be kept.
-    ///
-    /// # Errors
-    /// [`EngineError::Io`] when it cannot be renamed.
-    pub fn keep(mut self, mut file: archive::FingerprintFile) -> Result<archive::FingerprintFile> {
-        if let Some(target) = self.target.take() {
-            std::fs::rename(&self.path, &target).map_err(|source| EngineError::Io {
-                path: target.display().to_string(),
-                source,
-            })?;
-            file.path = target;
-        }
-        Ok(file)
-    }
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        // Nothing to remove when it was renamed.
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 

@@ -26,7 +26,7 @@ const WITHIN_STEP: u32 = 1 << 18;
 pub enum WorkItem {
     /// Probe a row group of a file of the history.
     Slice {
-        /// Path of the file.
+        /// Path or URL of the file.
         file: String,
         /// Its size in bytes.
         size: u64,
@@ -36,6 +36,8 @@ pub enum WorkItem {
         day: Option<i32>,
         /// Part of the batch to probe with.
         part: u32,
+        /// Encoded bytes of its fingerprints.
+        bytes: u64,
     },
     /// Probe distinct fingerprints `first..end` of the batch against the batch.
     Within {
@@ -46,6 +48,21 @@ pub enum WorkItem {
         /// Part of the batch to probe with.
         part: u32,
     },
+}
+
+impl WorkItem {
+    /// Whether its bytes come from a store.
+    pub(crate) fn is_remote(&self) -> bool {
+        matches!(self, Self::Slice { file, .. } if file.contains("://"))
+    }
+
+    /// Bytes that are fetched for it.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Slice { bytes, .. } => *bytes,
+            Self::Within { .. } => 0,
+        }
+    }
 }
 
 /// Schema of a table of work items.
@@ -59,6 +76,7 @@ pub fn schema() -> SchemaRef {
         Field::new("first", DataType::UInt32, true),
         Field::new("end", DataType::UInt32, true),
         Field::new("part", DataType::UInt32, false),
+        Field::new("bytes", DataType::UInt64, false),
     ]))
 }
 
@@ -74,11 +92,12 @@ pub fn items(base: &Base, within: bool, distinct: usize, parts: u32) -> Vec<Work
 fn items_of(base: &Base, within: bool, distinct: usize, part: u32) -> Vec<WorkItem> {
     let slices = base.files.iter().flat_map(|file| {
         (0..file.reader.row_groups().len()).map(move |row_group| WorkItem::Slice {
-            file: file.location.local().to_string_lossy().into_owned(),
+            file: file.location.given().to_owned(),
             size: file.size,
             row_group: row_group as u32,
             day: file.day.map(chrono_days),
             part,
+            bytes: file.reader.fingerprint_bytes(row_group),
         })
     });
     let distinct = if within { distinct as u32 } else { 0 };
@@ -178,6 +197,12 @@ fn encode(items: &[WorkItem]) -> Result<RecordBatch> {
                 .collect::<UInt32Array>(),
         ),
         Arc::new(items.iter().map(|i| Some(part(i))).collect::<UInt32Array>()),
+        Arc::new(
+            items
+                .iter()
+                .map(|i| Some(i.bytes()))
+                .collect::<UInt64Array>(),
+        ),
     ];
     Ok(RecordBatch::try_new(schema(), columns)?)
 }
@@ -213,6 +238,7 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<WorkItem>> {
     let firsts = batch.column(4).as_primitive::<UInt32Type>();
     let ends = batch.column(5).as_primitive::<UInt32Type>();
     let parts = batch.column(6).as_primitive::<UInt32Type>();
+    let bytes = batch.column(7).as_primitive::<UInt64Type>();
     (0..batch.num_rows())
         .map(|row| match (files.is_valid(row), firsts.is_valid(row)) {
             (true, false) => Ok(WorkItem::Slice {
@@ -221,6 +247,7 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<WorkItem>> {
                 row_group: groups.value(row),
                 day: days.is_valid(row).then(|| days.value(row)),
                 part: parts.value(row),
+                bytes: bytes.value(row),
             }),
             (false, true) => Ok(WorkItem::Within {
                 first: firsts.value(row),
@@ -247,6 +274,7 @@ mod tests {
                 row_group: 3,
                 day: Some(20_000),
                 part: 0,
+                bytes: 7,
             },
             WorkItem::Slice {
                 file: "c".into(),
@@ -254,6 +282,7 @@ mod tests {
                 row_group: 0,
                 day: None,
                 part: 3,
+                bytes: 0,
             },
             WorkItem::Within {
                 first: 5,

@@ -38,6 +38,7 @@ fn slice(row_group: u32) -> WorkItem {
         row_group,
         day: None,
         part: 0,
+        bytes: 0,
     }
 }
 

@@ -7,3 +7,4 @@
 pub mod codewords;
 pub mod oracle;
 pub mod pages;
+pub mod proxy;

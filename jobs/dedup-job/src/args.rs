@@ -2,6 +2,7 @@
 //! from the configuration file, see [`crate::config`].
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bytesize::ByteSize;
 use chrono::NaiveDate;
@@ -40,6 +41,8 @@ pub enum Command {
     Tune(TuneArgs),
     /// Show why two documents are near-duplicates, or are not
     Explain(ExplainArgs),
+    /// Ask questions in SQL, with simhash(text) and hamming_distance(a, b)
+    Sql(SqlArgs),
     /// Make synthetic days and archives with known answers
     #[command(subcommand)]
     Generate(GenerateCommand),
@@ -77,9 +80,86 @@ pub struct CommonArgs {
     /// Memory for the new day, its tables, sorts and hits, such as 4GiB [default: three quarters of the memory]
     #[arg(long, global = true, value_name = "SIZE")]
     pub memory_limit: Option<ByteSize>,
-    /// Directory for what does not fit into memory [default: the system's]
+    /// Directory for what does not fit into memory, and for outputs on their way to a store [default: the system's]
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub scratch: Option<PathBuf>,
+    /// How log lines are written: text or json [default: text]
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    #[command(flatten)]
+    pub storage: StorageArgs,
+}
+
+/// How log lines are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// How object stores are reached.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    next_help_heading = "Object storage (s3://, az://, gs://; credentials come from the usual environment variables)"
+)]
+pub struct StorageArgs {
+    /// Address of the storage service, such as https://minio.example:9000 [default: the provider's, or that in
+    /// AWS_ENDPOINT_URL or AZURE_STORAGE_ENDPOINT]
+    #[arg(long, global = true, value_name = "URL", value_hint = ValueHint::Url)]
+    pub endpoint: Option<String>,
+    /// Allow an endpoint without encryption
+    #[arg(long, global = true)]
+    pub allow_http: bool,
+    /// Send a request that failed for the moment again, up to N times [default: 10]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub retries: Option<u16>,
+    /// How long one request may take [default: 30s]
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
+    pub request_timeout: Option<Duration>,
+    /// For how long a request is sent again, before storage counts as unreachable [default: 3m]
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
+    pub retry_deadline: Option<Duration>,
+}
+
+impl StorageArgs {
+    /// The options, with their defaults.
+    pub fn options(&self) -> archive::StoreOptions {
+        let default = archive::StoreOptions::default();
+        archive::StoreOptions {
+            endpoint: self.endpoint.clone(),
+            allow_http: self.allow_http,
+            retries: self.retries.map_or(default.retries, usize::from),
+            request_timeout: self.request_timeout.unwrap_or(default.request_timeout),
+            deadline: self.retry_deadline.unwrap_or(default.deadline),
+        }
+    }
+}
+
+/// A time span such as 30s, 5m or 7d.
+fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(span) if span.is_zero() => Err("must be more than nothing".into()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(format!(
+            "{error}; a time span is a number with s, m, h or d"
+        )),
+    }
+}
+
+/// A day: a date, or one relative to now, in UTC.
+fn day(text: &str) -> Result<NaiveDate, String> {
+    let today = chrono::Utc::now().date_naive();
+    match text {
+        "today" => Ok(today),
+        "yesterday" => today
+            .pred_opt()
+            .ok_or_else(|| "there is no such day".into()),
+        date => date
+            .parse()
+            .map_err(|_| format!("{date:?} is neither YYYY-MM-DD nor yesterday nor today")),
+    }
 }
 
 /// Which columns of the input are read.
@@ -115,7 +195,7 @@ pub struct FeatureArgs {
     pub markup: Option<simhash::Markup>,
     /// File of words that are left out, one a line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub stop_words: Option<PathBuf>,
+    pub stop_words: Option<String>,
 }
 
 /// How fingerprints are made, where no archive says so.
@@ -129,7 +209,7 @@ pub struct SpecArgs {
     pub weight: Option<simhash::Weight>,
     /// Multiply weights by the inverse document frequency, from a table that `dedup-job idf` made
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub idf: Option<PathBuf>,
+    pub idf: Option<String>,
     /// Documents with fewer distinct features have no fingerprint [default: 4]
     #[arg(long, value_name = "N")]
     pub min_features: Option<u32>,
@@ -185,8 +265,12 @@ pub struct RunArgs {
     /// Commit the day to the archive in the same run; needs --day
     #[arg(long)]
     pub append: bool,
-    /// The day of the new documents
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    /// Rows of a data file of the archive at most [default: 16777216]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rows_per_file: Option<u64>,
+    /// The day of the new documents: a date, or yesterday or today (in UTC). In --new, --output, --fingerprints and
+    /// --metrics, {day} stands for it
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub day: Option<NaiveDate>,
     /// Keep the day's fingerprints in this Parquet file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
@@ -203,6 +287,10 @@ pub struct RunArgs {
     /// Of each new document keep the N nearest hits only, and report how many were left out [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_hits_per_document: Option<u32>,
+    /// Write metrics of the run, as OpenMetrics text, to this file, or push them to a gateway at an http(s):// URL,
+    /// such as http://gateway:9091/metrics/job/dedup-job
+    #[arg(long, value_name = "PATH|URL", value_hint = ValueHint::AnyPath)]
+    pub metrics: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Args)]
@@ -216,8 +304,8 @@ pub struct FingerprintArgs {
     /// Commit them to this archive, as the day of --day
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub append: Option<String>,
-    /// The day of the documents
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    /// The day of the documents: a date, or yesterday or today (in UTC)
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub day: Option<NaiveDate>,
     #[command(flatten)]
     pub columns: ColumnArgs,
@@ -255,11 +343,38 @@ pub enum ArchiveCommand {
         /// Documents or fingerprints: files, directories or patterns
         #[arg(long, value_name = "PATH", required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
         input: Vec<String>,
-        /// The day
-        #[arg(long, value_name = "YYYY-MM-DD")]
+        /// The day: a date, or yesterday or today (in UTC)
+        #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
         day: NaiveDate,
         #[command(flatten)]
         columns: ColumnArgs,
+    },
+    /// Merge small files of a day into few large ones; what a run finds stays the same
+    Compact {
+        /// Directory of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Only days before this one [default: all days]
+        #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+        before: Option<NaiveDate>,
+        /// Rows of a data file at most [default: 16777216]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        rows_per_file: Option<u64>,
+    },
+    /// Remove files that no version needs any more: those of runs that died, and those that were merged
+    Vacuum {
+        /// Directory of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Only files that have not been needed for so long
+        #[arg(long, value_name = "TIME", default_value = "7d", value_parser = humantime::parse_duration)]
+        older_than: Duration,
+        /// Say what would be removed, and remove nothing
+        #[arg(long)]
+        dry_run: bool,
+        /// Allow less than 24 hours: then no run may be going on, because its files could be removed
+        #[arg(long)]
+        nothing_runs: bool,
     },
 }
 
@@ -353,6 +468,23 @@ pub struct ExplainArgs {
     pub spec: SpecArgs,
 }
 
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "simhash(text) gives the fingerprint of a new archive's default specification as BIGINT, null where there are \
+    too few features; hamming_distance(a, b) the number of bits in which two fingerprints differ. For example:\n\n  \
+    dedup-job sql \"select a.id, b.id, hamming_distance(simhash(a.text), simhash(b.text)) as distance from pages a join pages b \
+    on a.id < b.id order by distance limit 10\" --table pages=pages.jsonl"
+)]
+pub struct SqlArgs {
+    /// The query
+    #[arg(value_name = "QUERY")]
+    pub query: Option<String>,
+    /// Documents or fingerprints as a table with the columns id and text, or id and fp: files, directories or patterns;
+    /// can be given again
+    #[arg(long, value_name = "NAME=PATH", value_hint = ValueHint::AnyPath)]
+    pub table: Vec<String>,
+}
+
 #[derive(Debug, Subcommand)]
 pub enum GenerateCommand {
     /// Pages of words, with planted mirrors, other advertisements, counters and dates, and small edits
@@ -366,7 +498,7 @@ pub enum GenerateCommand {
 pub struct GenerateArgs {
     /// Directory for day.parquet, archive/ and expected.parquet; it must not exist
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub output: PathBuf,
+    pub output: String,
     /// Documents of the new day
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub new: u64,
@@ -411,28 +543,38 @@ pub struct GenerateFingerprintsArgs {
 }
 
 impl SpecArgs {
-    /// What is asked for.
-    pub fn wanted(&self) -> engine::Wanted {
-        engine::Wanted {
+    /// What is asked for, with the files that are named.
+    pub async fn wanted(&self, stores: &archive::Stores) -> engine::Result<engine::Wanted> {
+        Ok(engine::Wanted {
             weight: self.weight,
             min_features: self.min_features,
             seed: self.hash_seed,
-            idf: self.idf.clone(),
-            ..self.features.wanted()
-        }
+            idf: given(stores, self.idf.as_deref()).await?,
+            ..self.features.wanted(stores).await?
+        })
     }
 }
 
 impl FeatureArgs {
-    /// What is asked for.
-    pub fn wanted(&self) -> engine::Wanted {
-        engine::Wanted {
+    /// What is asked for, with the files that are named.
+    pub async fn wanted(&self, stores: &archive::Stores) -> engine::Result<engine::Wanted> {
+        Ok(engine::Wanted {
             tokenizer: self.tokenizer,
             normalize: self.normalize,
             markup: self.markup,
-            stop_words: self.stop_words.clone(),
+            stop_words: given(stores, self.stop_words.as_deref()).await?,
             ..engine::Wanted::default()
-        }
+        })
+    }
+}
+
+async fn given(
+    stores: &archive::Stores,
+    path: Option<&str>,
+) -> engine::Result<Option<engine::recipe::Given>> {
+    match path {
+        Some(path) => engine::recipe::Given::read(stores, path).await.map(Some),
+        None => Ok(None),
     }
 }
 

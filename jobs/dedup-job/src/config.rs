@@ -146,11 +146,13 @@ fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), 
 
 /// Just behind the name of the command.
 fn position(arguments: &[OsString], command: &str) -> usize {
+    let definition = Cli::command();
+    // What follows an option that takes a value is that.
     let takes_value = |argument: &OsString| {
-        matches!(
-            argument.to_str(),
-            Some("--config" | "--threads" | "--memory-limit" | "--scratch")
-        )
+        let name = argument.to_str().and_then(|text| text.strip_prefix("--"));
+        definition.get_arguments().any(|known| {
+            name.is_some() && known.get_long() == name && known.get_action().takes_values()
+        })
     };
     let at = (1..arguments.len())
         .find(|&at| arguments[at] == command && !takes_value(&arguments[at - 1]));

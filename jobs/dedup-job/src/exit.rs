@@ -29,12 +29,17 @@ pub enum Failure {
         source: std::io::Error,
     },
     /// A signal came.
-    #[error("stopped by {name}; the archive and an earlier output are as they were")]
+    #[error("stopped by {name}; {}", match committing {
+        false => "the archive and an earlier output are as they were",
+        true => "the day was being committed, and may be in the archive: run the same command again",
+    })]
     Signal {
         /// Name of the signal.
         name: &'static str,
         /// Its number.
         number: u8,
+        /// Whether a commit had begun.
+        committing: bool,
     },
     /// Standard output was closed by its reader, who has what he wanted.
     #[error("standard output is closed")]
@@ -45,7 +50,8 @@ impl Failure {
     /// Says what happened on standard error; the exit code tells programs.
     pub fn report(&self) -> ExitCode {
         if !matches!(self, Self::ClosedPipe) {
-            eprintln!("dedup-job: {self}");
+            // Libraries may quote what was sent.
+            eprintln!("dedup-job: {}", archive::store::scrub(&self.to_string()));
         }
         ExitCode::from(self.code())
     }

@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod config;
 mod exit;
+mod metrics;
 mod process;
 mod signals;
 mod terminal;
@@ -39,6 +40,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Idf(args) => commands::idf::run(&common, &args),
         Command::Tune(args) => commands::tune::run(&common, &args),
         Command::Explain(args) => commands::explain::run(&common, &args),
+        Command::Sql(args) => commands::sql::run(&common, &args),
         Command::Generate(command) => commands::generate::run(&common, command),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man { output } => commands::help::man(output.as_deref()),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archive::{Location, Stores};
 use datafusion::prelude::SessionContext;
 use engine::Limits;
 use engine::resources::Resources;
@@ -19,6 +20,16 @@ pub struct Process {
 }
 
 impl Process {
+    /// The stores behind paths.
+    pub fn stores(&self) -> &Stores {
+        &self.resources.stores
+    }
+
+    /// What a path stands for.
+    pub fn locate(&self, path: &str) -> Result<Location, Failure> {
+        Ok(self.stores().locate(path)?)
+    }
+
     fn new(common: &CommonArgs) -> Result<Self, Failure> {
         let parent = common.scratch.clone().unwrap_or_else(std::env::temp_dir);
         let scratch = tempfile::Builder::new()
@@ -28,7 +39,8 @@ impl Process {
                 path: parent.display().to_string(),
                 source,
             })?;
-        let resources = Arc::new(Resources::default());
+        let stores = Stores::new(common.storage.options());
+        let resources = Arc::new(Resources::new(stores));
         let limits = Limits {
             threads: threads(common),
             memory: memory(common),

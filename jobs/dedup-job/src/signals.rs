@@ -9,7 +9,7 @@ use crate::exit::Failure;
 
 /// A commit that has begun is given so long to end: then the day is there and its hits have their name, or
 /// neither.
-const GRACE: Duration = Duration::from_millis(1500);
+const GRACE: Duration = Duration::from_millis(1000);
 
 /// Runs `work` until it ends or a signal comes.
 pub async fn until_signal<T>(
@@ -25,15 +25,18 @@ pub async fn until_signal<T>(
     let mut interrupt = listen(SignalKind::interrupt())?;
     let mut terminate = listen(SignalKind::terminate())?;
     let mut work = std::pin::pin!(work);
-    let failure = tokio::select! {
+    let (name, number) = tokio::select! {
         done = &mut work => return done,
-        _ = interrupt.recv() => Failure::Signal { name: "SIGINT", number: 2 },
-        _ = terminate.recv() => Failure::Signal { name: "SIGTERM", number: 15 },
+        _ = interrupt.recv() => ("SIGINT", 2),
+        _ = terminate.recv() => ("SIGTERM", 15),
     };
-    if progress.stage() == Stage::Commit
-        && let Ok(done) = tokio::time::timeout(GRACE, &mut work).await
-    {
+    let committing = progress.stage() == Stage::Commit;
+    if committing && let Ok(done) = tokio::time::timeout(GRACE, &mut work).await {
         return done;
     }
-    Err(failure)
+    Err(Failure::Signal {
+        name,
+        number,
+        committing,
+    })
 }

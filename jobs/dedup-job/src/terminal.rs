@@ -13,7 +13,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use crate::args::CommonArgs;
+use crate::args::{CommonArgs, LogFormat};
 use crate::exit::Failure;
 
 /// How often the bar is drawn.
@@ -30,18 +30,46 @@ pub fn start_logging(common: &CommonArgs) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    let others = level.min(LevelFilter::WARN);
+    // What matters of theirs comes back as errors.
+    let others = match common.verbose {
+        0 => LevelFilter::OFF,
+        _ => level.min(LevelFilter::WARN),
+    };
     let ours = ["dedup_job", "engine", "archive", "hamming", "simhash"].map(|name| (name, level));
     let targets = Targets::new().with_default(others).with_targets(ours);
     let terminal = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(terminal)
-        .with_target(false);
-    tracing_subscriber::registry()
-        .with(lines)
-        .with(targets)
-        .init();
+    let lines = tracing_subscriber::fmt::layer().with_writer(Scrubbed::default);
+    let registry = tracing_subscriber::registry().with(targets);
+    match common.log_format {
+        Some(LogFormat::Json) => registry.with(lines.json().with_ansi(false)).init(),
+        _ => registry
+            .with(lines.with_ansi(terminal).with_target(false))
+            .init(),
+    }
+}
+
+/// Standard error, where each line goes without the secrets that a library may quote.
+#[derive(Default)]
+struct Scrubbed(Vec<u8>);
+
+impl std::io::Write for Scrubbed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let line = archive::store::scrub(&String::from_utf8_lossy(&self.0));
+        self.0.clear();
+        std::io::stderr().write_all(line.as_bytes())
+    }
+}
+
+impl Drop for Scrubbed {
+    fn drop(&mut self) {
+        // Where standard error is closed there is nobody to tell.
+        let _ = self.flush();
+    }
 }
 
 /// A thread that shows progress until it is dropped.
@@ -55,13 +83,14 @@ impl Display {
     pub fn start(common: &CommonArgs, resources: Arc<Resources>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let wanted = !common.quiet;
+        let json = common.log_format == Some(LogFormat::Json);
         let terminal = std::io::stderr().is_terminal();
         let flag = Arc::clone(&stop);
         let show = move || {
             if terminal {
                 bar(&resources.progress, &flag)
             } else {
-                lines(&resources.progress, &flag)
+                lines(&resources.progress, &flag, json)
             }
         };
         Self {
@@ -123,7 +152,7 @@ fn style(template: &str) -> Option<ProgressStyle> {
     )
 }
 
-fn lines(progress: &Progress, stop: &AtomicBool) {
+fn lines(progress: &Progress, stop: &AtomicBool, json: bool) {
     let mut last = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         std::thread::park_timeout(TICK);
@@ -133,11 +162,20 @@ fn lines(progress: &Progress, stop: &AtomicBool) {
         last = Instant::now();
         let stage = progress.stage();
         let hits = progress.hits.load(Ordering::Relaxed);
-        match position(progress, stage) {
-            (done, Some(all)) => {
-                eprintln!("dedup-job: {}: {done} of {all}, {hits} hits", stage.label())
-            }
-            (done, None) => eprintln!("dedup-job: {}: {done}", stage.label()),
+        let (done, all) = position(progress, stage);
+        if json {
+            let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+            let line = serde_json::json!({
+                "timestamp": now,
+                "level": "INFO",
+                "fields": { "message": "progress", "stage": stage.label(), "done": done, "all": all, "hits": hits },
+            });
+            eprintln!("{line}");
+            continue;
+        }
+        match all {
+            Some(all) => eprintln!("dedup-job: {}: {done} of {all}, {hits} hits", stage.label()),
+            None => eprintln!("dedup-job: {}: {done}", stage.label()),
         }
     }
 }

@@ -16,6 +16,7 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -30,6 +31,8 @@ use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::resources::Resources;
 
+/// Batches of a slice in a store that are read ahead.
+const BATCHES_AHEAD: usize = 2;
 /// Name of the column of texts in the table.
 pub(crate) const TEXT: &str = "text";
 
@@ -85,6 +88,8 @@ struct InputFile {
     /// The spec in its footer, where ready fingerprints have one.
     spec: Option<Spec>,
     footer: Option<Arc<::parquet::file::metadata::ParquetMetaData>>,
+    /// Where Parquet is read from.
+    source: parquet::Source,
 }
 
 /// A part of a file that is read in one go.
@@ -93,6 +98,12 @@ struct Slice {
     file: Arc<InputFile>,
     /// For Parquet, the row group; other files are one slice.
     row_group: Option<usize>,
+}
+
+impl Slice {
+    fn is_remote(&self) -> bool {
+        self.file.location.local().is_none()
+    }
 }
 
 /// The new day, opened.
@@ -112,13 +123,16 @@ impl Documents {
         given: &[String],
         columns: &Columns,
     ) -> Result<Self> {
+        let stores = &Resources::of(context)?.stores;
         let mut locations = Vec::new();
         for path in given {
-            locations.extend(archive::location::expand(path, &EXTENSIONS)?);
+            locations.extend(stores.expand(path, &EXTENSIONS).await?);
         }
         // A file that several paths name is read once.
-        let mut seen = std::collections::HashSet::new();
-        locations.retain(|location: &Location| seen.insert(location.local().to_owned()));
+        let mut seen = HashSet::new();
+        locations.retain(|location: &Location| {
+            seen.insert((location.root().clone(), location.path().clone()))
+        });
         let files: Vec<Option<InputFile>> = futures::stream::iter(locations)
             .map(|location| InputFile::open(context, location, columns))
             .buffered(16)
@@ -322,12 +336,7 @@ impl InputFile {
         location: Location,
         columns: &Columns,
     ) -> Result<Option<Self>> {
-        let name = location
-            .local()
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = location.name();
         let Some(format) = Format::of(&name) else {
             return Err(EngineError::BadData {
                 object: location.to_string(),
@@ -339,7 +348,7 @@ impl InputFile {
         };
         match format {
             Format::Parquet => parquet::open(location, columns).await.map(Some),
-            Format::Json(compression) => rows::open_json(location, compression, columns),
+            Format::Json(compression) => rows::open_json(location, compression, columns).await,
             Format::Csv(compression) => {
                 rows::open_csv(context, location, compression, columns).await
             }
@@ -385,11 +394,17 @@ impl PartitionStream for Part {
         let resources = resources.filter(|_| counted);
         let part = self.clone();
         let slices = futures::stream::iter(self.slices.clone());
+        let remote = self.slices.iter().any(Slice::is_remote);
         let batches = slices
-            .then(move |slice| {
+            .map(move |slice| {
                 let part = part.clone();
-                async move { part.read(slice).await }
+                async move {
+                    let batches = part.read(slice).await;
+                    batches.map(|batches| if remote { begun(batches) } else { batches })
+                }
             })
+            // From a store, the next slice is on its way while one is worked on.
+            .buffered(if remote { 2 } else { 1 })
             .try_flatten()
             .inspect_ok(move |batch| {
                 if let Some(resources) = &resources {
@@ -406,6 +421,24 @@ impl PartitionStream for Part {
             batches,
         ))
     }
+}
+
+/// The same batches, which are read on from now, a few ahead of who takes them.
+fn begun(mut batches: Batches) -> Batches {
+    let (sender, receiver) = tokio::sync::mpsc::channel(BATCHES_AHEAD);
+    // Ends when it is dropped.
+    let reading = SpawnedTask::spawn(async move {
+        while let Some(batch) = batches.next().await {
+            if sender.send(batch).await.is_err() {
+                break;
+            }
+        }
+    });
+    futures::stream::unfold((receiver, reading), |(mut receiver, reading)| async {
+        let batch = receiver.recv().await?;
+        Some((batch, (receiver, reading)))
+    })
+    .boxed()
 }
 
 /// Which ids, as they are in a file, are wanted; an id that cannot be one of the type is not.
@@ -428,7 +461,11 @@ impl Part {
     async fn read(&self, slice: Slice) -> Result<Batches> {
         let file = Arc::clone(&slice.file);
         let raw = match slice.row_group {
-            Some(row_group) => parquet::read(&file, row_group, self.wanted_rows())?,
+            Some(row_group) => {
+                let pool = &self.context.runtime_env().memory_pool;
+                let memory = crate::resources::limit(pool);
+                parquet::read(&file, row_group, self.wanted_rows(), memory).await?
+            }
             None => rows::read(&self.context, &file).await?,
         };
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);

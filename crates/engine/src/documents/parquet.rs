@@ -3,14 +3,14 @@
 //! Parquet's readers refuse a whole page for one string that is not UTF-8. Here strings are read as the byte
 //! arrays that they are, and what is not UTF-8 is replaced and counted later.
 
-use std::fs::File;
 use std::sync::Arc;
 
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-    RowFilter,
+    ArrowPredicateFn, ArrowReaderBuilder, ArrowReaderMetadata, ArrowReaderOptions,
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
 };
+use ::parquet::arrow::async_reader::{ParquetRecordBatchStream, ParquetRecordBatchStreamBuilder};
 use ::parquet::basic::{LogicalType, Type as PhysicalType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{
@@ -18,9 +18,9 @@ use ::parquet::file::metadata::{
 };
 use ::parquet::schema::types::{SchemaDescriptor, Type};
 use archive::schema::SPEC_KEY;
-use archive::{ArchiveError, IdType, Location};
-use arrow::array::{ArrayRef, BooleanArray};
-use futures::StreamExt as _;
+use archive::{ArchiveError, ErrorKind, IdType, LocalFile, Location, ObjectReader};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use futures::{FutureExt as _, StreamExt as _};
 use simhash::Spec;
 
 use super::columns::{Columns, Content};
@@ -31,25 +31,48 @@ use crate::session::BATCH_ROWS;
 /// Bytes of text in a batch, about.
 const BATCH_BYTES: u64 = 8 << 20;
 
-/// Reads the footer and finds the columns.
-pub(super) async fn open(location: Location, columns: &Columns) -> Result<InputFile> {
-    tokio::task::spawn_blocking({
-        let columns = columns.clone();
-        move || open_blocking(location, &columns)
-    })
-    .await
-    .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+/// Where the bytes of a file are.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// On this machine: pages are read as they are decoded.
+    Local(LocalFile),
+    /// In a store: what is needed of a row group is fetched at once.
+    Remote(ObjectReader),
+    /// In a file that is no Parquet.
+    Rows,
 }
 
-fn open_blocking(location: Location, columns: &Columns) -> Result<InputFile> {
+/// Reads the footer and finds the columns.
+pub(super) async fn open(location: Location, columns: &Columns) -> Result<InputFile> {
     let name = location.to_string();
-    let failed = |source| ArchiveError::Parquet {
-        object: name.clone(),
-        source,
+    let failed = ArchiveError::parquet(name);
+    let (footer, source) = match location.local() {
+        Some(local) => {
+            let file = LocalFile::at(local)?;
+            let opened = file.open()?;
+            let read = move || ParquetMetaDataReader::new().parse_and_finish(&opened);
+            let footer = tokio::task::spawn_blocking(read)
+                .await
+                .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+            (footer.map_err(failed)?, Source::Local(file))
+        }
+        None => {
+            let mut object = ObjectReader::new(&location, location.size().await?);
+            let footer = object.metadata().await.map_err(failed)?;
+            (footer, Source::Remote(object))
+        }
     };
-    let footer = ParquetMetaDataReader::new()
-        .parse_and_finish(&open_file(&location)?)
-        .map_err(failed)?;
+    find(location, &footer, source, columns)
+}
+
+fn find(
+    location: Location,
+    footer: &ParquetMetaData,
+    source: Source,
+    columns: &Columns,
+) -> Result<InputFile> {
+    let name = location.to_string();
+    let failed = ArchiveError::parquet(name.clone());
     let schema = footer.file_metadata().schema_descr();
     let fields = schema.root_schema().get_fields();
     let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
@@ -92,21 +115,15 @@ fn open_blocking(location: Location, columns: &Columns) -> Result<InputFile> {
         }
         _ => None,
     };
-    let footer = strings_as_bytes(&footer, &[&found.id, found.content.column()]).map_err(failed)?;
+    let footer = strings_as_bytes(footer, &[&found.id, found.content.column()]).map_err(failed)?;
     Ok(InputFile {
+        source,
         location,
         format: Format::Parquet,
         columns: found,
         id_type,
         spec,
         footer: Some(Arc::new(footer)),
-    })
-}
-
-fn open_file(location: &Location) -> Result<File> {
-    File::open(location.local()).map_err(|source| EngineError::Io {
-        path: location.to_string(),
-        source,
     })
 }
 
@@ -168,114 +185,208 @@ pub(super) type WantedRows =
     Box<dyn FnMut(&ArrayRef) -> Result<BooleanArray, arrow::error::ArrowError> + Send>;
 
 /// The rows of a row group: id, then content. Where not all are `wanted`, ids are read first.
-pub(super) fn read(
+pub(super) async fn read(
     file: &Arc<InputFile>,
     row_group: usize,
     wanted: Option<WantedRows>,
+    memory: usize,
 ) -> Result<Batches> {
     let object = format!("{}, row group {row_group}", file.location);
-    let failed = |source| ArchiveError::Parquet {
-        object: object.clone(),
-        source,
-    };
-    let Some(footer) = &file.footer else {
-        return Err(file.bad_data("it has no footer".into()));
-    };
-    // An embedded Arrow schema would make text of the bytes again, unchecked.
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    let metadata = ArrowReaderMetadata::try_new(Arc::clone(footer), options).map_err(failed)?;
-    let schema = metadata.parquet_schema();
-    let leaves = [&file.columns.id, file.columns.content.column()]
-        .map(|column| leaf(schema, column).unwrap_or_default());
-    let mask = ProjectionMask::leaves(schema, leaves);
-    let group = footer.row_group(row_group);
-    let rows = group.num_rows().max(1).cast_unsigned();
-    let bytes: u64 = leaves
-        .iter()
-        .map(|&leaf| {
-            group
-                .column(leaf)
-                .uncompressed_size()
-                .max(0)
-                .cast_unsigned()
-        })
-        .sum();
-    let batch_rows = (BATCH_BYTES / (bytes / rows).max(1)).clamp(1, BATCH_ROWS as u64) as usize;
-    let mut expected = rows.min(group.num_rows().max(0).cast_unsigned());
-    let id = ProjectionMask::leaves(schema, [leaves[0]]);
-    let mut builder =
-        ParquetRecordBatchReaderBuilder::new_with_metadata(open_file(&file.location)?, metadata)
-            .with_row_groups(vec![row_group])
-            .with_projection(mask)
-            .with_batch_size(batch_rows);
-    if let Some(mut wanted) = wanted {
-        expected = 0;
-        let predicate = ArrowPredicateFn::new(id, move |ids| wanted(ids.column(0)));
-        builder = builder.with_row_filter(RowFilter::new(vec![Box::new(predicate)]));
+    let slice = RowGroup::of(file, row_group)?;
+    // A row is read whole, and held a few times while it is decoded and fingerprinted.
+    if slice.row_bytes > memory as u64 / 4 {
+        return Err(EngineError::OutOfMemory {
+            what: format!("{object} has rows of {} bytes", slice.row_bytes),
+        });
     }
-    // With a filter, this reads the ids already.
-    let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.build()));
-    let reader = built
-        .unwrap_or_else(|_| Err(ParquetError::General("the pages are damaged".into())))
-        .map_err(failed)?;
+    let failed = ArchiveError::parquet(object.clone());
     // Columns come in the file's order.
-    let id_first = leaves[0] < leaves[1];
-    let name = object.clone();
-    let mut rows = Checked {
-        reader,
-        object,
-        read: 0,
-        expected,
-        done: false,
+    let order = if slice.leaves[0] < slice.leaves[1] {
+        [0, 1]
+    } else {
+        [1, 0]
     };
-    let batches = std::iter::from_fn(move || rows.next());
+    let checked = Checked::new(object.clone(), &slice, wanted.is_some());
+    let batches = match &file.source {
+        Source::Local(local) => {
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
+                local.open()?,
+                slice.metadata.clone(),
+            );
+            let builder = slice.configure(builder, wanted);
+            // With a filter, this reads the ids already.
+            let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.build()));
+            let reader = built.unwrap_or_else(|_| Err(damaged())).map_err(failed)?;
+            checked.local(reader)
+        }
+        Source::Remote(object) => {
+            let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(
+                object.clone(),
+                slice.metadata.clone(),
+            );
+            let stream = slice.configure(builder, wanted).build().map_err(failed)?;
+            checked.remote(stream)
+        }
+        Source::Rows => return Err(file.bad_data("it is no Parquet".into())),
+    };
     let ordered = batches.map(move |batch| {
-        let batch = batch?;
-        let order = if id_first { [0, 1] } else { [1, 0] };
-        batch.project(&order).map_err(|source| {
-            ArchiveError::Arrow {
-                object: name.clone(),
-                source,
-            }
-            .into()
+        batch?.project(&order).map_err(|source| {
+            let object = object.clone();
+            ArchiveError::Arrow { object, source }.into()
         })
     });
-    Ok(futures::stream::iter(ordered).boxed())
+    Ok(ordered.boxed())
+}
+
+fn damaged() -> ParquetError {
+    ParquetError::General("the pages are damaged".into())
+}
+
+/// What is read of a row group.
+struct RowGroup {
+    metadata: ArrowReaderMetadata,
+    number: usize,
+    /// The columns of ids and content.
+    leaves: [usize; 2],
+    rows: u64,
+    /// Bytes of a row, on average.
+    row_bytes: u64,
+    batch_rows: usize,
+}
+
+impl RowGroup {
+    fn of(file: &InputFile, number: usize) -> Result<Self> {
+        let Some(footer) = &file.footer else {
+            return Err(file.bad_data("it has no footer".into()));
+        };
+        // An embedded Arrow schema would make text of the bytes again, unchecked.
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = ArrowReaderMetadata::try_new(Arc::clone(footer), options)
+            .map_err(ArchiveError::parquet(file.location.to_string()))?;
+        let schema = metadata.parquet_schema();
+        let leaves = [&file.columns.id, file.columns.content.column()]
+            .map(|column| leaf(schema, column).unwrap_or_default());
+        let group = footer.row_group(number);
+        let rows = group.num_rows().max(0).cast_unsigned();
+        let size = |&leaf| {
+            let size = group.column(leaf).uncompressed_size();
+            size.max(0).cast_unsigned()
+        };
+        let bytes: u64 = leaves.iter().map(size).sum();
+        let row_bytes = bytes / rows.max(1);
+        let batch_rows = BATCH_BYTES / row_bytes.max(1);
+        Ok(Self {
+            number,
+            leaves,
+            rows,
+            row_bytes,
+            batch_rows: batch_rows.clamp(1, BATCH_ROWS as u64) as usize,
+            metadata,
+        })
+    }
+
+    fn configure<T>(
+        &self,
+        builder: ArrowReaderBuilder<T>,
+        wanted: Option<WantedRows>,
+    ) -> ArrowReaderBuilder<T> {
+        let schema = self.metadata.parquet_schema();
+        let builder = builder
+            .with_row_groups(vec![self.number])
+            .with_projection(ProjectionMask::leaves(schema, self.leaves))
+            .with_batch_size(self.batch_rows);
+        let Some(mut wanted) = wanted else {
+            return builder;
+        };
+        let id = ProjectionMask::leaves(schema, [self.leaves[0]]);
+        let predicate = ArrowPredicateFn::new(id, move |ids| wanted(ids.column(0)));
+        builder.with_row_filter(RowFilter::new(vec![Box::new(predicate)]))
+    }
 }
 
 /// Batches of a reader, whose panics on forged pages are bad data, and whose rows are counted.
-struct Checked<R> {
-    reader: R,
+struct Checked {
     object: String,
     read: u64,
     expected: u64,
     done: bool,
 }
 
-impl<R: Iterator<Item = arrow::error::Result<arrow::array::RecordBatch>>> Iterator for Checked<R> {
-    type Item = Result<arrow::array::RecordBatch>;
+/// What a reader gives, or how it ended.
+type Read<E> = std::thread::Result<Option<Result<RecordBatch, E>>>;
 
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.done {
-            return None;
+impl Checked {
+    fn new(object: String, slice: &RowGroup, filtered: bool) -> Self {
+        Self {
+            object,
+            read: 0,
+            expected: if filtered { 0 } else { slice.rows },
+            done: false,
         }
+    }
+
+    fn local(mut self, mut reader: ParquetRecordBatchReader) -> Batches {
+        let batches = std::iter::from_fn(move || {
+            if self.done {
+                return None;
+            }
+            let next = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reader.next()));
+            self.judge(next, |source| {
+                EngineError::from(ArchiveError::Arrow {
+                    object: String::new(),
+                    source,
+                })
+            })
+        });
+        futures::stream::iter(batches).boxed()
+    }
+
+    fn remote(self, stream: ParquetRecordBatchStream<ObjectReader>) -> Batches {
+        let batches = futures::stream::unfold((self, stream), |(mut checked, mut stream)| async {
+            if checked.done {
+                return None;
+            }
+            let next = std::panic::AssertUnwindSafe(stream.next())
+                .catch_unwind()
+                .await;
+            let object = checked.object.clone();
+            let item = checked.judge(next, |source| {
+                EngineError::from(ArchiveError::Parquet { object, source })
+            })?;
+            Some((item, (checked, stream)))
+        });
+        batches.boxed()
+    }
+
+    fn judge<E: std::fmt::Display>(
+        &mut self,
+        next: Read<E>,
+        failed: impl FnOnce(E) -> EngineError,
+    ) -> Option<Result<RecordBatch>> {
         let bad_data = |reason: String| EngineError::BadData {
             object: self.object.clone(),
             reason,
         };
-        let next = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.reader.next()));
         let item = match next {
             Ok(Some(Ok(batch))) => {
                 self.read += batch.num_rows() as u64;
                 return Some(Ok(batch));
             }
-            Ok(Some(Err(error))) => Some(Err(bad_data(error.to_string()))),
+            Ok(Some(Err(error))) => {
+                let text = error.to_string();
+                // What is no fault of the data keeps its kind.
+                let error = failed(error);
+                Some(Err(match error.kind() {
+                    ErrorKind::Data => bad_data(text),
+                    _ => error,
+                }))
+            }
             Ok(None) if self.read < self.expected => Some(Err(bad_data(format!(
                 "{} of {} rows could be read",
                 self.read, self.expected
             )))),
             Ok(None) => None,
-            Err(_) => Some(Err(bad_data("the pages are damaged".into()))),
+            Err(_) => Some(Err(bad_data(damaged().to_string()))),
         };
         self.done = true;
         item

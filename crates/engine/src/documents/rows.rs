@@ -3,21 +3,26 @@
 use std::io::{BufRead as _, BufReader};
 use std::sync::Arc;
 
-use archive::{IdType, Location};
+use archive::{ArchiveError, IdType, Location};
 use arrow::datatypes::{DataType, Field, Schema};
+use bytes::Buf as _;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::prelude::{CsvReadOptions, DataFrame, JsonReadOptions, SessionContext, ident};
 use futures::{StreamExt as _, TryStreamExt as _};
+use object_store::ObjectStoreExt as _;
 
 use super::columns::{Columns, Content};
+use super::parquet::Source;
 use super::{Batches, Format, InputFile};
 use crate::error::{EngineError, Result};
 
+/// Bytes of an object in a store that are looked through first.
+const FIRST_BYTES: u64 = 64 << 10;
 /// A first record longer than this is not looked through.
 const RECORD_LIMIT: u64 = 64 << 20;
 
 /// Finds the columns by the first record.
-pub(super) fn open_json(
+pub(super) async fn open_json(
     location: Location,
     compression: FileCompressionType,
     columns: &Columns,
@@ -26,7 +31,7 @@ pub(super) fn open_json(
         object: location.to_string(),
         reason,
     };
-    let Some(line) = first_line(&location, compression)? else {
+    let Some(line) = first_line(&location, compression).await? else {
         return Ok(None);
     };
     let record: serde_json::Value = serde_json::from_slice(&line)
@@ -52,6 +57,7 @@ pub(super) fn open_json(
         id_type,
         spec: None,
         footer: None,
+        source: Source::Rows,
         location,
     }))
 }
@@ -63,7 +69,7 @@ pub(super) async fn open_csv(
     compression: FileCompressionType,
     columns: &Columns,
 ) -> Result<Option<InputFile>> {
-    if first_line(&location, compression)?.is_none() {
+    if first_line(&location, compression).await?.is_none() {
         return Ok(None);
     }
     let table = csv(context, &location, compression).await?;
@@ -81,6 +87,7 @@ pub(super) async fn open_csv(
         id_type: IdType::String,
         spec: None,
         footer: None,
+        source: Source::Rows,
         location,
     }))
 }
@@ -123,7 +130,7 @@ async fn csv(
         .schema_infer_max_records(0)
         .file_extension(&extension)
         .file_compression_type(compression);
-    let read = context.read_csv(url(location), options).await;
+    let read = context.read_csv(url(context, location), options).await;
     read.map_err(EngineError::query(location.to_string()))
 }
 
@@ -146,23 +153,22 @@ async fn json(
         .schema(&schema)
         .file_extension(&extension)
         .file_compression_type(compression);
-    let read = context.read_json(url(&file.location), options).await;
+    let read = context
+        .read_json(url(context, &file.location), options)
+        .await;
     read.map_err(EngineError::query(file.location.to_string()))
 }
 
-/// As a URL, in which no character is a pattern.
-fn url(location: &Location) -> String {
-    url::Url::from_file_path(location.local()).map_or_else(|()| location.to_string(), Into::into)
+/// As a URL, in which no character is a pattern. The session is told which store that is.
+fn url(context: &SessionContext, location: &Location) -> String {
+    let runtime = context.runtime_env();
+    runtime.register_object_store(location.root(), Arc::clone(location.store()));
+    location.url().into()
 }
 
 /// The whole ending of the name, which DataFusion compares.
 fn extension(location: &Location) -> String {
-    let name = location
-        .local()
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let name = location.name();
     let known = super::EXTENSIONS
         .iter()
         .filter(|extension| name.ends_with(**extension));
@@ -172,17 +178,46 @@ fn extension(location: &Location) -> String {
 }
 
 /// The first line that is not blank, decompressed; `None` when there is none.
-fn first_line(location: &Location, compression: FileCompressionType) -> Result<Option<Vec<u8>>> {
-    let io = |source| EngineError::Io {
-        path: location.to_string(),
-        source,
-    };
-    let file = std::fs::File::open(location.local()).map_err(io)?;
-    if file.metadata().map_err(io)?.len() == 0 {
-        return Ok(None);
+async fn first_line(
+    location: &Location,
+    compression: FileCompressionType,
+) -> Result<Option<Vec<u8>>> {
+    if let Some(local) = location.local() {
+        let failed = |source| EngineError::Io {
+            path: location.to_string(),
+            source,
+        };
+        let file = std::fs::File::open(local).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() == 0 {
+            return Ok(None);
+        }
+        return line_of(location, file, compression);
     }
+    // More and more of the object, until a line of it is whole.
+    let size = location.size().await?;
+    let mut length = FIRST_BYTES.min(size);
+    loop {
+        if length == 0 {
+            return Ok(None);
+        }
+        let head = location.store().get_range(location.path(), 0..length).await;
+        let head = head.map_err(|error| ArchiveError::stored(location, error))?;
+        let line = line_of(location, head.reader(), compression);
+        let whole = matches!(&line, Ok(Some(line)) if line.ends_with(b"\n"));
+        if whole || length == size || length >= RECORD_LIMIT {
+            return line;
+        }
+        length = (length * 8).min(size).min(RECORD_LIMIT);
+    }
+}
+
+fn line_of(
+    location: &Location,
+    bytes: impl std::io::Read + Send + 'static,
+    compression: FileCompressionType,
+) -> Result<Option<Vec<u8>>> {
     let reader = compression
-        .convert_read(file)
+        .convert_read(bytes)
         .map_err(EngineError::query(location.to_string()))?;
     let mut reader = BufReader::new(std::io::Read::take(reader, RECORD_LIMIT));
     let mut line = Vec::new();

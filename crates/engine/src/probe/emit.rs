@@ -1,10 +1,8 @@
-//! From the matches of a work item to hits: ids are read for hits alone, and rows multiplied out.
+//! From matches, whose ids are known, to hits: rows are multiplied out.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
-use archive::{FingerprintReader, IdPages};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
@@ -14,10 +12,10 @@ use hamming::Match;
 use tokio::sync::mpsc::Sender;
 
 use super::hits::{HitBuilder, RowMatch};
+use super::lookup::Found;
 use super::nearest::Nearest;
 use super::{Probe, hits_schema};
 use crate::batch::NewBatch;
-use crate::error::EngineError;
 use crate::resources::Resources;
 
 /// Sends the hits of one partition.
@@ -30,8 +28,6 @@ pub(crate) struct Emitter {
     matched: Count,
     /// The nearest documents of the history so far, where only those are wanted.
     nearest: Option<Nearest>,
-    /// Pages of ids of the file that was read last.
-    pages: Option<(String, IdPages)>,
 }
 
 impl Emitter {
@@ -53,38 +49,18 @@ impl Emitter {
             resources,
             sender,
             matched,
-            pages: None,
         }
     }
 
-    /// Hits with rows of the history: `matches` by row of the row group, ascending.
-    pub(crate) async fn history(
-        &mut self,
-        reader: &FingerprintReader,
-        row_group: usize,
-        day: Option<i32>,
-        matches: &[Match],
-    ) -> Result<()> {
-        // Each row once, though it may match several fingerprints.
-        let mut rows: Vec<u32> = Vec::new();
-        let mut found: Vec<RowMatch> = Vec::with_capacity(matches.len());
-        for hit in matches {
-            if rows.last() != Some(&hit.query) {
-                rows.push(hit.query);
-            }
-            found.push(RowMatch {
-                entry: hit.entry,
-                distance: hit.distance,
-                row: rows.len() as u32 - 1,
-            });
-        }
-        let ids = self.ids(reader, row_group, &rows).await?;
+    /// Hits with rows of the history.
+    pub(crate) async fn history(&mut self, found: Found) -> Result<()> {
         if let Some(nearest) = &mut self.nearest {
-            let left_out = nearest.add(&found, &ids, day, &self.batch)?;
+            let left_out = nearest.add(&found.matches, &found.ids, found.day, &self.batch)?;
             self.count(0, left_out);
             return Ok(());
         }
-        self.send_history(&found, &ids, day).await
+        self.send_history(&found.matches, &found.ids, found.day)
+            .await
     }
 
     /// Hits inside the batch: `matches` by index of the batch's values, ascending.
@@ -126,32 +102,6 @@ impl Emitter {
             .await?;
         self.count(hits, 0);
         Ok(())
-    }
-
-    /// The ids of some rows, ascending.
-    async fn ids(
-        &mut self,
-        reader: &FingerprintReader,
-        row_group: usize,
-        rows: &[u32],
-    ) -> Result<ArrayRef> {
-        let begin = Instant::now();
-        let pages = match self.pages.take() {
-            Some((name, pages)) if name == reader.name() => pages,
-            _ => reader.id_pages().await.map_err(EngineError::from)?,
-        };
-        let ids = reader
-            .ids(&pages, row_group, rows)
-            .await
-            .map_err(EngineError::from)?;
-        self.pages = Some((reader.name().to_owned(), pages));
-        // The id types of the day and of plain files can differ.
-        let wanted = self.batch.id_type();
-        let ids = wanted.map_or(Ok(Arc::clone(&ids)), |wanted| {
-            archive::reader::to_id_type(&ids, wanted)
-        })?;
-        self.resources.progress.stages.ids.add(begin.elapsed());
-        Ok(ids)
     }
 
     /// Hands a batch on; false when nobody wants it any more.

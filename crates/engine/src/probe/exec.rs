@@ -3,11 +3,11 @@
 //! Stock operators cannot do this: a join on Hamming distance has no equality to hash or sort by, and spelt as
 //! joins on blocks it materialises every candidate.
 //!
-//! While one item is probed, the next one's bytes are fetched and the ids of the last one's hits are read.
+//! While one item is probed, the next ones' bytes are fetched and the ids of the last ones' hits are read.
 
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use archive::{Encoded, FingerprintReader, Step};
@@ -31,25 +31,32 @@ use datafusion::physical_plan::{
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use hamming::{Kernel, Match, Scratch};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc, watch};
 
+use super::ahead::Ahead;
 use super::emit::Emitter;
+use super::lookup::Lookup;
 use super::{Probe, hits_schema};
 use crate::batch::{NewBatch, PartTables};
 use crate::error::EngineError;
-use crate::resources::Resources;
+use crate::resources::{self, Resources};
 use crate::work::{self, WorkItem};
 
 /// Matches that are handed on before the item is done: many have equal fingerprints on either side.
 const MATCHES: usize = 1 << 18;
-/// Items fetched at a time: the one that is wanted and the next.
-const FETCHED: usize = 2;
+/// Items of a partition whose ids are looked up while others are probed.
+const LOOKUPS: usize = 8;
+/// Matches that wait for their turn before their ids are read: where pages are copied by the thousand, those of many items
+/// would not fit into the memory.
+const MANY: usize = 1 << 14;
 
 /// The probe of work items. See the module.
 #[derive(Debug)]
 pub struct ProbeExec {
     input: Arc<dyn ExecutionPlan>,
     probe: Probe,
+    /// Shared by the partitions, made by the first that runs.
+    ahead: Arc<OnceLock<Ahead<Fetched>>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -73,6 +80,7 @@ impl ProbeExec {
         Ok(Self {
             input,
             probe,
+            ahead: Arc::default(),
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
         })
@@ -150,8 +158,11 @@ impl ExecutionPlan for ProbeExec {
         let matched = MetricBuilder::new(&self.metrics).counter("matched", partition);
         let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
         let sender = builder.tx();
+        let ahead = Arc::clone(&self.ahead);
         builder.spawn(async move {
             let pool = Arc::clone(context.memory_pool());
+            let threads = context.session_config().target_partitions();
+            let ahead = ahead.get_or_init(|| Ahead::new(threads, resources::limit(&pool)));
             let batch = resources.batch(&probe.batch, &pool).await?;
             let emitter = Emitter::new(
                 Arc::clone(&batch),
@@ -162,9 +173,12 @@ impl ExecutionPlan for ProbeExec {
                 &pool,
             );
             let mut task = Task {
-                threads: context.session_config().target_partitions(),
+                threads,
                 resources: Arc::clone(&resources),
                 probe: Arc::clone(&probe),
+                lookup: Lookup::new(Arc::clone(&resources), batch.id_type()),
+                lookups: Arc::new(Semaphore::new(LOOKUPS)),
+                failed: Arc::default(),
                 batch,
                 pool,
                 probed,
@@ -174,19 +188,35 @@ impl ExecutionPlan for ProbeExec {
             let items = items.map(|rows| work::decode(&rows?)).map_ok(|items| {
                 futures::stream::iter(items.into_iter().map(Ok::<_, DataFusionError>))
             });
-            let mut fetched = items
-                .try_flatten()
-                .map(|item| {
-                    let fetch = Fetched::of(item, Arc::clone(&resources), Arc::clone(&probe));
-                    SpawnedTask::spawn(fetch).join_unwind()
-                })
-                .buffered(FETCHED);
-            while let Some(next) = fetched.next().await {
+            let mut items = items.try_flatten().fuse();
+            let (mut more, mut remote) = (true, false);
+            loop {
+                while more && ahead.has_room(remote) {
+                    match items.try_next().await? {
+                        Some(item) => {
+                            remote |= item.is_remote();
+                            let bytes = item.bytes();
+                            let fetch =
+                                Fetched::of(item, Arc::clone(&resources), Arc::clone(&probe));
+                            ahead.fetch(bytes, fetch);
+                        }
+                        None => more = false,
+                    }
+                }
+                let Some(next) = ahead.next() else {
+                    match more {
+                        true => continue,
+                        false => break,
+                    }
+                };
                 if sender.is_closed() {
                     return Ok(());
                 }
-                let next = next.map_err(|error| DataFusionError::External(Box::new(error)))??;
+                let next = joined(next).await?;
                 task.probe(next).await?;
+                if task.failed.load(Ordering::Relaxed) {
+                    break;
+                }
             }
             task.finish().await?;
             resources.progress.probe_done();
@@ -197,9 +227,10 @@ impl ExecutionPlan for ProbeExec {
 }
 
 /// A work item with the bytes that it needs.
+#[derive(Debug)]
 enum Fetched {
     Slice {
-        reader: FingerprintReader,
+        reader: Box<FingerprintReader>,
         row_group: usize,
         day: Option<i32>,
         part: u32,
@@ -213,25 +244,21 @@ enum Fetched {
 }
 
 impl Fetched {
-    async fn of(
-        item: Result<WorkItem>,
-        resources: Arc<Resources>,
-        probe: Arc<Probe>,
-    ) -> Result<Self> {
-        match item? {
+    async fn of(item: WorkItem, resources: Arc<Resources>, probe: Arc<Probe>) -> Result<Self> {
+        match item {
             WorkItem::Slice {
                 file,
                 size,
                 row_group,
                 day,
                 part,
+                bytes,
             } => {
                 let begin = Instant::now();
-                let reader = resources.reader(&file, size, &probe).await?;
+                let reader = Box::new(resources.reader(&file, size, &probe).await?);
                 let row_group = row_group as usize;
                 let encoded = reader.fetch(row_group).await.map_err(EngineError::from)?;
                 let progress = &resources.progress;
-                let bytes = reader.fingerprint_bytes(row_group);
                 progress.bytes_read.fetch_add(bytes, Ordering::Relaxed);
                 // A local file is read, and that timed, when it is decoded.
                 if matches!(encoded, Encoded::Fetched(_)) {
@@ -256,6 +283,11 @@ struct Task {
     resources: Arc<Resources>,
     probe: Arc<Probe>,
     batch: Arc<NewBatch>,
+    lookup: Lookup,
+    /// Bounds what waits to be emitted.
+    lookups: Arc<Semaphore>,
+    /// Whether ids could not be read; then nothing more needs to be probed.
+    failed: Arc<AtomicBool>,
     pool: Arc<dyn MemoryPool>,
     probed: Count,
     buffers: Buffers,
@@ -320,10 +352,35 @@ impl Task {
             } => {
                 let (sender, mut matches) = mpsc::channel::<Vec<Match>>(1);
                 let decoder = reader.clone();
+                let permit = Arc::clone(&self.lookups).acquire_owned().await;
+                let lookup = self.lookup.clone();
+                let (looked_up, mut found) = mpsc::channel(1);
+                let (turn, mut is_due) = watch::channel(false);
+                let failed = Arc::clone(&self.failed);
+                let looking = SpawnedTask::spawn(async move {
+                    let work = async {
+                        while let Some(matches) = matches.recv().await {
+                            if matches.len() > MANY && is_due.wait_for(|due| *due).await.is_err() {
+                                break;
+                            }
+                            let found = lookup.of(&reader, row_group, day, &matches).await?;
+                            if looked_up.send(found).await.is_err() {
+                                break;
+                            }
+                        }
+                        Ok(())
+                    };
+                    let done: Result<()> = work.await;
+                    failed.fetch_or(done.is_err(), Ordering::Relaxed);
+                    done
+                });
                 self.emit(move |mut emitter| async move {
-                    while let Some(matches) = matches.recv().await {
-                        emitter.history(&reader, row_group, day, &matches).await?;
+                    turn.send_replace(true);
+                    while let Some(found) = found.recv().await {
+                        emitter.history(found).await?;
                     }
+                    joined(looking).await?;
+                    drop(permit);
                     Ok(emitter)
                 });
                 let rows = self

@@ -4,9 +4,11 @@
 //! other. It is unary, over a table of work items, because a scheduler of distributed plans can split a table
 //! that it knows but not a leaf that it does not. The batch is named in it, never contained.
 
+mod ahead;
 mod emit;
 mod exec;
 mod hits;
+mod lookup;
 mod nearest;
 mod node;
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use ::archive::Stores;
 use engine::documents::{Columns, Documents};
 use engine::explain::{Explanation, FeatureOf, explain};
 use hamming::{Design, Limits, Plan};
@@ -32,7 +33,9 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
         }
     };
     let (explanation, given) = process::run(common, async |process: &Process| {
-        let model = args.spec.wanted().model_at(args.base.as_deref()).await?;
+        let stores = process.stores();
+        let wanted = args.spec.wanted(stores).await?;
+        let model = wanted.model_at(stores, args.base.as_deref()).await?;
         let documents = match args.documents.is_empty() {
             true => None,
             false => {
@@ -52,8 +55,8 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
             }
         };
         let [in_first, in_second] = found;
-        let first = resolve(&args.first, in_first, documents.as_ref())?;
-        let second = resolve(&args.second, in_second, documents.as_ref())?;
+        let first = resolve(stores, &args.first, in_first, documents.as_ref()).await?;
+        let second = resolve(stores, &args.second, in_second, documents.as_ref()).await?;
         let top = args.top.unwrap_or(10) as usize;
         let explanation = explain(&model, [&first.text, &second.text], &design, top);
         Ok((explanation, [first, second]))
@@ -70,7 +73,8 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
 }
 
 /// An id of the documents, a file, or the text itself.
-fn resolve(
+async fn resolve(
+    stores: &Stores,
     given: &str,
     document: Option<String>,
     documents: Option<&Documents>,
@@ -81,11 +85,9 @@ fn resolve(
             text,
         });
     }
-    if Path::new(given).is_file() {
-        let bytes = std::fs::read(given).map_err(|source| Failure::Io {
-            path: given.to_owned(),
-            source,
-        })?;
+    let is_url = given.contains("://") && !given.contains(char::is_whitespace);
+    if is_url || Path::new(given).is_file() {
+        let bytes = stores.locate(given)?.read().await?;
         return Ok(Given {
             from: format!("file {given}"),
             text: String::from_utf8_lossy(&bytes).into_owned(),

@@ -1,18 +1,16 @@
 //! `dedup-job fingerprint`, and the append of a day without a search for duplicates.
 
-use std::path::PathBuf;
-
-use ::archive::{Append, Archive, Location};
+use ::archive::{Append, Archive};
 use chrono::NaiveDate;
-use engine::Wanted;
 use engine::day::{self, Day};
+use engine::draft::Draft;
 use engine::progress::Stage;
-use engine::run::{Commit, Opened, Staged, open_day};
+use engine::run::{Commit, Opened, open_day};
 use serde::Serialize;
 use simhash::Spec;
 
-use super::{check_output, local, required};
-use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs};
+use super::{output, required};
+use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json};
@@ -21,7 +19,7 @@ use crate::terminal::{count, print, print_json};
 #[derive(Debug, Clone)]
 pub enum Target {
     /// A Parquet file.
-    File(PathBuf),
+    File(String),
     /// A day of an archive.
     Day(String, NaiveDate),
 }
@@ -46,7 +44,7 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
         ));
     }
     let target = match (&args.output, &args.append) {
-        (Some(output), None) => Target::File(local("--output", output)?),
+        (Some(output), None) => Target::File(output.clone()),
         (None, Some(archive)) => {
             Target::Day(archive.clone(), required(args.day, "--day YYYY-MM-DD")?)
         }
@@ -56,17 +54,7 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
             ));
         }
     };
-    if let Target::File(path) = &target {
-        let inputs: Vec<&str> = args.input.iter().map(String::as_str).collect();
-        check_output("--output", path, &inputs)?;
-    }
-    fingerprint(
-        common,
-        &args.input,
-        &args.columns,
-        &args.spec.wanted(),
-        &target,
-    )
+    fingerprint(common, &args.input, &args.columns, &args.spec, &target)
 }
 
 /// Fingerprints `input` into `target`.
@@ -74,7 +62,7 @@ pub fn fingerprint(
     common: &CommonArgs,
     input: &[String],
     columns: &ColumnArgs,
-    wanted: &Wanted,
+    spec: &SpecArgs,
     target: &Target,
 ) -> Result<(), Failure> {
     let (day, commit) = process::run(common, async |process: &Process| {
@@ -84,39 +72,39 @@ pub fn fingerprint(
             scratch,
         } = process;
         let progress = &resources.progress;
-        let archive = match target {
-            Target::File(_) => None,
-            Target::Day(dir, _) => Some(Archive::open(&Location::parse(dir)?).await?),
+        let stores = process.stores();
+        let (archive, kept) = match target {
+            Target::File(path) => {
+                let inputs: Vec<&str> = input.iter().map(String::as_str).collect();
+                let place = output(stores, "--output", path, &inputs).await?;
+                (None, Some(Draft::new(&place, scratch.path())?))
+            }
+            Target::Day(dir, _) => (Some(Archive::open(&stores.locate(dir)?).await?), None),
         };
+        let wanted = spec.wanted(stores).await?;
         let opened = archive.map(|archive| Opened::Archive(Box::new(archive)));
         let columns = columns.columns();
         let (documents, recipe, id_type) =
-            open_day(context, input, &columns, opened.as_ref(), wanted).await?;
+            open_day(context, input, &columns, opened.as_ref(), &wanted).await?;
         progress.enter(Stage::Fingerprint);
-        let staged = match target {
-            Target::File(path) => Staged::new(Some(path), scratch.path()),
-            Target::Day(..) => Staged::new(None, scratch.path()),
-        };
-        let mut day = day::fingerprint(
-            context,
-            &documents,
-            &recipe,
-            id_type,
-            &staged.path(),
-            progress,
-        )
-        .await?;
+        let path = kept.as_ref().map_or_else(
+            || scratch.path().join("fingerprints.parquet"),
+            |draft| draft.path().to_owned(),
+        );
+        let day = day::fingerprint(context, &documents, &recipe, id_type, &path, progress).await?;
         progress.enter(Stage::Commit);
         let commit = match (opened, target) {
             (Some(Opened::Archive(mut archive)), Target::Day(_, date)) => {
                 match archive.append(*date, &day.file).await? {
                     Append::Committed(version) => Commit::Committed(version),
-                    Append::AlreadyThere => Commit::AlreadyThere,
+                    Append::AlreadyThere | Append::Overtaken => Commit::AlreadyThere,
                 }
             }
             _ => Commit::NotAsked,
         };
-        day.file = staged.keep(day.file)?;
+        if let Some(draft) = kept {
+            draft.publish().await?;
+        }
         Ok((day, commit))
     })?;
     report(common, target, &day, commit)
@@ -124,7 +112,7 @@ pub fn fingerprint(
 
 fn report(common: &CommonArgs, target: &Target, day: &Day, commit: Commit) -> Result<(), Failure> {
     let output = match target {
-        Target::File(path) => path.display().to_string(),
+        Target::File(path) => path.clone(),
         Target::Day(dir, _) => dir.clone(),
     };
     let file = &day.file;

@@ -8,58 +8,98 @@ pub mod help;
 pub mod idf;
 pub mod plan;
 pub mod run;
+pub mod sql;
 pub mod tune;
 
 use std::path::{Path, PathBuf};
 
+use ::archive::{Location, Stores};
+use chrono::NaiveDate;
+
 use crate::exit::Failure;
+
+/// What stands for the day in paths.
+const DAY: &str = "{day}";
 
 /// An option that the command cannot do without.
 fn required<T>(value: Option<T>, option: &str) -> Result<T, Failure> {
     value.ok_or_else(|| Failure::Usage(format!("{option} is needed; see --help")))
 }
 
-/// Refuses an output that could not be written, or that would overwrite what is read, before any work is done.
-fn check_output(option: &str, output: &Path, inputs: &[&str]) -> Result<(), Failure> {
-    let target = resolved(output);
+/// A path with the day in its place.
+pub fn with_day(option: &str, path: &str, day: Option<NaiveDate>) -> Result<String, Failure> {
+    match day {
+        _ if !path.contains(DAY) => Ok(path.to_owned()),
+        Some(day) => Ok(path.replace(DAY, &day.to_string())),
+        None => Err(Failure::Usage(format!("{DAY} in {option} needs --day"))),
+    }
+}
+
+/// Where an output goes; refused when it could not be written, or would overwrite what is read, before any work is done.
+pub async fn output(
+    stores: &Stores,
+    option: &str,
+    path: &str,
+    inputs: &[&str],
+) -> Result<Location, Failure> {
+    let refused = |reason: &str| Err(Failure::Usage(format!("{option} {path} {reason}")));
+    let output = stores.locate(path).map_err(|error| match error {
+        ::archive::ArchiveError::BadPath { .. } => Failure::Usage(format!("{option} {error}")),
+        error => error.into(),
+    })?;
+    let Some(local) = output.local() else {
+        if path.ends_with('/') || output.path().as_ref().is_empty() {
+            return refused("is a directory");
+        }
+        for input in inputs {
+            if stores
+                .locate(input)
+                .is_ok_and(|input| input.covers(&output))
+            {
+                return refused(&format!("lies in {input}, which is read"));
+            }
+        }
+        return Ok(output);
+    };
+    let target = resolved(local);
     if target.is_dir() {
-        return Err(Failure::Usage(format!(
-            "{option} {} is a directory",
-            output.display()
-        )));
+        return refused("is a directory");
     }
     if target.exists() && !target.is_file() {
-        return Err(Failure::Usage(format!(
-            "{option} {} is no regular file",
-            output.display()
-        )));
+        return refused("is no regular file");
     }
     for input in inputs {
-        let read = match ::archive::Location::parse(input) {
-            Ok(location) if location.local().exists() => vec![location],
+        let read = match stores.locate(input) {
+            Ok(location) if location.local().is_none() => continue,
+            Ok(location) if location.local().is_some_and(Path::exists) => vec![location],
             // A pattern, or nothing, which is for the reader to say.
-            _ => ::archive::location::expand(input, &[]).unwrap_or_default(),
+            _ => stores.expand(input, &[]).await.unwrap_or_default(),
         };
-        let read_here = read.iter().any(|location| {
-            let place = resolved(location.local());
+        let read_here = read.iter().filter_map(Location::local).any(|location| {
+            let place = resolved(location);
             target == place || (place.is_dir() && target.starts_with(&place))
         });
         if read_here {
-            return Err(Failure::Usage(format!(
-                "{option} {} lies in {input}, which is read",
-                output.display()
-            )));
+            return refused(&format!("lies in {input}, which is read"));
         }
     }
     match target.parent() {
         Some(parent) if !parent.is_dir() => Err(Failure::Io {
-            path: output.display().to_string(),
+            path: path.to_owned(),
             source: std::io::Error::new(
                 std::io::ErrorKind::NotFound,
                 format!("there is no directory {}", parent.display()),
             ),
         }),
-        _ => Ok(()),
+        _ => Ok(output),
+    }
+}
+
+/// Whether both are the same place.
+fn is_same(one: &Location, other: &Location) -> bool {
+    match (one.local(), other.local()) {
+        (Some(one), Some(other)) => resolved(one) == resolved(other),
+        _ => one.is(other),
     }
 }
 
@@ -76,16 +116,4 @@ fn resolved(path: &Path) -> PathBuf {
             .join(name),
         _ => absolute,
     }
-}
-
-/// A local path, or why it is none.
-fn local(option: &str, path: &str) -> Result<PathBuf, Failure> {
-    let location = ::archive::Location::parse(path)
-        .map_err(|error| Failure::Usage(format!("{option} {error}")))?;
-    // As it was given, where that is a path: summaries and errors show it.
-    Ok(if path.contains("://") {
-        location.local().to_owned()
-    } else {
-        PathBuf::from(path)
-    })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ::archive::Base;
+use ::archive::{Base, Scope};
 use engine::Wanted;
 use engine::run::{Opened, open_day};
 use hamming::{Design, Limits, Plan};
@@ -40,7 +40,7 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
     let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
     let columns = args.columns.columns();
     let found = process::run(common, async |process: &Process| {
-        let opened = Opened::base(&base, &columns).await?;
+        let opened = Opened::base(process.stores(), &base, &columns).await?;
         let (documents, recipe, id_type) = open_day(
             &process.context,
             &args.new,
@@ -62,7 +62,7 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
         };
         let base = match opened {
             Opened::Plain(base) => base,
-            Opened::Archive(archive) => Base::of_archive(&archive, None).await?,
+            Opened::Archive(archive) => Base::of_archive(&archive, Scope::All).await?,
         };
         Ok(Found {
             documents: rows,

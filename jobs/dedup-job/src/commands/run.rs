@@ -1,15 +1,16 @@
 //! `dedup-job run`.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::time::Instant;
 
 use engine::run::Commit;
 use engine::{RunSettings, Summary, Verify};
 use serde::Serialize;
 
-use super::{check_output, local, required, resolved};
+use super::{is_same, output, required, with_day};
 use crate::args::{CommonArgs, RunArgs, VerifyArgs};
 use crate::exit::Failure;
+use crate::metrics;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json, size};
 
@@ -24,14 +25,17 @@ struct Report<'a> {
 }
 
 pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
-    let settings = settings(args)?;
-    let summary = process::run(common, async |process: &Process| {
-        let settings = RunSettings {
-            scratch: process.scratch.path().to_owned(),
-            ..settings.clone()
-        };
-        Ok(engine::run(&process.context, &process.resources, &settings).await?)
-    })?;
+    let begin = Instant::now();
+    let done = process::run(common, async |process: &Process| {
+        let settings = settings(process, args).await?;
+        let summary = engine::run(&process.context, &process.resources, &settings).await?;
+        Ok((settings, summary))
+    });
+    if let Some(place) = &args.metrics {
+        let outcome = done.as_ref().map(|(_, summary)| summary);
+        metrics::deliver(common, place, args.day, outcome, begin.elapsed());
+    }
+    let (settings, summary) = done?;
     if common.json {
         let report = Report {
             summary: &summary,
@@ -47,44 +51,61 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     print(&text(&settings, &summary))
 }
 
-/// Judges the arguments, without a look at any data.
-fn settings(args: &RunArgs) -> Result<RunSettings, Failure> {
+/// Judges the arguments, without a look at any data but the files that options name.
+async fn settings(process: &Process, args: &RunArgs) -> Result<RunSettings, Failure> {
+    let stores = process.stores();
     if args.new.is_empty() {
         return Err(Failure::Usage(
             "--new is needed: the documents of the new day; see --help".into(),
         ));
     }
     let base = required(args.base.clone(), "--base")?;
-    let output = local("--output", args.output.as_deref().unwrap_or("hits.parquet"))?;
-    let fingerprints = args
-        .fingerprints
-        .as_deref()
-        .map(|path| local("--fingerprints", path))
-        .transpose()?;
     if args.append && args.day.is_none() {
         return Err(Failure::Usage("--append needs --day YYYY-MM-DD".into()));
     }
-    let place = |path: &str| resolved(&PathBuf::from(path));
-    if let Some(new) = args.new.iter().find(|new| place(new) == place(&base)) {
-        return Err(Failure::Usage(format!(
-            "--new and --base are the same: {new}"
-        )));
-    }
-    let read: Vec<&str> = args
+    let new: Result<Vec<String>, Failure> = args
         .new
+        .iter()
+        .map(|new| with_day("--new", new, args.day))
+        .collect();
+    let new = new?;
+    for new in &new {
+        let same = match (stores.locate(new), stores.locate(&base)) {
+            (Ok(one), Ok(other)) => is_same(&one, &other),
+            _ => *new == base,
+        };
+        if same {
+            return Err(Failure::Usage(format!(
+                "--new and --base are the same: {new}"
+            )));
+        }
+    }
+    let read: Vec<&str> = new
         .iter()
         .map(String::as_str)
         .chain([base.as_str()])
         .chain(args.verify.base_text.iter().map(String::as_str))
         .collect();
-    check_output("--output", &output, &read)?;
-    if let Some(fingerprints) = &fingerprints {
-        check_output("--fingerprints", fingerprints, &read)?;
-        if resolved(fingerprints) == resolved(&output) {
-            return Err(Failure::Usage(
-                "--fingerprints and --output are the same file".into(),
-            ));
+    let place = args.output.as_deref().unwrap_or("hits.parquet");
+    let place = with_day("--output", place, args.day)?;
+    let hits = output(stores, "--output", &place, &read).await?;
+    let fingerprints = match &args.fingerprints {
+        None => None,
+        Some(path) => {
+            let path = with_day("--fingerprints", path, args.day)?;
+            Some(output(stores, "--fingerprints", &path, &read).await?)
         }
+    };
+    if fingerprints
+        .as_ref()
+        .is_some_and(|kept| is_same(kept, &hits))
+    {
+        return Err(Failure::Usage(
+            "--fingerprints and --output are the same file".into(),
+        ));
+    }
+    if let Some(place) = &args.metrics {
+        metrics::check(process, place, args.day, &read).await?;
     }
     let max_distance = args.max_distance.unwrap_or(3);
     if let Some(name) = &args.design {
@@ -92,20 +113,21 @@ fn settings(args: &RunArgs) -> Result<RunSettings, Failure> {
             .map_err(|error| Failure::Usage(error.to_string()))?;
     }
     Ok(RunSettings {
-        new: args.new.clone(),
+        new,
         base,
-        output,
+        output: hits,
         max_distance,
         within: !args.no_within,
         append: args.append,
+        rows_per_file: args.rows_per_file,
         day: args.day,
         fingerprints,
         columns: args.columns.columns(),
         design: args.design.clone(),
         max_hits: args.max_hits_per_document,
         verify: verify(&args.verify)?,
-        wanted: args.spec.wanted(),
-        scratch: PathBuf::new(),
+        wanted: args.spec.wanted(stores).await?,
+        scratch: process.scratch.path().to_owned(),
     })
 }
 
@@ -193,6 +215,24 @@ fn text(settings: &RunSettings, summary: &Summary) -> String {
                 "  day {day}: committed already; the archive is unchanged"
             );
         }
+    }
+    if summary.comparisons > 1 {
+        let _ = writeln!(
+            text,
+            "  compared {} times: another run committed meanwhile",
+            summary.comparisons
+        );
+    }
+    let network = &summary.network;
+    if network.requests > 0 {
+        let _ = writeln!(
+            text,
+            "  storage: {} requests, {} of them failed and were sent again; {} received, {} sent",
+            count(network.requests),
+            count(network.retries),
+            size(network.bytes_received),
+            size(network.bytes_sent)
+        );
     }
     let passes = match summary.passes {
         1 => String::new(),

@@ -36,7 +36,9 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
         memory: process::memory(common),
     };
     let (tuned, spec) = process::run(common, async |process: &Process| {
-        let model = args.spec.wanted().model_at(args.base.as_deref()).await?;
+        let stores = process.stores();
+        let wanted = args.spec.wanted(stores).await?;
+        let model = wanted.model_at(stores, args.base.as_deref()).await?;
         let columns = Columns {
             texts_only: true,
             ..args.columns.columns()

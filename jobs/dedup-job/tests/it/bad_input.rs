@@ -3,10 +3,14 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow::array::{ArrayRef, Float64Array, StringArray};
-use std::sync::Arc;
+use arrow::array::{ArrayRef, BinaryArray, Float64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema};
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::support::*;
 
@@ -336,8 +340,8 @@ fn usage_errors() {
             vec!["none.parquet"],
         ),
         (
-            format!("run --new {day} --base s3://bucket/archive"),
-            vec!["s3://bucket/archive", "local"],
+            format!("run --new {day} --base ftp://host/archive"),
+            vec!["ftp://host/archive", "s3://"],
         ),
         (format!("archive create {archive}"), vec!["already"]),
         ("frobnicate".to_owned(), vec!["frobnicate"]),
@@ -480,4 +484,57 @@ fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
         }
     }
     assert!(found >= 85, "{found} of 91 were found");
+}
+
+/// Row 24: a text that is small in the file and large in memory, and a page that claims to be larger still. The
+/// address space is limited, as a stand-in for the machine's memory.
+#[test]
+fn bombs_and_forged_sizes_stay_within_the_memory() {
+    let dir = Dir::new();
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    let bomb = dir.at("bomb.parquet");
+    let length = 140_000_000;
+    let texts: ArrayRef = Arc::new(BinaryArray::from_iter_values([vec![b'x'; length]]));
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Utf8, false),
+        Field::new("text", DataType::Binary, false),
+    ]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![strings(["a"]), texts]).unwrap();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_dictionary_enabled(false)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .build();
+    let file = fs::File::create(&bomb).unwrap();
+    let mut writer = ArrowWriter::try_new(file, schema, Some(properties)).unwrap();
+    writer.write(&batch).unwrap();
+    let metadata = writer.close().unwrap();
+    assert!(fs::metadata(&bomb).unwrap().len() < 100_000);
+    let run = |day: &str, limit: &str| {
+        let line = format!(
+            "run --new {day} --base {archive} --output {} --memory-limit {limit} --threads 2",
+            dir.at("hits.parquet")
+        );
+        // Of 1 KiB.
+        let script = format!("ulimit -v 3000000; exec \"$0\" {line}");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_dedup-job")])
+            .output()
+            .unwrap();
+        Ran::of(output)
+    };
+    run(&bomb, "64MiB").fails(75, &["bomb.parquet, row group 0", "--memory-limit"]);
+    run(&bomb, "2GiB").ok();
+
+    // The page's header says its size as a variable number: type, then uncompressed size.
+    let mut bytes = fs::read(&bomb).unwrap();
+    let page = metadata.row_group(0).column(1).data_page_offset() as usize;
+    assert_eq!(bytes[page..page + 3], [0x15, 0x00, 0x15]);
+    let claimed = bytes[page + 3..page + 8].to_vec();
+    assert!(claimed[..4].iter().all(|byte| byte & 0x80 != 0) && claimed[4] & 0x80 == 0);
+    bytes[page + 3..page + 8].copy_from_slice(&[0xfe, 0xff, 0xff, 0xff, 0x0f]);
+    let forged = dir.at("forged.parquet");
+    fs::write(&forged, bytes).unwrap();
+    run(&forged, "2GiB").fails(65, &["forged.parquet, row group 0"]);
 }

@@ -213,3 +213,58 @@ fn tune_counts_what_a_run_would_find() {
     dedup(&format!("tune {path} --min-similarity 0.2")).fails(64, &["0.5 and 1"]);
     dedup("tune").fails(64, &["documents are needed"]);
 }
+
+/// SQL over documents: the functions give what the job gives.
+#[test]
+fn sql_has_the_functions_of_the_job() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate pages --output {data} --new 200 --base 200"
+    ))
+    .ok();
+    let fingerprints = dir.at("fp.parquet");
+    dedup(&format!(
+        "fingerprint --input {data}/day.parquet --output {fingerprints}"
+    ))
+    .ok();
+    let sql = |query: &str, json: bool| {
+        let (pages, made) = (
+            format!("pages={data}/day.parquet"),
+            format!("made={fingerprints}"),
+        );
+        let mut line = vec!["sql", query, "--table", &pages, "--table", &made];
+        line.extend(json.then_some("--json"));
+        dedup_job(line)
+    };
+    let same = sql(
+        "select count(*) as n, sum(case when simhash(text) is not distinct from fp then 1 else 0 end) as same \
+         from pages join made on pages.id = made.id",
+        true,
+    );
+    assert_eq!(
+        same.ok().json(),
+        serde_json::json!({ "n": 200, "same": 200 })
+    );
+    let pairs = sql(
+        "select count(*) as n from made a join made b on a.id < b.id and hamming_distance(a.fp, b.fp) <= 3",
+        true,
+    );
+    let run = dedup(&format!(
+        "run --new {fingerprints} --base {data}/archive --output {} --json",
+        dir.at("hits.parquet")
+    ));
+    run.ok();
+    let within = read_hits(dir.join("hits.parquet"))
+        .into_iter()
+        .filter(|hit| hit.1.starts_with("new/"))
+        .count();
+    assert!(within > 0);
+    assert_eq!(pairs.ok().json()["n"], within);
+    let shown = sql("select hamming_distance(5, 6) as distance", false).ok();
+    assert!(shown.stdout.contains("| 2        |"), "{}", shown.stdout);
+    sql("select nothing from pages", false).fails(64, &["nothing"]);
+    sql("drop table pages", false).fails(64, &["DDL"]);
+    dedup("sql select --table pages").fails(64, &["NAME=PATH"]);
+    dedup("sql").fails(64, &["a query"]);
+}

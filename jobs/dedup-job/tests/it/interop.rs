@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::support::*;
 
 /// `PYTHON` names an interpreter that has the packages; without it, `python3` is tried.
-fn python() -> Option<String> {
+pub fn python() -> Option<String> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
     let has = Command::new(&python)
         .args(["-c", "import deltalake, pyarrow, duckdb"])

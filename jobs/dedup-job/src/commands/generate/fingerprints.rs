@@ -10,7 +10,7 @@ use simhash::Spec;
 use testkit::codewords::{Generator, New, Plan};
 
 use super::{
-    BATCH, DayWriter, Expected, Id, Made, archive_day, days_since_1970, write_archive,
+    BATCH, DayWriter, Expected, Id, Made, Target, archive_day, days_since_1970, write_archive,
     write_expected,
 };
 use crate::args::GenerateFingerprintsArgs;
@@ -20,12 +20,14 @@ use crate::process::Process;
 pub(super) async fn make(
     args: &GenerateFingerprintsArgs,
     process: &Process,
+    target: &Target,
 ) -> Result<Made, Failure> {
     match args.id_type {
         IdType::String => {
             make_with(
                 args,
                 process,
+                target,
                 |n| format!("new/{n:012}"),
                 |n| format!("archive/{n:012}"),
             )
@@ -34,7 +36,14 @@ pub(super) async fn make(
         // New ids lie above the archive's.
         IdType::Bigint => {
             let above = args.all.base.cast_signed();
-            make_with(args, process, |n| above + n.cast_signed(), u64::cast_signed).await
+            make_with(
+                args,
+                process,
+                target,
+                |n| above + n.cast_signed(),
+                u64::cast_signed,
+            )
+            .await
         }
     }
 }
@@ -42,6 +51,7 @@ pub(super) async fn make(
 async fn make_with<I: Id>(
     args: &GenerateFingerprintsArgs,
     process: &Process,
+    target: &Target,
     new_id: impl Fn(u64) -> I,
     base_id: impl Fn(u64) -> I,
 ) -> Result<Made, Failure> {
@@ -55,10 +65,10 @@ async fn make_with<I: Id>(
     };
     let generator = Generator::new(plan).map_err(|error| Failure::Usage(error.to_string()))?;
     let new = generator.new_day();
-    write_day(args, &new, &new_id)?;
+    write_day(target, &new, &new_id).await?;
     let spec = Spec::default();
     let days = u64::from(all.days);
-    write_archive(all, I::TYPE, (&spec, &Kept::default()), |day| {
+    write_archive(all, target, I::TYPE, (&spec, &Kept::default()), |day| {
         let path = process.scratch.path().join(format!("day-{day}.parquet"));
         base_day(
             &generator,
@@ -78,7 +88,7 @@ async fn make_with<I: Id>(
             day: days_since_1970(archive_day(all, rank % days)),
         })
     });
-    let expected = write_expected(&all.output.join("expected.parquet"), expected.collect()).await?;
+    let expected = write_expected(target, expected.collect()).await?;
     Ok(Made {
         new: all.new,
         base: all.base,
@@ -119,8 +129,8 @@ fn base_day<I: Id>(
     Ok(writer.finish()?)
 }
 
-fn write_day<I: Id>(
-    args: &GenerateFingerprintsArgs,
+async fn write_day<I: Id>(
+    target: &Target,
     new: &[New],
     new_id: &impl Fn(u64) -> I,
 ) -> Result<(), Failure> {
@@ -128,7 +138,7 @@ fn write_day<I: Id>(
         Field::new("id", I::TYPE.data_type(), false),
         Field::new("fp", DataType::Int64, false),
     ];
-    let mut writer = DayWriter::create(&args.all.output.join("day.parquet"), fields)?;
+    let mut writer = DayWriter::create(target, fields)?;
     for (at, part) in new.chunks(BATCH as usize).enumerate() {
         let first = at as u64 * BATCH;
         let ids = (first..).take(part.len()).map(new_id).collect();
@@ -138,5 +148,5 @@ fn write_day<I: Id>(
             .collect();
         writer.write(vec![I::array(ids), Arc::new(fingerprints)])?;
     }
-    writer.close()
+    writer.close().await
 }

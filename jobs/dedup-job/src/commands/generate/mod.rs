@@ -7,14 +7,16 @@ mod fingerprints;
 mod pages;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ::archive::{Archive, FingerprintFile, IdType, Kept, Location};
 use arrow::array::{ArrayRef, Date32Array, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{Field, Schema};
 use chrono::{Days, NaiveDate};
+use engine::draft::Draft;
 use engine::probe::hits_schema;
+use futures::StreamExt as _;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
@@ -41,12 +43,6 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
         GenerateCommand::Fingerprints(args) => args.all.clone(),
     };
     let output = &all.output;
-    if output.exists() {
-        return Err(Failure::Usage(format!(
-            "--output {} exists already",
-            output.display()
-        )));
-    }
     if all
         .day
         .checked_sub_days(Days::new(all.days.into()))
@@ -57,10 +53,14 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
             all.days, all.day
         )));
     }
-    std::fs::create_dir_all(output).map_err(io(output))?;
-    let made = process::run(common, async |process: &Process| match command {
-        GenerateCommand::Pages(args) => pages::make(&args, process).await,
-        GenerateCommand::Fingerprints(args) => fingerprints::make(&args, process).await,
+    let made = process::run(common, async |process: &Process| {
+        let target = Target::new(process, output).await?;
+        match command {
+            GenerateCommand::Pages(args) => pages::make(&args, process, &target).await,
+            GenerateCommand::Fingerprints(args) => {
+                fingerprints::make(&args, process, &target).await
+            }
+        }
     })?;
     if common.json {
         return print_json(&serde_json::json!({
@@ -73,7 +73,7 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
     if common.quiet {
         return Ok(());
     }
-    let dir = output.display();
+    let dir = output.trim_end_matches('/');
     print(&format!(
         "{dir}: {} new documents, {} in the archive, {} expected hits\n\
          try: dedup-job run --new {dir}/day.parquet --base {dir}/archive --day {} -k {} --output hits.parquet && cmp hits.parquet {dir}/expected.parquet\n",
@@ -85,13 +85,50 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
     ))
 }
 
+/// Where all of it goes.
+struct Target {
+    directory: Location,
+    scratch: PathBuf,
+}
+
+impl Target {
+    /// A directory that is not there yet.
+    async fn new(process: &Process, output: &str) -> Result<Self, Failure> {
+        let directory = process.locate(output)?;
+        let exists = match directory.local() {
+            Some(local) => local.exists(),
+            None => {
+                let mut objects = directory.store().list(Some(directory.path()));
+                let first = objects.next().await.transpose();
+                let failed = |error| ::archive::ArchiveError::stored(&directory, error);
+                first.map_err(failed)?.is_some()
+            }
+        };
+        if exists {
+            return Err(Failure::Usage(format!("--output {output} exists already")));
+        }
+        if let Some(local) = directory.local() {
+            std::fs::create_dir_all(local).map_err(io(local))?;
+        }
+        Ok(Self {
+            directory,
+            scratch: process.scratch.path().to_owned(),
+        })
+    }
+
+    fn draft(&self, name: &str) -> Result<Draft, Failure> {
+        let place = self.directory.child(name)?;
+        Ok(Draft::new(&place, &self.scratch)?)
+    }
+}
+
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
     let path = path.display().to_string();
     move |source| Failure::Io { path, source }
 }
 
-fn parquet_error(path: &Path) -> impl Fn(parquet::errors::ParquetError) -> Failure + use<> {
-    let object = path.display().to_string();
+fn parquet_error(name: &str) -> impl Fn(parquet::errors::ParquetError) -> Failure + use<> {
+    let object = name.to_owned();
     move |source| {
         ::archive::ArchiveError::Parquet {
             object: object.clone(),
@@ -113,24 +150,27 @@ fn days_since_1970(day: NaiveDate) -> i32 {
 
 /// Writes the new day.
 struct DayWriter {
+    draft: Draft,
     writer: ArrowWriter<File>,
     schema: Arc<Schema>,
     fail: Box<dyn Fn(parquet::errors::ParquetError) -> Failure>,
 }
 
 impl DayWriter {
-    fn create(path: &Path, fields: Vec<Field>) -> Result<Self, Failure> {
+    fn create(target: &Target, fields: Vec<Field>) -> Result<Self, Failure> {
         let schema = Arc::new(Schema::new(fields));
         let zstd = ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD);
         let properties = WriterProperties::builder()
             .set_compression(zstd)
             .set_max_row_group_row_count(Some(BATCH as usize))
             .build();
-        let file = File::create(path).map_err(io(path))?;
-        let fail = Box::new(parquet_error(path));
+        let draft = target.draft("day.parquet")?;
+        let file = draft.open()?;
+        let fail = Box::new(parquet_error("day.parquet"));
         let writer =
             ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(&fail)?;
         Ok(Self {
+            draft,
             writer,
             schema,
             fail,
@@ -143,8 +183,9 @@ impl DayWriter {
         self.writer.write(&batch).map_err(&self.fail)
     }
 
-    fn close(self) -> Result<(), Failure> {
-        self.writer.close().map_err(&self.fail).map(drop)
+    async fn close(self) -> Result<(), Failure> {
+        self.writer.close().map_err(&self.fail)?;
+        Ok(self.draft.publish().await?)
     }
 }
 
@@ -180,7 +221,11 @@ impl Id for i64 {
 }
 
 /// Writes the expected hits in the order and layout of a run's output.
-async fn write_expected<I: Id>(path: &Path, mut hits: Vec<Expected<I>>) -> Result<u64, Failure> {
+async fn write_expected<I: Id>(
+    target: &Target,
+    mut hits: Vec<Expected<I>>,
+) -> Result<u64, Failure> {
+    let name = "expected.parquet";
     hits.sort_by(|a, b| {
         (&a.new, a.distance, &a.base, a.day).cmp(&(&b.new, b.distance, &b.base, b.day))
     });
@@ -200,26 +245,28 @@ async fn write_expected<I: Id>(path: &Path, mut hits: Vec<Expected<I>>) -> Resul
         ),
     ];
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
-        .map_err(|error| parquet_error(path)(error.into()))?;
+        .map_err(|error| parquet_error(name)(error.into()))?;
     let stream = datafusion::physical_plan::stream::RecordBatchStreamAdapter::new(
         Arc::clone(&schema),
         futures::stream::iter([Ok(batch)]),
     );
-    let staged = engine::output::stage(Box::pin(stream), &schema, path, None).await?;
+    let place = target.directory.child(name)?;
+    let staged =
+        engine::output::stage(Box::pin(stream), &schema, &place, &target.scratch, None).await?;
     let rows = staged.rows;
-    staged.publish()?;
+    staged.publish().await?;
     Ok(rows)
 }
 
 /// Makes the archive and commits its days one after the other.
 async fn write_archive(
     args: &GenerateArgs,
+    target: &Target,
     id_type: IdType,
     (spec, kept): (&Spec, &Kept),
     mut day: impl FnMut(u64) -> Result<FingerprintFile, Failure>,
 ) -> Result<(), Failure> {
-    let path = args.output.join("archive");
-    let location = Location::parse(&path.to_string_lossy())?;
+    let location = target.directory.child("archive")?;
     let mut archive = Archive::create(&location, id_type, spec, kept).await?;
     for number in 0..u64::from(args.days) {
         let file = day(number)?;

@@ -12,7 +12,8 @@ use testkit::oracle;
 use testkit::pages::{Pages, Plan};
 
 use super::{
-    BATCH, DayWriter, Expected, Made, archive_day, days_since_1970, write_archive, write_expected,
+    BATCH, DayWriter, Expected, Made, Target, archive_day, days_since_1970, write_archive,
+    write_expected,
 };
 use crate::args::GeneratePagesArgs;
 use crate::exit::Failure;
@@ -28,19 +29,23 @@ struct Base {
     number: u64,
 }
 
-pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<Made, Failure> {
+pub(super) async fn make(
+    args: &GeneratePagesArgs,
+    process: &Process,
+    target: &Target,
+) -> Result<Made, Failure> {
     let all = &args.all;
-    let (model, kept) = args.spec.wanted().model_and_kept()?;
+    let (model, kept) = args.spec.wanted(process.stores()).await?.model_and_kept()?;
     let spec = model.spec();
     let pages = Pages::new(Plan {
         base: all.base,
         new: all.new,
         seed: all.seed,
     });
-    let new = write_day(args, &pages, &model)?;
+    let new = write_day(args, target, &pages, &model).await?;
     let base = base(args, &pages, &model);
     let days = u64::from(all.days);
-    write_archive(all, IdType::String, (spec, &kept), |day| {
+    write_archive(all, target, IdType::String, (spec, &kept), |day| {
         let own = base
             .iter()
             .filter(|document| document.number % days == day)
@@ -55,7 +60,7 @@ pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<
     })
     .await?;
     let hits = find_expected(args, &new, &base);
-    let expected = write_expected(&all.output.join("expected.parquet"), hits).await?;
+    let expected = write_expected(target, hits).await?;
     Ok(Made {
         new: all.new,
         base: base.len() as u64,
@@ -64,8 +69,9 @@ pub(super) async fn make(args: &GeneratePagesArgs, process: &Process) -> Result<
 }
 
 /// Writes the new day; returns its fingerprints.
-fn write_day(
+async fn write_day(
     args: &GeneratePagesArgs,
+    target: &Target,
     pages: &Pages,
     model: &Model,
 ) -> Result<Vec<Option<u64>>, Failure> {
@@ -73,7 +79,7 @@ fn write_day(
         Field::new("id", DataType::Utf8, false),
         Field::new("text", DataType::Utf8, false),
     ];
-    let mut writer = DayWriter::create(&args.all.output.join("day.parquet"), fields)?;
+    let mut writer = DayWriter::create(target, fields)?;
     let mut fingerprints = Vec::with_capacity(args.all.new as usize);
     for first in (0..args.all.new).step_by(BATCH as usize) {
         let numbers = first..args.all.new.min(first + BATCH);
@@ -87,7 +93,7 @@ fn write_day(
         writer.write(vec![Arc::new(ids), Arc::new(texts)])?;
         fingerprints.extend(made.iter().map(|(_, fingerprint)| *fingerprint));
     }
-    writer.close()?;
+    writer.close().await?;
     Ok(fingerprints)
 }
 

@@ -1,0 +1,836 @@
+//! Faults of storage, each as the real client meets it: a proxy in front of a real server misbehaves. Numbers of rows
+//! are those of the table of faults.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use testkit::proxy::{Fault, Request};
+
+use crate::servers::*;
+use crate::support::*;
+
+/// An archive of two days on S3, a third day, and what a run of it must give.
+struct Fixture {
+    storage: Storage,
+    /// URL of everything.
+    at: String,
+    expected: Vec<u8>,
+    log: Vec<(String, Vec<u8>)>,
+}
+
+impl Fixture {
+    fn new() -> Option<Self> {
+        let storage = seaweed()?;
+        let at = storage.unique("faults");
+        let data = "--new 500 --base 4000 --days 2 --seed 5";
+        storage
+            .dedup(&format!("generate pages --output {at} {data}"))
+            .ok();
+        let expected = storage.get(&format!("{at}/expected.parquet")).unwrap();
+        storage.put(&format!("{at}/hits.parquet"), b"an earlier output".into());
+        let log = storage.log(&format!("{at}/archive"));
+        assert_eq!(log.len(), 3);
+        Some(Self {
+            storage,
+            at,
+            expected,
+            log,
+        })
+    }
+
+    /// The run, with short times, and options besides.
+    fn line(&self, extra: &str) -> String {
+        format!(
+            "run --new {at}/day.parquet --base {at}/archive --output {at}/hits.parquet --append --day 2026-01-31 \
+             --json --retry-deadline 4s --request-timeout 2s {extra}",
+            at = self.at
+        )
+    }
+
+    /// Runs behind a proxy.
+    fn run(&self, decide: impl Fn(&Request) -> Fault + Send + Sync + 'static) -> Ran {
+        let (storage, _proxy) = self.storage.through(decide);
+        storage.dedup(&self.line(""))
+    }
+
+    /// Everything is as it was before the run.
+    #[track_caller]
+    fn is_untouched(&self) {
+        assert!(self.storage.log(&format!("{}/archive", self.at)) == self.log);
+        let output = self.storage.get(&format!("{}/hits.parquet", self.at));
+        assert_eq!(output.unwrap(), b"an earlier output");
+    }
+
+    /// The day is there once, and so are its hits.
+    #[track_caller]
+    fn is_done(&self, ran: Ran) -> serde_json::Value {
+        let summary = ran.ok().json();
+        assert_eq!(summary["archive_version_after"], 3);
+        let log = self.storage.log(&format!("{}/archive", self.at));
+        assert_eq!(
+            log.len(),
+            4,
+            "{:?}",
+            log.iter().map(|l| &l.0).collect::<Vec<_>>()
+        );
+        assert!(log[..3] == self.log[..]);
+        assert!(
+            self.storage
+                .get(&format!("{}/hits.parquet", self.at))
+                .unwrap()
+                == self.expected
+        );
+        let info = self
+            .storage
+            .dedup(&format!("archive info {}/archive --verify", self.at));
+        info.ok();
+        summary
+    }
+
+    /// A rerun without faults makes good.
+    #[track_caller]
+    fn rerun(&self) {
+        self.is_done(self.storage.dedup(&self.line("")));
+    }
+}
+
+/// The path as it was meant.
+fn path(request: &Request) -> String {
+    request.path().replace("%3D", "=")
+}
+
+fn is_put(request: &Request, part: &str) -> bool {
+    request.method == "PUT" && path(request).contains(part)
+}
+
+fn is_get(request: &Request, part: &str) -> bool {
+    request.method == "GET" && path(request).contains(part)
+}
+
+const ENTRY: &str = "_delta_log/00000000000000000003.json";
+
+/// Tells the first so many times.
+fn times(limit: u64) -> impl Fn() -> bool + Send + Sync {
+    let seen = AtomicU64::new(0);
+    move || seen.fetch_add(1, Ordering::Relaxed) < limit
+}
+
+/// Row 4: the log entry lands, its answer is lost.
+#[test]
+fn a_lost_answer_to_the_commit() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let first = times(1);
+    let ran = fixture.run(move |request| match is_put(request, ENTRY) && first() {
+        true => Fault::LoseResponse,
+        false => Fault::Pass,
+    });
+    assert_eq!(fixture.is_done(ran)["commit"]["committed"], 3);
+}
+
+/// Row 5: the server says 500 after the entry was stored; sent again, it meets itself.
+#[test]
+fn an_error_after_the_commit() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let first = times(1);
+    let ran = fixture.run(move |request| match is_put(request, ENTRY) && first() {
+        true => Fault::StatusAfter {
+            code: 500,
+            body: "<Error><Code>InternalError</Code><Message>We failed</Message></Error>".into(),
+        },
+        false => Fault::Pass,
+    });
+    let summary = fixture.is_done(ran);
+    assert_eq!(summary["commit"]["committed"], 3);
+    assert!(summary["network"]["retries"].as_u64().unwrap() > 0);
+}
+
+/// Row 6: a conflict with nobody.
+#[test]
+fn a_conflict_though_the_key_is_absent() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let first = times(2);
+    let ran = fixture.run(move |request| match is_put(request, ENTRY) && first() {
+        true => Fault::Status {
+            code: 409,
+            body:
+                "<Error><Code>ConditionalRequestConflict</Code><Message>Try again</Message></Error>"
+                    .into(),
+        },
+        false => Fault::Pass,
+    });
+    fixture.is_done(ran);
+}
+
+/// A commit of which nothing can be known: nothing is removed that the log may name.
+#[test]
+fn a_commit_that_hangs_for_ever() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let ran = fixture.run(|request| match request.path().contains(ENTRY) {
+        true => Fault::Hang,
+        false => Fault::Pass,
+    });
+    ran.fails(69, &["archive"]);
+    fixture.is_untouched();
+    let files = fixture
+        .storage
+        .list(&format!("{}/archive/day=2026-01-31", fixture.at));
+    assert_eq!(files.len(), 1);
+    fixture.rerun();
+}
+
+/// Row 11: a burst of 503 SlowDown.
+#[test]
+fn a_burst_of_slow_down() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let seen = Mutex::new(HashSet::new());
+    let ran = fixture.run(move |request| {
+        let key = (
+            request.method.clone(),
+            request.target.clone(),
+            request.range.clone(),
+        );
+        match seen.lock().unwrap().insert(key) {
+            true => Fault::Status {
+                code: 503,
+                body: "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>"
+                    .into(),
+            },
+            false => Fault::Pass,
+        }
+    });
+    let summary = fixture.is_done(ran);
+    assert!(summary["network"]["retries"].as_u64().unwrap() > 10);
+}
+
+/// Rows 12 and 14: 503, or silence, for ever: from the beginning, or from some kind of object on.
+#[test]
+fn a_server_that_does_not_recover() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let slow_down = || Fault::Status {
+        code: 503,
+        body: "<Error><Code>SlowDown</Code><Message>Reduce your rate</Message></Error>".into(),
+    };
+    let fails = |code: &str, decide: Box<dyn Fn(&Request) -> Fault + Send + Sync>| {
+        let begin = Instant::now();
+        fixture.run(decide).fails(69, &["s3://", code]);
+        // The deadline of 4 s, the request of 2 s that may begin at its end, and one such wait more to find out what became
+        // of a request whose answer did not come.
+        let took = begin.elapsed();
+        assert!(took < Duration::from_secs(15), "{took:?}");
+        fixture.is_untouched();
+    };
+    fails("SlowDown", Box::new(move |_| slow_down()));
+    fails("", Box::new(|_| Fault::Hang));
+    for (method, part) in [
+        ("GET", "/day.parquet"),
+        ("GET", "archive/day="),
+        ("GET", "_delta_log/"),
+        ("PUT", "archive/day="),
+        ("PUT", "_dedup-job/"),
+        ("POST", "/hits.parquet"),
+        ("PUT", "/hits.parquet"),
+    ] {
+        let is_meant =
+            move |request: &Request| request.method == method && path(request).contains(part);
+        let slow = move |request: &Request| match is_meant(request) {
+            true => slow_down(),
+            false => Fault::Pass,
+        };
+        fails("SlowDown", Box::new(slow));
+        let hang = move |request: &Request| match is_meant(request) {
+            true => Fault::Hang,
+            false => Fault::Pass,
+        };
+        fails("", Box::new(hang));
+    }
+    fixture.rerun();
+}
+
+/// A data file that is uploaded in parts, and the answer to its completion lost: it is there.
+#[test]
+fn a_lost_answer_to_a_large_upload() {
+    let Some(storage) = seaweed() else { return };
+    let (dir, at) = (Dir::new(), storage.unique("large"));
+    let local = dir.at("data");
+    dedup(&format!(
+        "generate fingerprints --output {local} --new 1800000 --base 1000 --pairs 10"
+    ))
+    .ok();
+    storage.dedup(&format!("archive create {at}/archive")).ok();
+    let completed = Arc::new(AtomicU64::new(0));
+    let (first, seen) = (times(1), Arc::clone(&completed));
+    let (lossy, _proxy) = storage.through(move |request| {
+        let completes = request.method == "POST"
+            && path(request).contains("/day=")
+            && request.target.contains("uploadId");
+        seen.fetch_add(u64::from(completes), Ordering::Relaxed);
+        match completes && first() {
+            true => Fault::LoseResponse,
+            false => Fault::Pass,
+        }
+    });
+    lossy
+        .dedup(&format!(
+            "fingerprint --input {local}/day.parquet --append {at}/archive --day 2026-01-01"
+        ))
+        .ok();
+    assert!(completed.load(Ordering::Relaxed) >= 1);
+    let info = storage.dedup(&format!("archive info {at}/archive --verify --json"));
+    assert_eq!(info.ok().json()["fingerprints"], 1_800_000);
+}
+
+/// Rows 2 and 3 at their very moments: killed when the log entry is on its way, and when it is stored but not answered.
+#[test]
+fn killed_around_the_log_entry() {
+    for stored in [false, true] {
+        let Some(fixture) = Fixture::new() else {
+            return;
+        };
+        let reached = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&reached);
+        let (storage, _proxy) = fixture.storage.through(move |request| {
+            if seen.load(Ordering::Relaxed) {
+                return Fault::Hang;
+            }
+            if !is_put(request, ENTRY) {
+                return Fault::Pass;
+            }
+            seen.store(true, Ordering::Relaxed);
+            match stored {
+                // Stored; and all that is asked about it stays without an answer.
+                true => Fault::StatusAfter {
+                    code: 500,
+                    body: String::new(),
+                },
+                false => Fault::Hang,
+            }
+        });
+        let mut child = storage
+            .command()
+            .args(fixture.line("").replace("4s", "60s").split_whitespace())
+            .stdout(std::process::Stdio::null())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let begin = Instant::now();
+        while !reached.load(Ordering::Relaxed) {
+            assert!(begin.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        std::thread::sleep(Duration::from_millis(300));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let entries = fixture
+            .storage
+            .log(&format!("{}/archive", fixture.at))
+            .len();
+        assert_eq!(entries, if stored { 4 } else { 3 });
+        let output = fixture.storage.get(&format!("{}/hits.parquet", fixture.at));
+        assert_eq!(output.unwrap(), b"an earlier output");
+        let summary = fixture.is_done(fixture.storage.dedup(&fixture.line("")));
+        match stored {
+            true => assert_eq!(summary["commit"], "already_there"),
+            false => assert_eq!(summary["commit"]["committed"], 3),
+        }
+    }
+}
+
+/// Row 13: connections that break in the middle of a body; once each, and for ever.
+#[test]
+fn bodies_that_break_off() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let ran = fixture.run(|request| match is_get(request, "archive/day=") {
+        true => Fault::CutBody(100),
+        false => Fault::Pass,
+    });
+    ran.fails(69, &["archive/day=2026-01-"]);
+    fixture.is_untouched();
+    // Of the requests for an object every other one: each is sent again and goes on where it broke off.
+    let seen = Mutex::new(HashMap::new());
+    let ran = fixture.run(move |request| {
+        if request.method != "GET" || request.target.contains("list-type") {
+            return Fault::Pass;
+        }
+        let mut seen = seen.lock().unwrap();
+        let count: &mut u64 = seen.entry(request.target.clone()).or_default();
+        *count += 1;
+        match count.is_multiple_of(2) {
+            true => Fault::Pass,
+            false => Fault::CutBody(100),
+        }
+    });
+    fixture.is_done(ran);
+}
+
+/// Row 15: a body that is shorter than the object, and says so of itself.
+#[test]
+fn bodies_that_are_short() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    for (part, length) in [
+        ("archive/day=", 1000),
+        ("/day.parquet", 1000),
+        ("_delta_log/00000000000000000001.json", 300),
+        ("_delta_log/00000000000000000002.json", 0),
+    ] {
+        let ran = fixture.run(move |request| match is_get(request, part) {
+            true => Fault::ShortBody(length),
+            false => Fault::Pass,
+        });
+        ran.fails(69, &["s3://"]);
+        fixture.is_untouched();
+    }
+    fixture.rerun();
+}
+
+/// Row 16: the day, and a data file, replaced by another between two requests.
+#[test]
+fn objects_that_are_replaced_while_they_are_read() {
+    for (part, name) in [
+        ("/day.parquet", "day.parquet"),
+        ("archive/day=2026-01-30", "day=2026-01-30"),
+    ] {
+        let Some(fixture) = Fixture::new() else {
+            return;
+        };
+        let urls = fixture.storage.list(&fixture.at);
+        let url = urls.iter().find(|url| url.contains(part)).unwrap().clone();
+        let original = fixture.storage.get(&url).unwrap();
+        let mut other = original.clone();
+        // As long, and another.
+        let middle = other.len() / 2;
+        other[middle] ^= 1;
+        let storage = fixture.storage.clone();
+        let target = url.clone();
+        let seen = AtomicU64::new(0);
+        let ran = fixture.run(move |request| {
+            if is_get(request, part) && seen.fetch_add(1, Ordering::Relaxed) == 1 {
+                storage.put(&target, other.clone());
+            }
+            Fault::Pass
+        });
+        ran.fails(75, &[name, "replaced while it was read"]);
+        fixture.is_untouched();
+        fixture.storage.put(&url, original);
+        fixture.rerun();
+    }
+}
+
+/// Row 17: a data file that the log names is gone, or is another than the log says.
+#[test]
+fn data_files_that_are_missing_or_cut() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let urls = fixture
+        .storage
+        .list(&format!("{}/archive/day=2026-01-30", fixture.at));
+    let (url, name) = (&urls[0], urls[0].rsplit_once('/').unwrap().1.to_owned());
+    let original = fixture.storage.get(url).unwrap();
+    fixture.storage.delete(url);
+    fixture
+        .storage
+        .dedup(&fixture.line(""))
+        .fails(65, &[&name, "missing"]);
+    fixture
+        .storage
+        .dedup(&format!("archive info {}/archive --verify", fixture.at))
+        .fails(65, &[&name, "missing"]);
+    fixture
+        .storage
+        .put(url, original[..original.len() - 10].to_vec());
+    fixture.storage.dedup(&fixture.line("")).fails(65, &[&name]);
+    // Row 23, in a store: one bit.
+    let mut flipped = original.clone();
+    flipped[original.len() / 3] ^= 4;
+    fixture.storage.put(url, flipped);
+    fixture
+        .storage
+        .dedup(&format!("archive info {}/archive --verify", fixture.at))
+        .fails(65, &[&name, "SHA-256"]);
+    fixture.is_untouched();
+    fixture.storage.put(url, original);
+    fixture.rerun();
+}
+
+/// Row 18: more log entries than a listing has on one page, and no checkpoint.
+#[test]
+fn a_long_log_is_read_in_pages() {
+    let Some(storage) = seaweed() else { return };
+    let (dir, at) = (Dir::new(), storage.unique("long"));
+    let local = dir.at("data");
+    dedup(&format!(
+        "generate fingerprints --output {local} --new 100 --base 1000 --days 3"
+    ))
+    .ok();
+    for (path, bytes) in contents(dir.join("data")) {
+        let below = path
+            .strip_prefix(dir.join("data"))
+            .unwrap()
+            .display()
+            .to_string();
+        if !below.contains("_delta_log") {
+            storage.put(&format!("{at}/{below}"), bytes);
+        }
+    }
+    // The days' entries, far apart; all others say nothing.
+    let entry = |number: u64| {
+        let name = format!("data/archive/_delta_log/{number:020}.json");
+        fs::read(dir.join(&name)).unwrap()
+    };
+    let nothing = br#"{"commitInfo":{"timestamp":1,"operation":"NOTHING"}}"#.to_vec();
+    let places = [0, 900, 1700, 2499];
+    for number in 0..2500 {
+        let day = places.iter().position(|&place| place == number);
+        let bytes = day.map_or_else(|| nothing.clone(), |day| entry(day as u64));
+        storage.put(&format!("{at}/archive/_delta_log/{number:020}.json"), bytes);
+    }
+    let (paged, proxy) = storage.through(|_| Fault::Pass);
+    let hits = dir.at("hits.parquet");
+    let ran = paged.dedup(&format!(
+        "run --new {at}/day.parquet --base {at}/archive --append --day 2026-01-31 --output {hits} --json"
+    ));
+    let summary = ran.ok().json();
+    assert_eq!(summary["base"]["version"], 2499);
+    assert_eq!(summary["base"]["fingerprints"], 1000);
+    assert_eq!(summary["commit"]["committed"], 2500);
+    assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
+    let pages = proxy.requests().into_iter();
+    let pages = pages.filter(|request| request.target.contains("continuation-token"));
+    assert!(pages.count() >= 2);
+}
+
+/// Row 19: a server that takes no notice of the condition. Nothing is written, and nothing stays.
+#[test]
+fn a_store_without_conditional_creates_is_refused() {
+    let Some(server) = careless() else { return };
+    let storage = &server.storage;
+    let at = storage.unique("careless");
+    storage
+        .dedup(&format!("archive create {at}/archive"))
+        .fails(78, &["cannot hold an archive", &at]);
+    assert_eq!(storage.list(&at), Vec::<String>::new());
+    // An archive that was copied there cannot be added to.
+    let dir = Dir::new();
+    let local = dir.at("data");
+    dedup(&format!(
+        "generate fingerprints --output {local} --new 100 --base 1000"
+    ))
+    .ok();
+    for (path, bytes) in contents(dir.join("data")) {
+        let below = path
+            .strip_prefix(dir.join("data"))
+            .unwrap()
+            .display()
+            .to_string();
+        storage.put(&format!("{at}/{below}"), bytes);
+    }
+    let before = storage.contents(&at);
+    let hits = dir.at("hits.parquet");
+    storage
+        .dedup(&format!(
+            "run --new {local}/day.parquet --base {at}/archive --day 2026-01-31 --output {hits} --append"
+        ))
+        .fails(78, &["cannot hold an archive", &at]);
+    storage
+        .dedup(&format!(
+            "archive append {at}/archive --input {local}/day.parquet --day 2026-02-01"
+        ))
+        .fails(78, &["cannot hold an archive"]);
+    for line in [
+        "archive vacuum",
+        "archive vacuum --nothing-runs --older-than 0s",
+    ] {
+        storage
+            .dedup(&format!("{line} {at}/archive"))
+            .fails(78, &["cannot hold an archive"]);
+    }
+    assert!(storage.contents(&at) == before && !dir.join("hits.parquet").exists());
+}
+
+/// Row 20: credentials that are missing, wrong or expired; row 21: a clock that is wrong.
+#[test]
+fn what_is_wrong_with_credentials_is_said() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let line = fixture.line("");
+    let storage = fixture
+        .storage
+        .with("AWS_METADATA_ENDPOINT", Some("http://127.0.0.1:1"));
+    let (key, secret) = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY");
+    storage
+        .with(key, None)
+        .with(secret, None)
+        .dedup(&line)
+        .fails(77, &[key]);
+    storage
+        .with(secret, None)
+        .dedup(&line)
+        .fails(77, &[secret, "not set"]);
+    storage
+        .with(key, None)
+        .dedup(&line)
+        .fails(77, &[key, "not set"]);
+    storage
+        .with(key, Some("SOMEBODYELSE"))
+        .dedup(&line)
+        .fails(77, &[key]);
+    let wrong = "wrong/canary/Secret+Key/0123456789";
+    let ran = storage
+        .with(secret, Some(wrong))
+        .dedup(&line)
+        .fails(77, &[secret]);
+    assert!(!ran.stderr.contains(wrong));
+    storage
+        .with("AWS_ALLOW_HTTP", None)
+        .dedup(&line)
+        .fails(78, &["--allow-http"]);
+
+    let endpoint = format!("http://user:canary-password@{}", storage.address);
+    let ran = storage
+        .with("AWS_ENDPOINT_URL", Some(&endpoint))
+        .dedup(&line)
+        .fails(78, &["endpoint", "user"]);
+    assert!(!ran.stderr.contains("canary-password"));
+    // The day alone is in the store, and asked for by a request whose refusal has no body.
+    let local = Dir::new();
+    dedup(&format!("archive create {}", local.at("archive"))).ok();
+    storage
+        .with(secret, Some(wrong))
+        .dedup(&format!(
+            "run --new {}/day.parquet --base {} --output {}",
+            fixture.at,
+            local.at("archive"),
+            local.at("hits.parquet")
+        ))
+        .fails(77, &[secret]);
+
+    // What this server does not do by itself: answers as the services give them, which quote what was sent.
+    let token = "canary-session-token-0123456789";
+    for (status, code, expected) in [
+        (400, "ExpiredToken", "expired"),
+        (403, "ExpiredToken", "expired"),
+        (403, "RequestTimeTooSkewed", "clock"),
+        (403, "AccessDenied", "access was refused"),
+    ] {
+        let body = format!(
+            "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>Refused.</Message><StringToSign>AWS4-HMAC {SECRET_KEY}</StringToSign>\
+             <CanonicalRequest>x-amz-security-token:{token}</CanonicalRequest></Error>"
+        );
+        let (storage, _proxy) = fixture
+            .storage
+            .with("AWS_SESSION_TOKEN", Some(token))
+            .through(move |_| Fault::Status {
+                code: status,
+                body: body.clone(),
+            });
+        for verbose in ["", " -vvv", " -vvv --log-format json"] {
+            let ran = storage.dedup(&format!("{line}{verbose}"));
+            let ran = ran.fails(77, &["s3://", expected]);
+            assert!(!ran.stderr.contains(token), "{}", ran.stderr);
+        }
+    }
+    // A token that is not from the environment, which a service quotes.
+    let foreign = "foreign-token-0123456789";
+    let (storage, _proxy) = fixture.storage.through(move |_| Fault::Status {
+        code: 400,
+        body: format!(
+            "<Error><Code>InvalidToken</Code><Message>Bad.</Message><Token-0>{foreign}</Token-0></Error>"
+        ),
+    });
+    for verbose in ["", "-v", "-vvv", "-vvv --log-format json"] {
+        let ran = storage.dedup(&format!("{line} {verbose}"));
+        let ran = ran.fails(77, &["s3://", "token"]);
+        assert!(!ran.stderr.contains(foreign), "{}", ran.stderr);
+    }
+    fixture.is_untouched();
+    // The log's own requests, refused in the middle of the work.
+    let (storage, _proxy) = fixture
+        .storage
+        .through(|request| match is_put(request, ENTRY) {
+            true => Fault::Status {
+                code: 403,
+                body: "<Error><Code>AccessDenied</Code><Message>Read only.</Message></Error>"
+                    .into(),
+            },
+            false => Fault::Pass,
+        });
+    storage.dedup(&line).fails(77, &["access was refused"]);
+    fixture.is_untouched();
+    fixture.rerun();
+}
+
+/// An upload of the output that fails leaves the earlier one, and is made good.
+#[test]
+fn an_output_that_cannot_be_put_in_place() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let broken = |request: &Request| {
+        let output = request.path().ends_with("/hits.parquet");
+        match output && request.method == "POST" && request.target.contains("uploadId") {
+            true => Fault::Status {
+                code: 500,
+                body: "<Error><Code>InternalError</Code><Message>We failed</Message></Error>"
+                    .into(),
+            },
+            false => Fault::Pass,
+        }
+    };
+    let ran = fixture.run(broken);
+    ran.fails(
+        69,
+        &["2026-01-31", "is committed", "run the same command again"],
+    );
+    let output = fixture.storage.get(&format!("{}/hits.parquet", fixture.at));
+    assert_eq!(output.unwrap(), b"an earlier output");
+    fixture.rerun();
+
+    // The answer to the completion is lost: it is complete.
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let first = times(1);
+    let ran = fixture.run(move |request| {
+        let output = request.path().ends_with("/hits.parquet");
+        match output && request.method == "POST" && request.target.contains("uploadId") && first() {
+            true => Fault::LoseResponse,
+            false => Fault::Pass,
+        }
+    });
+    fixture.is_done(ran);
+}
+
+/// Row 35, on storage: a signal while requests hang. The upload that was begun is given up.
+#[test]
+fn signals_stop_a_run_that_waits_for_storage() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let (storage, _proxy) = fixture
+        .storage
+        .through(|request| match is_put(request, ENTRY) {
+            true => Fault::Hang,
+            false => Fault::Pass,
+        });
+    for (signal, code) in [("INT", 130), ("TERM", 143)] {
+        let child = storage
+            .command()
+            .args(fixture.line("").replace("2s", "60s").split_whitespace())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(1500));
+        let begin = Instant::now();
+        let killed = std::process::Command::new("kill")
+            .args([&format!("-{signal}"), &child.id().to_string()])
+            .status();
+        assert!(killed.unwrap().success());
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        ran.fails(code, &["stopped by", "may be in the archive"]);
+        // The contract, not a measure of speed.
+        assert!(begin.elapsed() < Duration::from_secs(2));
+        fixture.is_untouched();
+    }
+    fixture.rerun();
+}
+
+/// Row 27: a disk that is full. A limit on the size of files stands in for the disk.
+#[test]
+fn a_full_disk_is_named_and_nothing_is_lost() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate pages --output {data} --new 20000 --base 2000"
+    ))
+    .ok();
+    let hits = dir.at("hits.parquet");
+    fs::write(&hits, "an earlier output").unwrap();
+    let archived = contents(dir.join("data/archive"));
+    let run = format!(
+        "run --new {data}/day.parquet --base {data}/archive --append --day 2026-01-31 --output {hits} --scratch {}",
+        dir.at("")
+    );
+    let mut failed = 0;
+    // Of 512 bytes: fingerprints, data files and hits are larger than some of these.
+    for blocks in [8, 64, 128, 200, 300] {
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" {run}");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &script, env!("CARGO_BIN_EXE_dedup-job")])
+            .output()
+            .unwrap();
+        let ran = Ran::of(output);
+        if ran.code != 0 {
+            ran.fails(74, &["File too large", "/"]);
+            failed += 1;
+            assert!(contents(dir.join("data/archive")) == archived, "{blocks}");
+            assert_eq!(fs::read(&hits).unwrap(), b"an earlier output");
+        }
+    }
+    assert!(failed >= 3, "{failed}");
+    dedup(&run).ok();
+    assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
+}
+
+/// Rows 20 and 21 on Azure, whose answers are other ones.
+#[test]
+fn what_is_wrong_with_azure_credentials_is_said() {
+    let Some(storage) = azurite() else { return };
+    let at = storage.unique("credentials");
+    let line = format!("archive info {at}/archive");
+    let key = "AZURE_STORAGE_ACCOUNT_KEY";
+    let wrong = "d3JvbmctY2FuYXJ5LWtleS0wMTIzNDU2Nzg5YWJjZGVmZ2hpamtsbW5vcHFyc3R1";
+    let ran = storage
+        .with(key, Some(wrong))
+        .dedup(&line)
+        .fails(77, &[key]);
+    assert!(!ran.stderr.contains(wrong));
+    storage
+        .with("AZURE_STORAGE_USE_EMULATOR", None)
+        .with("AZURE_STORAGE_ACCOUNT_NAME", None)
+        .dedup(&line)
+        .fails(77, &["AZURE_STORAGE_ACCOUNT_NAME"]);
+    for (code, detail, expected) in [
+        (
+            "AuthenticationFailed",
+            "Request date header too old: 'Sat'",
+            "clock",
+        ),
+        (
+            "AuthenticationFailed",
+            "Signature not valid in the specified time frame: Start",
+            "expired",
+        ),
+        ("AuthorizationPermissionMismatch", "", "access was refused"),
+    ] {
+        let body = format!(
+            "<?xml version=\"1.0\"?><Error><Code>{code}</Code><Message>No.</Message>\
+             <AuthenticationErrorDetail>{detail}</AuthenticationErrorDetail></Error>"
+        );
+        let (storage, _proxy) = storage.through(move |_| Fault::Status {
+            code: 403,
+            body: body.clone(),
+        });
+        storage.dedup(&line).fails(77, &["az://", expected]);
+    }
+}

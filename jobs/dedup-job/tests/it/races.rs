@@ -1,0 +1,308 @@
+//! Runs at the same time. Numbers of rows are those of the table of faults.
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use testkit::proxy::{Fault, Request};
+
+use crate::servers::*;
+use crate::support::*;
+
+/// Fingerprints of a day: one that all days share but for a bit of their own, and others.
+fn day(number: u64) -> Vec<(String, u64)> {
+    let shared = 0x0123_4567_89ab_cdef ^ (1 << number);
+    let others = (0..200).map(|n: u64| {
+        let value = (number << 32 | n)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(23);
+        (format!("{number}/{n}"), value ^ 0x5555_0000_ffff_3333)
+    });
+    std::iter::once((format!("{number}/shared"), shared))
+        .chain(others)
+        .collect()
+}
+
+fn start(mut command: std::process::Command, line: &str) -> Child {
+    command
+        .args(line.split_whitespace())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+fn end(child: Child) -> Ran {
+    without_secrets(Ran::of(child.wait_with_output().unwrap()))
+}
+
+/// Row 8: different days at once. Each is there, and of any two one was compared with the other.
+fn different_days(command: impl Fn() -> std::process::Command, archive: &str) {
+    let dir = Dir::new();
+    end(start(command(), &format!("archive create {archive}"))).ok();
+    let runs: Vec<Child> = (1..=4)
+        .map(|number| {
+            let new = dir.at(&format!("{number}.parquet"));
+            write_fingerprints(&new, &day(number));
+            let hits = dir.at(&format!("hits-{number}.parquet"));
+            let line = format!(
+                "run --new {new} --base {archive} --append --day 2026-01-0{number} --output {hits} --json"
+            );
+            start(command(), &line)
+        })
+        .collect();
+    for run in runs {
+        end(run).ok();
+    }
+    let mut found: Vec<(String, String)> = (1..=4)
+        .flat_map(|number| read_hits(dir.join(&format!("hits-{number}.parquet"))))
+        .map(|hit| {
+            let (a, b) = (hit.0, hit.1);
+            if a < b { (a, b) } else { (b, a) }
+        })
+        .collect();
+    found.sort();
+    let mut expected = Vec::new();
+    for a in 1..=4 {
+        for b in a + 1..=4 {
+            expected.push((format!("{a}/shared"), format!("{b}/shared")));
+        }
+    }
+    assert_eq!(found, expected);
+    let info = end(start(
+        command(),
+        &format!("archive info {archive} --verify --json"),
+    ))
+    .ok();
+    assert_eq!(info.json()["version"], 4);
+    // A rerun of each gives what it gave.
+    for number in 1..=4 {
+        let hits = dir.at(&format!("hits-{number}.parquet"));
+        let before = fs::read(&hits).unwrap();
+        let new = dir.at(&format!("{number}.parquet"));
+        let line = format!(
+            "run --new {new} --base {archive} --append --day 2026-01-0{number} --output {hits} --json"
+        );
+        assert_eq!(
+            end(start(command(), &line)).ok().json()["commit"],
+            "already_there"
+        );
+        assert!(fs::read(&hits).unwrap() == before, "day {number}");
+    }
+}
+
+#[test]
+fn different_days_at_once_are_compared_with_each_other() {
+    let dir = Dir::new();
+    different_days(command, &dir.at("archive"));
+}
+
+#[test]
+fn different_days_at_once_are_compared_with_each_other_on_s3() {
+    let Some(storage) = seaweed() else { return };
+    different_days(|| storage.command(), &storage.unique("days"));
+}
+
+/// Row 7: the same day twice at once. One commit, and both end well with the same output.
+#[test]
+fn the_same_day_at_once_is_one_commit_on_s3() {
+    let Some(storage) = seaweed() else { return };
+    let (dir, archive) = (Dir::new(), storage.unique("same"));
+    storage.dedup(&format!("archive create {archive}")).ok();
+    let new = dir.at("day.parquet");
+    write_fingerprints(&new, &day(1));
+    let runs: Vec<Child> = (0..4)
+        .map(|number| {
+            let hits = dir.at(&format!("hits-{number}.parquet"));
+            let line = format!(
+                "run --new {new} --base {archive} --append --day 2026-01-01 --output {hits} --json"
+            );
+            start(storage.command(), &line)
+        })
+        .collect();
+    let committed = runs
+        .into_iter()
+        .map(|run| end(run).ok().json()["commit"].clone())
+        .filter(|commit| commit.get("committed").is_some())
+        .count();
+    assert_eq!(committed, 1);
+    let info = storage
+        .dedup(&format!("archive info {archive} --verify --json"))
+        .ok()
+        .json();
+    assert_eq!(
+        (&info["version"], &info["fingerprints"]),
+        (&1.into(), &201.into())
+    );
+    let first = fs::read(dir.join("hits-0.parquet")).unwrap();
+    for number in 1..4 {
+        assert!(fs::read(dir.join(&format!("hits-{number}.parquet"))).unwrap() == first);
+    }
+}
+
+/// Row 8, with the moment chosen: another day is committed just before this one's log entry.
+#[test]
+fn a_day_that_is_overtaken_is_compared_again() {
+    let Some(storage) = seaweed() else { return };
+    let (dir, archive) = (Dir::new(), storage.unique("overtaken"));
+    storage.dedup(&format!("archive create {archive}")).ok();
+    let files: Vec<String> = (1..=2)
+        .map(|number| {
+            let new = dir.at(&format!("{number}.parquet"));
+            write_fingerprints(&new, &day(number));
+            new
+        })
+        .collect();
+    let late = AtomicBool::new(false);
+    let is_commit = |request: &Request| {
+        request.method == "PUT"
+            && request
+                .path()
+                .contains("/_delta_log/00000000000000000001.json")
+    };
+    let (slow, _proxy) = storage.through(move |request| {
+        match is_commit(request) && !late.swap(true, Ordering::Relaxed) {
+            true => Fault::Delay(Duration::from_secs(3)),
+            false => Fault::Pass,
+        }
+    });
+    let hits = dir.at("hits.parquet");
+    let overtaken = start(
+        slow.command(),
+        &format!(
+            "run --new {} --base {archive} --append --day 2026-01-01 --output {hits} --json",
+            files[0]
+        ),
+    );
+    std::thread::sleep(Duration::from_millis(700));
+    storage
+        .dedup(&format!(
+            "run --new {} --base {archive} --append --day 2026-01-02 --output {} --json",
+            files[1],
+            dir.at("other.parquet")
+        ))
+        .ok();
+    let ran = end(overtaken).ok();
+    assert!(
+        ran.stderr.contains("other days were committed meanwhile"),
+        "{}",
+        ran.stderr
+    );
+    let summary = ran.json();
+    assert_eq!(summary["comparisons"], 2);
+    assert_eq!(summary["commit"]["committed"], 2);
+    assert_eq!(summary["archive_version_before"], 0);
+    assert_eq!(summary["base"]["version"], 1);
+    let found: Vec<String> = read_hits(&hits).into_iter().map(|hit| hit.1).collect();
+    assert_eq!(found, ["2/shared"]);
+    // One set of data files, whatever it took.
+    let files = storage.list(&archive);
+    assert_eq!(
+        files.iter().filter(|file| file.contains("/day=")).count(),
+        2
+    );
+}
+
+/// Compaction and vacuum between the moment that a run opens the archive and its commit: the run commits behind them
+/// without another comparison, and finds what it finds anyway.
+#[test]
+fn maintenance_beside_a_run_changes_nothing() {
+    let Some(storage) = seaweed() else { return };
+    let (dir, archive) = (Dir::new(), storage.unique("beside"));
+    storage.dedup(&format!("archive create {archive}")).ok();
+    let file = |number: u64| {
+        let new = dir.at(&format!("{number}.parquet"));
+        write_fingerprints(&new, &day(number));
+        new
+    };
+    storage
+        .dedup(&format!(
+            "run --new {} --base {archive} --append --day 2026-01-01 --rows-per-file 20 --output {}",
+            file(1),
+            dir.at("first.parquet")
+        ))
+        .ok();
+    let late = AtomicBool::new(false);
+    let (slow, _proxy) = storage.through(move |request| {
+        let commit = request.method == "PUT"
+            && request
+                .path()
+                .contains("/_delta_log/00000000000000000002.json");
+        match commit && !late.swap(true, Ordering::Relaxed) {
+            true => Fault::Delay(Duration::from_secs(3)),
+            false => Fault::Pass,
+        }
+    });
+    let hits = dir.at("hits.parquet");
+    let run = start(
+        slow.command(),
+        &format!(
+            "run --new {} --base {archive} --append --day 2026-01-02 --output {hits} --json",
+            file(2)
+        ),
+    );
+    std::thread::sleep(Duration::from_millis(800));
+    let compacted = storage.dedup(&format!("archive compact {archive} --json"));
+    assert_eq!(compacted.ok().json()["merged_files"], 11);
+    // A vacuum as it is run beside a job: nothing is old enough.
+    let vacuumed = storage.dedup(&format!("archive vacuum {archive} --json"));
+    assert_eq!(vacuumed.ok().json()["files"], serde_json::json!([]));
+    let summary = end(run).ok().json();
+    assert_eq!(summary["comparisons"], 1);
+    assert_eq!(summary["commit"]["committed"], 3);
+    let found: Vec<String> = read_hits(&hits).into_iter().map(|hit| hit.1).collect();
+    assert_eq!(found, ["1/shared"]);
+    let info = storage
+        .dedup(&format!("archive info {archive} --verify --json"))
+        .ok()
+        .json();
+    assert_eq!(info["fingerprints"], 402);
+    assert_eq!(info["files"], 2);
+}
+
+/// A vacuum that should not have been: data files that went away before the commit are never named by the log.
+#[test]
+fn data_files_that_went_away_are_not_committed() {
+    let Some(storage) = seaweed() else { return };
+    let (dir, archive) = (Dir::new(), storage.unique("removed"));
+    storage.dedup(&format!("archive create {archive}")).ok();
+    for number in [1, 2] {
+        write_fingerprints(dir.join(&format!("{number}.parquet")), &day(number));
+    }
+    // The other day is committed while this one's entry waits, which makes this one compare again; then its files go.
+    let (other, target, once) = (storage.clone(), archive.clone(), AtomicBool::new(false));
+    let second = dir.at("2.parquet");
+    let output = dir.at("other.parquet");
+    let (slow, _proxy) = storage.through(move |request| {
+        let commit = request.method == "PUT"
+            && request
+                .path()
+                .contains("/_delta_log/00000000000000000001.json");
+        if commit && !once.swap(true, Ordering::Relaxed) {
+            for file in other.list(&format!("{target}/day=2026-01-01")) {
+                other.delete(&file);
+            }
+            other
+                .dedup(&format!(
+                    "run --new {second} --base {target} --append --day 2026-01-02 --output {output}"
+                ))
+                .ok();
+        }
+        Fault::Pass
+    });
+    let line = format!(
+        "run --new {} --base {archive} --append --day 2026-01-01 --output {} --json",
+        dir.at("1.parquet"),
+        dir.at("hits.parquet")
+    );
+    slow.dedup(&line).fails(75, &["day=2026-01-01", "removed"]);
+    let days = || {
+        let info = storage.dedup(&format!("archive info {archive} --verify --json"));
+        info.ok().json()["days"].as_object().unwrap().len()
+    };
+    assert_eq!(days(), 1);
+    let summary = storage.dedup(&line).ok().json();
+    assert_eq!(summary["commit"]["committed"], 2);
+    assert_eq!(days(), 2);
+}
