@@ -275,15 +275,9 @@ pub struct RunArgs {
     /// Keep the day's fingerprints in this Parquet file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub fingerprints: Option<String>,
-    #[command(flatten)]
-    pub columns: ColumnArgs,
-    #[command(flatten)]
-    pub spec: SpecArgs,
     /// Design of the tables, see `dedup-job plan` [default: the cheapest]
     #[arg(long, value_name = "NAME")]
     pub design: Option<String>,
-    #[command(flatten)]
-    pub verify: VerifyArgs,
     /// Of each new document keep the N nearest hits only, and report how many were left out [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_hits_per_document: Option<u32>,
@@ -291,6 +285,12 @@ pub struct RunArgs {
     /// such as http://gateway:9091/metrics/job/dedup-job
     #[arg(long, value_name = "PATH|URL", value_hint = ValueHint::AnyPath)]
     pub metrics: Option<String>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+    #[command(flatten)]
+    pub verify: VerifyArgs,
 }
 
 #[derive(Debug, Clone, Default, Args)]
