@@ -3,7 +3,6 @@
 use std::fs;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use testkit::proxy::{Fault, Request};
 
@@ -22,6 +21,12 @@ fn day(number: u64) -> Vec<(String, u64)> {
     std::iter::once((format!("{number}/shared"), shared))
         .chain(others)
         .collect()
+}
+
+/// Whether a request is to write that entry of a log.
+fn is_commit(request: &Request, version: u64) -> bool {
+    let entry = format!("/_delta_log/{version:020}.json");
+    request.method == "PUT" && request.path().ends_with(&entry)
 }
 
 fn start(mut command: std::process::Command, line: &str) -> Child {
@@ -154,36 +159,27 @@ fn a_day_that_is_overtaken_is_compared_again() {
             new
         })
         .collect();
-    let late = AtomicBool::new(false);
-    let is_commit = |request: &Request| {
-        request.method == "PUT"
-            && request
-                .path()
-                .contains("/_delta_log/00000000000000000001.json")
-    };
-    let (slow, _proxy) = storage.through(move |request| {
-        match is_commit(request) && !late.swap(true, Ordering::Relaxed) {
-            true => Fault::Delay(Duration::from_secs(3)),
-            false => Fault::Pass,
-        }
-    });
-    let hits = dir.at("hits.parquet");
-    let overtaken = start(
-        slow.command(),
-        &format!(
-            "run --new {} --base {archive} --append --day 2026-01-01 --output {hits} --json",
-            files[0]
-        ),
-    );
-    std::thread::sleep(Duration::from_millis(700));
-    storage
-        .dedup(&format!(
+    let once = AtomicBool::new(false);
+    let (other, second) = (
+        storage.clone(),
+        format!(
             "run --new {} --base {archive} --append --day 2026-01-02 --output {} --json",
             files[1],
             dir.at("other.parquet")
-        ))
-        .ok();
-    let ran = end(overtaken).ok();
+        ),
+    );
+    let (slow, _proxy) = storage.through(move |request| {
+        if is_commit(request, 1) && !once.swap(true, Ordering::Relaxed) {
+            other.dedup(&second).ok();
+        }
+        Fault::Pass
+    });
+    let hits = dir.at("hits.parquet");
+    let ran = slow.dedup(&format!(
+        "run --new {} --base {archive} --append --day 2026-01-01 --output {hits} --json",
+        files[0]
+    ));
+    let ran = ran.ok();
     assert!(
         ran.stderr.contains("other days were committed meanwhile"),
         "{}",
@@ -223,32 +219,23 @@ fn maintenance_beside_a_run_changes_nothing() {
             dir.at("first.parquet")
         ))
         .ok();
-    let late = AtomicBool::new(false);
+    let (other, target, once) = (storage.clone(), archive.clone(), AtomicBool::new(false));
     let (slow, _proxy) = storage.through(move |request| {
-        let commit = request.method == "PUT"
-            && request
-                .path()
-                .contains("/_delta_log/00000000000000000002.json");
-        match commit && !late.swap(true, Ordering::Relaxed) {
-            true => Fault::Delay(Duration::from_secs(3)),
-            false => Fault::Pass,
+        if is_commit(request, 2) && !once.swap(true, Ordering::Relaxed) {
+            let compacted = other.dedup(&format!("archive compact {target} --json"));
+            assert_eq!(compacted.ok().json()["merged_files"], 11);
+            // A vacuum as it is run beside a job: nothing is old enough.
+            let vacuumed = other.dedup(&format!("archive vacuum {target} --json"));
+            assert_eq!(vacuumed.ok().json()["files"], serde_json::json!([]));
         }
+        Fault::Pass
     });
     let hits = dir.at("hits.parquet");
-    let run = start(
-        slow.command(),
-        &format!(
-            "run --new {} --base {archive} --append --day 2026-01-02 --output {hits} --json",
-            file(2)
-        ),
-    );
-    std::thread::sleep(Duration::from_millis(800));
-    let compacted = storage.dedup(&format!("archive compact {archive} --json"));
-    assert_eq!(compacted.ok().json()["merged_files"], 11);
-    // A vacuum as it is run beside a job: nothing is old enough.
-    let vacuumed = storage.dedup(&format!("archive vacuum {archive} --json"));
-    assert_eq!(vacuumed.ok().json()["files"], serde_json::json!([]));
-    let summary = end(run).ok().json();
+    let ran = slow.dedup(&format!(
+        "run --new {} --base {archive} --append --day 2026-01-02 --output {hits} --json",
+        file(2)
+    ));
+    let summary = ran.ok().json();
     assert_eq!(summary["comparisons"], 1);
     assert_eq!(summary["commit"]["committed"], 3);
     let found: Vec<String> = read_hits(&hits).into_iter().map(|hit| hit.1).collect();
@@ -275,11 +262,7 @@ fn data_files_that_went_away_are_not_committed() {
     let second = dir.at("2.parquet");
     let output = dir.at("other.parquet");
     let (slow, _proxy) = storage.through(move |request| {
-        let commit = request.method == "PUT"
-            && request
-                .path()
-                .contains("/_delta_log/00000000000000000001.json");
-        if commit && !once.swap(true, Ordering::Relaxed) {
+        if is_commit(request, 1) && !once.swap(true, Ordering::Relaxed) {
             for file in other.list(&format!("{target}/day=2026-01-01")) {
                 other.delete(&file);
             }
