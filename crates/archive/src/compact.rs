@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringBuilder};
 use arrow::datatypes::Int64Type;
@@ -14,14 +15,14 @@ use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, Table
 use deltalake_core::kernel::{Action, Remove};
 use deltalake_core::protocol::DeltaOperation;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use sha2::{Digest as _, Sha256};
 use simhash::hash::murmur3_low64;
-use std::sync::Arc;
 
 use crate::data_files::{DayTags, Rows, WrittenFile};
 use crate::error::{ArchiveError, ErrorKind, Result};
 use crate::schema::{self, IdType};
-use crate::store::preflight;
 use crate::table::{Archive, DataFile};
+use crate::upload::hex;
 
 /// Rows of a batch of merged rows.
 const BATCH_ROWS: usize = 8192;
@@ -61,15 +62,13 @@ impl Archive {
         if groups.is_empty() {
             return Ok(compacted);
         }
-        preflight(self.location()).await?;
+        self.preflight().await?;
         let mut written = Vec::new();
         let done = self.merge_all(&groups, &mut written, &mut compacted).await;
         match done {
             Ok(version) => {
                 compacted.version = Some(version);
-                *self = Self::open(self.location())
-                    .await?
-                    .with_file_rows(self.file_rows());
+                self.reopen().await?;
                 Ok(compacted)
             }
             Err(error) => {
@@ -179,11 +178,9 @@ impl Archive {
         let mut sources = Vec::new();
         for file in &group.files {
             let location = self.location().child(&file.path)?;
-            let bytes = location.read().await.map_err(|error| match error {
-                ArchiveError::NotFound { path } => ArchiveError::missing(&path),
-                error => error,
-            })?;
-            file.check(location.given(), &bytes)?;
+            let bytes = location.read().await;
+            let bytes = bytes.map_err(|error| error.or_missing(location.given()))?;
+            file.check(location.given(), &hex(&Sha256::digest(&bytes)))?;
             sources.push(Source::open(location.given().to_owned(), bytes)?);
         }
         let mut merged = Merged {
@@ -193,12 +190,12 @@ impl Archive {
             started: false,
             read: Checksum::default(),
         };
+        let own = written.len();
         let mut rows = Rows::new(&mut merged);
         self.write_files(group.day, group.rows, &mut rows, written)
             .await?;
         // Whatever the merge did: the rows that went out are those that came in.
         let mut wrote = Checksum::default();
-        let own = written.len() - group.rows.div_ceil(self.file_rows()).max(1) as usize;
         for file in &written[own..] {
             let location = self.location().child(&file.path)?;
             let mut source = Source::open(location.given().to_owned(), location.read().await?)?;

@@ -17,7 +17,7 @@ use crate::fingerprints;
 use crate::reader::{BaseColumns, FingerprintReader};
 use crate::schema::{self, BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, SHA256_TAG};
 use crate::table::Archive;
-use crate::upload::{Upload, digest_of};
+use crate::upload::Upload;
 
 /// A data file that is complete, but not yet in the log.
 #[derive(Debug)]
@@ -189,7 +189,7 @@ impl Archive {
         if let Err(error) = closed {
             // The answer may be lost, and the file be there.
             let error = failed(error);
-            let stored = digest_of(&self.location().child(&path)?).await;
+            let stored = self.location().child(&path)?.digest().await;
             if !stored.is_ok_and(|found| found == (uploaded.size, uploaded.sha256())) {
                 return Err(error);
             }
@@ -207,7 +207,7 @@ impl Archive {
     /// Whether the store has what was written: size, digest and rows.
     async fn read_back(&self, file: &WrittenFile) -> Result<()> {
         let object = self.location().child(&file.path)?;
-        let (size, found) = digest_of(&object).await?;
+        let (size, found) = object.digest().await?;
         if (size, &found) != (file.size, &file.sha256) {
             return Err(ArchiveError::Digest {
                 object: object.to_string(),

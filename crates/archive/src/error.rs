@@ -5,7 +5,7 @@ use deltalake_core::kernel::transaction::TransactionError;
 use simhash::{Difference, SpecError};
 
 use crate::location::Location;
-use crate::store::{explain, of_chain, scrub};
+use crate::store::{REPLACED, explain, of_chain, scrub};
 
 /// Result of this crate.
 pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
@@ -141,7 +141,7 @@ pub enum ArchiveError {
         new: String,
     },
     /// A local file is no longer the one that was opened.
-    #[error("{path}: it was replaced while it was read; run it again")]
+    #[error("{path}: {REPLACED}; run it again")]
     Changed {
         /// The file.
         path: String,
@@ -273,6 +273,14 @@ impl ArchiveError {
         Self::BadData {
             object: object.to_owned(),
             reason: "the archive's log names this file, but it is missing".into(),
+        }
+    }
+
+    /// The same, unless a data file that the log names was not found.
+    pub(crate) fn or_missing(self, object: &str) -> Self {
+        match self {
+            Self::NotFound { .. } => Self::missing(object),
+            other => other,
         }
     }
 

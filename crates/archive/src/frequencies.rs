@@ -18,7 +18,6 @@ use parquet::schema::types::ColumnPath;
 use simhash::{DocumentFrequencies, Idf, Spec};
 
 use crate::error::{ArchiveError, Result};
-use crate::location::Location;
 use crate::schema::SPEC_KEY;
 
 /// Column of features.
@@ -70,14 +69,6 @@ pub fn encode(name: &str, spec: &Spec, frequencies: &DocumentFrequencies) -> Res
         writer.write(&batch).map_err(failed)?;
     }
     writer.into_inner().map_err(failed)
-}
-
-/// Reads the table in a file.
-///
-/// # Errors
-/// [`ArchiveError`] when there is none, or it is not one of this program's.
-pub async fn read(file: &Location) -> Result<(Spec, DocumentFrequencies)> {
-    decode(file.given(), file.read().await?)
 }
 
 /// Decodes a table.

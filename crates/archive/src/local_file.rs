@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::{ArchiveError, Result};
-use crate::upload::Uploaded as Digesting;
+use crate::upload::Digested;
 
 /// A file, and what it was when it was first looked at.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ impl LocalFile {
         let mut file = self.open()?;
         let io = |source| failed(&self.path, source);
         let read = tokio::task::spawn_blocking(move || {
-            let mut found = Digesting::default();
+            let mut found = Digested::default();
             std::io::copy(&mut file, &mut found).map(|_| found.finish())
         });
         read.await

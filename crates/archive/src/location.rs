@@ -10,7 +10,7 @@ use url::Url;
 
 use crate::error::{ArchiveError, ErrorKind, Result};
 use crate::store::Stores;
-use crate::upload::digest_of;
+use crate::upload::Digested;
 
 /// A resolved path. What it was given as is what errors show.
 #[derive(Debug, Clone)]
@@ -124,25 +124,6 @@ impl Stores {
     }
 }
 
-impl Location {
-    /// Whether an object in a store is, or would be, among those that this path, directory or pattern stands for.
-    #[must_use]
-    pub fn covers(&self, other: &Self) -> bool {
-        if self.root != other.root {
-            return false;
-        }
-        let path = other.path.as_ref();
-        match glob::Pattern::new(self.path.as_ref()) {
-            Ok(pattern) if self.path.as_ref().contains(PATTERN) => {
-                let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
-                let mut all = parents.chain([path]);
-                all.any(|path| pattern.matches_with(path, GLOB))
-            }
-            _ => other.is_within(self),
-        }
-    }
-}
-
 fn is_scheme(scheme: &str) -> bool {
     !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric())
 }
@@ -216,6 +197,23 @@ impl Location {
         self.root == other.root && self.path.prefix_matches(&other.path)
     }
 
+    /// Whether an object in a store is, or would be, among those that this path, directory or pattern stands for.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        if self.root != other.root {
+            return false;
+        }
+        let path = other.path.as_ref();
+        match glob::Pattern::new(self.path.as_ref()) {
+            Ok(pattern) if self.path.as_ref().contains(PATTERN) => {
+                let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
+                let mut all = parents.chain([path]);
+                all.any(|path| pattern.matches_with(path, GLOB))
+            }
+            _ => other.is_within(self),
+        }
+    }
+
     /// What is called `relative` below this directory.
     ///
     /// # Errors
@@ -275,7 +273,17 @@ impl Location {
     /// # Errors
     /// [`ArchiveError`] when it cannot be read.
     pub async fn digest(&self) -> Result<(u64, String)> {
-        digest_of(self).await
+        let got = self.store.get(&self.path).await;
+        let mut stream = got.map_err(|error| self.failed(error))?.into_stream();
+        let mut found = Digested::default();
+        while let Some(bytes) = stream
+            .try_next()
+            .await
+            .map_err(|error| self.failed(error))?
+        {
+            found.update(&bytes);
+        }
+        Ok(found.finish())
     }
 
     /// Whether there is an object of that name.
@@ -314,7 +322,7 @@ impl Location {
             object_store::Error::NotFound { .. } => ArchiveError::NotFound {
                 path: self.given.clone(),
             },
-            error => ArchiveError::store(self.given.clone())(error),
+            error => ArchiveError::stored(self, error),
         }
     }
 }

@@ -23,13 +23,13 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use url::Url;
 
 pub(crate) use durable::STAGED;
-pub(crate) use explain::{explain, of_chain};
+pub(crate) use explain::{REPLACED, explain, of_chain};
 pub(crate) use guarded::short;
 pub(crate) use preflight::preflight;
 pub use secrets::scrub;
 pub use traffic::Traffic;
 
-use crate::error::{ArchiveError, Result};
+use crate::error::Result;
 use durable::DurableLocal;
 use guarded::Guarded;
 
@@ -167,15 +167,4 @@ pub fn give_up<T>(abort: impl Future<Output = T>) {
 /// What tells stores apart.
 fn key(url: &Url) -> String {
     format!("{}://{}", url.scheme(), url.authority())
-}
-
-/// What a store is asked for by a URL that it does not serve.
-fn unknown_scheme(url: &Url) -> ArchiveError {
-    ArchiveError::BadPath {
-        path: url.to_string(),
-        reason: format!(
-            "{}:// is none of file://, s3://, az:// and gs://",
-            url.scheme()
-        ),
-    }
 }

@@ -17,7 +17,6 @@ use deltalake_core::{DeltaTable, DeltaTableError};
 use futures::StreamExt as _;
 use object_store::ObjectStore;
 use object_store::prefix::PrefixStore;
-use sha2::{Digest as _, Sha256};
 use simhash::{Model, Spec};
 use url::Url;
 
@@ -30,7 +29,6 @@ use crate::schema::{
     BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, IdType, SHA256_TAG, SPEC_KEY,
 };
 use crate::store::preflight;
-use crate::upload::{digest_of, hex};
 
 /// How often a commit is tried behind versions that hold no other days.
 const COMMITS: usize = 20;
@@ -66,14 +64,13 @@ pub struct DataFile {
 }
 
 impl DataFile {
-    /// Whether `bytes` are what the log says that the file has, where it says.
-    pub(crate) fn check(&self, object: &str, bytes: &[u8]) -> Result<()> {
-        let found = hex(&Sha256::digest(bytes));
+    /// Whether the digest that was found is what the log says, where it says.
+    pub(crate) fn check(&self, object: &str, found: &str) -> Result<()> {
         match &self.sha256 {
-            Some(expected) if *expected != found => Err(ArchiveError::Digest {
+            Some(expected) if expected != found => Err(ArchiveError::Digest {
                 object: object.to_owned(),
                 expected: expected.clone(),
-                found,
+                found: found.to_owned(),
             }),
             _ => Ok(()),
         }
@@ -190,25 +187,6 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError`] when there is none, or it is not one of this program's.
     pub async fn open(location: &Location) -> Result<Self> {
-        Self::load(location).await
-    }
-
-    /// Whether there is a Delta table at `location`.
-    ///
-    /// # Errors
-    /// [`ArchiveError`] when the store does not say.
-    pub async fn is_at(location: &Location) -> Result<bool> {
-        if let Some(local) = location.local() {
-            return Ok(local.join("_delta_log").is_dir());
-        }
-        let log = location.child("_delta_log")?;
-        let mut entries = location.store().list(Some(log.path()));
-        let first = entries.next().await.transpose();
-        let first = first.map_err(|error| ArchiveError::stored(location, error))?;
-        Ok(first.is_some())
-    }
-
-    async fn load(location: &Location) -> Result<Self> {
         let given = location.given();
         if location.local().is_some_and(|local| !local.exists()) {
             return Err(ArchiveError::NotFound {
@@ -254,6 +232,28 @@ impl Archive {
             id_type,
             file_rows: FILE_ROWS,
         })
+    }
+
+    /// Goes on to the latest version.
+    pub(crate) async fn reopen(&mut self) -> Result<()> {
+        let now = Self::open(&self.location).await?;
+        *self = now.with_file_rows(self.file_rows);
+        Ok(())
+    }
+
+    /// Whether there is a Delta table at `location`.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when the store does not say.
+    pub async fn is_at(location: &Location) -> Result<bool> {
+        if let Some(local) = location.local() {
+            return Ok(local.join("_delta_log").is_dir());
+        }
+        let log = location.child("_delta_log")?;
+        let mut entries = location.store().list(Some(log.path()));
+        let first = entries.next().await.transpose();
+        let first = first.map_err(|error| ArchiveError::stored(location, error))?;
+        Ok(first.is_some())
     }
 
     /// The same, with at most so many rows in each data file that it writes; a row group's at least.
@@ -360,7 +360,8 @@ impl Archive {
     /// # Errors
     /// As [`Self::stage`] and [`Self::commit`].
     pub async fn append(&mut self, day: NaiveDate, file: &FingerprintFile) -> Result<Append> {
-        if self.is_committed(day, file).await? {
+        self.check(file)?;
+        if self.same_day(day, &file.digest).await? {
             return Ok(Append::AlreadyThere);
         }
         self.preflight().await?;
@@ -424,9 +425,7 @@ impl Archive {
                 Err(error) => error,
             };
             // The outcome is in the log, whatever the answer was.
-            *self = Self::open(&self.location)
-                .await?
-                .with_file_rows(self.file_rows);
+            self.reopen().await?;
             let ours = |data: &DataFile| {
                 let mut files = staged.files.iter();
                 files.any(|file| file.path == data.path)
@@ -523,11 +522,7 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether the day is there with the same rows.
-    async fn is_committed(&self, day: NaiveDate, file: &FingerprintFile) -> Result<bool> {
-        self.same_day(day, &file.digest).await
-    }
-
+    /// Whether the day is there with the rows of that digest.
     async fn same_day(&self, day: NaiveDate, digest: &str) -> Result<bool> {
         match self.committed(day).await? {
             None => Ok(false),
@@ -615,22 +610,13 @@ impl Archive {
     pub async fn verify(&self) -> Result<u64> {
         let mut checked = 0;
         for file in self.files()? {
-            let Some(expected) = file.sha256 else {
+            if file.sha256.is_none() {
                 continue;
-            };
-            let location = self.location.child(&file.path)?;
-            let object = location.to_string();
-            let (_, found) = digest_of(&location).await.map_err(|error| match error {
-                ArchiveError::NotFound { .. } => ArchiveError::missing(&object),
-                error => error,
-            })?;
-            if found != expected {
-                return Err(ArchiveError::Digest {
-                    object,
-                    expected,
-                    found,
-                });
             }
+            let object = self.location.child(&file.path)?;
+            let digest = object.digest().await;
+            let (_, found) = digest.map_err(|error| error.or_missing(object.given()))?;
+            file.check(object.given(), &found)?;
             checked += 1;
         }
         Ok(checked)

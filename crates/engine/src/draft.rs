@@ -105,37 +105,32 @@ impl Draft {
     /// # Errors
     /// [`EngineError`] when that cannot be done; what was there before is there still.
     pub async fn publish(mut self) -> Result<()> {
-        if self.target.local().is_none() && self.upload.is_none() {
+        if self.upload.is_none() {
+            // A second time for a local file, where that costs nothing.
             self.send().await?;
         }
+        if let Some(local) = self.target.local() {
+            let directory = local.parent().unwrap_or(Path::new("/"));
+            return std::fs::rename(&self.file, local)
+                .and_then(|()| File::open(directory)?.sync_all())
+                .map_err(|source| failed(&self.target, source));
+        }
         let Some(mut upload) = self.upload.take() else {
-            return self.rename();
+            return Err(EngineError::Internal("an upload that was not begun".into()));
         };
         let Err(error) = upload.complete().await else {
             return Ok(());
         };
         // The answer may be lost, and the upload complete.
-        let told = archive::error::told(&error);
-        self.upload = Some(upload);
         let own = LocalFile::at(&self.file)?.digest().await?;
         if self.target.digest().await.is_ok_and(|found| found == own) {
+            let told = archive::error::told(&error);
             tracing::info!(target = %self.target, "the upload is complete, though the store answered: {told}");
-            self.upload = None;
             return Ok(());
         }
+        // Given up when this is dropped.
+        self.upload = Some(upload);
         Err(ArchiveError::stored(&self.target, error).into())
-    }
-
-    fn rename(self) -> Result<()> {
-        let Some(local) = self.target.local().map(Path::to_owned) else {
-            return Err(EngineError::Internal("a rename in a store".into()));
-        };
-        let Self { target, .. } = &self;
-        let target = target.clone();
-        // Not moved out of `self`, which is dropped: a file that has its name is not removed.
-        std::fs::rename(&self.file, &local)
-            .and_then(|()| File::open(local.parent().unwrap_or(Path::new("/")))?.sync_all())
-            .map_err(|source| failed(&target, source))
     }
 }
 

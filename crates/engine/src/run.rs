@@ -351,13 +351,13 @@ pub async fn run(
 
     progress.enter(Stage::Open);
     let mut opened = Opened::base(&resources.stores, &settings.base, &settings.columns).await?;
-    if settings.append && !matches!(opened, Opened::Archive(_)) {
-        return Err(EngineError::Usage(format!(
-            "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
-            settings.base
-        )));
-    }
-    if let (Opened::Archive(archive), true) = (&opened, settings.append) {
+    if settings.append {
+        let Opened::Archive(archive) = &opened else {
+            return Err(EngineError::Usage(format!(
+                "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
+                settings.base
+            )));
+        };
         archive.preflight().await?;
     }
     let version_before = opened.version();
@@ -435,20 +435,17 @@ pub async fn run(
             Append::Committed(version) => {
                 break (compared, Commit::Committed(version), Some(version));
             }
-            Append::AlreadyThere => {
-                // By another run of the same day, which may have compared it with fewer days.
-                opened = Opened::Archive(Box::new(archive));
-                seconds.commit += clock.lap();
-            }
+            // By another run of the same day, which may have compared it with fewer days.
+            Append::AlreadyThere => {}
             Append::Overtaken => {
                 tracing::warn!(
                     "other days were committed meanwhile: the day is compared with them too"
                 );
                 uploaded = Some(staged);
-                opened = Opened::Archive(Box::new(archive));
-                seconds.commit += clock.lap();
             }
         }
+        opened = Opened::Archive(Box::new(archive));
+        seconds.commit += clock.lap();
         progress.compare_again();
     };
     let Compared {
@@ -490,10 +487,7 @@ pub async fn run(
             distinct_fingerprints: distinct as u64,
             digest: file.digest,
         },
-        base: BaseSummary {
-            bytes_read: progress.bytes_read.load(Ordering::Relaxed),
-            ..base
-        },
+        base,
         max_distance: settings.max_distance,
         design: plan.design.name(),
         passes,
@@ -624,7 +618,7 @@ impl Comparison<'_> {
                 version: base.version,
                 files: base.files.len() as u64,
                 fingerprints: base.rows(),
-                bytes_read: 0,
+                bytes_read: progress.bytes_read.load(Ordering::Relaxed),
             },
             plan,
         })
@@ -664,33 +658,33 @@ async fn base_of_run(
         Opened::Archive(archive) => *archive,
     };
     let committed = match settings.day {
-        Some(day) => archive.committed(day).await?,
+        Some(date) => archive
+            .committed(date)
+            .await?
+            .map(|committed| (date, committed)),
         None => None,
     };
-    let Some(committed) = committed else {
+    let Some((date, committed)) = committed else {
         let base = Base::of_archive(&archive, Scope::All).await?;
         return Ok((Some(archive), base, false));
     };
     if settings.append && committed.digest != day.file.digest {
         return Err(archive::ArchiveError::DayDiffers {
             path: archive.location().to_string(),
-            day: settings.day.map(|day| day.to_string()).unwrap_or_default(),
+            day: date.to_string(),
             committed: committed.digest,
             new: day.file.digest.clone(),
         }
         .into());
     }
-    let scope = match settings.day {
-        Some(day) => Scope::Before {
-            day,
-            base_version: committed.base_version,
-        },
-        None => Scope::All,
+    let base_version = committed.base_version;
+    let scope = Scope::Before {
+        day: date,
+        base_version,
     };
-    let base = Base::of_archive(&archive, scope).await?;
     let base = Base {
-        version: Some(committed.base_version),
-        ..base
+        version: Some(base_version),
+        ..Base::of_archive(&archive, scope).await?
     };
     Ok((Some(archive), base, true))
 }

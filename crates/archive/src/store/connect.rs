@@ -11,7 +11,7 @@ use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
 use url::Url;
 
 use super::traffic::{Counted, Traffic};
-use super::{StoreOptions, explain, unknown_scheme};
+use super::{StoreOptions, explain};
 use crate::error::{ArchiveError, Result};
 
 /// How long a connection may take to come about.
@@ -38,11 +38,38 @@ pub(super) fn connect(
     }
 }
 
+/// What a store is asked for by a URL that it does not serve.
+fn unknown_scheme(url: &Url) -> ArchiveError {
+    ArchiveError::BadPath {
+        path: url.to_string(),
+        reason: format!(
+            "{}:// is none of file://, s3://, az:// and gs://",
+            url.scheme()
+        ),
+    }
+}
+
 /// Whether a setting is switched on.
 fn is_on(value: Option<&str>) -> bool {
     value.is_some_and(|value| {
         ["1", "true", "yes", "on", "y"].contains(&value.to_ascii_lowercase().as_str())
     })
+}
+
+/// The store of a builder. The builders have no trait in common, though all are told the same.
+macro_rules! built {
+    ($connection:ident, $builder:ident, $key:ident, $http:expr) => {{
+        for (key, value) in $connection.client($http) {
+            $builder = $builder.with_config($key::Client(key), value);
+        }
+        let store = $builder
+            .with_retry($connection.retry())
+            .with_http_connector(Counted(Arc::clone($connection.traffic)))
+            .build();
+        Ok(Arc::new(
+            store.map_err(|error| $connection.unusable(&error))?,
+        ))
+    }};
 }
 
 struct Connection<'a> {
@@ -90,14 +117,7 @@ impl Connection<'_> {
                 "neither AWS_ACCESS_KEY_ID (with AWS_SECRET_ACCESS_KEY) nor AWS_WEB_IDENTITY_TOKEN_FILE is set, and this machine offers no role",
             )?;
         }
-        for (key, value) in self.client(http) {
-            builder = builder.with_config(Key::Client(key), value);
-        }
-        let store = builder
-            .with_retry(self.retry())
-            .with_http_connector(Counted(Arc::clone(self.traffic)))
-            .build();
-        Ok(Arc::new(store.map_err(|error| self.unusable(&error))?))
+        built!(self, builder, Key, http)
     }
 
     fn azure(&self) -> Result<Arc<dyn ObjectStore>> {
@@ -137,14 +157,7 @@ impl Connection<'_> {
             )?;
         }
         // The emulator runs on this machine, and has no certificate.
-        for (key, value) in self.client(http || emulator) {
-            builder = builder.with_config(Key::Client(key), value);
-        }
-        let store = builder
-            .with_retry(self.retry())
-            .with_http_connector(Counted(Arc::clone(self.traffic)))
-            .build();
-        Ok(Arc::new(store.map_err(|error| self.unusable(&error))?))
+        built!(self, builder, Key, http || emulator)
     }
 
     fn google(&self) -> Result<Arc<dyn ObjectStore>> {
@@ -180,14 +193,7 @@ impl Connection<'_> {
                 "neither GOOGLE_APPLICATION_CREDENTIALS nor GOOGLE_SERVICE_ACCOUNT is set, and this machine offers no service account",
             )?;
         }
-        for (key, value) in self.client(http) {
-            builder = builder.with_config(Key::Client(key), value);
-        }
-        let store = builder
-            .with_retry(self.retry())
-            .with_http_connector(Counted(Arc::clone(self.traffic)))
-            .build();
-        Ok(Arc::new(store.map_err(|error| self.unusable(&error))?))
+        built!(self, builder, Key, http)
     }
 
     /// Whether to talk without encryption, which has to be asked for where the endpoint needs it.

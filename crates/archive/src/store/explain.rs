@@ -18,7 +18,7 @@ pub(crate) struct Explained {
 }
 
 /// What an object that was replaced is called.
-pub(super) const REPLACED: &str = "it was replaced while it was read";
+pub(crate) const REPLACED: &str = "it was replaced while it was read";
 /// Statuses of those who are not let in, as errors quote them.
 const REFUSED: [&str; 2] = [": 401 ", ": 403 "];
 /// Paths of machines' metadata services.
@@ -101,7 +101,7 @@ const CODES: [(&[&str], ErrorKind, &str); 9] = [
 pub(crate) fn explain(error: &Error) -> Explained {
     let whole = chain(error);
     of_code(&whole).unwrap_or_else(|| Explained {
-        kind: plain_kind(error),
+        kind: plain_kind(error, &whole),
         text: scrub(&sentence(error, answer(&whole), &whole)),
     })
 }
@@ -137,7 +137,7 @@ fn of_text(text: &str) -> Option<Explained> {
             (ErrorKind::TryAgain, format!("{REPLACED}; run it again"))
         } else if text.contains("not found") {
             (ErrorKind::Data, without_bodies(text))
-        } else if REFUSED.iter().any(|status| text.contains(status)) {
+        } else if is_refused(text) {
             (ErrorKind::Permission, "access was refused".to_owned())
         } else {
             (
@@ -195,6 +195,11 @@ fn answer(text: &str) -> Option<String> {
     })
 }
 
+/// Whether a text quotes the status of those who are not let in.
+fn is_refused(text: &str) -> bool {
+    REFUSED.iter().any(|status| text.contains(status))
+}
+
 fn causes<'a>(
     error: &'a (dyn StdError + 'static),
 ) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
@@ -220,7 +225,8 @@ fn of_real_io(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
     (real && !wrapped).then(|| of_io(error))
 }
 
-fn plain_kind(error: &Error) -> ErrorKind {
+/// The kind of an error of which nothing else is known than what it says.
+fn plain_kind(error: &Error, whole: &str) -> ErrorKind {
     match error {
         // An object that a log or a listing named is gone.
         Error::NotFound { .. } => ErrorKind::Data,
@@ -234,24 +240,19 @@ fn plain_kind(error: &Error) -> ErrorKind {
             // A range that the file does not have: it is not the file that was opened.
             .unwrap_or(ErrorKind::Data),
         // Listings wrap what they meet.
-        other
-            if [": 401 ", ": 403 "]
-                .iter()
-                .any(|status| chain(other).contains(status)) =>
-        {
-            ErrorKind::Permission
-        }
+        _ if is_refused(whole) => ErrorKind::Permission,
         _ => ErrorKind::Unreachable,
     }
 }
 
 /// What happened, in a few words.
 fn sentence(error: &Error, answer: Option<String>, whole: &str) -> String {
+    let replaced = format!("{REPLACED}; run it again");
     let what = match error {
         Error::NotFound { .. } => "no such object",
         Error::PermissionDenied { .. } => "access was refused",
         Error::Unauthenticated { .. } => "the service does not know who asks",
-        Error::Precondition { .. } => "it was replaced while it was read; run it again",
+        Error::Precondition { .. } => &replaced,
         Error::AlreadyExists { .. } => "it is there already",
         _ => "",
     };
