@@ -1,5 +1,6 @@
 """What a schema cannot say about the files in deploy/: that they agree with the program and with each other, and that
-the pods have no rights that they do not need. Run by .ci/deploy, which says in MANIFESTS what kustomize built.
+the pods have no rights that they do not need. Run by .ci/deploy, which says in MANIFESTS, CLUSTER_MANIFESTS and
+ENCRYPTED_MANIFESTS what kustomize built: of the base, with a cluster, and with a cluster and TLS.
 """
 
 import ast
@@ -27,15 +28,35 @@ def found(pattern, text):
     return groups
 
 
-MANIFESTS = list(yaml.safe_load_all(Path(os.environ["MANIFESTS"]).read_text()))
+MANIFESTS, CLUSTER, ENCRYPTED = (
+    list(yaml.safe_load_all(Path(os.environ[name]).read_text()))
+    for name in ("MANIFESTS", "CLUSTER_MANIFESTS", "ENCRYPTED_MANIFESTS")
+)
+NIGHT, SCHEDULER, EXECUTORS = "dedup-job", "dedup-job-scheduler", "dedup-job-executors"
+
+
+def named(manifests, kind):
+    return {one["metadata"]["name"]: one for one in manifests if one["kind"] == kind}
 
 
 def jobs(manifests):
-    return {one["metadata"]["name"]: one["spec"] for one in manifests if one["kind"] == "CronJob"}
+    return {name: one["spec"] for name, one in named(manifests, "CronJob").items()}
+
+
+def templates(manifests):
+    """The templates of all pods, by the names of what makes them."""
+    made = {name: job["jobTemplate"]["spec"]["template"] for name, job in jobs(manifests).items()}
+    for kind in ("Deployment", "StatefulSet"):
+        made |= {name: one["spec"]["template"] for name, one in named(manifests, kind).items()}
+    return made
 
 
 def containers(pod):
     return pod.get("initContainers", []) + pod["containers"]
+
+
+def labels(manifests, name):
+    return templates(manifests)[name]["metadata"]["labels"]
 
 
 # Exit codes: the README's table is the contract.
@@ -105,8 +126,12 @@ def too_much(pod):
     if pod.get("automountServiceAccountToken") is not False:
         yield "the pod is given a token of the cluster"
     for volume in pod["volumes"]:
-        if volume.keys() - {"name"} - {"configMap", "emptyDir", "ephemeral"}:
+        is_certificate = volume.get("secret", {}).get("secretName") == "dedup-job-tls"
+        if volume.keys() - {"name"} - {"configMap", "emptyDir", "ephemeral"} and not is_certificate:
             yield f"volume {volume['name']} is of a kind that is not needed"
+        # Bits of the group, which is the pod's own, and none of others.
+        if is_certificate and volume["secret"].get("defaultMode") != 0o440:
+            yield f"volume {volume['name']} can be read by others, or not by the program"
         if "emptyDir" in volume and "sizeLimit" not in volume["emptyDir"]:
             yield f"volume {volume['name']} has no limit"
     for container in containers(pod):
@@ -122,7 +147,8 @@ def too_much(pod):
         resources = container.get("resources", {})
         if resources.get("requests", {}).keys() < {"cpu", "memory"} or resources["requests"] != resources.get("limits"):
             yield f"{name} has other limits than requests, or none"
-        if {"mountPath": "/scratch", "name": "scratch"} not in container.get("volumeMounts", []):
+        needs_scratch = container["args"][0] != "scheduler"
+        if needs_scratch and {"mountPath": "/scratch", "name": "scratch"} not in container.get("volumeMounts", []):
             yield f"{name} has no scratch directory"
 
 
@@ -139,58 +165,250 @@ def late(job):
 
 def loose_ends(manifests):
     """Names that are named and not there."""
-    by_kind = {}
-    for one in manifests:
-        by_kind.setdefault(one["kind"], {})[one["metadata"]["name"]] = one
-    if "Secret" in by_kind:
+    if named(manifests, "Secret"):
         yield "a Secret is in the tree"
-    [policy] = by_kind["NetworkPolicy"].values()
-    if set(policy["spec"]["policyTypes"]) != {"Ingress", "Egress"} or "ingress" in policy["spec"]:
-        yield "the network policy lets something in"
-    if {port["port"] for rule in policy["spec"]["egress"] for port in rule["ports"]} != {53, 443}:
-        yield "the network policy lets more or less out than names and TLS"
-    for name, job in jobs(manifests).items():
-        template = job["jobTemplate"]["spec"]["template"]
+    maps_there = named(manifests, "ConfigMap")
+    for name, template in templates(manifests).items():
         pod = template["spec"]
-        wanted = policy["spec"]["podSelector"]["matchLabels"].items()
-        if not wanted <= template["metadata"]["labels"].items():
-            yield f"{name}: the network policy is not for its pods"
-        if pod["serviceAccountName"] not in by_kind["ServiceAccount"]:
-            yield f"{name}: there is no service account {pod['serviceAccountName']}"
+        account = pod.get("serviceAccountName")
+        if account is not None and account not in named(manifests, "ServiceAccount"):
+            yield f"{name}: there is no service account {account}"
         maps = [volume["configMap"]["name"] for volume in pod["volumes"] if "configMap" in volume]
         volumes = {volume["name"] for volume in pod["volumes"]}
         for container in containers(pod):
-            variables = set()
-            for source in container["envFrom"]:
+            variables = {one["name"] for one in container.get("env", [])}
+            for source in container.get("envFrom", []):
                 if "configMapRef" in source:
                     maps.append(source["configMapRef"]["name"])
-                    variables |= by_kind["ConfigMap"].get(maps[-1], {"data": {}})["data"].keys()
+                    variables |= maps_there.get(maps[-1], {"data": {}})["data"].keys()
             for variable in re.findall(r"\$\((\w+)\)", " ".join(container["args"])):
                 if variable not in variables:
                     yield f"{name}: {variable} is not set"
             for mount in container["volumeMounts"]:
                 if mount["name"] not in volumes:
                     yield f"{name}: there is no volume {mount['name']}"
-        for missing in set(maps) - by_kind["ConfigMap"].keys():
+        for missing in set(maps) - maps_there.keys():
             yield f"{name}: there is no configuration {missing}"
-        if "yesterday" in str(pod) and late(job):
+        if "yesterday" in str(pod) and late(jobs(manifests)[name]):
             yield f"{name}: `yesterday` may be another day for the last try"
+    for name, job in jobs(manifests).items():
         if job["concurrencyPolicy"] != "Forbid":
             yield f"{name}: may run twice at once"
+
+
+# Who can call whom, as network policies have it. They are added up: what one of them allows is allowed, and a pod that
+# none is for is open.
+
+STRANGER = None
+
+
+def is_selected(selector, labels):
+    assert selector.keys() <= {"matchLabels"}
+    return selector.get("matchLabels", {}).items() <= labels.items()
+
+
+def is_peer(peer, other):
+    """Whether a policy's peer is a pod with these labels; a stranger is all that is no pod of ours."""
+    if other is STRANGER:
+        return bool(peer.keys() & {"ipBlock", "namespaceSelector"})
+    return peer.keys() == {"podSelector"} and is_selected(peer["podSelector"], other)
+
+
+def allows(manifests, direction, labels, other, port):
+    policies = [
+        policy["spec"]
+        for policy in named(manifests, "NetworkPolicy").values()
+        if direction in policy["spec"]["policyTypes"] and is_selected(policy["spec"]["podSelector"], labels)
+    ]
+    peers = {"Ingress": "from", "Egress": "to"}[direction]
+    rules = [rule for policy in policies for rule in policy.get(direction.lower(), [])]
+    return not policies or any(
+        (peers not in rule or any(is_peer(peer, other) for peer in rule[peers]))
+        and ("ports" not in rule or port in [one["port"] for one in rule["ports"]])
+        for rule in rules
+    )
+
+
+def connections(manifests):
+    """(from, to, port) of all that can be opened; None is a stranger."""
+    pods = {name: labels(manifests, name) for name in templates(manifests)}
+    policies = [policy["spec"] for policy in named(manifests, "NetworkPolicy").values()]
+    rules = [rule for policy in policies for way in ("ingress", "egress") for rule in policy.get(way, [])]
+    # All ports that are named, and one that is not.
+    ports = {port["port"] for rule in rules for port in rule.get("ports", [])} | {1}
+    for port in ports:
+        for one in pods:
+            if allows(manifests, "Egress", pods[one], STRANGER, port):
+                yield (one, STRANGER, port)
+            if allows(manifests, "Ingress", pods[one], STRANGER, port):
+                yield (STRANGER, one, port)
+            for other in pods:
+                leaves = allows(manifests, "Egress", pods[one], pods[other], port)
+                if leaves and allows(manifests, "Ingress", pods[other], pods[one], port):
+                    yield (one, other, port)
+
+
+def wrong_connections(manifests):
+    """What the policies let through beside names and TLS and what a cluster needs, and what they do not."""
+    expected = {(name, STRANGER, port) for name in templates(manifests) for port in (53, 443)}
+    if SCHEDULER in templates(manifests):
+        scheduler, executors = (port_of(manifests, name) for name in (SCHEDULER, EXECUTORS))
+        expected |= {
+            (NIGHT, SCHEDULER, scheduler),
+            (EXECUTORS, SCHEDULER, scheduler),
+            (NIGHT, EXECUTORS, executors),
+        }
+    for one, other, port in set(connections(manifests)) ^ expected:
+        what = "does not get" if (one, other, port) in expected else "gets"
+        yield f"{one or 'a stranger'} {what} to {other or 'a stranger'} at {port}"
+
+
+# A cluster: who is where, and is called by what.
+
+
+def container_of(manifests, name):
+    [container] = containers(templates(manifests)[name]["spec"])
+    return container
+
+
+def option(container, name):
+    """The value of an option, which is there once at most."""
+    values = [value for value in container["args"] if value.startswith(f"--{name}=")]
+    assert len(values) <= 1, values
+    return values[0].partition("=")[2] if values else None
+
+
+def port_of(manifests, name):
+    return int(option(container_of(manifests, name), "bind").rpartition(":")[2])
+
+
+def service_port(manifests, service, target):
+    """The port by which a service leads to the pods of `target`, if it leads to them and to no others."""
+    spec = service["spec"]
+    assert spec["selector"]
+    led_to = [name for name in templates(manifests) if spec["selector"].items() <= labels(manifests, name).items()]
+    ports = {port["name"]: port["containerPort"] for port in container_of(manifests, target)["ports"]}
+    [port] = spec["ports"]
+    if led_to == [target] and ports == {port["targetPort"]: port_of(manifests, target)}:
+        return port["port"]
+
+
+def wrong_cluster(manifests):
+    services = named(manifests, "Service")
+    deployment = named(manifests, "Deployment")[SCHEDULER]["spec"]
+    stateful = named(manifests, "StatefulSet")[EXECUTORS]["spec"]
+    for of, spec in ((SCHEDULER, deployment), (EXECUTORS, stateful)):
+        matched = spec["selector"]["matchLabels"].items()
+        if [name for name in templates(manifests) if matched <= labels(manifests, name).items()] != [of]:
+            yield f"{of} selects other pods than its own"
+        container = container_of(manifests, of)
+        if option(container, "bind") != f"0.0.0.0:{port_of(manifests, of)}":
+            yield f"{of} listens to itself"
+        probes = [probe for probe in container if probe.endswith("Probe")]
+        ports = [port["name"] for port in container["ports"]]
+        if probes != ["readinessProbe"] or container["readinessProbe"].get("tcpSocket", {}).get("port") not in ports:
+            yield f"{of}: another probe than of its port"
+    if (deployment["replicas"], deployment["strategy"]) != (1, {"type": "Recreate"}):
+        yield "there may be two schedulers"
+    scheduler = templates(manifests)[SCHEDULER]["spec"]
+    if scheduler.get("serviceAccountName") or "envFrom" in scheduler["containers"][0]:
+        yield "the scheduler is given rights to the storage"
+
+    host, port = SCHEDULER, service_port(manifests, services[SCHEDULER], SCHEDULER)
+    night, executor = (container_of(manifests, name) for name in (NIGHT, EXECUTORS))
+    for container, given in ((night, "cluster"), (executor, "scheduler")):
+        if option(container, given) != f"df://{host}:{port}":
+            yield f"--{given} is not where the scheduler's service is"
+
+    headless = services[stateful["serviceName"]]
+    if headless["spec"]["clusterIP"] != "None" or not headless["spec"].get("publishNotReadyAddresses"):
+        yield "an executor has no name of its own from its first second"
+    # Clients come by the pod's name, so the port is the pod's.
+    if service_port(manifests, headless, EXECUTORS) != port_of(manifests, EXECUTORS):
+        yield "the executors' service is not for their port"
+    fields = {one["name"]: one["valueFrom"]["fieldRef"]["fieldPath"] for one in executor["env"]}
+    if fields != {"POD_NAME": "metadata.name", "POD_NAMESPACE": "metadata.namespace"}:
+        yield "an executor does not know its name"
+    if option(executor, "advertise") != f"$(POD_NAME).{stateful['serviceName']}.$(POD_NAMESPACE).svc":
+        yield "executors say another name than the service gives them"
+
+    [autoscaler] = named(manifests, "HorizontalPodAutoscaler").values()
+    target = autoscaler["spec"]["scaleTargetRef"]
+    if (target["kind"], target["name"]) != ("StatefulSet", EXECUTORS) or "replicas" in stateful:
+        yield "the autoscaler is for others, or somebody else says how many"
+    if not 1 <= autoscaler["spec"]["minReplicas"] < autoscaler["spec"]["maxReplicas"]:
+        yield "the autoscaler has no room, or is to measure nobody"
+
+    [environment] = (one["data"] for one in named(manifests, "ConfigMap").values() if "ARCHIVE" in one["data"])
+    if option(night, "scratch") != "$(SCRATCH)" or not re.fullmatch(r"s3://.+/", environment["SCRATCH"]):
+        yield "the common scratch directory is not in the storage"
+    if any(environment[one].startswith(environment["SCRATCH"]) for one in environment if one != "SCRATCH"):
+        yield "a rule that deletes old scratch files would delete others"
+    if {"name": "TMPDIR", "value": "/scratch"} not in night.get("env", []):
+        yield "the night has no place for local files"
+    # A run that finds nobody must end while there is time for the next.
+    last = seconds(option(night, "executor-wait")) * (of_night(manifests)["backoffLimit"] + 1)
+    if last >= of_night(manifests)["activeDeadlineSeconds"]:
+        yield "there is no time to wait for executors with each try"
+
+    encrypted = set()
+    for name in (NIGHT, SCHEDULER, EXECUTORS):
+        container = container_of(manifests, name)
+        keys = [option(container, key) for key in ("tls-ca", "tls-cert", "tls-key")]
+        encrypted.add(keys != [None] * 3)
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        at = mounts.get("tls")
+        if any(keys) and keys != [f"{at}/ca.crt", f"{at}/tls.crt", f"{at}/tls.key"]:
+            yield f"{name}: the keys are elsewhere"
+    if len(encrypted) != 1:
+        yield "some speak TLS, and some do not"
+
+
+def test_the_certificate_has_the_names_that_are_called():
+    comment = found(r"^#   dnsNames:\n((?:#     - \S+\n)+)", text("deploy/kubernetes/cluster/tls/kustomization.yaml"))
+    names = yaml.safe_load(comment.replace("#", ""))
+    called = [
+        option(container_of(ENCRYPTED, NIGHT), "cluster"),
+        option(container_of(ENCRYPTED, EXECUTORS), "advertise"),
+    ]
+    for name in called:
+        name = name.removeprefix("df://").partition(":")[0]
+        name = name.replace("$(POD_NAME)", f"{EXECUTORS}-0").replace("$(POD_NAMESPACE)", "dedup-job")
+        # An asterisk is one label, and at least two have to follow it.
+        patterns = [name, re.sub(r"^[^.]+(?=\..+\.)", "*", name)]
+        assert set(patterns) & set(names), name
+
+
+def test_the_readme_sizes_a_cluster_as_it_is():
+    executors, slots = found(r"plan [^`]*--cluster (\d+) --slots (\d+)", text("deploy/README.md"))
+    [autoscaler] = named(CLUSTER, "HorizontalPodAutoscaler").values()
+    assert int(executors) == autoscaler["spec"]["maxReplicas"]
+    assert slots == container_of(CLUSTER, EXECUTORS)["resources"]["limits"]["cpu"]
 
 
 def wrong(manifests):
     """Everything that is wrong."""
     assert len(jobs(manifests)) == 2
     yield from loose_ends(manifests)
+    yield from wrong_connections(manifests)
     for name, job in jobs(manifests).items():
-        job = job["jobTemplate"]["spec"]
-        yield from (f"{name}: {what}" for what in wrong_policy(job))
-        yield from (f"{name}: {what}" for what in too_much(job["template"]["spec"]))
+        yield from (f"{name}: {what}" for what in wrong_policy(job["jobTemplate"]["spec"]))
+    for name, template in templates(manifests).items():
+        yield from (f"{name}: {what}" for what in too_much(template["spec"]))
+    if SCHEDULER in templates(manifests):
+        yield from wrong_cluster(manifests)
 
 
-def test_nothing_is_wrong_in_the_manifests():
-    assert list(wrong(MANIFESTS)) == []
+@pytest.mark.parametrize("manifests", [MANIFESTS, CLUSTER, ENCRYPTED], ids=["alone", "cluster", "encrypted"])
+def test_nothing_is_wrong_in_the_manifests(manifests):
+    assert list(wrong(manifests)) == []
+
+
+def test_there_is_a_cluster_where_it_should_be():
+    assert [SCHEDULER in templates(manifests) for manifests in (MANIFESTS, CLUSTER, ENCRYPTED)] == [False, True, True]
+    assert [
+        option(container_of(manifests, SCHEDULER), "tls-key") is not None for manifests in (CLUSTER, ENCRYPTED)
+    ] == [False, True]
 
 
 def night(manifests):
@@ -233,9 +451,10 @@ FAULTS = {
     "other limits than": lambda m: pod(m)["containers"][0]["resources"]["limits"].pop("memory"),
     "no scratch": lambda m: pod(m)["containers"][0]["volumeMounts"].pop(),
     "a Secret": lambda m: m.append({"kind": "Secret", "metadata": {"name": "keys"}}),
-    "lets something in": lambda m: m[-1]["spec"].update(ingress=[{}]),
-    "names and TLS": lambda m: m[-1]["spec"]["egress"][1]["ports"].append({"port": 80}),
-    "not for its pods": lambda m: m[-1]["spec"]["podSelector"]["matchLabels"].update(app="dedup-job"),
+    "a stranger gets to dedup-job at 1": lambda m: m[-1]["spec"].update(ingress=[{}]),
+    "dedup-job gets to dedup-job-upkeep at 443": lambda m: m[-1]["spec"].update(ingress=[{}]),
+    "dedup-job gets to a stranger at 80": lambda m: m[-1]["spec"]["egress"][1]["ports"].append({"port": 80}),
+    "dedup-job gets to a stranger at 1": lambda m: m[-1]["spec"]["podSelector"]["matchLabels"].update(app="dedup-job"),
     "no service account": lambda m: pod(m).update(serviceAccountName="nobody"),
     "is not set": lambda m: pod(m)["containers"][0]["args"].append("--base=$(BASE)"),
     "no volume": lambda m: pod(m)["volumes"].pop(),
@@ -253,6 +472,82 @@ def test_a_fault_in_the_manifests_is_found(message):
     assert [what for what in wrong(manifests) if message in what] != []
 
 
+def one_of(manifests, kind, name):
+    return named(manifests, kind)[name]["spec"]
+
+
+def policy(manifests, name):
+    return one_of(manifests, "NetworkPolicy", name)
+
+
+def executor(manifests):
+    return container_of(manifests, EXECUTORS)
+
+
+def given(manifests, name, option, value):
+    """Gives an option of a container another value, or none."""
+    arguments = container_of(manifests, name)["args"]
+    [at] = [at for at, argument in enumerate(arguments) if argument.startswith(f"--{option}=")]
+    arguments[at : at + 1] = [] if value is None else [f"--{option}={value}"]
+
+
+def without(container, name):
+    container["volumeMounts"] = [mount for mount in container["volumeMounts"] if mount["name"] != name]
+
+
+CLUSTER_FAULTS = {
+    "a stranger gets to dedup-job-scheduler": lambda m: policy(m, "dedup-job-scheduler")["ingress"][0].pop("from"),
+    "a stranger gets to dedup-job-executors": lambda m: policy(m, "dedup-job-executor")["ingress"][0]["from"].append(
+        {"ipBlock": {"cidr": "10.0.0.0/8"}}
+    ),
+    "dedup-job does not get to dedup-job-scheduler": lambda m: labels(m, NIGHT).pop("app.kubernetes.io/component"),
+    "dedup-job-executors does not get to dedup-job-scheduler": lambda m: policy(m, "dedup-job-executor").pop("egress"),
+    "dedup-job does not get to dedup-job-executors": lambda m: policy(m, "dedup-job-client")["egress"].pop(),
+    "dedup-job-upkeep gets to dedup-job-scheduler": lambda m: labels(m, "dedup-job-upkeep").update(
+        {"app.kubernetes.io/component": "client"}
+    ),
+    "dedup-job-executors gets to dedup-job-executors": lambda m: [
+        policy(m, "dedup-job-executor")[way].append({"ports": [{"port": 50051}]}) for way in ("ingress", "egress")
+    ],
+    "at 50052": lambda m: given(m, EXECUTORS, "bind", "0.0.0.0:50052"),
+    "service is not for their port": lambda m: given(m, EXECUTORS, "bind", "0.0.0.0:50052"),
+    "listens to itself": lambda m: given(m, SCHEDULER, "bind", "127.0.0.1:50050"),
+    "selects other pods": lambda m: one_of(m, "Deployment", SCHEDULER)["selector"]["matchLabels"].pop(
+        "app.kubernetes.io/component"
+    ),
+    "another probe": lambda m: executor(m)["readinessProbe"].update(
+        httpGet=executor(m)["readinessProbe"].pop("tcpSocket")
+    ),
+    "two schedulers": lambda m: one_of(m, "Deployment", SCHEDULER).update(strategy={"type": "RollingUpdate"}),
+    "rights to the storage": lambda m: templates(m)[SCHEDULER]["spec"].update(serviceAccountName="dedup-job"),
+    "--cluster is not where": lambda m: given(m, NIGHT, "cluster", "df://scheduler:50050"),
+    "--scheduler is not where": lambda m: given(m, EXECUTORS, "scheduler", "df://dedup-job-scheduler:50051"),
+    "no name of its own": lambda m: one_of(m, "Service", EXECUTORS).update(clusterIP="10.0.0.1"),
+    "does not know its name": lambda m: executor(m)["env"].pop(),
+    "POD_NAMESPACE is not set": lambda m: executor(m)["env"].pop(),
+    "another name than the service": lambda m: given(m, EXECUTORS, "advertise", "$(POD_NAME)"),
+    "somebody else says how many": lambda m: one_of(m, "StatefulSet", EXECUTORS).update(replicas=4),
+    "measure nobody": lambda m: one_of(m, "HorizontalPodAutoscaler", EXECUTORS).update(minReplicas=0),
+    "not in the storage": lambda m: given(m, NIGHT, "scratch", "/scratch"),
+    "place for local files": lambda m: container_of(m, NIGHT).pop("env"),
+    "no time to wait": lambda m: given(m, NIGHT, "executor-wait", "4h"),
+    "the keys are elsewhere": lambda m: given(m, EXECUTORS, "tls-key", "/etc/dedup-job-tls/key.pem"),
+    "some speak TLS": lambda m: [given(m, NIGHT, option, None) for option in ("tls-ca", "tls-cert", "tls-key")],
+    "no volume tls": lambda m: templates(m)[EXECUTORS]["spec"]["volumes"].pop(),
+    "read by others": lambda m: templates(m)[EXECUTORS]["spec"]["volumes"][-1]["secret"].pop("defaultMode"),
+    "no scratch": lambda m: without(executor(m), "scratch"),
+    "write to its image": lambda m: executor(m)["securityContext"].pop("readOnlyRootFilesystem"),
+    "seccomp": lambda m: templates(m)[SCHEDULER]["spec"]["securityContext"].pop("seccompProfile"),
+}
+
+
+@pytest.mark.parametrize("message", CLUSTER_FAULTS)
+def test_a_fault_in_the_cluster_is_found(message):
+    manifests = copy.deepcopy(ENCRYPTED)
+    CLUSTER_FAULTS[message](manifests)
+    assert [what for what in wrong(manifests) if message in what] != []
+
+
 # Versions and sizes.
 
 
@@ -267,9 +562,7 @@ def test_versions_agree():
     assert found(r"^ARG RUNTIME_IMAGE=(\S+)$", containerfile) == f"debian:{debian}-slim"
     assert found(r"^ARG VERSION=(\S+)$", containerfile) == package["version"]
     images = {
-        container["image"]
-        for job in jobs(MANIFESTS).values()
-        for container in containers(job["jobTemplate"]["spec"]["template"]["spec"])
+        container["image"] for template in templates(CLUSTER).values() for container in containers(template["spec"])
     }
     assert images == {f"dedup-job:{package['version']}"}
     assert f"-t dedup-job:{package['version']} " in text("deploy/README.md")
@@ -332,7 +625,8 @@ def test_systemd_allows_the_memory_that_the_settings_ask_for():
 
 def seconds(written):
     return sum(
-        int(number) * {"h": 3600, "min": 60, "s": 1}[unit] for number, unit in re.findall(r"(\d+)(\D+)", written)
+        int(number) * {"h": 3600, "min": 60, "m": 60, "s": 1}[unit]
+        for number, unit in re.findall(r"(\d+)(\D+)", written)
     )
 
 

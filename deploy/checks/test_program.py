@@ -1,11 +1,13 @@
 """The program, called as the manifests and the unit call it, on local files. Run by .ci/deploy, which says in
-DEDUP_JOB_TEST_PROGRAM which program and in MANIFESTS what kustomize built.
+DEDUP_JOB_TEST_PROGRAM which program, and in MANIFESTS, CLUSTER_MANIFESTS and ENCRYPTED_MANIFESTS what kustomize built.
 """
 
+import contextlib
 import datetime
 import json
 import os
 import re
+import select
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,20 +17,26 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = os.environ["DEDUP_JOB_TEST_PROGRAM"]
+# How long a process may take to be ready, or to end.
+PATIENCE = 60
+
+
+def furnish(place):
+    """Makes an archive, and the pages of the day that `yesterday` is: also of the day that it is after midnight."""
+    shutil.copytree(ROOT / "testdata" / "archive", place / "archive")
+    (place / "scratch").mkdir()
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    for day in (today - datetime.timedelta(days=1), today):
+        for pages in (f"pages/day={day}", f"days/{day}"):
+            (place / pages).mkdir(parents=True)
+            shutil.copy(ROOT / "testdata" / "day.parquet", place / pages)
+    (place / "hits").mkdir()
+    return place
 
 
 @pytest.fixture
 def place(tmp_path):
-    """An archive, and the pages of the day that `yesterday` is: also of the day that it is after midnight."""
-    shutil.copytree(ROOT / "testdata" / "archive", tmp_path / "archive")
-    (tmp_path / "scratch").mkdir()
-    today = datetime.datetime.now(datetime.timezone.utc).date()
-    for day in (today - datetime.timedelta(days=1), today):
-        for pages in (f"pages/day={day}", f"days/{day}"):
-            (tmp_path / pages).mkdir(parents=True)
-            shutil.copy(ROOT / "testdata" / "day.parquet", tmp_path / pages)
-    (tmp_path / "hits").mkdir()
-    return tmp_path
+    return furnish(tmp_path)
 
 
 def call(arguments, code=0):
@@ -43,7 +51,7 @@ def summary(done):
 
 
 def check_night(place, run):
-    """A night, and the same night again."""
+    """A night, and the same night again. Gives the summary of the first, and its pairs."""
     first = summary(run())
     assert (first["new"]["documents"], first["hits"]) == (400, 115)
     [hits] = (place / "hits").iterdir()
@@ -52,14 +60,20 @@ def check_night(place, run):
     again = summary(run())
     assert again["day"] != first["day"] or (again["commit"] == "already_there" and hits.read_bytes() == before)
     assert list((place / "scratch").iterdir()) == []
+    return first, before
 
 
-class Cluster:
+class Kubernetes:
     """The manifests, with the places of object storage and of the pod moved to a local directory."""
 
-    def __init__(self, place):
-        self.manifests = list(yaml.safe_load_all(Path(os.environ["MANIFESTS"]).read_text()))
-        self.moved = {"s3://crawl": str(place), "/scratch": str(place / "scratch"), "/etc/dedup-job": str(place)}
+    def __init__(self, place, manifests="MANIFESTS"):
+        self.manifests = list(yaml.safe_load_all(Path(os.environ[manifests]).read_text()))
+        self.moved = {
+            "s3://crawl": str(place),
+            "/scratch": str(place / "scratch"),
+            "/etc/dedup-job-tls": str(place / "tls"),
+            "/etc/dedup-job": str(place),
+        }
         maps = {one["metadata"]["name"]: one["data"] for one in self.manifests if one["kind"] == "ConfigMap"}
         self.environment = {}
         for data in maps.values():
@@ -69,49 +83,140 @@ class Cluster:
                 self.environment |= data
 
     def move(self, text):
-        for old, new in self.moved.items():
-            text = text.replace(old, new)
-        return text
+        # Where such a path begins, and not in the middle of another.
+        old = "|".join(re.escape(old) for old in sorted(self.moved, key=len, reverse=True))
+        return re.sub(rf"(?<![\w/.])({old})", lambda found: self.moved[found[1]], text)
 
     def containers(self, name):
         [pod] = [
-            one["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+            one["spec"].get("jobTemplate", one)["spec"]["template"]["spec"]
             for one in self.manifests
-            if one["kind"] == "CronJob" and one["metadata"]["name"] == name
+            if one["kind"] in ("CronJob", "Deployment", "StatefulSet") and one["metadata"]["name"] == name
         ]
         return pod.get("initContainers", []) + pod["containers"]
 
-    def run(self, container, code=0):
+    def arguments(self, container, fields=()):
+        """The command line; `fields` are what a pod would be told of itself."""
+        environment = self.environment | dict(fields)
         arguments = [
-            re.sub(r"\$\((\w+)\)", lambda variable: self.environment[variable[1]], argument)
+            re.sub(r"\$\((\w+)\)", lambda variable: environment[variable[1]], argument)
             for argument in container["args"]
         ]
-        return call([self.move(argument) for argument in arguments], code)
+        return [self.move(argument) for argument in arguments]
+
+    def run(self, container, code=0):
+        return call(self.arguments(container), code)
 
 
-def test_the_night_in_the_cluster(place):
-    cluster = Cluster(place)
-    [container] = cluster.containers("dedup-job")
-    check_night(place, lambda: cluster.run(container))
+def test_the_night_in_kubernetes(place):
+    kubernetes = Kubernetes(place)
+    [container] = kubernetes.containers("dedup-job")
+    check_night(place, lambda: kubernetes.run(container))
 
 
-def test_upkeep_in_the_cluster(place):
-    cluster = Cluster(place)
-    [night] = cluster.containers("dedup-job")
-    cluster.run(night)
-    steps = cluster.containers("dedup-job-upkeep")
+def test_upkeep_in_kubernetes(place):
+    kubernetes = Kubernetes(place)
+    [night] = kubernetes.containers("dedup-job")
+    kubernetes.run(night)
+    steps = kubernetes.containers("dedup-job-upkeep")
     assert [step["args"][1] for step in steps] == ["compact", "vacuum"]
     for step in steps:
-        summary(cluster.run(step))
-    assert summary(cluster.run(night))["commit"] == "already_there"
+        summary(kubernetes.run(step))
+    assert summary(kubernetes.run(night))["commit"] == "already_there"
 
 
 def test_what_is_wrong_in_the_settings_is_78(place):
-    cluster = Cluster(place)
+    kubernetes = Kubernetes(place)
     with open(place / "job.toml", "a") as settings:
         settings.write("maximum-distance = 3\n")
-    [container] = cluster.containers("dedup-job")
-    cluster.run(container, code=78)
+    [container] = kubernetes.containers("dedup-job")
+    kubernetes.run(container, code=78)
+
+
+@contextlib.contextmanager
+def running(arguments, log):
+    """A process that goes on until SIGTERM, which has to end it well. Gives what it says when it is ready."""
+    with open(log, "w") as errors:
+        process = subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True)
+    try:
+        ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
+        line = process.stdout.readline() if ready else ""
+        assert line, log.read_text()
+        yield json.loads(line)
+        process.terminate()
+        assert process.wait(PATIENCE) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def certify(directory):
+    """The keys that the Secret would have, for this machine instead of the services."""
+    directory.mkdir()
+    (directory / "names").write_text("subjectAltName=DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n")
+    key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    for line in (
+        f"req -x509 {key} -days 2 -subj /CN=authority -keyout ca.key -out ca.crt",
+        f"req {key} -subj /CN=dedup-job -keyout tls.key -out tls.csr",
+        "x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out tls.crt",
+    ):
+        subprocess.run(["openssl", *line.split()], cwd=directory, check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def cluster(kubernetes, place):
+    """A scheduler and two executors. Services are this machine, and ports are free ones."""
+    certify(place / "tls")
+    for container in ("dedup-job-scheduler", "dedup-job-executors"):
+        [bind] = [one for one in kubernetes.containers(container)[0]["args"] if one.startswith("--bind=")]
+        kubernetes.moved[bind] = "--bind=127.0.0.1:0"
+    with contextlib.ExitStack() as processes:
+
+        def start(name, service, fields=()):
+            [container] = kubernetes.containers(service)
+            arguments = kubernetes.arguments(container, fields)
+            return processes.enter_context(running(arguments, place / f"{name}.log"))
+
+        said = start("scheduler", "dedup-job-scheduler")
+        port = said["scheduler"].rpartition(":")[2]
+        kubernetes.moved["df://dedup-job-scheduler:50050"] = f"df://localhost:{port}"
+        for pod in ("dedup-job-executors-0", "dedup-job-executors-1"):
+            kubernetes.moved[f"{pod}.dedup-job-executors.dedup-job.svc"] = "localhost"
+            said = start(pod, "dedup-job-executors", {"POD_NAME": pod, "POD_NAMESPACE": "dedup-job"})
+            assert said["address"].startswith("localhost:")
+        yield
+
+
+@pytest.mark.parametrize("manifests", ["CLUSTER_MANIFESTS", "ENCRYPTED_MANIFESTS"])
+def test_the_night_on_a_cluster(tmp_path, manifests):
+    """It gives what it gives without one, in another place."""
+    alone, shared = (furnish(tmp_path / name) for name in ("alone", "shared"))
+    base, kubernetes = Kubernetes(alone), Kubernetes(shared, manifests)
+    [night] = base.containers("dedup-job")
+    expected, pairs = check_night(alone, lambda: base.run(night))
+    scratch = shared / "scratch"
+    with cluster(kubernetes, shared):
+        [night] = kubernetes.containers("dedup-job")
+        arguments = kubernetes.arguments(night)
+        assert f"--scratch={scratch}/" in arguments
+        # Each executor has a directory of its own.
+        before = sorted(scratch.iterdir())
+        assert len(before) == 2
+        nights = [summary(call(arguments)) for _ in range(2)]
+        # The night leaves nothing.
+        assert sorted(scratch.iterdir()) == before
+        if manifests == "ENCRYPTED_MANIFESTS":
+            # Without a certificate nobody is let in.
+            call([argument for argument in arguments if not argument.startswith("--tls-")], 69)
+    assert list(scratch.iterdir()) == []
+    for done in nights:
+        assert sum(executor["documents"] for executor in done["cluster"]["executors"]) == 400
+        assert done["cluster"]["slices_again"] == 0
+        # Midnight may come between.
+        if done["day"] == expected["day"]:
+            assert (shared / "hits" / f"{done['day']}.parquet").read_bytes() == pairs
+    if nights[1]["day"] == expected["day"]:
+        assert [done["commit"] for done in nights] == [expected["commit"], "already_there"]
 
 
 def test_the_night_of_the_unit(place):

@@ -1,5 +1,6 @@
 //! Where things are: a path or URL, resolved to an object store and a path in it.
 
+use std::io::Write as _;
 use std::path::{Component, Path as FsPath, PathBuf};
 use std::sync::Arc;
 
@@ -284,6 +285,65 @@ impl Location {
             found.update(&bytes);
         }
         Ok(found.finish())
+    }
+
+    /// Writes all of its bytes to a local file; gives their number.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when it cannot be read, or the file not written.
+    pub async fn copy_to(&self, mut file: std::fs::File) -> Result<u64> {
+        let got = self.store.get(&self.path).await;
+        let mut stream = got.map_err(|error| self.failed(error))?.into_stream();
+        let mut copied = 0;
+        while let Some(part) = stream
+            .try_next()
+            .await
+            .map_err(|error| self.failed(error))?
+        {
+            copied += part.len() as u64;
+            file.write_all(&part).map_err(|source| ArchiveError::Io {
+                path: format!("a copy of {self}"),
+                source,
+            })?;
+        }
+        Ok(copied)
+    }
+
+    /// A name for it that other processes understand, wherever they were started.
+    #[must_use]
+    pub fn shared_name(&self) -> String {
+        match &self.local {
+            Some(local) => local.to_string_lossy().into_owned(),
+            None => self.given.clone(),
+        }
+    }
+
+    /// Removes all that is below it; that nothing is, is no error.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when something cannot be removed.
+    pub async fn clear(&self) -> Result<()> {
+        if let Some(local) = &self.local {
+            return match std::fs::remove_dir_all(local) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    Err(ArchiveError::Io {
+                        path: local.display().to_string(),
+                        source,
+                    })
+                }
+                _ => Ok(()),
+            };
+        }
+        let mut listed = self.store.list(Some(&self.path));
+        while let Some(object) = listed
+            .try_next()
+            .await
+            .map_err(|error| self.failed(error))?
+        {
+            let removed = self.store.delete(&object.location).await;
+            removed.map_err(|error| self.failed(error))?;
+        }
+        Ok(())
     }
 
     /// Whether there is an object of that name.

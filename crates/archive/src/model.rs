@@ -32,7 +32,10 @@ fn stop_words_name(digest: &str) -> String {
 }
 
 /// Writes what `spec` names, before the archive's first commit.
-pub(crate) async fn keep(location: &Location, spec: &Spec, kept: &Kept) -> Result<()> {
+///
+/// # Errors
+/// [`ArchiveError`] when it cannot be written.
+pub async fn keep(location: &Location, spec: &Spec, kept: &Kept) -> Result<()> {
     let put = async |name: String, bytes: Vec<u8>| {
         let file = location.child(&name)?;
         let stored = file.store().put(file.path(), PutPayload::from(bytes)).await;
@@ -60,7 +63,10 @@ async fn kept(file: &Location) -> Result<bytes::Bytes> {
 }
 
 /// Reads what `spec` names.
-pub(crate) async fn load(location: &Location, spec: &Spec) -> Result<Model> {
+///
+/// # Errors
+/// [`ArchiveError`] when it cannot be read, or is not what the spec says.
+pub async fn load(location: &Location, spec: &Spec) -> Result<Model> {
     let idf = match &spec.idf {
         None => None,
         Some(digest) => {

@@ -18,6 +18,7 @@ use parquet::file::metadata::{
 };
 use parquet::file::reader::SerializedPageReader;
 use parquet::schema::types::SchemaDescriptor;
+use serde::{Deserialize, Serialize};
 use simhash::Spec;
 
 use crate::encoded::{Encoded, Pages};
@@ -32,7 +33,7 @@ use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY, SUMS_KEY};
 pub const STEP: usize = 1 << 14;
 
 /// Names of the columns to read; of several the first that a file has is taken.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BaseColumns {
     /// The column of fingerprints.
     pub fingerprint: Vec<String>,

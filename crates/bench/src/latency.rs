@@ -164,6 +164,7 @@ async fn once(args: &Args, way: &Way) -> Summary {
         verify: None,
         wanted: Wanted::default(),
         scratch: scratch.path().to_owned(),
+        cluster: None,
     };
     let summary = engine::run(&context, &resources, &settings)
         .await

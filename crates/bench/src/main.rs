@@ -1,5 +1,6 @@
 //! The measured comparisons, with known answers: each prints a table and can write what it found as JSON.
 
+mod cluster;
 mod data;
 mod designs;
 mod documents;
@@ -26,6 +27,8 @@ struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Bench {
+    /// A cluster against one process, and what it takes
+    Cluster(cluster::Args),
     /// Every design, in memory: predicted and measured cost
     Designs(designs::Args),
     /// Text to fingerprint on one core, for each spec and the peers
@@ -43,6 +46,7 @@ enum Bench {
 fn main() {
     let args = Args::parse();
     let (name, rows) = match &args.bench {
+        Bench::Cluster(args) => ("cluster", cluster::run(args)),
         Bench::Designs(args) => ("designs", designs::run(args)),
         Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),

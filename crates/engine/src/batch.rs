@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use archive::IdType;
-use archive::fingerprints::FingerprintFile;
-use arrow::array::{Array as _, ArrayRef, AsArray as _, Int64Array, StringArray};
+use archive::fingerprints::{FingerprintFile, RowDigest};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::Int64Type;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use hamming::{Design, Distinct, Limits, Plan, Tables};
@@ -23,7 +23,7 @@ pub struct NewBatch {
     ids: Vec<ArrayRef>,
     chunk: usize,
     built: Arc<RwLock<Option<Built>>>,
-    _memory: MemoryReservation,
+    memory: MemoryReservation,
 }
 
 /// The tables of one part.
@@ -52,6 +52,34 @@ impl NewBatch {
     /// # Errors
     /// [`EngineError`] when the file cannot be read, or memory does not allow it.
     pub fn load(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
+        Self::load_with(file, pool, |_| {})
+    }
+
+    /// As [`Self::load`], for a file that another process wrote.
+    ///
+    /// # Errors
+    /// As [`Self::load`], and when its rows have another digest than the file should.
+    pub fn load_checked(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
+        let mut digest = RowDigest::new(&file.spec);
+        let batch = Self::load_with(file, pool, |rows| digest.update(rows))?;
+        let found = digest.finish();
+        if found != file.digest {
+            return Err(EngineError::BadData {
+                object: file.path.display().to_string(),
+                reason: format!(
+                    "its rows have digest {found}, those of the new day have {}",
+                    file.digest
+                ),
+            });
+        }
+        Ok(batch)
+    }
+
+    fn load_with(
+        file: &FingerprintFile,
+        pool: &Arc<dyn MemoryPool>,
+        mut each: impl FnMut(&RecordBatch),
+    ) -> Result<Self> {
         let rows = (file.rows - file.without_fingerprint) as usize;
         if u32::try_from(rows).is_err() {
             return Err(EngineError::Usage(format!(
@@ -76,6 +104,7 @@ impl NewBatch {
         let mut chunk = 0;
         for batch in file.read()? {
             let batch = batch?;
+            each(&batch);
             let values = batch.column(0).as_primitive::<Int64Type>();
             // Rows without a fingerprint stand at the end.
             let present = values.len() - values.null_count();
@@ -98,12 +127,12 @@ impl NewBatch {
             ids,
             chunk: chunk.max(1),
             built: Arc::default(),
-            _memory: memory,
+            memory,
         })
     }
 
-    /// The cheapest plan for `queries` probed fingerprints, or that of the design called `design`, in what is free of
-    /// the memory.
+    /// The cheapest plan for `queries` probed fingerprints, or that of the design called `design`, in so many bytes of
+    /// memory.
     ///
     /// # Errors
     /// [`EngineError`] when the design does not fit the distance, or no tables fit the memory.
@@ -112,12 +141,9 @@ impl NewBatch {
         max_distance: u32,
         design: Option<&str>,
         queries: u64,
-        pool: &Arc<dyn MemoryPool>,
+        memory: usize,
     ) -> Result<Plan> {
-        let limits = Limits {
-            memory: free(pool),
-            queries,
-        };
+        let limits = Limits { memory, queries };
         let values = self.distinct.values().len();
         Ok(match design {
             Some(name) => Plan::within(Design::named(name, max_distance)?, values, &limits)?,
@@ -192,6 +218,12 @@ impl NewBatch {
                 _memory: memory,
             });
         }
+    }
+
+    /// Bytes of it that are accounted for, without tables.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.memory.size()
     }
 
     /// The ids of `rows`, in their order.

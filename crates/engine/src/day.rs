@@ -10,13 +10,17 @@ use archive::schema::{FINGERPRINT, ID};
 use archive::{ArchiveError, IdType};
 use arrow::array::{AsArray as _, RecordBatch};
 use arrow::datatypes::Int64Type;
+use datafusion::dataframe::DataFrame;
 use datafusion::prelude::{SessionContext, ident};
 use futures::StreamExt as _;
+use simhash::Spec;
 
+use crate::cluster::Fingerprinted;
 use crate::documents::{Documents, TEXT};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
 use crate::recipe::Recipe;
+use crate::stream;
 use crate::udf::Simhash;
 
 /// A day's fingerprints, and what was seen on the way.
@@ -30,48 +34,90 @@ pub struct Day {
     pub duplicate_ids: u64,
 }
 
-/// Fingerprints `documents` by `recipe` into the file at `path`.
+/// The rows of `documents`, with fingerprints by `recipe`: `fp` and `id`.
 ///
 /// # Errors
-/// [`EngineError`] naming the input file when a document cannot be read, or ids are null.
-pub async fn fingerprint(
+/// None in practice; documents are read when the rows are.
+pub fn rows(
     context: &SessionContext,
     documents: &Documents,
     recipe: &Recipe,
     id_type: IdType,
-    path: &Path,
     progress: &Progress,
-) -> Result<Day> {
-    let invalid_utf8 = Arc::new(AtomicU64::new(0));
+) -> Result<Rows> {
     let total = documents.known_rows().unwrap_or(0);
     progress.documents_total.store(total, Ordering::Relaxed);
-    let failed = || EngineError::query(documents.given());
+    let invalid_utf8 = Arc::new(AtomicU64::new(0));
     let partitions = context.state().config().target_partitions();
+    let table = documents.table(context, id_type, partitions)?;
+    let rows = with_fingerprints(table, recipe, &invalid_utf8)
+        .map_err(EngineError::query(documents.given()))?;
+    Ok(Rows { rows, invalid_utf8 })
+}
+
+/// A table of documents as `fp` and `id`; texts that are not UTF-8 are counted in `invalid_utf8`.
+///
+/// # Errors
+/// When the table has other columns.
+pub fn with_fingerprints(
+    documents: DataFrame,
+    recipe: &Recipe,
+    invalid_utf8: &Arc<AtomicU64>,
+) -> datafusion::error::Result<DataFrame> {
     let fingerprint = match recipe {
         Recipe::Ready(_) => ident(FINGERPRINT),
-        Recipe::Texts(model) => Simhash::udf(model.clone(), Arc::clone(&invalid_utf8))
+        Recipe::Texts(model) => Simhash::udf(model.clone(), Arc::clone(invalid_utf8))
             .call(vec![ident(TEXT)])
             .alias(FINGERPRINT),
     };
-    let sorted = documents
-        .table(context, id_type, partitions)?
-        .select(vec![fingerprint, ident(ID)])
-        .and_then(|rows| {
-            rows.sort(vec![
-                ident(FINGERPRINT).sort(true, false),
-                ident(ID).sort(true, false),
-            ])
-        })
+    documents.select(vec![fingerprint, ident(ID)])
+}
+
+/// The rows that a cluster fingerprinted.
+///
+/// # Errors
+/// None in practice.
+pub fn of_cluster(context: &SessionContext, rows: Fingerprinted) -> Result<Rows> {
+    let invalid_utf8 = rows.invalid_utf8;
+    let rows = stream::table(context, rows.rows).map_err(EngineError::query("planning the day"))?;
+    Ok(Rows { rows, invalid_utf8 })
+}
+
+/// A day's documents on their way to their fingerprints.
+#[derive(Debug)]
+pub struct Rows {
+    rows: DataFrame,
+    invalid_utf8: Arc<AtomicU64>,
+}
+
+/// Writes the rows of the documents in `given`, sorted, into the file at `path`.
+///
+/// # Errors
+/// [`EngineError`] naming the input file when a document cannot be read, or ids are null.
+pub async fn write(
+    rows: Rows,
+    given: &str,
+    spec: &Spec,
+    id_type: IdType,
+    path: &Path,
+) -> Result<Day> {
+    let failed = || EngineError::query(given);
+    let Rows { rows, invalid_utf8 } = rows;
+    let sorted = rows
+        .sort(vec![
+            ident(FINGERPRINT).sort(true, false),
+            ident(ID).sort(true, false),
+        ])
         .map_err(failed())?;
     let mut rows = sorted.execute_stream().await.map_err(failed())?;
     let schema = archive::schema::fingerprints(id_type, true);
-    let mut writer = FingerprintWriter::create(path, id_type, recipe.spec())?;
+    let mut writer = FingerprintWriter::create(path, id_type, spec)?;
     let mut ids = IdCount::default();
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
         ids.add(&batch);
         let arrow_error = |source| ArchiveError::Arrow {
-            object: documents.given().to_owned(),
+            object: given.to_owned(),
             source,
         };
         let batch =

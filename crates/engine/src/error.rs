@@ -58,6 +58,14 @@ pub enum EngineError {
         /// Why not.
         source: Box<EngineError>,
     },
+    /// A cluster, or a process of it, failed.
+    #[error("{message}")]
+    Cluster {
+        /// What kind of failure it was.
+        kind: ErrorKind,
+        /// What it said.
+        message: String,
+    },
     /// A query failed.
     #[error("{}", query_message(stage, source))]
     Query {
@@ -96,6 +104,7 @@ impl EngineError {
             Self::BadData { .. } => ErrorKind::Data,
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Internal(_) => ErrorKind::Internal,
+            Self::Cluster { kind, .. } => *kind,
             Self::Io { source, .. } => archive::error::of_io(source),
             Self::Unpublished { source, .. } => source.kind(),
             Self::Query { source, .. } => of_query(source),
@@ -124,15 +133,20 @@ impl From<EngineError> for DataFusionError {
 
 /// What failed; an error of our own names its object itself.
 fn query_message(stage: &str, error: &DataFusionError) -> String {
-    let message = root_message(error);
-    match error.find_root() {
-        DataFusionError::External(inner)
-            if inner.is::<EngineError>() || inner.is::<ArchiveError>() =>
-        {
-            message
-        }
-        _ => format!("{stage}: {message}"),
+    let own = causes(error).find_map(|cause| cause.downcast_ref::<EngineError>());
+    let of_archive = causes(error).find_map(|cause| cause.downcast_ref::<ArchiveError>());
+    match (own, of_archive) {
+        (Some(own), _) => own.to_string(),
+        (None, Some(error)) => error.to_string(),
+        (None, None) => format!("{stage}: {}", root_message(error)),
     }
+}
+
+/// The error, its cause, and so on.
+fn causes(error: &DataFusionError) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| {
+        error.source()
+    })
 }
 
 /// What the innermost error says, without the names of its wrappers.
@@ -159,11 +173,7 @@ fn first_line(message: &str) -> &str {
 
 /// The kind of the first cause that tells; what readers and casts complain of is data.
 fn of_query(error: &DataFusionError) -> ErrorKind {
-    let causes =
-        std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| {
-            error.source()
-        });
-    for cause in causes {
+    for cause in causes(error) {
         if let Some(error) = cause.downcast_ref::<EngineError>() {
             return error.kind();
         }

@@ -8,6 +8,7 @@
 //! [`session`] registers everything that a process needs, in one place; [`run`] strings the stages together.
 
 pub mod batch;
+pub mod cluster;
 pub mod day;
 pub mod documents;
 pub mod draft;
@@ -22,6 +23,7 @@ pub mod reduce;
 pub mod resources;
 pub mod run;
 pub mod session;
+pub mod stream;
 pub mod tune;
 pub mod udf;
 pub mod verify;

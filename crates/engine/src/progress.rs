@@ -54,6 +54,8 @@ pub struct Progress {
     pub documents_total: AtomicU64,
     /// Documents read and on their way to their fingerprint.
     pub documents: AtomicU64,
+    /// Texts of them that are not UTF-8, where an executor counts them.
+    pub invalid_utf8: AtomicU64,
     /// Archive fingerprints to probe.
     pub probe_total: AtomicU64,
     /// Archive fingerprints probed.
@@ -66,12 +68,22 @@ pub struct Progress {
     pub left_out: AtomicU64,
     /// Time spent in the stages of the probe, by all threads.
     pub stages: Stages,
+    /// Work that was cut into slices for a cluster, and how much of it is done.
+    pub slices_total: AtomicU64,
+    /// See [`Self::slices_total`].
+    pub slices: AtomicU64,
+    /// Executors of the cluster that are alive.
+    pub executors: AtomicU64,
+    /// Numbers of the work items whose hits are all on their way; an item that was done twice is there twice.
+    answered: Mutex<Vec<u32>>,
     probe_done: Mutex<Option<Instant>>,
 }
 
 /// Time spent in the stages of the probe.
 #[derive(Debug, Default)]
 pub struct Stages {
+    /// Loading the new batch and building its tables, or waiting for who does.
+    pub prepare: Spent,
     /// Fetching encoded fingerprints.
     pub read: Spent,
     /// Decoding them.
@@ -82,6 +94,20 @@ pub struct Stages {
     pub verify: Spent,
     /// Reading the ids of hits.
     pub ids: Spent,
+}
+
+impl Stages {
+    /// Reading, decoding, filtering, verifying, and reading ids.
+    #[must_use]
+    pub fn of_probe(&self) -> [&Spent; 5] {
+        [
+            &self.read,
+            &self.decode,
+            &self.filter,
+            &self.verify,
+            &self.ids,
+        ]
+    }
 }
 
 /// A sum of durations.
@@ -116,9 +142,24 @@ impl Progress {
             .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
+    /// Notes that all hits of these work items are on their way.
+    pub fn answer(&self, items: impl IntoIterator<Item = u32>) {
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        answered.extend(items);
+    }
+
+    /// The work items that were answered since this was last asked, ascending, each once.
+    pub fn take_answered(&self) -> Vec<u32> {
+        let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut items = std::mem::take(&mut *answered);
+        items.sort_unstable();
+        items.dedup();
+        items
+    }
+
     /// Begins the count of the probe anew; times add up.
     pub fn compare_again(&self) {
-        for counter in [&self.probed, &self.hits, &self.left_out] {
+        for counter in [&self.probed, &self.hits, &self.left_out, &self.slices] {
             counter.store(0, Ordering::Relaxed);
         }
     }

@@ -122,6 +122,14 @@ impl Wanted {
         Ok(model)
     }
 
+    /// What has to be kept of a model of this spec, so that others can make the same.
+    ///
+    /// # Errors
+    /// As [`Self::model_and_kept`].
+    pub fn kept(&self, spec: &Spec) -> Result<Kept> {
+        Ok(self.over(spec.clone())?.1)
+    }
+
     /// Checks that nothing else is asked for than `base` has.
     ///
     /// # Errors

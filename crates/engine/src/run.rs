@@ -20,16 +20,18 @@ use hamming::{Kernel, Plan};
 use serde::Serialize;
 use simhash::{Measure, Model, Spec};
 
+use crate::cluster::{Cluster, ClusterSummary, Fingerprinting};
 use crate::day::{self, Day};
 use crate::documents::{Columns, Documents};
 use crate::draft::Draft;
 use crate::error::{EngineError, Result};
 use crate::output;
-use crate::probe::{Probe, ProbeNode, hits_schema};
+use crate::probe::{BatchName, Probe, ProbeNode, hits_schema};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, Wanted};
 use crate::reduce::reduce;
-use crate::resources::Resources;
+use crate::resources::{Resources, free};
+use crate::stream;
 use crate::verify::{self, Origin, Verified, Verifier, Verify, verified_schema};
 use crate::work;
 
@@ -66,6 +68,8 @@ pub struct RunSettings {
     pub wanted: Wanted,
     /// Directory for files in between; it must exist.
     pub scratch: PathBuf,
+    /// The cluster that does the maps; without one this process does.
+    pub cluster: Option<Arc<dyn Cluster>>,
 }
 
 /// What a run did.
@@ -103,8 +107,10 @@ pub struct Summary {
     pub archive_version_after: Option<u64>,
     /// How often the day was compared with the history: once more each time that other days were committed first.
     pub comparisons: u32,
-    /// What went over the network.
+    /// What went over the network, of this process.
     pub network: Network,
+    /// What the cluster did, where there is one.
+    pub cluster: Option<ClusterSummary>,
     /// Seconds of each stage.
     pub seconds: Seconds,
 }
@@ -388,7 +394,38 @@ pub async fn run(
         || settings.scratch.join("fingerprints.parquet"),
         |draft| draft.path().to_owned(),
     );
-    let day = day::fingerprint(context, &documents, &recipe, id_type, &path, progress).await?;
+    let elsewhere = match (&settings.cluster, &recipe) {
+        (Some(cluster), Recipe::Texts(model)) => {
+            let task = Fingerprinting {
+                documents: &documents,
+                columns: &settings.columns,
+                id_type,
+                spec: model.spec(),
+                archive: match &opened {
+                    Opened::Archive(archive) => Some(archive),
+                    Opened::Plain(_) => None,
+                },
+                wanted: &settings.wanted,
+            };
+            cluster.fingerprint(task).await?
+        }
+        _ => None,
+    };
+    let rows = match elsewhere {
+        Some(rows) => day::of_cluster(context, rows)?,
+        None => day::rows(context, &documents, &recipe, id_type, progress)?,
+    };
+    let given = documents.given();
+    let day = day::write(rows, given, recipe.spec(), id_type, &path).await?;
+    if let Some(rows) = documents.known_rows().filter(|&rows| rows != day.file.rows) {
+        return Err(EngineError::Cluster {
+            kind: archive::ErrorKind::TryAgain,
+            message: format!(
+                "{given}: {} documents were read of {rows} that were there when the run began; run it again",
+                day.file.rows
+            ),
+        });
+    }
     seconds.fingerprint = clock.lap();
 
     let mut comparisons = 0;
@@ -503,6 +540,7 @@ pub async fn run(
         archive_version_after: version_after,
         comparisons,
         network: Network::of(&resources.stores),
+        cluster: settings.cluster.as_ref().map(|cluster| cluster.summary()),
         seconds,
     })
 }
@@ -543,16 +581,38 @@ impl Comparison<'_> {
         let progress = &resources.progress;
         progress.enter(Stage::Build);
         let pool = Arc::clone(&context.runtime_env().memory_pool);
-        let batch = resources.batch(&(&day.file).into(), &pool).await?;
+        let own = BatchName::of(&day.file, day.file.path.to_string_lossy().into_owned());
+        let batch = resources.batch(&own, &pool).await?;
         let distinct = batch.distinct.values().len();
         let queries = base.rows() + if settings.within { day.file.rows } else { 0 };
         let design = settings.design.as_deref();
-        let plan = batch.plan(settings.max_distance, design, queries, &pool)?;
-        let mut probe = probe(settings, day, base, &plan);
-        let threads = context.state().config().target_partitions();
-        // Built here, so that they are measured apart; the tasks find them there.
-        drop(batch.tables(&probe, 0, &pool, threads).await?);
+        let k = settings.max_distance;
+        let plan;
+        let mut probe;
+        match &settings.cluster {
+            None => {
+                plan = batch.plan(k, design, queries, free(&pool))?;
+                probe = self::probe(settings, own, base, &plan);
+                let threads = context.state().config().target_partitions();
+                // Built here, so that they are measured apart; the tasks find them there.
+                drop(batch.tables(&probe, 0, &pool, threads).await?);
+            }
+            Some(cluster) => {
+                // Each executor builds the tables, and probes its share.
+                let capacity = cluster.capacity().await?;
+                let memory = capacity.memory.saturating_sub(batch.bytes());
+                let share = queries.div_ceil(capacity.executors.max(1) as u64);
+                plan = batch
+                    .plan(k, design, share, memory)
+                    .map_err(too_little_memory)?;
+                probe = self::probe(settings, cluster.share(&day.file).await?, base, &plan);
+            }
+        }
         drop(batch);
+        if settings.cluster.is_some() {
+            // It was wanted for the plan.
+            resources.release_batches();
+        }
         let passes = probe.parts;
         if passes > 1 {
             tracing::warn!(
@@ -565,6 +625,7 @@ impl Comparison<'_> {
         progress
             .probe_total
             .store(base.rows() * u64::from(passes), Ordering::Relaxed);
+        progress.take_answered();
         for file in &base.files {
             resources.keep(file.reader.clone(), file.location.given());
         }
@@ -634,15 +695,29 @@ impl Comparison<'_> {
         let planning = || EngineError::query("planning the probe");
         let context = self.context;
         let partitions = context.state().config().target_partitions();
-        let max_hits = probe.max_hits;
-        let hits = work::table(items, partitions)
-            .and_then(|table| context.read_table(Arc::new(table)))
-            .and_then(|items| ProbeNode::over(items, probe))
-            .and_then(reduce)
-            .map_err(planning())?;
+        let (max_hits, asked) = (probe.max_hits, items.len());
+        let hits = match &self.settings.cluster {
+            None => work::table(items, partitions)
+                .and_then(|table| context.read_table(Arc::new(table)))
+                .and_then(|items| ProbeNode::over(items, probe)),
+            Some(cluster) => {
+                let hits = cluster.probe(work::numbered(items), probe).await?;
+                stream::table(context, hits)
+            }
+        };
+        let hits = hits.and_then(reduce).map_err(planning())?;
         let stream = hits.execute_stream().await.map_err(planning())?;
         let schema = hits_schema(self.id_type);
-        output::stage(stream, &schema, output, &self.settings.scratch, max_hits).await
+        let scratch = &self.settings.scratch;
+        let staged = output::stage(stream, &schema, output, scratch, max_hits).await?;
+        // Whatever happened on the way, a slice of the history that nobody looked at is not passed over in silence.
+        let answered = self.resources.progress.take_answered().len();
+        if answered != asked {
+            return Err(EngineError::Internal(format!(
+                "{answered} of {asked} work items were answered"
+            )));
+        }
+        Ok(staged)
     }
 }
 
@@ -689,9 +764,22 @@ async fn base_of_run(
     Ok((Some(archive), base, true))
 }
 
-fn probe(settings: &RunSettings, day: &Day, base: &Base, plan: &Plan) -> Probe {
+/// That executors have too little memory, where that is it.
+fn too_little_memory(error: EngineError) -> EngineError {
+    match error {
+        EngineError::Plan(error @ hamming::PlanError::OutOfMemory { .. }) => EngineError::Cluster {
+            kind: archive::ErrorKind::TryAgain,
+            message: format!(
+                "the executors have too little memory: {error}; start them with a larger --memory-limit"
+            ),
+        },
+        error => error,
+    }
+}
+
+fn probe(settings: &RunSettings, batch: BatchName, base: &Base, plan: &Plan) -> Probe {
     Probe {
-        batch: (&day.file).into(),
+        batch,
         max_distance: settings.max_distance,
         design: plan.design.name(),
         parts: plan.parts as u32,

@@ -21,6 +21,9 @@ use futures::StreamExt as _;
 /// Distinct fingerprints of the batch in one item.
 const WITHIN_STEP: u32 = 1 << 18;
 
+/// A work item with its number in the run.
+pub type Numbered = (u32, WorkItem);
+
 /// One piece of the probe's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkItem {
@@ -51,6 +54,16 @@ pub enum WorkItem {
 }
 
 impl WorkItem {
+    /// What it costs compared with other items, in bytes.
+    #[must_use]
+    pub fn weight(&self) -> u64 {
+        match self {
+            Self::Slice { bytes, .. } => *bytes,
+            // As many as they would take in the history.
+            Self::Within { first, end, .. } => u64::from(end - first) * 5,
+        }
+    }
+
     /// Whether its bytes come from a store.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self, Self::Slice { file, .. } if file.contains("://"))
@@ -69,6 +82,7 @@ impl WorkItem {
 #[must_use]
 pub fn schema() -> SchemaRef {
     Arc::new(Schema::new(vec![
+        Field::new("number", DataType::UInt32, false),
         Field::new("file", DataType::Utf8, true),
         Field::new("size", DataType::UInt64, true),
         Field::new("row_group", DataType::UInt32, true),
@@ -112,6 +126,12 @@ fn items_of(base: &Base, within: bool, distinct: usize, part: u32) -> Vec<WorkIt
     within.chain(slices).collect()
 }
 
+/// The items with their numbers, by which they are accounted for.
+#[must_use]
+pub fn numbered(items: Vec<WorkItem>) -> Vec<Numbered> {
+    (0..).zip(items).collect()
+}
+
 /// Days since 1970.
 #[must_use]
 pub fn chrono_days(day: chrono::NaiveDate) -> i32 {
@@ -125,7 +145,7 @@ pub fn chrono_days(day: chrono::NaiveDate) -> i32 {
 /// None in practice: the streams have the schema of the table.
 pub fn table(items: Vec<WorkItem>, partitions: usize) -> Result<StreamingTable> {
     let partitions = partitions.clamp(1, items.len().max(1));
-    let queue = Arc::new(Mutex::new(items.into_iter()));
+    let queue = Arc::new(Mutex::new(numbered(items).into_iter()));
     let streams = (0..partitions)
         .map(|_| Arc::new(Queue(Arc::clone(&queue))) as Arc<dyn PartitionStream>)
         .collect();
@@ -134,7 +154,7 @@ pub fn table(items: Vec<WorkItem>, partitions: usize) -> Result<StreamingTable> 
 
 /// A partition that takes from the queue.
 #[derive(Debug)]
-struct Queue(Arc<Mutex<std::vec::IntoIter<WorkItem>>>);
+struct Queue(Arc<Mutex<std::vec::IntoIter<Numbered>>>);
 
 impl PartitionStream for Queue {
     fn schema(&self) -> &SchemaRef {
@@ -151,7 +171,13 @@ impl PartitionStream for Queue {
     }
 }
 
-fn encode(items: &[WorkItem]) -> Result<RecordBatch> {
+/// The items as a batch of [`schema`].
+///
+/// # Errors
+/// None in practice.
+pub fn encode(items: &[Numbered]) -> Result<RecordBatch> {
+    let (numbers, items): (Vec<u32>, Vec<&WorkItem>) =
+        items.iter().map(|(number, item)| (*number, item)).unzip();
     let within = |item: &WorkItem| match item {
         WorkItem::Slice { .. } => None,
         WorkItem::Within { first, end, .. } => Some((*first, *end)),
@@ -160,6 +186,7 @@ fn encode(items: &[WorkItem]) -> Result<RecordBatch> {
         WorkItem::Slice { part, .. } | WorkItem::Within { part, .. } => *part,
     };
     let columns: Vec<ArrayRef> = vec![
+        Arc::new(UInt32Array::from(numbers)),
         Arc::new(
             items
                 .iter()
@@ -225,39 +252,41 @@ fn as_slice(item: &WorkItem) -> Option<(&str, u64, u32, Option<i32>)> {
 ///
 /// # Errors
 /// When the batch has another schema, or a row is neither kind.
-pub fn decode(batch: &RecordBatch) -> Result<Vec<WorkItem>> {
+pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
     if batch.schema().fields() != schema().fields() {
         return Err(DataFusionError::Plan(
             "work items have another schema".into(),
         ));
     }
-    let files = batch.column(0).as_string::<i32>();
-    let sizes = batch.column(1).as_primitive::<UInt64Type>();
-    let groups = batch.column(2).as_primitive::<UInt32Type>();
-    let days = batch.column(3).as_primitive::<Date32Type>();
-    let firsts = batch.column(4).as_primitive::<UInt32Type>();
-    let ends = batch.column(5).as_primitive::<UInt32Type>();
-    let parts = batch.column(6).as_primitive::<UInt32Type>();
-    let bytes = batch.column(7).as_primitive::<UInt64Type>();
+    let numbers = batch.column(0).as_primitive::<UInt32Type>();
+    let files = batch.column(1).as_string::<i32>();
+    let sizes = batch.column(2).as_primitive::<UInt64Type>();
+    let groups = batch.column(3).as_primitive::<UInt32Type>();
+    let days = batch.column(4).as_primitive::<Date32Type>();
+    let firsts = batch.column(5).as_primitive::<UInt32Type>();
+    let ends = batch.column(6).as_primitive::<UInt32Type>();
+    let parts = batch.column(7).as_primitive::<UInt32Type>();
+    let bytes = batch.column(8).as_primitive::<UInt64Type>();
+    let item = |row| match (files.is_valid(row), firsts.is_valid(row)) {
+        (true, false) => Ok(WorkItem::Slice {
+            file: files.value(row).to_owned(),
+            size: sizes.value(row),
+            row_group: groups.value(row),
+            day: days.is_valid(row).then(|| days.value(row)),
+            part: parts.value(row),
+            bytes: bytes.value(row),
+        }),
+        (false, true) => Ok(WorkItem::Within {
+            first: firsts.value(row),
+            end: ends.value(row),
+            part: parts.value(row),
+        }),
+        _ => Err(DataFusionError::Plan(format!(
+            "work item {row} is of no kind"
+        ))),
+    };
     (0..batch.num_rows())
-        .map(|row| match (files.is_valid(row), firsts.is_valid(row)) {
-            (true, false) => Ok(WorkItem::Slice {
-                file: files.value(row).to_owned(),
-                size: sizes.value(row),
-                row_group: groups.value(row),
-                day: days.is_valid(row).then(|| days.value(row)),
-                part: parts.value(row),
-                bytes: bytes.value(row),
-            }),
-            (false, true) => Ok(WorkItem::Within {
-                first: firsts.value(row),
-                end: ends.value(row),
-                part: parts.value(row),
-            }),
-            _ => Err(DataFusionError::Plan(format!(
-                "work item {row} is of no kind"
-            ))),
-        })
+        .map(|row| Ok((numbers.value(row), item(row)?)))
         .collect()
 }
 
@@ -290,6 +319,7 @@ mod tests {
                 part: 1,
             },
         ];
+        let items = numbered(items);
         assert_eq!(decode(&encode(&items).unwrap()).unwrap(), items);
         let other = encode(&items).unwrap().project(&[0, 1]).unwrap();
         assert!(decode(&other).is_err());

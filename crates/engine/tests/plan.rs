@@ -1,6 +1,5 @@
 //! The plan of a probe: its shape is part of the design, so a change of it must be meant.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive::{BaseColumns, IdType};
@@ -14,7 +13,7 @@ use simhash::Spec;
 fn probe() -> Probe {
     Probe {
         batch: BatchName {
-            path: PathBuf::from("day.parquet"),
+            location: "day.parquet".into(),
             digest: "0".into(),
             bytes: 0,
             rows: 0,

@@ -1,6 +1,7 @@
 //! The command line as given: parsed, not yet judged. No option is required here, because it may also come
 //! from the configuration file, see [`crate::config`].
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 #[derive(Debug, Parser)]
 #[command(name = "dedup-job", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 done, 64 usage, 65 bad data, 69 storage unreachable, 70 internal error, \
+    after_help = "Exit codes: 0 done, 64 usage, 65 bad data, 69 storage or cluster unreachable, 70 internal error, \
     74 local I/O, 75 try again or raise the memory limit, 77 permission, 78 configuration or spec mismatch, \
     130 and 143 stopped by a signal. On any but 0 the archive and an earlier output are as they were."
 )]
@@ -43,6 +44,12 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Ask questions in SQL, with simhash(text) and hamming_distance(a, b)
     Sql(SqlArgs),
+    /// Start a cluster on this machine, to try one out
+    Cluster(ClusterArgs),
+    /// Start a cluster's scheduler, which deals out the work of `run --cluster`
+    Scheduler(SchedulerArgs),
+    /// Start an executor of a cluster, which does the work
+    Executor(ExecutorArgs),
     /// Make synthetic days and archives with known answers
     #[command(subcommand)]
     Generate(GenerateCommand),
@@ -80,9 +87,11 @@ pub struct CommonArgs {
     /// Memory for the new day, its tables, sorts and hits, such as 4GiB [default: three quarters of the memory]
     #[arg(long, global = true, value_name = "SIZE")]
     pub memory_limit: Option<ByteSize>,
-    /// Directory for what does not fit into memory, and for outputs on their way to a store [default: the system's]
+    /// Directory for what does not fit into memory, and for outputs on their way to a store [default: the system's].
+    /// With --cluster it can be a prefix in a store, which the executors reach; what stays on this machine then goes to the
+    /// system's (TMPDIR)
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub scratch: Option<PathBuf>,
+    pub scratch: Option<String>,
     /// How log lines are written: text or json [default: text]
     #[arg(long, global = true, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -291,6 +300,108 @@ pub struct RunArgs {
     pub spec: SpecArgs,
     #[command(flatten)]
     pub verify: VerifyArgs,
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+    #[command(flatten)]
+    pub tls: TlsArgs,
+}
+
+/// The cluster that does the work.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    next_help_heading = "Cluster (see `dedup-job cluster --help`; without one, this process does the work)"
+)]
+pub struct RemoteArgs {
+    /// Have the executors of this scheduler do the work. The history, and what --scratch names, must be within their reach
+    #[arg(long, value_name = "df://HOST:PORT")]
+    pub cluster: Option<String>,
+    /// Submit the work again, up to N times, when the scheduler is lost [default: 0]
+    #[arg(long, value_name = "N")]
+    pub resubmit: Option<u32>,
+    /// How long to wait for the scheduler, and for an executor while there is none [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub executor_wait: Option<Duration>,
+}
+
+/// Keys of a cluster's process.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Encryption between a cluster's processes (all three, or none)")]
+pub struct TlsArgs {
+    /// Certificate of the authority that every process of the cluster, and every client, must have its own from (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"], value_hint = ValueHint::FilePath)]
+    pub tls_ca: Option<PathBuf>,
+    /// Certificate of this process (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"], value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_cert"], value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+}
+
+impl TlsArgs {
+    /// The keys, if there are any.
+    pub fn read(&self) -> Result<Option<cluster::Tls>, cluster::ClusterError> {
+        match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
+            (Some(ca), Some(cert), Some(key)) => cluster::Tls::read(ca, cert, key).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "Starts `dedup-job scheduler` and several `dedup-job executor` on this machine, and stops them with Ctrl-C. Then, \
+    elsewhere:\n\n  dedup-job run --new day.parquet --base archive/ --cluster df://127.0.0.1:50050"
+)]
+pub struct ClusterArgs {
+    /// Executors [default: 2]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub executors: Option<u16>,
+    /// Slices of work that each executor does at the same time [default: the cores, shared evenly]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub slots: Option<u16>,
+    /// Where the scheduler listens [default: 127.0.0.1:50050]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub bind: Option<SocketAddr>,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct SchedulerArgs {
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:50050]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub bind: Option<SocketAddr>,
+    /// An executor that has not called for so long is lost, and others do its work; a busy one calls every 5 seconds
+    /// [default: 15s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub executor_timeout: Option<Duration>,
+    /// Stop when standard input ends, as it does when whoever started this dies
+    #[arg(long, hide = true)]
+    pub stop_with_stdin: bool,
+    #[command(flatten)]
+    pub tls: TlsArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct ExecutorArgs {
+    /// The scheduler
+    #[arg(long, value_name = "HOST:PORT")]
+    pub scheduler: Option<String>,
+    /// Slices of work that it does at the same time, 128 at most: larger machines take several executors [default: one per
+    /// core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub slots: Option<u16>,
+    /// Where to serve answers; port 0 takes a free one [default: 127.0.0.1:0]
+    #[arg(long, value_name = "HOST:PORT")]
+    pub bind: Option<SocketAddr>,
+    /// Name or address that clients reach this executor by [default: that of --bind, or the one that leads to the
+    /// scheduler]
+    #[arg(long, value_name = "HOST")]
+    pub advertise: Option<String>,
+    /// Stop when standard input ends, as it does when whoever started this dies
+    #[arg(long, hide = true)]
+    pub stop_with_stdin: bool,
+    #[command(flatten)]
+    pub tls: TlsArgs,
 }
 
 #[derive(Debug, Clone, Default, Args)]
@@ -392,6 +503,12 @@ pub struct PlanArgs {
     /// Show this design only
     #[arg(long, value_name = "NAME")]
     pub design: Option<String>,
+    /// Show what it would take on a cluster of N executors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub cluster: Option<u32>,
+    /// Cores, and slots, of each executor of --cluster [default: 4]
+    #[arg(long, value_name = "N", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub slots: Option<u32>,
     #[command(flatten)]
     pub columns: ColumnArgs,
 }

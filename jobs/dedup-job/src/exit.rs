@@ -14,6 +14,9 @@ pub enum Failure {
     /// The archive failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// A cluster, or a process of it, failed.
+    #[error(transparent)]
+    Cluster(#[from] cluster::ClusterError),
     /// The arguments make no sense together.
     #[error("{0}")]
     Usage(String),
@@ -61,6 +64,7 @@ impl Failure {
         let kind = match self {
             Self::Engine(error) => error.kind(),
             Self::Archive(error) => error.kind(),
+            Self::Cluster(error) => error.kind(),
             Self::Usage(_) => ErrorKind::Usage,
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Io { source, .. } => archive::error::of_io(source),

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
 fn dispatch(cli: Cli) -> Result<(), Failure> {
     let common = cli.common;
     terminal::start_logging(&common);
+    process::check_scratch(&common, &cli.command)?;
     match cli.command {
         Command::Run(args) => commands::run::run(&common, &args),
         Command::Fingerprint(args) => commands::fingerprint::run(&common, &args),
@@ -41,6 +42,9 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Tune(args) => commands::tune::run(&common, &args),
         Command::Explain(args) => commands::explain::run(&common, &args),
         Command::Sql(args) => commands::sql::run(&common, &args),
+        Command::Cluster(args) => commands::cluster::run(&common, &args),
+        Command::Scheduler(args) => commands::scheduler::run(&common, &args),
+        Command::Executor(args) => commands::executor::run(&common, &args),
         Command::Generate(command) => commands::generate::run(&common, command),
         Command::Completions { shell } => commands::help::completions(shell),
         Command::Man { output } => commands::help::man(output.as_deref()),

@@ -1,14 +1,18 @@
 //! What the process works with: threads, memory, a scratch directory, the session, the runtime.
 
+use std::fs::File;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use archive::{Location, Stores};
 use datafusion::prelude::SessionContext;
 use engine::Limits;
 use engine::resources::Resources;
 use tempfile::TempDir;
+use tokio::runtime::Runtime;
 
-use crate::args::CommonArgs;
+use crate::args::{Command, CommonArgs};
 use crate::exit::Failure;
 use crate::{signals, terminal};
 
@@ -16,7 +20,7 @@ use crate::{signals, terminal};
 pub struct Process {
     pub context: SessionContext,
     pub resources: Arc<Resources>,
-    pub scratch: TempDir,
+    pub scratch: Scratch,
 }
 
 impl Process {
@@ -31,14 +35,7 @@ impl Process {
     }
 
     fn new(common: &CommonArgs) -> Result<Self, Failure> {
-        let parent = common.scratch.clone().unwrap_or_else(std::env::temp_dir);
-        let scratch = tempfile::Builder::new()
-            .prefix("dedup-job-")
-            .tempdir_in(&parent)
-            .map_err(|source| Failure::Io {
-                path: parent.display().to_string(),
-                source,
-            })?;
+        let scratch = scratch(common)?;
         let stores = Stores::new(common.storage.options());
         let resources = Arc::new(Resources::new(stores));
         let limits = Limits {
@@ -60,14 +57,7 @@ pub fn run<T>(
     common: &CommonArgs,
     work: impl AsyncFnOnce(&Process) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads(common))
-        .enable_all()
-        .build()
-        .map_err(|source| Failure::Io {
-            path: "starting threads".into(),
-            source,
-        })?;
+    let runtime = runtime(threads(common))?;
     let process = Process::new(common)?;
     let display = terminal::Display::start(common, Arc::clone(&process.resources));
     let done = runtime.block_on(signals::until_signal(
@@ -81,7 +71,96 @@ pub fn run<T>(
     done
 }
 
-fn threads(common: &CommonArgs) -> usize {
+/// A runtime with so many threads.
+pub fn runtime(threads: usize) -> Result<Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .map_err(|source| Failure::Io {
+            path: "starting threads".into(),
+            source,
+        })
+}
+
+/// A directory of the process, which goes when it is dropped.
+pub struct Scratch {
+    directory: TempDir,
+    /// Locked as long as the process lives.
+    _lock: File,
+}
+
+impl Scratch {
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// What directories of this program begin with.
+const PREFIX: &str = "dedup-job-";
+/// A file in them that is locked while their process lives.
+const LOCK: &str = ".lock";
+/// Younger directories are left alone: their lock may be on its way.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// Makes a directory for the process, and removes those of processes that were killed.
+pub fn scratch(common: &CommonArgs) -> Result<Scratch, Failure> {
+    let parent = match &common.scratch {
+        Some(given) if !is_in_store(given) => PathBuf::from(given),
+        _ => std::env::temp_dir(),
+    };
+    sweep(&parent);
+    let failed = |source| Failure::Io {
+        path: parent.display().to_string(),
+        source,
+    };
+    let directory = tempfile::Builder::new()
+        .prefix(PREFIX)
+        .tempdir_in(&parent)
+        .map_err(failed)?;
+    let lock = File::create(directory.path().join(LOCK)).map_err(failed)?;
+    // A file system that knows no locks keeps what killed processes leave.
+    let _ = lock.try_lock();
+    Ok(Scratch {
+        directory,
+        _lock: lock,
+    })
+}
+
+/// Removes directories whose processes are gone. What cannot be removed is somebody else's.
+fn sweep(parent: &Path) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX);
+        let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
+        if !is_ours || age().is_none_or(|age| age < YOUNG) {
+            continue;
+        }
+        if let Ok(lock) = File::open(entry.path().join(LOCK))
+            && lock.try_lock().is_ok()
+        {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether a path is one in a store.
+pub fn is_in_store(path: &str) -> bool {
+    path.contains("://")
+}
+
+/// Refuses a scratch prefix in a store where nothing would be put there.
+pub fn check_scratch(common: &CommonArgs, command: &Command) -> Result<(), Failure> {
+    let is_for_cluster = matches!(command, Command::Run(args) if args.remote.cluster.is_some());
+    match &common.scratch {
+        Some(given) if is_in_store(given) && !is_for_cluster => Err(Failure::Usage(format!(
+            "--scratch {given}: a local directory is needed; only run --cluster takes a prefix in a store"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The threads that were asked for, or one per core.
+pub fn threads(common: &CommonArgs) -> usize {
     common
         .threads
         .map(usize::from)

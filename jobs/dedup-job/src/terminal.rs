@@ -35,8 +35,23 @@ pub fn start_logging(common: &CommonArgs) {
         0 => LevelFilter::OFF,
         _ => level.min(LevelFilter::WARN),
     };
-    let ours = ["dedup_job", "engine", "archive", "hamming", "simhash"].map(|name| (name, level));
-    let targets = Targets::new().with_default(others).with_targets(ours);
+    let ours = [
+        "dedup_job",
+        "cluster",
+        "engine",
+        "archive",
+        "hamming",
+        "simhash",
+    ]
+    .map(|name| (name, level));
+    let targets = Targets::new()
+        .with_default(others)
+        .with_targets(ours)
+        // It tries to tell executors of what has ended, which ours ask for themselves.
+        .with_target(
+            "ballista_scheduler::state::executor_manager",
+            LevelFilter::OFF,
+        );
     let terminal = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_writer(Scrubbed::default);
     let registry = tracing_subscriber::registry().with(targets);
@@ -118,10 +133,10 @@ fn bar(progress: &Progress, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let stage = progress.stage();
         let (position, length) = position(progress, stage);
+        bar.set_message(label(progress, stage));
         if shown != Some((stage, length.is_some())) {
             shown = Some((stage, length.is_some()));
             bar.reset();
-            bar.set_message(stage.label());
             if let Some(style) = if length.is_some() {
                 &measured
             } else {
@@ -168,21 +183,48 @@ fn lines(progress: &Progress, stop: &AtomicBool, json: bool) {
             let line = serde_json::json!({
                 "timestamp": now,
                 "level": "INFO",
-                "fields": { "message": "progress", "stage": stage.label(), "done": done, "all": all, "hits": hits },
+                "fields": {
+                    "message": "progress",
+                    "stage": stage.label(),
+                    "done": done,
+                    "all": all,
+                    "hits": hits,
+                    "executors": executors(progress, stage),
+                },
             });
             eprintln!("{line}");
             continue;
         }
         match all {
-            Some(all) => eprintln!("dedup-job: {}: {done} of {all}, {hits} hits", stage.label()),
-            None => eprintln!("dedup-job: {}: {done}", stage.label()),
+            Some(all) => eprintln!(
+                "dedup-job: {}: {done} of {all}, {hits} hits",
+                label(progress, stage)
+            ),
+            None => eprintln!("dedup-job: {}: {done}", label(progress, stage)),
         }
+    }
+}
+
+/// The executors that work on a stage, where a cluster does.
+fn executors(progress: &Progress, stage: Stage) -> Option<u64> {
+    let is_map = matches!(stage, Stage::Fingerprint | Stage::Probe);
+    let on_cluster = is_map && progress.slices_total.load(Ordering::Relaxed) > 0;
+    on_cluster.then(|| progress.executors.load(Ordering::Relaxed))
+}
+
+/// What is being done; on a cluster, progress is counted in slices.
+fn label(progress: &Progress, stage: Stage) -> String {
+    match executors(progress, stage) {
+        Some(1) => format!("{} on 1 executor, slices", stage.label()),
+        Some(number) => format!("{} on {number} executors, slices", stage.label()),
+        None => stage.label().to_owned(),
     }
 }
 
 /// How far a stage is, and how far it has to go, where that is known.
 fn position(progress: &Progress, stage: Stage) -> (u64, Option<u64>) {
     let (done, all) = match stage {
+        _ if executors(progress, stage).is_some() => (&progress.slices, &progress.slices_total),
         Stage::Probe => (&progress.probed, &progress.probe_total),
         _ => (&progress.documents, &progress.documents_total),
     };

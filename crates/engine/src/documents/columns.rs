@@ -8,6 +8,7 @@ use archive::reader::to_id_type;
 use arrow::array::{Array as _, ArrayRef, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{EngineError, Result, root_message};
 use crate::udf::FingerprintBits;
@@ -30,7 +31,7 @@ const TEXT_NAMES: [&str; 5] = ["text", "content", "raw_content", "plain_text", "
 const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
 
 /// Columns that were asked for by name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Columns {
     /// The id column.
     pub id: Option<String>,

@@ -106,6 +106,19 @@ impl Slice {
     }
 }
 
+/// A part of the new day that is read in one go, by name.
+#[derive(Debug, Clone)]
+pub struct DocumentSlice {
+    /// The file.
+    pub location: Location,
+    /// For Parquet, the row group; other files are one slice.
+    pub row_group: Option<usize>,
+    /// Encoded bytes, where they are known.
+    pub bytes: Option<u64>,
+    /// Documents, where they are known.
+    pub rows: Option<u64>,
+}
+
 /// The new day, opened.
 #[derive(Debug, Clone)]
 pub struct Documents {
@@ -226,6 +239,52 @@ impl Documents {
         self.files.iter().map(rows).sum()
     }
 
+    /// Its slices, in order.
+    #[must_use]
+    pub fn slices(&self) -> Vec<DocumentSlice> {
+        let named = |slice: Slice| {
+            let footer = slice.file.footer.as_ref();
+            let group = slice.row_group.zip(footer);
+            let group = group.map(|(row_group, footer)| footer.row_group(row_group));
+            DocumentSlice {
+                location: slice.file.location.clone(),
+                row_group: slice.row_group,
+                bytes: group.map(|group| group.compressed_size().max(0).cast_unsigned()),
+                rows: group.map(|group| group.num_rows().max(0).cast_unsigned()),
+            }
+        };
+        self.all_slices().into_iter().map(named).collect()
+    }
+
+    /// The rows of one row group, or of all, in the table of [`Self::table`].
+    ///
+    /// # Errors
+    /// None in practice.
+    pub fn slice_table(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        row_group: Option<usize>,
+    ) -> Result<DataFrame> {
+        let mut slices = self.all_slices();
+        slices.retain(|slice| row_group.is_none() || slice.row_group == row_group);
+        self.table_of_slices(context, id_type, 1, None, slices)
+    }
+
+    fn all_slices(&self) -> Vec<Slice> {
+        let of_file = |file: &Arc<InputFile>| {
+            let groups = file.footer.as_ref().map(|footer| footer.num_row_groups());
+            let groups: Vec<Option<usize>> =
+                groups.map_or(vec![None], |n| (0..n).map(Some).collect());
+            let file = Arc::clone(file);
+            groups.into_iter().map(move |row_group| Slice {
+                file: Arc::clone(&file),
+                row_group,
+            })
+        };
+        self.files.iter().flat_map(of_file).collect()
+    }
+
     /// The texts of some documents by their ids, of several with the same id the first that is found.
     ///
     /// # Errors
@@ -283,19 +342,17 @@ impl Documents {
         partitions: usize,
         wanted: Option<Arc<HashSet<Id>>>,
     ) -> Result<DataFrame> {
-        let slices: Vec<Slice> = self
-            .files
-            .iter()
-            .flat_map(|file| {
-                let groups = file.footer.as_ref().map(|footer| footer.num_row_groups());
-                let groups: Vec<Option<usize>> =
-                    groups.map_or(vec![None], |n| (0..n).map(Some).collect());
-                groups.into_iter().map(|row_group| Slice {
-                    file: Arc::clone(file),
-                    row_group,
-                })
-            })
-            .collect();
+        self.table_of_slices(context, id_type, partitions, wanted, self.all_slices())
+    }
+
+    fn table_of_slices(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+        wanted: Option<Arc<HashSet<Id>>>,
+        slices: Vec<Slice>,
+    ) -> Result<DataFrame> {
         let content = match self.files.first().map(|file| &file.columns.content) {
             Some(Content::Fingerprint(_)) => {
                 Field::new(archive::schema::FINGERPRINT, DataType::Int64, true)

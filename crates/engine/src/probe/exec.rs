@@ -39,7 +39,7 @@ use super::lookup::Lookup;
 use super::{Probe, hits_schema};
 use crate::batch::{NewBatch, PartTables};
 use crate::error::EngineError;
-use crate::resources::{self, Resources};
+use crate::resources::Resources;
 use crate::work::{self, WorkItem};
 
 /// Matches that are handed on before the item is done: many have equal fingerprints on either side.
@@ -56,7 +56,7 @@ pub struct ProbeExec {
     input: Arc<dyn ExecutionPlan>,
     probe: Probe,
     /// Shared by the partitions, made by the first that runs.
-    ahead: Arc<OnceLock<Ahead<Fetched>>>,
+    ahead: Arc<OnceLock<Ahead<(u32, Fetched)>>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -84,6 +84,12 @@ impl ProbeExec {
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
         })
+    }
+
+    /// What is probed with.
+    #[must_use]
+    pub fn probe(&self) -> &Probe {
+        &self.probe
     }
 }
 
@@ -162,8 +168,13 @@ impl ExecutionPlan for ProbeExec {
         builder.spawn(async move {
             let pool = Arc::clone(context.memory_pool());
             let threads = context.session_config().target_partitions();
-            let ahead = ahead.get_or_init(|| Ahead::new(threads, resources::limit(&pool)));
+            let ahead = ahead.get_or_init(|| {
+                let (threads, memory) = resources.ahead(threads, &pool);
+                Ahead::new(threads, memory)
+            });
+            let begin = Instant::now();
             let batch = resources.batch(&probe.batch, &pool).await?;
+            resources.progress.stages.prepare.add(begin.elapsed());
             let emitter = Emitter::new(
                 Arc::clone(&batch),
                 &probe,
@@ -193,12 +204,13 @@ impl ExecutionPlan for ProbeExec {
             loop {
                 while more && ahead.has_room(remote) {
                     match items.try_next().await? {
-                        Some(item) => {
+                        Some((number, item)) => {
                             remote |= item.is_remote();
                             let bytes = item.bytes();
-                            let fetch =
-                                Fetched::of(item, Arc::clone(&resources), Arc::clone(&probe));
-                            ahead.fetch(bytes, fetch);
+                            let (resources, probe) = (Arc::clone(&resources), Arc::clone(&probe));
+                            ahead.fetch(bytes, async move {
+                                Ok((number, Fetched::of(item, resources, probe).await?))
+                            });
                         }
                         None => more = false,
                     }
@@ -212,8 +224,8 @@ impl ExecutionPlan for ProbeExec {
                 if sender.is_closed() {
                     return Ok(());
                 }
-                let next = joined(next).await?;
-                task.probe(next).await?;
+                let (number, next) = joined(next).await?;
+                task.probe(number, next).await?;
                 if task.failed.load(Ordering::Relaxed) {
                     break;
                 }
@@ -341,7 +353,9 @@ impl Gathered {
 
 impl Task {
     /// Probes one item; its hits go out while it and the next are probed.
-    async fn probe(&mut self, item: Fetched) -> Result<()> {
+    async fn probe(&mut self, number: u32, item: Fetched) -> Result<()> {
+        let resources = Arc::clone(&self.resources);
+        let answer = move || resources.progress.answer([number]);
         match item {
             Fetched::Slice {
                 reader,
@@ -381,6 +395,7 @@ impl Task {
                     }
                     joined(looking).await?;
                     drop(permit);
+                    answer();
                     Ok(emitter)
                 });
                 let rows = self
@@ -400,6 +415,7 @@ impl Task {
                     while let Some(matches) = matches.recv().await {
                         emitter.within(&matches).await?;
                     }
+                    answer();
                     Ok(emitter)
                 });
                 let batch = Arc::clone(&self.batch);
@@ -435,10 +451,14 @@ impl Task {
         part: u32,
         work: impl FnOnce(PartTables, &mut Buffers) -> Result<T, EngineError> + Send + 'static,
     ) -> Result<T> {
+        let begin = Instant::now();
         let tables = self
             .batch
             .tables(&self.probe, part, &self.pool, self.threads)
             .await?;
+        self.resources.progress.stages.prepare.add(begin.elapsed());
+        // Behind the tables: who waits for a core keeps those that he needs.
+        let core = self.resources.core().await;
         let mut buffers = std::mem::take(&mut self.buffers);
         let resources = Arc::clone(&self.resources);
         let done = SpawnedTask::spawn_blocking(move || {
@@ -456,6 +476,7 @@ impl Task {
             stages.read.add(read);
             stages.filter.add(filter);
             stages.verify.add(verify);
+            drop(core);
             (result, buffers)
         })
         .join_unwind()

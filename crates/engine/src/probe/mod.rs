@@ -18,13 +18,14 @@ use std::sync::Arc;
 use archive::fingerprints::FingerprintFile;
 use archive::{BaseColumns, IdType};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use serde::{Deserialize, Serialize};
 use simhash::Spec;
 
 pub use exec::ProbeExec;
 pub use node::{ProbeNode, ProbePlanner};
 
 /// What to probe with.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Probe {
     /// The new batch.
     pub batch: BatchName,
@@ -43,10 +44,10 @@ pub struct Probe {
 }
 
 /// The new batch by name: where its fingerprints are, and what they must be.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BatchName {
-    /// Path of the file.
-    pub path: PathBuf,
+    /// Path or URL of the file.
+    pub location: String,
     /// Digest of its rows.
     pub digest: String,
     /// Its bytes.
@@ -71,12 +72,12 @@ impl BatchName {
             IdType::String
         }
     }
-}
 
-impl From<&FingerprintFile> for BatchName {
-    fn from(file: &FingerprintFile) -> Self {
+    /// The name of `file`, which is at `location`.
+    #[must_use]
+    pub fn of(file: &FingerprintFile, location: String) -> Self {
         Self {
-            path: file.path.clone(),
+            location,
             digest: file.digest.clone(),
             bytes: file.bytes,
             rows: file.rows,
@@ -85,18 +86,18 @@ impl From<&FingerprintFile> for BatchName {
             spec: file.spec.clone(),
         }
     }
-}
 
-impl From<&BatchName> for FingerprintFile {
-    fn from(name: &BatchName) -> Self {
-        Self {
-            path: name.path.clone(),
-            bytes: name.bytes,
-            rows: name.rows,
-            without_fingerprint: name.without_fingerprint,
-            digest: name.digest.clone(),
-            id_type: name.id_type(),
-            spec: name.spec.clone(),
+    /// The file that is named, at `path`.
+    #[must_use]
+    pub fn file(&self, path: PathBuf) -> FingerprintFile {
+        FingerprintFile {
+            path,
+            bytes: self.bytes,
+            rows: self.rows,
+            without_fingerprint: self.without_fingerprint,
+            digest: self.digest.clone(),
+            id_type: self.id_type(),
+            spec: self.spec.clone(),
         }
     }
 }

@@ -91,7 +91,9 @@ pub fn fingerprint(
             || scratch.path().join("fingerprints.parquet"),
             |draft| draft.path().to_owned(),
         );
-        let day = day::fingerprint(context, &documents, &recipe, id_type, &path, progress).await?;
+        let rows = day::rows(context, &documents, &recipe, id_type, progress)?;
+        let given = documents.given();
+        let day = day::write(rows, given, recipe.spec(), id_type, &path).await?;
         progress.enter(Stage::Commit);
         let commit = match (opened, target) {
             (Some(Opened::Archive(mut archive)), Target::Day(_, date)) => {

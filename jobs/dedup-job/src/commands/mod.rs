@@ -1,6 +1,8 @@
 //! One module a command: its arguments to settings, one call, its summary.
 
 pub mod archive;
+pub mod cluster;
+pub mod executor;
 pub mod explain;
 pub mod fingerprint;
 pub mod generate;
@@ -8,6 +10,7 @@ pub mod help;
 pub mod idf;
 pub mod plan;
 pub mod run;
+pub mod scheduler;
 pub mod sql;
 pub mod tune;
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use ::archive::{Base, Scope};
+use cluster::sizing::{Sizing, Workload};
 use engine::Wanted;
 use engine::run::{Opened, open_day};
 use hamming::{Design, Limits, Plan};
@@ -89,10 +90,100 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
     if plans.is_empty() {
         Plan::choose(documents, k, &limits).map_err(engine::EngineError::from)?;
     }
+    let cluster = match (args.cluster, plans.first()) {
+        (Some(executors), Some(plan)) => {
+            let slots = args.slots.unwrap_or(SLOTS);
+            Some(OnCluster::of(&found, plan, executors, slots))
+        }
+        _ => None,
+    };
     if common.json {
-        print_json(&as_json(&found, k, queries, &plans))
+        let mut report = as_json(&found, k, queries, &plans);
+        if let Some(cluster) = &cluster {
+            report["cluster"] = cluster.as_json();
+        }
+        print_json(&report)
     } else {
-        print(&as_text(&found, k, queries, &plans))
+        let cluster = cluster.map_or(String::new(), |cluster| cluster.as_text());
+        print(&(as_text(&found, k, queries, &plans) + &cluster))
+    }
+}
+
+/// Slots of an executor, unless told otherwise.
+const SLOTS: u32 = 4;
+
+/// What the run would take on a cluster, with the cheapest design.
+struct OnCluster {
+    executors: u32,
+    slots: u32,
+    design: String,
+    sizing: Sizing,
+}
+
+impl OnCluster {
+    fn of(found: &Found, plan: &Plan, executors: u32, slots: u32) -> Self {
+        let files = &found.base.files;
+        let row_groups: usize = files
+            .iter()
+            .map(|file| file.reader.row_groups().len())
+            .sum();
+        let workload = Workload {
+            documents: found.documents,
+            fingerprints: found.base.rows(),
+            fingerprint_bytes: fingerprint_bytes(&found.base),
+            row_groups: row_groups as u64,
+            files: files.len() as u64,
+        };
+        Self {
+            executors,
+            slots,
+            design: plan.design.name(),
+            sizing: Sizing::of(&workload, plan, executors.into(), slots.into()),
+        }
+    }
+
+    fn as_json(&self) -> serde_json::Value {
+        let of = &self.sizing;
+        json!({
+            "executors": self.executors,
+            "slots": self.slots,
+            "design": self.design,
+            "slices": of.slices,
+            "slice_bytes": of.slice_bytes,
+            "executor_memory_bytes": of.memory,
+            "start_seconds": of.start_seconds,
+            "probe_seconds": of.probe_seconds,
+            "requests": of.requests,
+            "bytes": of.bytes,
+        })
+    }
+
+    fn as_text(&self) -> String {
+        let of = &self.sizing;
+        let mut text = String::new();
+        let _ = writeln!(
+            text,
+            "on a cluster of {} executors with {} slots each, with {} (predicted; documents that are texts come on top):",
+            self.executors, self.slots, self.design
+        );
+        let _ = writeln!(
+            text,
+            "  {:.2} s: {:.2} until each has its tables, {:.2} to probe; {} of memory for each",
+            of.seconds(),
+            of.start_seconds,
+            of.probe_seconds,
+            size(of.memory)
+        );
+        let _ = writeln!(
+            text,
+            "  {} slices of {}; {} requests at most, and {} from the store, {} to each",
+            count(of.slices),
+            size(of.slice_bytes),
+            count(of.requests),
+            size(of.bytes),
+            size(of.bytes / u64::from(self.executors))
+        );
+        text
     }
 }
 

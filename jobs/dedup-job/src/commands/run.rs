@@ -1,14 +1,16 @@
 //! `dedup-job run`.
 
 use std::fmt::Write as _;
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use cluster::{Address, Guard, Remote, RemoteSettings};
 use engine::run::Commit;
 use engine::{RunSettings, Summary, Verify};
 use serde::Serialize;
 
 use super::{is_same, output, required, with_day};
-use crate::args::{CommonArgs, RunArgs, VerifyArgs};
+use crate::args::{CommonArgs, RemoteArgs, RunArgs, VerifyArgs};
 use crate::exit::Failure;
 use crate::metrics;
 use crate::process::{self, Process};
@@ -27,9 +29,17 @@ struct Report<'a> {
 pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     let done = process::run(common, async |process: &Process| {
-        let settings = settings(process, args).await?;
-        let summary = engine::run(&process.context, &process.resources, &settings).await?;
-        Ok((settings, summary))
+        let mut settings = settings(process, args).await?;
+        let on_cluster = remote(process, common, args, &settings).await?;
+        settings.cluster = match &on_cluster {
+            Some((remote, _)) => Some(Arc::new(remote.clone())),
+            None => None,
+        };
+        let done = engine::run(&process.context, &process.resources, &settings).await;
+        if let Some((remote, guard)) = on_cluster {
+            remote.close(guard).await;
+        }
+        Ok((settings, done?))
     });
     if let Some(place) = &args.metrics {
         let outcome = done.as_ref().map(|(_, summary)| summary);
@@ -128,7 +138,75 @@ async fn settings(process: &Process, args: &RunArgs) -> Result<RunSettings, Fail
         verify: verify(&args.verify)?,
         wanted: args.spec.wanted(stores).await?,
         scratch: process.scratch.path().to_owned(),
+        cluster: None,
     })
+}
+
+/// The cluster that is to do the work, and what ends it there if this process stops before it is done.
+async fn remote(
+    process: &Process,
+    common: &CommonArgs,
+    args: &RunArgs,
+    settings: &RunSettings,
+) -> Result<Option<(Remote, Guard)>, Failure> {
+    let RemoteArgs {
+        cluster,
+        resubmit,
+        executor_wait,
+    } = &args.remote;
+    let Some(address) = cluster else {
+        let alone = [
+            (resubmit.is_some(), "--resubmit"),
+            (executor_wait.is_some(), "--executor-wait"),
+            (args.tls.tls_ca.is_some(), "--tls-ca"),
+        ];
+        return match alone.into_iter().find(|(given, _)| *given) {
+            Some((_, option)) => Err(Failure::Usage(format!("{option} needs --cluster"))),
+            None => Ok(None),
+        };
+    };
+    let scheduler: Address = address.parse()?;
+    let in_store = process::is_in_store(&settings.base);
+    let shared = match &common.scratch {
+        Some(given) if process::is_in_store(given) || !in_store => given.clone(),
+        // Of a cluster on this machine.
+        None if !in_store && scheduler.is_loopback() => {
+            process.scratch.path().to_string_lossy().into_owned()
+        }
+        _ => {
+            return Err(Failure::Usage(format!(
+                "--cluster needs --scratch {}, where the executors find the new day's fingerprints{}",
+                if in_store {
+                    "URL, a prefix in a store"
+                } else {
+                    "DIR, a directory"
+                },
+                if in_store {
+                    format!(", such as {}", beside(&settings.base))
+                } else {
+                    String::new()
+                }
+            )));
+        }
+    };
+    let remote = RemoteSettings {
+        scheduler,
+        tls: args.tls.read()?,
+        shared,
+        scratch: process.scratch.path().to_owned(),
+        resubmit: resubmit.unwrap_or(0),
+        wait: executor_wait.unwrap_or(Duration::from_secs(60)),
+    };
+    let resources = Arc::clone(&process.resources);
+    Ok(Some(Remote::connect(remote, resources).await?))
+}
+
+/// A prefix in the store of `base`.
+fn beside(base: &str) -> String {
+    let mut parts = base.splitn(4, '/');
+    let scheme = parts.next().unwrap_or_default();
+    let bucket = parts.nth(1).unwrap_or_default();
+    format!("{scheme}//{bucket}/scratch/")
 }
 
 /// What is asked for of verification.
@@ -232,6 +310,20 @@ fn text(settings: &RunSettings, summary: &Summary) -> String {
             count(network.retries),
             size(network.bytes_received),
             size(network.bytes_sent)
+        );
+    }
+    if let Some(cluster) = &summary.cluster {
+        let executors = cluster.executors.len();
+        let again = match cluster.slices_again {
+            0 => String::new(),
+            again => format!(", {} of them handed out again", count(again)),
+        };
+        let _ = writeln!(
+            text,
+            "  cluster: {} slices of work{again}, done by {executors} executors of {}; {} of plans",
+            count(cluster.slices),
+            cluster.scheduler,
+            size(cluster.plan_bytes)
         );
     }
     let passes = match summary.passes {

@@ -3,6 +3,8 @@
 mod append;
 mod bad_input;
 mod cli;
+mod cluster;
+mod cluster_faults;
 mod corpora;
 mod crash;
 mod faults;
@@ -12,6 +14,7 @@ mod insight;
 mod interop;
 mod metrics;
 mod objects;
+mod processes;
 mod races;
 mod servers;
 mod specs;

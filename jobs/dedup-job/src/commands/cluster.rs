@@ -1,0 +1,174 @@
+//! `dedup-job cluster`: a scheduler and executors on this machine, as processes of their own.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use cluster::executor::MOST_SLOTS;
+
+use super::scheduler::BIND;
+use crate::args::{ClusterArgs, CommonArgs};
+use crate::exit::Failure;
+use crate::terminal::print;
+use crate::{process, signals};
+
+/// How often it is looked whether all are alive.
+const CHECK: Duration = Duration::from_millis(200);
+/// How long a process may take to stop.
+const STOP: Duration = Duration::from_secs(5);
+
+pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
+    let executors = usize::from(args.executors.unwrap_or(2));
+    let threads = process::threads(common);
+    let slots = args
+        .slots
+        .map_or((threads / executors).clamp(1, MOST_SLOTS), usize::from);
+    let memory = process::memory(common) / executors;
+    let mut processes = Processes::default();
+    let bind = args.bind.unwrap_or(BIND).to_string();
+    let scheduler = processes.start(
+        common,
+        &["scheduler", "--json", "--stop-with-stdin", "--bind", &bind],
+        "scheduler",
+    )?;
+    let address = scheduler["scheduler"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned();
+    print(&format!("scheduler at {address}\n"))?;
+    for number in 1..=executors {
+        let name = format!("executor {number}");
+        let (slots, memory) = (slots.to_string(), format!("{memory}B"));
+        let arguments = [
+            "executor",
+            "--json",
+            "--stop-with-stdin",
+            "--scheduler",
+            &address,
+            "--slots",
+            &slots,
+            "--memory-limit",
+            &memory,
+        ];
+        let started = processes.start(common, &arguments, &name)?;
+        let at = started["address"].as_str().unwrap_or_default();
+        print(&format!("{name} with {slots} slots at {at}\n"))?;
+    }
+    print(&format!(
+        "ready; now, elsewhere: dedup-job run … --cluster {address}\n"
+    ))?;
+    let runtime = process::runtime(1)?;
+    runtime.block_on(async {
+        tokio::select! {
+            stopped = signals::stop(false) => stopped,
+            failed = processes.watch() => Err(failed),
+        }
+    })
+}
+
+/// Processes that stop when this is dropped.
+#[derive(Default)]
+struct Processes(Vec<(String, Child)>);
+
+impl Processes {
+    /// Starts a process of this program, and gives what it says when it is ready.
+    fn start(
+        &mut self,
+        common: &CommonArgs,
+        arguments: &[&str],
+        name: &str,
+    ) -> Result<serde_json::Value, Failure> {
+        let failed = |source| Failure::Io {
+            path: format!("starting the {name}"),
+            source,
+        };
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        command.args(arguments).args(forwarded(common));
+        let mut child = command
+            // Its end is what stops it, also when this process is killed.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(failed)?;
+        let output = child.stdout.take();
+        self.0.push((name.to_owned(), child));
+        let mut line = String::new();
+        if let Some(output) = output {
+            BufReader::new(output)
+                .read_line(&mut line)
+                .map_err(failed)?;
+        }
+        // It has said why on standard error.
+        serde_json::from_str(&line).map_err(|_| Failure::Usage(format!("the {name} did not start")))
+    }
+
+    /// Ends when one of them does, which none should.
+    async fn watch(&mut self) -> Failure {
+        loop {
+            for (name, child) in &mut self.0 {
+                if let Ok(Some(status)) = child.try_wait() {
+                    return Failure::Cluster(cluster::ClusterError::Internal(format!(
+                        "the {name} ended with {status}; the cluster is stopped"
+                    )));
+                }
+            }
+            tokio::time::sleep(CHECK).await;
+        }
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        // The scheduler last: executors take their leave.
+        for (_, child) in self.0.iter_mut().rev() {
+            drop(child.stdin.take());
+            let begin = std::time::Instant::now();
+            while matches!(child.try_wait(), Ok(None)) && begin.elapsed() < STOP {
+                std::thread::sleep(CHECK / 10);
+            }
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Options of every command that matter to the processes.
+fn forwarded(common: &CommonArgs) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut option = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            all.extend([format!("--{name}"), value]);
+        }
+    };
+    let storage = &common.storage;
+    let span =
+        |time: Option<Duration>| time.map(|time| humantime::format_duration(time).to_string());
+    option("scratch", common.scratch.clone());
+    option("endpoint", storage.endpoint.clone());
+    option(
+        "retries",
+        storage.retries.map(|retries| retries.to_string()),
+    );
+    option(
+        "request-timeout",
+        span(storage.request_timeout).map(|text| text.replace(' ', "")),
+    );
+    option(
+        "retry-deadline",
+        span(storage.retry_deadline).map(|text| text.replace(' ', "")),
+    );
+    if let Some(format) = common.log_format {
+        let name = match format {
+            crate::args::LogFormat::Text => "text",
+            crate::args::LogFormat::Json => "json",
+        };
+        option("log-format", Some(name.to_owned()));
+    }
+    let mut switch = |name: &str, given: bool| all.extend(given.then(|| format!("--{name}")));
+    switch("allow-http", storage.allow_http);
+    switch("quiet", common.quiet);
+    for _ in 0..common.verbose {
+        all.push("-v".to_owned());
+    }
+    all
+}

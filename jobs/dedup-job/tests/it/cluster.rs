@@ -1,0 +1,431 @@
+//! The job on a cluster, against what it gives in one process: the same bytes.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::{Command, Stdio};
+
+use crate::processes::*;
+use crate::servers::*;
+use crate::support::*;
+
+const COUNTS: &str = "--new 3000 --base 20000 --filler 60000 --days 5";
+
+/// Two executors on local files: all that a run can be asked for gives the bytes that it gives without them.
+#[test]
+fn local_files() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!("generate pages --output {data} {COUNTS}")).ok();
+    // Several files, formats and row groups.
+    let day = read_parquet(dir.join("data/day.parquet"));
+    let (ids, pages): (Vec<String>, Vec<String>) = day
+        .iter()
+        .flat_map(|batch| {
+            let rows = texts(batch.column(0))
+                .into_iter()
+                .zip(texts(batch.column(1)));
+            rows.collect::<Vec<_>>()
+        })
+        .unzip();
+    fs::create_dir(dir.join("parts")).unwrap();
+    let half = ids.len() / 2;
+    write_parquet_in_groups(
+        dir.join("parts/a.parquet"),
+        vec![
+            ("id", strings(&ids[..half])),
+            ("text", strings(&pages[..half])),
+        ],
+        100,
+    );
+    let lines = ids[half..].iter().zip(&pages[half..]);
+    let lines: String = lines
+        .map(|(id, text)| format!("{}\n", serde_json::json!({ "id": id, "text": text })))
+        .collect();
+    fs::write(dir.join("parts/b.jsonl"), lines).unwrap();
+
+    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
+    let (here, there) = (dir.at("here.parquet"), dir.at("there.parquet"));
+    let expected = fs::read(dir.join("data/expected.parquet")).unwrap();
+    let base = format!("--base {data}/archive --day 2026-01-31");
+    for (options, is_expected) in [
+        (format!("--new {data}/day.parquet {base}"), true),
+        (format!("--new {}/ {base}", dir.at("parts")), true),
+        (
+            format!("--new {data}/day.parquet {base} --no-within"),
+            false,
+        ),
+        (
+            format!("--new {data}/day.parquet {base} -k 6 --max-hits-per-document 2"),
+            false,
+        ),
+        (format!("--new {data}/day.parquet {base} -k 8"), false),
+        (
+            format!(
+                "--new {data}/day.parquet {base} -k 5 --verify jaccard --base-text {data}/day.parquet"
+            ),
+            false,
+        ),
+        (
+            format!("--new {data}/day.parquet --base {data}/archive/day=*/*.parquet"),
+            false,
+        ),
+    ] {
+        let alone = dedup(&format!("run {options} --output {here} --json"))
+            .ok()
+            .json();
+        let summary = dedup(&format!(
+            "run {options} --output {there} --cluster {} --json",
+            cluster.address()
+        ));
+        let summary = summary.ok().json();
+        let bytes = fs::read(&here).unwrap();
+        assert!(fs::read(&there).unwrap() == bytes, "{options}");
+        assert!(!is_expected || bytes == expected, "{options}");
+        let executors = summary["cluster"]["executors"].as_array().unwrap();
+        let sum =
+            |field: &str| -> u64 { executors.iter().map(|of| of[field].as_u64().unwrap()).sum() };
+        assert_eq!(
+            sum("slices"),
+            summary["cluster"]["slices"].as_u64().unwrap()
+        );
+        assert_eq!(sum("documents"), 3000, "{options}");
+        assert_eq!(
+            sum("probed"),
+            summary["base"]["fingerprints"].as_u64().unwrap() * summary["passes"].as_u64().unwrap()
+        );
+        assert_eq!(summary["cluster"]["slices_again"], 0);
+        for field in [
+            "new",
+            "hits",
+            "hits_left_out",
+            "verified",
+            "commit",
+            "spec_digest",
+        ] {
+            assert_eq!(summary[field], alone[field], "{field}, {options}");
+        }
+    }
+
+    // Two runs at the same time.
+    let line = format!(
+        "run --new {data}/day.parquet {base} --cluster {} --output",
+        cluster.address()
+    );
+    let other = dir.at("other.parquet");
+    let runs = [&there, &other].map(|output| {
+        let line = format!("{line} {output} --quiet");
+        command().args(line.split_whitespace()).spawn().unwrap()
+    });
+    for mut run in runs {
+        assert!(run.wait().unwrap().success());
+    }
+    assert!(fs::read(&there).unwrap() == expected && fs::read(&other).unwrap() == expected);
+
+    // A day whose tables the executors have no room for.
+    let mut small = TestCluster::new();
+    small.add(&BTreeMap::new(), "--memory-limit 100KiB");
+    dedup(&format!(
+        "run --new {data}/day.parquet {base} --cluster {} --output {there}",
+        small.address()
+    ))
+    .fails(75, &["too little memory", "--memory-limit"]);
+
+    // A day that is committed, and committed again.
+    let append = format!(
+        "--new {data}/day.parquet {base} --append --cluster {}",
+        cluster.address()
+    );
+    for commit in [
+        serde_json::json!({ "committed": 6 }),
+        "already_there".into(),
+    ] {
+        let summary = dedup(&format!("run {append} --output {there} --json"));
+        assert_eq!(summary.ok().json()["commit"], commit);
+        assert!(fs::read(&there).unwrap() == expected);
+    }
+    dedup(&format!("archive info {data}/archive --verify")).ok();
+}
+
+/// Fingerprints that need tables, which the executors read where the archive, or this process, keeps them.
+#[test]
+fn weights_and_stop_words() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate pages --output {data} --new 500 --base 2000 --days 2"
+    ))
+    .ok();
+    let (idf, words) = (dir.at("idf.parquet"), dir.at("words.txt"));
+    dedup(&format!(
+        "idf {data}/day.parquet --output {idf} --terms 300"
+    ))
+    .ok();
+    fs::write(&words, "the\nand\n").unwrap();
+    dedup(&format!(
+        "idf {data}/day.parquet --stop-words {words} --output {idf} --terms 300"
+    ))
+    .ok();
+    let spec = format!("--idf {idf} --stop-words {words} --weight log-tf");
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} {spec}")).ok();
+    dedup(&format!(
+        "archive append {archive} --input {data}/day.parquet --day 2026-01-01"
+    ))
+    .ok();
+    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
+    let (here, there) = (dir.at("here.parquet"), dir.at("there.parquet"));
+    let (kept_here, kept_there) = (dir.at("fp-here.parquet"), dir.at("fp-there.parquet"));
+    for options in [
+        format!("--base {archive}"),
+        format!("--base {archive}/day=2026-01-01/*.parquet {spec}"),
+    ] {
+        let line = format!("run --new {data}/day.parquet {options}");
+        dedup(&format!(
+            "{line} --output {here} --fingerprints {kept_here}"
+        ))
+        .ok();
+        let address = cluster.address();
+        dedup(&format!(
+            "{line} --output {there} --fingerprints {kept_there} --cluster {address}"
+        ))
+        .ok();
+        assert!(fs::read(&here).unwrap() == fs::read(&there).unwrap());
+        assert!(fs::read(&kept_here).unwrap() == fs::read(&kept_there).unwrap());
+        assert!(read_hits(&here).len() > 500);
+    }
+}
+
+/// From an object store, with the scratch prefix there too, which is empty afterwards.
+#[test]
+fn object_storage() {
+    let Some(storage) = seaweed() else { return };
+    let dir = Dir::new();
+    let at = storage.unique("cluster");
+    storage
+        .dedup(&format!("generate pages --output {at} {COUNTS}"))
+        .ok();
+    let expected = storage.get(&format!("{at}/expected.parquet")).unwrap();
+    let cluster = TestCluster::of(2, &storage.environment(), "");
+    let line = format!(
+        "run --new {at}/day.parquet --base {at}/archive --day 2026-01-31 --cluster {} --json",
+        cluster.address()
+    );
+    storage
+        .dedup(&format!("{line} --output {at}/hits.parquet"))
+        .fails(64, &["--scratch URL", "s3://"]);
+    let line = format!("{line} --scratch {at}/scratch");
+    let summary = storage
+        .dedup(&format!("{line} --output {at}/hits.parquet --append"))
+        .ok()
+        .json();
+    assert!(storage.get(&format!("{at}/hits.parquet")).unwrap() == expected);
+    assert_eq!(summary["commit"]["committed"], 6);
+    let requests = |of: &serde_json::Value| of["requests"].as_u64().unwrap();
+    let executors = summary["cluster"]["executors"].as_array().unwrap();
+    assert!(executors.iter().map(requests).sum::<u64>() > 5);
+    assert_eq!(storage.list(&format!("{at}/scratch")), Vec::<String>::new());
+
+    // A day on this machine is fingerprinted by this machine.
+    let day = dir.at("day.parquet");
+    fs::write(&day, storage.get(&format!("{at}/day.parquet")).unwrap()).unwrap();
+    let hits = dir.at("hits.parquet");
+    let ran = storage.dedup(&format!(
+        "run --new {day} --base {at}/archive --day 2026-01-31 --output {hits} --scratch {at}/scratch --cluster {}",
+        cluster.address()
+    ));
+    ran.ok();
+    assert!(fs::read(&hits).unwrap() == expected);
+    assert_eq!(storage.list(&format!("{at}/scratch")), Vec::<String>::new());
+}
+
+/// `dedup-job cluster`: one command, and nothing is left of it.
+#[test]
+fn a_cluster_in_one_command() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate pages --output {data} --new 300 --base 1000"
+    ))
+    .ok();
+    let mut child = command()
+        .args(["cluster", "--executors", "3", "--bind", "127.0.0.1:0"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut said = String::new();
+    while !said.contains("ready") {
+        let read = std::io::BufRead::read_line(&mut output, &mut said).unwrap();
+        assert!(read > 0, "{said}");
+    }
+    let address = said
+        .split_whitespace()
+        .find(|word| word.starts_with("df://"))
+        .unwrap();
+    let hits = dir.at("hits.parquet");
+    let summary = dedup(&format!(
+        "run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 --output {hits} --cluster {address} --json"
+    ));
+    assert_eq!(summary.ok().json()["cluster"]["scheduler"], address);
+    assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
+    let processes = fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+    assert_eq!(processes.split_whitespace().count(), 4, "{processes}");
+    signal(&child, "TERM");
+    assert!(child.wait().unwrap().success());
+    for process in processes.split_whitespace() {
+        assert!(
+            !std::path::Path::new("/proc")
+                .join(process)
+                .join("exe")
+                .exists()
+        );
+    }
+}
+
+/// What a user gets wrong.
+#[test]
+fn wrong_options() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate pages --output {data} --new 30 --base 100"
+    ))
+    .ok();
+    let run = format!(
+        "run --new {data}/day.parquet --base {data}/archive --output {}",
+        dir.at("h")
+    );
+    for (options, code, parts) in [
+        ("--cluster http://localhost:1", 64, &["df://HOST:PORT"][..]),
+        (
+            "--cluster df://user:secret@localhost:1",
+            64,
+            &["df://HOST:PORT"],
+        ),
+        (
+            "--cluster df://127.0.0.1:9 --executor-wait 1s",
+            69,
+            &["df://127.0.0.1:9", "no scheduler answers"],
+        ),
+        ("--cluster df://far.example:9", 64, &["--scratch DIR"]),
+        ("--resubmit 1", 64, &["--resubmit needs --cluster"]),
+        (
+            "--executor-wait 5s",
+            64,
+            &["--executor-wait needs --cluster"],
+        ),
+        (
+            "--scratch s3://bucket/x",
+            64,
+            &["a local directory is needed"],
+        ),
+        (
+            "--cluster df://127.0.0.1:9 --tls-ca ca.pem",
+            64,
+            &["--tls-cert"],
+        ),
+        (
+            "--cluster df://127.0.0.1:9 --tls-ca ca.pem --tls-cert c.pem --tls-key k.pem",
+            78,
+            &["ca.pem"],
+        ),
+    ] {
+        let ran = dedup(&format!("{run} {options}"));
+        assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
+        ran.fails(code, parts);
+    }
+    // Somebody else's server.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || while listener.accept().is_ok() {});
+    dedup(&format!(
+        "{run} --cluster df://{address} --executor-wait 1s"
+    ))
+    .fails(69, &["no scheduler answers"]);
+    // No executors.
+    let cluster = TestCluster::new();
+    dedup(&format!(
+        "{run} --cluster {} --executor-wait 1s",
+        cluster.address()
+    ))
+    .fails(69, &["no executor", "dedup-job executor"]);
+    dedup("scheduler --executor-timeout 2s").fails(64, &["at least 6s"]);
+    dedup("executor --scheduler nowhere:0/x").fails(64, &["df://HOST:PORT"]);
+    dedup("executor").fails(64, &["--scheduler"]);
+    let taken = cluster.address().replace("df://", "");
+    dedup(&format!("scheduler --bind {taken}")).fails(74, &[&taken, "cannot listen"]);
+    let open = Process::start(&BTreeMap::new(), "scheduler --bind 0.0.0.0:0");
+    open.wait_for("without encryption");
+}
+
+/// Mutual TLS: who has a certificate of the authority takes part, and nobody else.
+#[test]
+fn encryption() {
+    let Some(openssl) = tool("openssl") else {
+        return;
+    };
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate pages --output {data} --new 300 --base 1000"
+    ))
+    .ok();
+    let certificates = |authority: &str, name: &str| {
+        let run = |line: String| {
+            let ran = Command::new(&openssl)
+                .args(line.split_whitespace())
+                .output()
+                .unwrap();
+            Ran::of(ran).ok();
+        };
+        let (ca, at) = (dir.at(authority), dir.at(name));
+        if !dir.join(&format!("{authority}.pem")).exists() {
+            run(format!(
+                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN={authority} \
+                 -keyout {ca}.key -out {ca}.pem"
+            ));
+        }
+        run(format!(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN={name} -keyout {at}.key -out {at}.csr"
+        ));
+        fs::write(
+            dir.join("names"),
+            "subjectAltName=IP:127.0.0.1,DNS:localhost\n",
+        )
+        .unwrap();
+        run(format!(
+            "x509 -req -in {at}.csr -CA {ca}.pem -CAkey {ca}.key -CAcreateserial -days 2 -extfile {} -out {at}.pem",
+            dir.at("names")
+        ));
+        format!("--tls-ca {ca}.pem --tls-cert {at}.pem --tls-key {at}.key")
+    };
+    let (scheduler, executor) = (
+        certificates("ours", "scheduler"),
+        certificates("ours", "executor"),
+    );
+    let (client, stranger) = (
+        certificates("ours", "client"),
+        certificates("theirs", "stranger"),
+    );
+    let mut cluster = TestCluster::at("127.0.0.1:0", &scheduler);
+    cluster.add(&BTreeMap::new(), &executor);
+    let hits = dir.at("hits.parquet");
+    let address = cluster.address();
+    let line = format!(
+        "run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 --output {hits} --cluster {address} --executor-wait 1s"
+    );
+    dedup(&line).fails(69, &[&address]);
+    dedup(&format!("{line} {stranger}")).fails(69, &[&address]);
+    // Its certificate, but their authority: it does not know whom it talks to.
+    let mixed = client.replace(&dir.at("ours.pem"), &dir.at("theirs.pem"));
+    dedup(&format!("{line} {mixed}")).fails(69, &[&address]);
+    assert!(!dir.join("hits.parquet").exists());
+    dedup(&format!("{line} {client}")).ok();
+    assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
+    // An executor without a certificate is not let in, and says so.
+    let outside = Process::begin(&BTreeMap::new(), &format!("executor --scheduler {address}"));
+    outside.wait_for("waiting for the scheduler");
+    let swapped = client.replace("client.key", "executor.key");
+    dedup(&format!("{line} {swapped}")).fails(78, &[]);
+}
