@@ -14,6 +14,9 @@ use crate::error::{EngineError, Result};
 use crate::probe::{BatchName, Probe};
 use crate::progress::Progress;
 
+/// Batches by digest; each is loaded by the first that asks.
+type Batches = Arc<Mutex<HashMap<String, Arc<OnceCell<Arc<NewBatch>>>>>>;
+
 /// Shared by all tasks of a run in a process; reached through the session's configuration.
 #[derive(Debug, Default)]
 pub struct Resources {
@@ -21,7 +24,7 @@ pub struct Resources {
     pub progress: Progress,
     /// The stores behind paths.
     pub stores: Stores,
-    batches: Arc<Mutex<HashMap<String, Arc<OnceCell<Arc<NewBatch>>>>>>,
+    batches: Batches,
     readers: Arc<Mutex<HashMap<String, FingerprintReader>>>,
     /// Where batches are put that another process made; `None` where this one made them.
     received: Option<PathBuf>,

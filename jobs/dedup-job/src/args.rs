@@ -28,7 +28,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// The nightly job: find the near-duplicates of a new day
-    Run(RunArgs),
+    Run(Box<RunArgs>),
     /// Turn documents into fingerprints: a Parquet file, or a day of an archive
     Fingerprint(FingerprintArgs),
     /// Make, fill and look at archives

@@ -466,8 +466,11 @@ fn an_executor_dies_with_its_answers() {
     go.store(true, Ordering::Relaxed);
     let summary = fixture.is_done(end(run));
     let executors = summary["cluster"]["executors"].as_array().unwrap();
-    assert_eq!(executors.len(), 1);
-    assert_eq!(executors[0]["slices"], summary["cluster"]["slices"]);
+    // The dead one may have made fingerprints before, but every hit is the other's.
+    let probed = executors
+        .iter()
+        .filter(|of| of["probed"].as_u64() > Some(0));
+    assert_eq!(probed.count(), 1, "{executors:?}");
 }
 
 /// Ten runs in a row, in each a random executor dies at a random moment, and another takes its place.
