@@ -20,7 +20,7 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 use url::Url;
 
-use crate::error::{ClusterError, Result};
+use crate::error::{ClusterError, Result, innermost};
 use crate::protocol::{self, CLIENT, STATE, State, VERSION, WAIT};
 use crate::registration::MESSAGE;
 use crate::tls::Tls;
@@ -140,12 +140,7 @@ impl fmt::Display for Address {
 
 /// What a failed call says, in one line.
 pub(crate) fn told(status: &Status) -> String {
-    let source = std::error::Error::source(status);
-    let innermost = std::iter::successors(source, |error| error.source()).last();
-    match innermost {
-        Some(error) => archive::store::scrub(&error.to_string()),
-        None => archive::store::scrub(status.message()),
-    }
+    innermost(status).unwrap_or_else(|| archive::store::scrub(status.message()))
 }
 
 /// A client of a scheduler. Cheap to clone.
@@ -170,12 +165,10 @@ impl Client {
         };
         let channel = tokio::time::timeout(2 * CONNECT, endpoint.connect()).await;
         let channel = channel.map_err(|_| late())?.map_err(|error| {
-            let source = std::error::Error::source(&error);
-            let innermost = std::iter::successors(source, |error| error.source()).last();
-            let reason = innermost.map_or_else(|| error.to_string(), |error| error.to_string());
+            let reason = innermost(&error).unwrap_or_else(|| error.to_string());
             ClusterError::Unreachable {
                 address: address.to_string(),
-                reason: format!("no scheduler answers: {}", archive::store::scrub(&reason)),
+                reason: format!("no scheduler answers: {reason}"),
             }
         })?;
         let scheduler = SchedulerGrpcClient::new(channel)

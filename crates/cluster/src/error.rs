@@ -108,5 +108,13 @@ impl From<ClusterError> for EngineError {
     }
 }
 
+/// What the innermost cause of an error says; those around it name layers of the connection.
+pub(crate) fn innermost(error: &dyn std::error::Error) -> Option<String> {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes
+        .last()
+        .map(|cause| archive::store::scrub(&cause.to_string()))
+}
+
 /// Results of this crate.
 pub type Result<T, E = ClusterError> = std::result::Result<T, E>;

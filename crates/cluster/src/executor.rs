@@ -24,18 +24,18 @@ use ballista_executor::metrics::ExecutorMetricsCollector;
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use engine::Limits;
 use engine::resources::Resources;
-use tokio::net::{TcpListener, UdpSocket};
+use tokio::net::UdpSocket;
 use tokio::sync::Notify;
 use tonic::metadata::AsciiMetadataValue;
 use tonic::service::Interceptor;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::server::TcpIncoming;
-use tonic::transport::{Channel, Server};
+use tonic::transport::Channel;
 use tonic::{Request, Status};
 
-use crate::client::{ALIVE, Address};
+use crate::client::Address;
 use crate::codec::Codec;
 use crate::error::{ClusterError, Result};
+use crate::listen;
 use crate::protocol::{Announcement, EXECUTOR, VERSION};
 use crate::registration::{self, MESSAGE};
 use crate::runs::Runs;
@@ -97,12 +97,7 @@ pub async fn run(
     ready: impl FnOnce(&Started),
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
-    let failed = |source| ClusterError::Listen {
-        address: settings.bind.to_string(),
-        source,
-    };
-    let listener = TcpListener::bind(settings.bind).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
+    let (incoming, address) = listen::listen(settings.bind).await?;
     let mut stop = std::pin::pin!(stop);
     let host = match &settings.advertise {
         Some(host) => host.clone(),
@@ -155,7 +150,7 @@ pub async fn run(
     let announcement = Announcement {
         version: VERSION.to_owned(),
         slots: settings.slots,
-        memory: (settings.limits.memory - settings.limits.memory / 8) as u64,
+        memory: settings.limits.counted() as u64,
     };
     let announce = Announce::new(&announcement)?;
     let mut scheduler = SchedulerGrpcClient::with_interceptor(endpoint.connect_lazy(), announce)
@@ -165,20 +160,12 @@ pub async fn run(
         Arc::new(ballista_core::serde::BallistaLogicalExtensionCodec::default()),
         Arc::new(Codec::default()),
     );
-    let mut builder = Server::builder()
-        .http2_keepalive_interval(Some(ALIVE))
-        .http2_keepalive_timeout(Some(2 * ALIVE));
-    if let Some(tls) = &settings.tls {
-        builder = builder
-            .tls_config(tls.server())
-            .map_err(crate::tls::refused)?;
-    }
+    let mut builder = listen::server(settings.tls.as_ref())?;
     let flight = FlightServiceServer::new(BallistaFlightService::new(
         answers.to_string_lossy().into_owned(),
     ))
     .max_encoding_message_size(MESSAGE)
     .max_decoding_message_size(MESSAGE);
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let serving = builder.add_service(flight).serve_with_incoming(incoming);
 
     // Its version is judged before it asks for work, which it does for as long as it lives.

@@ -28,7 +28,7 @@ use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 
-use crate::runs::Run;
+use crate::runs::{Run, changed};
 
 /// How documents are fingerprinted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -107,14 +107,6 @@ impl DocumentItem {
         };
         Ok((0..batch.num_rows()).map(item).collect())
     }
-}
-
-/// That a file is no longer the one whose slices were dealt out.
-fn changed(item: &DocumentItem) -> EngineError {
-    archive::ArchiveError::Changed {
-        path: item.file.clone(),
-    }
-    .into()
 }
 
 /// See the module.
@@ -239,12 +231,8 @@ impl ExecutionPlan for FingerprintExec {
             while let Some(batch) = slices.next().await {
                 for item in DocumentItem::decode(&batch?)? {
                     let _core = resources.core().await;
-                    let located = resources.stores.locate(&item.file);
-                    let location = located.map_err(EngineError::from)?;
-                    if location.size().await.map_err(EngineError::from)? != item.size {
-                        return Err(changed(&item).into());
-                    }
-                    let documents = run.documents(&context, &item.file, &how.columns).await?;
+                    let (file, size) = (&item.file, item.size);
+                    let documents = run.documents(&context, file, size, &how.columns).await?;
                     let mut count = 0;
                     let row_group = item.row_group.map(|group| group as usize);
                     let failed = || EngineError::query(documents.given());
@@ -263,7 +251,7 @@ impl ExecutionPlan for FingerprintExec {
                         }
                     }
                     if item.rows.is_some_and(|rows| rows != count) {
-                        return Err(changed(&item).into());
+                        return Err(changed(&item.file).into());
                     }
                     resources.progress.answer([item.number]);
                 }

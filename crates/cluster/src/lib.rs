@@ -19,6 +19,7 @@ mod codec;
 mod error;
 pub mod executor;
 mod fingerprint;
+mod listen;
 mod outstanding;
 mod protocol;
 mod receipt;

@@ -773,7 +773,6 @@ impl Cluster for Remote {
         let state = self.executors().await?;
         Ok(Capacity {
             executors: state.executors,
-            slots: state.slots,
             memory: usize::try_from(state.memory).unwrap_or(usize::MAX),
         })
     }

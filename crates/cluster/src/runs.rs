@@ -26,14 +26,14 @@ const KEPT: Duration = Duration::from_secs(60);
 const KEPT_BESIDE_OTHERS: Duration = Duration::from_secs(5);
 
 /// The runs of an executor.
-#[derive(Debug)]
 pub(crate) struct Runs {
     /// Name of the executor.
     pub(crate) executor: String,
     options: StoreOptions,
     /// Where batches are put on their way into memory.
     directory: PathBuf,
-    context: SessionContextParts,
+    /// What all tasks of the process have in common.
+    context: SessionContext,
     /// One permit a slot.
     cores: Arc<Semaphore>,
     /// Tasks that run at the same time.
@@ -41,23 +41,19 @@ pub(crate) struct Runs {
     runs: Mutex<HashMap<String, Held>>,
 }
 
-/// What all tasks of the process have in common.
-struct SessionContextParts(SessionContext);
-
-impl std::fmt::Debug for SessionContextParts {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionContext").finish_non_exhaustive()
-    }
-}
-
-#[derive(Debug)]
 struct Held {
     run: Arc<Run>,
     used: Instant,
 }
 
+impl Held {
+    /// Whether a task holds it.
+    fn is_used(&self) -> bool {
+        Arc::strong_count(&self.run) > 1
+    }
+}
+
 /// One run.
-#[derive(Debug)]
 pub(crate) struct Run {
     resources: Resources,
     model: OnceCell<Model>,
@@ -82,7 +78,7 @@ impl Runs {
             executor,
             options,
             directory,
-            context: SessionContextParts(context),
+            context,
             runs: Mutex::default(),
         }
     }
@@ -105,7 +101,7 @@ impl Runs {
             ),
             model: OnceCell::new(),
             documents: Mutex::default(),
-            runtime: RuntimeEnvBuilder::from_runtime_env(&self.context.0.runtime_env())
+            runtime: RuntimeEnvBuilder::from_runtime_env(&self.context.runtime_env())
                 .with_object_store_registry(Arc::new(DefaultObjectStoreRegistry::new()))
                 .build_arc()?,
         });
@@ -120,9 +116,8 @@ impl Runs {
     /// Whether there is a run that somebody works for, or has a moment ago.
     pub(crate) fn are_going_on(&self) -> bool {
         let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
-        runs.values().any(|held| {
-            Arc::strong_count(&held.run) > 1 || held.used.elapsed() < KEPT_BESIDE_OTHERS
-        })
+        runs.values()
+            .any(|held| held.is_used() || held.used.elapsed() < KEPT_BESIDE_OTHERS)
     }
 
     /// Lets go of all runs that nobody works for, to make room.
@@ -139,11 +134,11 @@ impl Runs {
         let mut dropped = Vec::new();
         let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
         runs.retain(|id, held| {
-            // Held by a task, which uses it.
-            if Arc::strong_count(&held.run) > 1 {
+            let is_used = held.is_used();
+            if is_used {
                 held.used = Instant::now();
             }
-            let stays = Some(id.as_str()) == but || held.used.elapsed() < kept;
+            let stays = is_used || Some(id.as_str()) == but || held.used.elapsed() < kept;
             if !stays {
                 dropped.push(Arc::clone(&held.run));
             }
@@ -157,7 +152,7 @@ impl Runs {
     /// The context of one task of `run`.
     pub(crate) fn task(&self, run: &Arc<Run>, identity: Option<String>) -> Task {
         let resources = Arc::new(run.resources.another_task());
-        let session = &self.context.0;
+        let session = &self.context;
         let config: SessionConfig = session
             .copied_config()
             .with_extension(Arc::clone(&resources))
@@ -196,11 +191,12 @@ impl Run {
         self.model.get_or_try_init(load).await.cloned()
     }
 
-    /// The documents in a file, opened by the first that asks.
+    /// The documents in a file of so many bytes, opened by the first that asks.
     pub(crate) async fn documents(
         &self,
         context: &SessionContext,
         file: &str,
+        size: u64,
         columns: &Columns,
     ) -> Result<Documents> {
         let cell = {
@@ -211,7 +207,36 @@ impl Run {
             Arc::clone(documents.entry(file.to_owned()).or_default())
         };
         let given = [file.to_owned()];
-        let open = || Documents::open(context, &given, columns);
+        let open = || async {
+            match self.resources.stores.locate(file)?.size().await? == size {
+                true => Documents::open(context, &given, columns).await,
+                false => Err(changed(file)),
+            }
+        };
         cell.get_or_try_init(open).await.cloned()
+    }
+}
+
+/// That a file is no longer the one whose slices were dealt out.
+pub(crate) fn changed(file: &str) -> EngineError {
+    let path = file.to_owned();
+    archive::ArchiveError::Changed { path }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_made_of_what_nobody_uses() {
+        let directory = std::env::temp_dir();
+        let (options, context) = (StoreOptions::default(), SessionContext::new());
+        let runs = Runs::new("executor".into(), options, directory, context, 1, 2);
+        let used = runs.enter("used").unwrap();
+        let idle = Arc::downgrade(&runs.enter("idle").unwrap());
+        runs.make_room();
+        assert!(idle.upgrade().is_none());
+        assert!(Arc::ptr_eq(&used, &runs.enter("used").unwrap()));
+        assert!(runs.are_going_on());
     }
 }

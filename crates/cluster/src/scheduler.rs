@@ -33,16 +33,13 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::AsExecutionPlan as _;
 use datafusion_proto::protobuf::{LogicalPlanNode, PhysicalPlanNode};
 use engine::probe::ProbeExec;
-use tokio::net::TcpListener;
-use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status};
 
 use crate::answer::AnswerExec;
-use crate::client::ALIVE;
 use crate::codec::Codec;
 use crate::error::{ClusterError, Result};
 use crate::fingerprint::FingerprintExec;
+use crate::listen;
 use crate::outstanding::Outstanding;
 use crate::protocol::{self, Announcement, CLIENT, EXECUTOR, STATE, State, VERSION, WAIT};
 use crate::registration::{self, MESSAGE};
@@ -79,12 +76,7 @@ pub async fn run(
     ready: impl FnOnce(SocketAddr),
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
-    let failed = |source| ClusterError::Listen {
-        address: settings.bind.to_string(),
-        source,
-    };
-    let listener = TcpListener::bind(settings.bind).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
+    let (incoming, address) = listen::listen(settings.bind).await?;
     let internal = |error: ballista_core::error::BallistaError| {
         ClusterError::Internal(format!("the scheduler cannot start: {error}"))
     };
@@ -121,16 +113,8 @@ pub async fn run(
     let service = SchedulerGrpcServer::new(scheduler)
         .max_encoding_message_size(MESSAGE)
         .max_decoding_message_size(MESSAGE);
-    let mut builder = Server::builder()
-        .http2_keepalive_interval(Some(ALIVE))
-        .http2_keepalive_timeout(Some(2 * ALIVE));
-    if let Some(tls) = &settings.tls {
-        builder = builder
-            .tls_config(tls.server())
-            .map_err(crate::tls::refused)?;
-    }
+    let mut builder = listen::server(settings.tls.as_ref())?;
     ready(address);
-    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
     let served = builder.add_service(service).serve_with_incoming(incoming);
     let done = tokio::select! {
         served = served => served.map_err(|error| ClusterError::Internal(archive::error::told(&error))),

@@ -5,18 +5,16 @@ use std::time::Duration;
 
 use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
-use crate::error::{ClusterError, Result};
+use crate::error::{ClusterError, Result, innermost};
 
 /// How long a handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 /// That keys and certificates cannot be used together.
 pub(crate) fn refused(error: tonic::transport::Error) -> ClusterError {
-    let source = std::error::Error::source(&error);
-    let innermost = std::iter::successors(source, |error| error.source()).last();
     ClusterError::Tls {
         path: "the key and the certificates".into(),
-        reason: innermost.map_or_else(|| error.to_string(), |error| error.to_string()),
+        reason: innermost(&error).unwrap_or_else(|| error.to_string()),
     }
 }
 

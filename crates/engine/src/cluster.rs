@@ -70,8 +70,6 @@ pub struct Fingerprinted {
 pub struct Capacity {
     /// Executors.
     pub executors: usize,
-    /// Slots of all of them.
-    pub slots: usize,
     /// Bytes for the batch and its tables, in the one that has the fewest.
     pub memory: usize,
 }

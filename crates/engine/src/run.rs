@@ -606,13 +606,11 @@ impl Comparison<'_> {
                     .plan(k, design, share, memory)
                     .map_err(too_little_memory)?;
                 probe = self::probe(settings, cluster.share(&day.file).await?, base, &plan);
+                // It was wanted for the plan alone.
+                resources.release_batches();
             }
         }
         drop(batch);
-        if settings.cluster.is_some() {
-            // It was wanted for the plan.
-            resources.release_batches();
-        }
         let passes = probe.parts;
         if passes > 1 {
             tracing::warn!(

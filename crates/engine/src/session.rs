@@ -38,6 +38,14 @@ pub struct Limits {
     pub spill: PathBuf,
 }
 
+impl Limits {
+    /// Bytes that are counted.
+    #[must_use]
+    pub fn counted(&self) -> usize {
+        self.memory - self.memory / 8
+    }
+}
+
 /// A session within `limits`, with everything registered.
 ///
 /// # Errors
@@ -59,7 +67,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         .execution
         .parquet
         .schema_force_view_types = false;
-    let pool = FairSpillPool::new(limits.memory - limits.memory / 8);
+    let pool = FairSpillPool::new(limits.counted());
     let top = NonZeroUsize::MIN.saturating_add(2);
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, top)))
