@@ -3,7 +3,7 @@
 //!
 //! | quantity | is |
 //! |---|---|
-//! | slices | work over slots, six for each, none below 16 MiB or above 256 MiB of encoded fingerprints |
+//! | slices | a third of what is left for each slot, so ever smaller ones, none below 4 MiB or above 256 MiB of encoded fingerprints |
 //! | memory of an executor | the new day (40 bytes a document), the tables of a part, and 64 MiB for each slot |
 //! | start | loading the day and building its tables, by each executor for itself |
 //! | probe | the work of all, over all slots, at [`EFFICIENCY`] of what one process does with as many threads |
@@ -15,7 +15,7 @@
 //!
 //! | | |
 //! |---|---:|
-//! | slices | 1,200 of 28.7 MB |
+//! | slices | 1,847, of 57 MB and less |
 //! | memory of an executor | 2.1 GB |
 //! | start | 2.5 s |
 //! | probe | 1.7 s |
@@ -26,6 +26,8 @@
 //! So the start and the store decide, not cores: on 4 executors it is 24 s, and for a day of a million 0.7 s on 50.
 
 use hamming::Plan;
+
+use crate::slices::Weights;
 
 /// What a slot does of what a thread of one process does, waiting for its next slice included. Measured by `bench cluster`:
 /// 0.83 to 0.85 from local files, 0.95 from a store; each executor has tables of its own in the caches.
@@ -60,7 +62,7 @@ pub struct Workload {
 pub struct Sizing {
     /// Slices that the history is cut into.
     pub slices: u64,
-    /// Encoded bytes of each.
+    /// Encoded bytes of the largest of them, which are handed out first.
     pub slice_bytes: u64,
     /// Bytes that an executor needs.
     pub memory: u64,
@@ -82,15 +84,15 @@ impl Sizing {
         let passes = plan.parts as u64;
         let read = workload.fingerprint_bytes * passes;
         let all_slots = executors * slots;
-        let slice_bytes = crate::slices::wanted(read, all_slots as usize);
+        let slices = || Weights::new(read, all_slots as usize);
         let day = workload.documents * STORED_BYTES;
         let load = 1e-9 * LOAD_NS * workload.documents as f64;
         // A part's tables are built by all threads of an executor.
         let build = plan.build_seconds / slots as f64;
         let work = plan.seconds(workload.fingerprints) - plan.build_seconds;
         Self {
-            slices: (read / slice_bytes.max(1)).max(1),
-            slice_bytes,
+            slices: slices().count() as u64,
+            slice_bytes: slices().next().unwrap_or(0),
             memory: workload.documents * DOCUMENT_BYTES + plan.bytes as u64 + slots * SLOT_BYTES,
             start_seconds: load + build,
             probe_seconds: work / all_slots as f64 / EFFICIENCY,
@@ -134,7 +136,7 @@ mod tests {
     #[test]
     fn the_example_of_the_docs() {
         let of = sized(10_000_000, 50);
-        assert_eq!((of.slices, of.slice_bytes), (1200, 28_666_666));
+        assert_eq!((of.slices, of.slice_bytes), (1847, 57_333_333));
         assert_eq!((of.memory / 100_000_000, of.requests), (20, 24_365));
         assert_eq!(of.bytes, 46_400_000_000);
         let tenths = |seconds: f64| (10.0 * seconds).round() / 10.0;

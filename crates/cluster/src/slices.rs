@@ -1,18 +1,54 @@
-//! Dealing out work: items to slices, of about the same weight.
+//! Dealing out work: items to slices, large ones first and ever smaller ones behind them ("guided self-scheduling", Polychronopoulos
+//! and Kuck, 1987). So few slices are handed out, and the slots end together all the same.
 
-/// Slices for each slot, so that the slots end together and losing a slice costs little.
-const SLICES_PER_SLOT: u64 = 6;
-/// Weight of a slice at least: what a slot does in a tenth of a second, beside which handing it out is little.
-const LEAST: u64 = 16 << 20;
+/// What is left is dealt out in this many slices a slot, were they all as large as the next.
+const SLICES_PER_SLOT: u64 = 3;
+/// The first slice weighs as much as so many of the last.
+const SHRINK: u64 = 8;
+/// Weight of a slice at least: what a slot does in some hundredths of a second, beside which handing it out is little.
+const LEAST: u64 = 4 << 20;
 /// And at most: seconds of work.
 const MOST: u64 = 256 << 20;
 
-/// The weight of a slice, of work that weighs `total`.
-pub(crate) fn wanted(total: u64, slots: usize) -> u64 {
-    let slots = slots.max(1) as u64;
-    let wanted = (total / (slots * SLICES_PER_SLOT)).clamp(LEAST, MOST);
-    // Where there is little, all slots get some of it.
-    wanted.min(total.div_ceil(slots)).max(1)
+/// The weights of slices, of work that weighs `total`.
+pub(crate) struct Weights {
+    left: u64,
+    least: u64,
+    slots: u64,
+}
+
+impl Weights {
+    pub(crate) fn new(total: u64, slots: usize) -> Self {
+        let slots = slots.max(1) as u64;
+        let share = total / (slots * SLICES_PER_SLOT);
+        // Where there is little, all slots get some of it.
+        let least = (share.min(MOST) / SHRINK)
+            .max(LEAST)
+            .min(total.div_ceil(slots));
+        Self {
+            left: total,
+            least: least.max(1),
+            slots,
+        }
+    }
+
+    /// The weight of the next slice, where `left` is still to be dealt out.
+    fn of(&self, left: u64) -> u64 {
+        (left / (self.slots * SLICES_PER_SLOT))
+            .min(MOST)
+            .max(self.least)
+    }
+}
+
+/// Slices of work that can be cut anywhere.
+impl Iterator for Weights {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        let next = self.of(self.left).min(self.left);
+        self.left -= next;
+        (next > 0).then_some(next)
+    }
 }
 
 /// Cuts items, in their order, into slices for so many slots. Items whose `group` differs are never in one slice.
@@ -22,21 +58,26 @@ pub(crate) fn cut<T, G: PartialEq>(
     weight: impl Fn(&T) -> u64,
     group: impl Fn(&T) -> G,
 ) -> Vec<Vec<T>> {
-    let wanted = wanted(items.iter().map(&weight).sum(), slots);
+    let weight = |item: &T| weight(item).max(1);
+    let mut left = items.iter().map(weight).sum();
+    let weights = Weights::new(left, slots);
     let mut slices: Vec<Vec<T>> = Vec::new();
     let mut room = 0;
     for item in items {
-        let fits = weight(&item).max(1) <= room;
+        let its = weight(&item);
         match slices.last_mut() {
-            Some(slice) if fits && slice.last().is_some_and(|last| group(last) == group(&item)) => {
-                room -= weight(&item).max(1);
+            Some(slice)
+                if its <= room && slice.last().is_some_and(|last| group(last) == group(&item)) =>
+            {
+                room -= its;
                 slice.push(item);
             }
             _ => {
-                room = wanted.saturating_sub(weight(&item).max(1));
+                room = weights.of(left).saturating_sub(its);
                 slices.push(vec![item]);
             }
         }
+        left -= its;
     }
     slices
 }
@@ -63,6 +104,10 @@ mod tests {
                 let items: Vec<u64> = vec![weight; count];
                 let slices = weights(&items, slots);
                 assert_eq!(slices.concat(), items);
+                assert_eq!(
+                    Weights::new(count as u64 * weight, slots).sum::<u64>(),
+                    count as u64 * weight
+                );
                 assert!(slices.iter().all(|slice| !slice.is_empty()));
                 assert!(
                     slices
@@ -77,7 +122,13 @@ mod tests {
     fn slots_share_evenly() {
         let items = vec![5 << 20; 8000];
         let slices = weights(&items, 50);
-        assert!(slices.len() >= 50 * 6, "{}", slices.len());
+        let sums: Vec<u64> = slices.iter().map(|slice| slice.iter().sum()).collect();
+        let share = (5 << 20) * 8000 / 50;
+        assert!(sums[0] <= share / 3 && sums[0] > share / 4, "{}", sums[0]);
+        assert!(sums.is_sorted_by(|one, next| one >= next));
+        // No slot waits for another for longer than that.
+        assert!(sums[sums.len() - 50] <= share / 24, "{sums:?}");
+        assert!(sums.len() < 50 * 12, "{}", sums.len());
         let items = vec![1 << 20; 4];
         assert_eq!(weights(&items, 2).len(), 2);
         // One of them is larger than all the others together.

@@ -35,7 +35,7 @@
 //! A batch whose tables do not fit is cut into parts, and the archive is passed over once for each.
 
 use crate::design::{Block, Design, DesignError};
-use crate::scan::{Layout, Tail};
+use crate::scan::{Layout, Lead, Tail};
 use crate::sketches::{CACHED, SketchTable};
 
 /// Permuting one fingerprint for a table, in nanoseconds.
@@ -201,7 +201,7 @@ impl Plan {
         self.probe_ns += SCAN_NS + layout.accesses() * line_ns(layout.bytes() / 2);
         // The scan has the batch in order, with a directory.
         let directory = directory_bits(&self.design.blocks()[0], fingerprints);
-        let scan = layout.bytes() + Tail::bytes_for(fingerprints);
+        let scan = layout.bytes() + Lead::bytes_for(fingerprints) + Tail::bytes_for(fingerprints);
         self.bytes = self
             .bytes
             .saturating_add(8 * fingerprints + (4 << directory) + scan);
@@ -391,7 +391,7 @@ mod tests {
             assert_eq!((plan.design.name().as_str(), plan.parts), (design, 1));
         }
         let tiny = Plan::choose(2, 3, &Limits::default()).unwrap();
-        assert!(tiny.bytes < 20_000);
+        assert!(tiny.bytes < 1 << 19);
         // Bitmaps of a gigabyte are not worth it for a short archive.
         let short = Plan::choose(10_000_000, 3, &limited(usize::MAX, 10_000)).unwrap();
         assert!(short.bytes < 1 << 30);

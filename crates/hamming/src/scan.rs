@@ -18,7 +18,7 @@ mod run_map;
 
 use bitmap::Bitmap;
 use dense::LeadMap;
-pub(crate) use dense::Tail;
+pub(crate) use dense::{Lead, Tail};
 use lines::Lines;
 use run_map::RunMap;
 
@@ -37,6 +37,7 @@ pub(crate) struct Scan {
     /// The batch in order.
     values: Table,
     halves: [Half; 2],
+    lead: Lead,
     tail: Tail,
 }
 
@@ -157,7 +158,8 @@ impl Scan {
         };
         Self {
             halves: [half(0), half(1)],
-            tail: Tail::build(&values),
+            lead: Lead::build(entries),
+            tail: Tail::build(entries),
             values,
         }
     }
@@ -168,7 +170,10 @@ impl Scan {
             Half::Lines(lines) => lines.bytes(),
             Half::Bitmap(bitmap) => bitmap.bytes(),
         };
-        self.values.bytes() + self.tail.bytes() + self.halves.iter().map(bytes).sum::<usize>()
+        self.values.bytes()
+            + self.lead.bytes()
+            + self.tail.bytes()
+            + self.halves.iter().map(bytes).sum::<usize>()
     }
 
     /// Lists what of `chunk` is to be looked up in the tables of the quarters of the leading or the trailing part.
@@ -182,15 +187,18 @@ impl Scan {
         survivors: &mut Survivors,
     ) {
         survivors.indexes.clear();
-        let dense = dense::is_dense(chunk, tables.design(), &self.values);
-        match part {
-            Part::Leading if dense => {
-                survivors.choose(kernel, &self.tail, tables.id(), &self.values, chunk);
-                self.chosen(kernel, Part::Leading, survivors);
+        let map_bits = dense::map_bits(chunk, tables.design(), self.values.entries.len());
+        match (part, map_bits) {
+            (Part::Leading, Some(bits)) => {
+                let of = (tables.id(), &self.lead, &self.tail);
+                survivors.choose(kernel, of, bits, chunk);
+                self.chosen(kernel, part, survivors);
             }
-            Part::Trailing if dense => self.chosen(kernel, Part::Trailing, survivors),
-            Part::Leading => self.leading(kernel, chunk, survivors),
-            Part::Trailing => self.halves[1].scan(kernel, chunk, 0, 0, &mut survivors.indexes),
+            (Part::Trailing, Some(_)) => self.chosen(kernel, part, survivors),
+            (Part::Leading, None) => self.leading(kernel, chunk, survivors),
+            (Part::Trailing, None) => {
+                self.halves[1].scan(kernel, chunk, 0, 0, &mut survivors.indexes);
+            }
         }
     }
 
@@ -276,14 +284,13 @@ impl Survivors {
     }
 
     /// Chooses of a dense chunk what may be near the batch; see [`dense`].
-    fn choose(&mut self, kernel: Kernel, tail: &Tail, tables: u64, values: &Table, chunk: &[u64]) {
+    fn choose(&mut self, kernel: Kernel, of: (u64, &Lead, &Tail), bits: u32, chunk: &[u64]) {
         let Chosen {
             indexes,
             fingerprints,
         } = &mut self.chosen;
         indexes.clear();
-        self.lead.scan(kernel, tables, values, chunk, indexes);
-        tail.scan(kernel, chunk, indexes);
+        self.lead.scan(kernel, of, bits, chunk, indexes);
         fingerprints.clear();
         fingerprints.extend(indexes.iter().map(|&index| chunk[index as usize]));
     }

@@ -176,7 +176,7 @@ impl OnCluster {
         );
         let _ = writeln!(
             text,
-            "  {} slices of {}; {} requests at most, and {} from the store, {} to each",
+            "  {} slices, of {} and less; {} requests at most, and {} from the store, {} to each",
             count(of.slices),
             size(of.slice_bytes),
             count(of.requests),
