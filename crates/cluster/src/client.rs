@@ -328,7 +328,8 @@ impl Client {
                 &partition.into(),
                 location.file_id,
                 layout,
-                true,
+                // The file as it is: the other way packs and unpacks it once more.
+                false,
             )
             .await
             .map_err(|error| error.to_string())

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ballista_core::config::BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK;
+use ballista_core::config::{
+    BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, BALLISTA_SHUFFLE_COMPRESSION_CODEC,
+};
 use ballista_core::extension::SessionConfigExt as _;
 use ballista_core::registry::BallistaFunctionRegistry;
 use datafusion::logical_expr::ScalarUDF;
@@ -36,6 +38,8 @@ pub(crate) fn config() -> SessionConfig {
         .with_ballista_adaptive_query_planner(false)
         .with_ballista_grpc_client_max_message_size(MESSAGE)
         .set_usize(BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, 1)
+        // Fingerprints do not get smaller, and ids are few: it took longer than to send them as they are.
+        .set_str(BALLISTA_SHUFFLE_COMPRESSION_CODEC, "none")
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@
 //!
 //! | | |
 //! |---|---:|
-//! | slices | 1,847, of 57 MB and less |
+//! | slices | 1,259, of 57 MB and less |
 //! | memory of an executor | 2.1 GB |
 //! | start | 2.5 s |
 //! | probe | 1.7 s |
@@ -136,7 +136,7 @@ mod tests {
     #[test]
     fn the_example_of_the_docs() {
         let of = sized(10_000_000, 50);
-        assert_eq!((of.slices, of.slice_bytes), (1847, 57_333_333));
+        assert_eq!((of.slices, of.slice_bytes), (1259, 57_333_333));
         assert_eq!((of.memory / 100_000_000, of.requests), (20, 24_365));
         assert_eq!(of.bytes, 46_400_000_000);
         let tenths = |seconds: f64| (10.0 * seconds).round() / 10.0;

@@ -4,7 +4,7 @@
 /// What is left is dealt out in this many slices a slot, were they all as large as the next.
 const SLICES_PER_SLOT: u64 = 3;
 /// The first slice weighs as much as so many of the last.
-const SHRINK: u64 = 8;
+const SHRINK: u64 = 3;
 /// Weight of a slice at least: what a slot does in some hundredths of a second, beside which handing it out is little.
 const LEAST: u64 = 4 << 20;
 /// And at most: seconds of work.
@@ -127,7 +127,7 @@ mod tests {
         assert!(sums[0] <= share / 3 && sums[0] > share / 4, "{}", sums[0]);
         assert!(sums.is_sorted_by(|one, next| one >= next));
         // No slot waits for another for longer than that.
-        assert!(sums[sums.len() - 50] <= share / 24, "{sums:?}");
+        assert!(sums[sums.len() - 50] <= share / 9, "{sums:?}");
         assert!(sums.len() < 50 * 12, "{}", sums.len());
         let items = vec![1 << 20; 4];
         assert_eq!(weights(&items, 2).len(), 2);

@@ -129,7 +129,7 @@ impl Features {
     fn udf(model: Model) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self {
             model,
-            signature: Signature::exact(vec![DataType::Binary], Volatility::Immutable),
+            signature: Signature::exact(vec![DataType::BinaryView], Volatility::Immutable),
         })
     }
 }
@@ -161,7 +161,7 @@ impl ScalarUDFImpl for Features {
         let mut fingerprinter = Fingerprinter::new(self.model.clone());
         let mut lists = ListBuilder::new(StringBuilder::new()).with_field(item());
         let mut bytes = 0;
-        for text in texts.as_binary::<i32>() {
+        for text in texts.as_binary_view() {
             let text = String::from_utf8_lossy(text.unwrap_or_default());
             for feature in fingerprinter.features(&text) {
                 bytes += feature.feature.len();

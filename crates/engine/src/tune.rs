@@ -123,7 +123,7 @@ async fn sample(
     let size = |text: &String| 4 * text.len() + 128;
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
-        let texts = batch.column(1).as_binary::<i32>();
+        let texts = batch.column(1).as_binary_view();
         for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
             let id = Id::of(batch.column(0), row);
             let hash = match &id {

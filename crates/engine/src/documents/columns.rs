@@ -159,14 +159,14 @@ pub(super) fn conform(
 /// Text of any kind as bytes, which need not be UTF-8.
 fn as_bytes(text: &ArrayRef) -> Result<ArrayRef, String> {
     match text.data_type() {
-        DataType::Binary => Ok(Arc::clone(text)),
+        DataType::BinaryView => Ok(Arc::clone(text)),
         DataType::Utf8
         | DataType::LargeUtf8
         | DataType::Utf8View
         | DataType::LargeBinary
-        | DataType::BinaryView
+        | DataType::Binary
         | DataType::Null => {
-            arrow::compute::cast(text, &DataType::Binary).map_err(|error| error.to_string())
+            arrow::compute::cast(text, &DataType::BinaryView).map_err(|error| error.to_string())
         }
         other => Err(format!("texts are strings, this is {other}")),
     }

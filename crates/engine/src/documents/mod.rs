@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use ::parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use archive::{IdType, Location};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -87,7 +88,7 @@ struct InputFile {
     id_type: IdType,
     /// The spec in its footer, where ready fingerprints have one.
     spec: Option<Spec>,
-    footer: Option<Arc<::parquet::file::metadata::ParquetMetaData>>,
+    footer: Option<ArrowReaderMetadata>,
     /// Where Parquet is read from.
     source: parquet::Source,
 }
@@ -230,6 +231,7 @@ impl Documents {
             Some(
                 file.footer
                     .as_ref()?
+                    .metadata()
                     .file_metadata()
                     .num_rows()
                     .max(0)
@@ -245,7 +247,7 @@ impl Documents {
         let named = |slice: Slice| {
             let footer = slice.file.footer.as_ref();
             let group = slice.row_group.zip(footer);
-            let group = group.map(|(row_group, footer)| footer.row_group(row_group));
+            let group = group.map(|(row_group, footer)| footer.metadata().row_group(row_group));
             DocumentSlice {
                 location: slice.file.location.clone(),
                 row_group: slice.row_group,
@@ -273,7 +275,10 @@ impl Documents {
 
     fn all_slices(&self) -> Vec<Slice> {
         let of_file = |file: &Arc<InputFile>| {
-            let groups = file.footer.as_ref().map(|footer| footer.num_row_groups());
+            let groups = file
+                .footer
+                .as_ref()
+                .map(|footer| footer.metadata().num_row_groups());
             let groups: Vec<Option<usize>> =
                 groups.map_or(vec![None], |n| (0..n).map(Some).collect());
             let file = Arc::clone(file);
@@ -305,7 +310,7 @@ impl Documents {
         let mut found = [const { None }; N];
         while let Some(batch) = rows.next().await {
             let batch = batch.map_err(failed())?;
-            let (names, texts) = (batch.column(0), batch.column(1).as_binary::<i32>());
+            let (names, texts) = (batch.column(0), batch.column(1).as_binary_view());
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
                 let name = Id::of(names, row);
                 for (id, found) in ids.iter().zip(&mut found) {
@@ -357,7 +362,8 @@ impl Documents {
             Some(Content::Fingerprint(_)) => {
                 Field::new(archive::schema::FINGERPRINT, DataType::Int64, true)
             }
-            _ => Field::new(TEXT, DataType::Binary, true),
+            // Views of the pages that texts were read from, which are not copied.
+            _ => Field::new(TEXT, DataType::BinaryView, true),
         };
         let schema = Arc::new(Schema::new(vec![
             Field::new(archive::schema::ID, id_type.data_type(), false),

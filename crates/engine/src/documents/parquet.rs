@@ -20,6 +20,7 @@ use ::parquet::schema::types::{SchemaDescriptor, Type};
 use archive::schema::SPEC_KEY;
 use archive::{ArchiveError, ErrorKind, IdType, LocalFile, Location, ObjectReader};
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
 use futures::{FutureExt as _, StreamExt as _};
 use simhash::Spec;
 
@@ -115,7 +116,9 @@ fn find(
         }
         _ => None,
     };
-    let footer = strings_as_bytes(footer, &[&found.id, found.content.column()]).map_err(failed)?;
+    let footer = strings_as_bytes(footer, &[&found.id, found.content.column()]);
+    let footer = footer.and_then(|footer| with_views(footer, &found.content));
+    let footer = Some(footer.map_err(failed)?);
     Ok(InputFile {
         source,
         location,
@@ -123,7 +126,7 @@ fn find(
         columns: found,
         id_type,
         spec,
-        footer: Some(Arc::new(footer)),
+        footer,
     })
 }
 
@@ -178,6 +181,28 @@ fn strings_as_bytes(
     Ok(ParquetMetaDataBuilder::new(file)
         .set_row_groups(footer.row_groups().to_vec())
         .build())
+}
+
+/// What a reader needs to know of the file; text is read as views of its pages.
+fn with_views(
+    footer: ParquetMetaData,
+    content: &Content,
+) -> Result<ArrowReaderMetadata, ParquetError> {
+    let footer = Arc::new(footer);
+    // An embedded Arrow schema would make text of the bytes again, unchecked.
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let metadata = ArrowReaderMetadata::try_new(Arc::clone(&footer), options.clone())?;
+    let Content::Text(text) = content else {
+        return Ok(metadata);
+    };
+    let fields = metadata.schema().fields().iter().map(|field| {
+        match field.name() == text && field.data_type() == &DataType::Binary {
+            true => Arc::new(Field::clone(field).with_data_type(DataType::BinaryView)),
+            false => Arc::clone(field),
+        }
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    ArrowReaderMetadata::try_new(footer, options.with_schema(schema))
 }
 
 /// Tells of some ids which are wanted.
@@ -256,17 +281,13 @@ struct RowGroup {
 
 impl RowGroup {
     fn of(file: &InputFile, number: usize) -> Result<Self> {
-        let Some(footer) = &file.footer else {
+        let Some(metadata) = file.footer.clone() else {
             return Err(file.bad_data("it has no footer".into()));
         };
-        // An embedded Arrow schema would make text of the bytes again, unchecked.
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = ArrowReaderMetadata::try_new(Arc::clone(footer), options)
-            .map_err(ArchiveError::parquet(file.location.to_string()))?;
         let schema = metadata.parquet_schema();
         let leaves = [&file.columns.id, file.columns.content.column()]
             .map(|column| leaf(schema, column).unwrap_or_default());
-        let group = footer.row_group(number);
+        let group = metadata.metadata().row_group(number);
         let rows = group.num_rows().max(0).cast_unsigned();
         let size = |&leaf| {
             let size = group.column(leaf).uncompressed_size();

@@ -105,7 +105,7 @@ impl Texts {
         let wanted = &mut self.wanted[side as usize];
         while let Some(batch) = rows.next().await {
             let batch = batch.map_err(failed())?;
-            let texts = batch.column(1).as_binary::<i32>();
+            let texts = batch.column(1).as_binary_view();
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
                 let Some(places) = wanted.get_mut(&Id::of(batch.column(0), row)) else {
                     continue;
