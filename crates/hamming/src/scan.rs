@@ -187,7 +187,9 @@ impl Scan {
         survivors: &mut Survivors,
     ) {
         survivors.indexes.clear();
-        let map_bits = dense::map_bits(chunk, tables.design(), self.values.entries.len());
+        let bitmaps = matches!(self.halves[0], Half::Bitmap(_));
+        let entries = self.values.entries.len();
+        let map_bits = dense::map_bits(chunk, tables.design(), entries, bitmaps);
         match (part, map_bits) {
             (Part::Leading, Some(bits)) => {
                 let of = (tables.id(), &self.lead, &self.tail);

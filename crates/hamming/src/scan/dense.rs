@@ -14,7 +14,7 @@ use crate::design::Design;
 use crate::kernels::{Compare, Kernel, Work};
 use crate::memory::Array;
 use crate::probe::prefetch_far;
-use crate::scan::{Layout, pick};
+use crate::scan::pick;
 
 /// Leading bits of a run.
 const RUN_BITS: u32 = 16;
@@ -159,8 +159,13 @@ const PASS_NS: [f64; 2] = [40.0, 90.0];
 const WORTH_NS: [f64; 2] = [7.0, 20.0];
 
 /// How many bits the maps for `chunk` are best over; none when it is not in order, or not so dense that maps of its runs
-/// are worth it.
-pub(crate) fn map_bits(chunk: &[u64], design: &Design, entries: usize) -> Option<u32> {
+/// are worth it. The batch has so many `entries`, its halves in `bitmaps` or in lines.
+pub(crate) fn map_bits(
+    chunk: &[u64],
+    design: &Design,
+    entries: usize,
+    bitmaps: bool,
+) -> Option<u32> {
     let (Some(&first), Some(&last)) = (chunk.first(), chunk.last()) else {
         return None;
     };
@@ -170,7 +175,7 @@ pub(crate) fn map_bits(chunk: &[u64], design: &Design, entries: usize) -> Option
     }
     let span = ((last - first) as f64).max(1.0);
     let of_run = chunk.len() as f64 / span * 2f64.powi(64 - RUN_BITS.cast_signed());
-    let by = usize::from(Layout::choose(entries) == Layout::Bitmap);
+    let by = usize::from(bitmaps);
     let entries = entries as f64;
     let cost = |bits: u32| {
         let marks = entries / f64::from(1u32 << RUN_BITS) * f64::from(marks(bits));
