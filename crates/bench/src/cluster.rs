@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::program;
+
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// What `dedup-job generate fingerprints` made
@@ -186,10 +188,7 @@ impl Took {
 }
 
 pub fn run(args: &Args) -> Vec<Value> {
-    let program = args.program.clone().unwrap_or_else(|| {
-        let own = std::env::current_exe().expect("the path of this program");
-        own.with_file_name("dedup-job")
-    });
+    let program = program::path(args.program.as_deref());
     let directory = tempfile::tempdir().expect("a directory");
     let bench = Bench {
         program: &program,

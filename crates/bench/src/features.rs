@@ -114,6 +114,7 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
     let idf = Arc::new(table(texts, terms));
     let with_idf = |weight| {
         let spec = Spec {
+            tokenizer: words,
             weight,
             idf: Some(idf.digest().to_owned()),
             ..Spec::default()
@@ -180,7 +181,10 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
 
 /// Document frequencies of the documents' own features, and of made-up ones up to so many.
 fn table(texts: &[String], terms: usize) -> Idf {
-    let spec = Spec::default();
+    let spec = Spec {
+        tokenizer: Tokenizer::WordsCjkBigrams,
+        ..Spec::default()
+    };
     let mut fingerprinter = Fingerprinter::new(Model::plain(spec.clone()).expect("no tables"));
     let mut counts = std::collections::HashMap::<String, u64>::new();
     for text in texts {

@@ -8,6 +8,8 @@ mod features;
 mod join;
 mod latency;
 mod machine;
+mod map;
+mod program;
 mod quality;
 mod scale;
 
@@ -37,6 +39,8 @@ enum Bench {
     Join(join::Args),
     /// The join from a store whose every answer takes its time
     Latency(latency::Args),
+    /// `dedup-job fingerprint` from Parquet, against the kernel alone
+    Map(map::Args),
     /// How many of the near-duplicates of real documents each way finds, and what else
     Quality(quality::Args),
     /// `dedup-job run` itself on archives of growing size
@@ -51,6 +55,7 @@ fn main() {
         Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),
         Bench::Latency(args) => ("latency", latency::run(args)),
+        Bench::Map(args) => ("map", map::run(args)),
         Bench::Quality(args) => ("quality", quality::run(args)),
         Bench::Scale(args) => ("scale", scale::run(args)),
     };

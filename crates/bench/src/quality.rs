@@ -179,15 +179,14 @@ impl Score {
 
 /// All ways of ours.
 fn ours(texts: &[String], distances: &[u32]) -> Vec<Way> {
-    let words = Tokenizer::WordsCjkBigrams;
     let mut specs = Vec::new();
-    for weight in [Weight::Tf, Weight::LogTf, Weight::Set, Weight::Levels] {
-        for idf in [false, true] {
-            specs.push((words, weight, idf));
+    for words in [Tokenizer::WordsCjkGrams, Tokenizer::WordsCjkBigrams] {
+        for weight in [Weight::Tf, Weight::LogTf, Weight::Set, Weight::Levels] {
+            for idf in [false, true] {
+                specs.push((words, weight, idf));
+            }
         }
     }
-    specs.push((Tokenizer::WordsCjkGrams, Weight::Tf, false));
-    specs.push((Tokenizer::WordsCjkGrams, Weight::Tf, true));
     for tokenizer in [
         Tokenizer::Words,
         Tokenizer::Shingles(2),

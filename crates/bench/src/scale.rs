@@ -5,6 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::program;
+
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Directory for the archives; those that are there already are used again
@@ -38,10 +40,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Vec<Value> {
-    let program = args.program.clone().unwrap_or_else(|| {
-        let own = std::env::current_exe().expect("the path of this program");
-        own.with_file_name("dedup-job")
-    });
+    let program = program::path(args.program.as_deref());
     let sizes = args
         .sizes
         .iter()

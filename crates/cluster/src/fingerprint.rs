@@ -23,7 +23,8 @@ use datafusion::physical_plan::{
 use datafusion::prelude::SessionContext;
 use engine::documents::Columns;
 use engine::resources::Resources;
-use engine::{EngineError, Recipe, day};
+use engine::session::BATCH_ROWS;
+use engine::{EngineError, Recipe, day, stream};
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
@@ -238,11 +239,12 @@ impl ExecutionPlan for FingerprintExec {
                     let failed = || EngineError::query(documents.given());
                     let table = documents.slice_table(&context, how.id_type(), row_group)?;
                     let rows = day::with_fingerprints(table, &recipe, &invalid_utf8);
-                    let mut rows = rows
+                    let rows = rows
                         .map_err(failed())?
                         .execute_stream()
                         .await
                         .map_err(failed())?;
+                    let mut rows = stream::coalesced(rows, BATCH_ROWS);
                     while let Some(batch) = rows.next().await {
                         let batch = batch.map_err(failed())?;
                         count += batch.num_rows() as u64;

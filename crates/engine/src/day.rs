@@ -23,6 +23,9 @@ use crate::recipe::Recipe;
 use crate::stream;
 use crate::udf::Simhash;
 
+/// Rows that are sorted at once, before they are merged.
+const SORTED_ROWS: usize = 1 << 15;
+
 /// A day's fingerprints, and what was seen on the way.
 #[derive(Debug, Clone)]
 pub struct Day {
@@ -79,7 +82,9 @@ pub fn with_fingerprints(
 /// None in practice.
 pub fn of_cluster(context: &SessionContext, rows: Fingerprinted) -> Result<Rows> {
     let invalid_utf8 = rows.invalid_utf8;
-    let rows = stream::table(context, rows.rows).map_err(EngineError::query("planning the day"))?;
+    let schema = rows.rows.schema();
+    let rows = stream::table(context, schema, vec![rows.rows])
+        .map_err(EngineError::query("planning the day"))?;
     Ok(Rows { rows, invalid_utf8 })
 }
 
@@ -103,13 +108,26 @@ pub async fn write(
 ) -> Result<Day> {
     let failed = || EngineError::query(given);
     let Rows { rows, invalid_utf8 } = rows;
-    let sorted = rows
-        .sort(vec![
-            ident(FINGERPRINT).sort(true, false),
-            ident(ID).sort(true, false),
-        ])
+    let (state, plan) = rows.into_parts();
+    let context = SessionContext::new_with_state(state.clone());
+    let parts = DataFrame::new(state, plan)
+        .execute_stream_partitioned()
+        .await
         .map_err(failed())?;
-    let mut rows = sorted.execute_stream().await.map_err(failed())?;
+    let schema = parts.first().map(|part| part.schema());
+    let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the day".into()))?;
+    let coalesced = |part| stream::coalesced(part, SORTED_ROWS);
+    let parts = parts.into_iter().map(coalesced).collect();
+    let sorted = stream::table(&context, schema, parts)
+        .and_then(|rows| {
+            rows.sort(vec![
+                ident(FINGERPRINT).sort(true, false),
+                ident(ID).sort(true, false),
+            ])
+        })
+        .map_err(failed())?;
+    // Merged while what came before is written.
+    let mut rows = stream::begun(sorted.execute_stream().await.map_err(failed())?);
     let schema = archive::schema::fingerprints(id_type, true);
     let mut writer = FingerprintWriter::create(path, id_type, spec)?;
     let mut ids = IdCount::default();
@@ -147,7 +165,11 @@ impl IdCount {
     }
 
     fn duplicates(mut self, file: &FingerprintFile) -> Result<u64> {
-        self.hashes.sort_unstable();
+        #[expect(
+            clippy::unnecessary_sort_by,
+            reason = "by a closure of its own the sort is compiled here, optimised; the other is a dependency's, which is not"
+        )]
+        self.hashes.sort_unstable_by(|a, b| a.cmp(b));
         let suspects: HashSet<u64> = self
             .hashes
             .windows(2)

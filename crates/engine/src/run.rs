@@ -700,7 +700,7 @@ impl Comparison<'_> {
                 .and_then(|items| ProbeNode::over(items, probe)),
             Some(cluster) => {
                 let hits = cluster.probe(work::numbered(items), probe).await?;
-                stream::table(context, hits)
+                stream::table(context, hits.schema(), vec![hits])
             }
         };
         let hits = hits.and_then(reduce).map_err(planning())?;

@@ -24,7 +24,7 @@ use crate::resources::Resources;
 use crate::udf::{FingerprintBits, HammingDistance, Simhash};
 
 /// Rows of a batch between operators.
-pub(crate) const BATCH_ROWS: usize = 8192;
+pub const BATCH_ROWS: usize = 8192;
 
 /// What a process may use.
 #[derive(Debug, Clone)]

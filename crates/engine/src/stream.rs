@@ -1,28 +1,95 @@
-//! A stream that is there already, as a table of a plan.
+//! Streams: made ahead of who takes them, in batches of a size, and as a table of a plan.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::exec_err;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
+use futures::StreamExt as _;
+use futures::stream::{BoxStream, Stream};
 
-/// The rows of `stream`, which can be read once.
+/// Items of a stream that are made ahead of who takes them.
+const AHEAD: usize = 2;
+
+/// The same items, which a task of its own makes from now on, a few ahead of who takes them.
+pub(crate) fn begun<T: Send + 'static>(
+    mut items: impl Stream<Item = T> + Send + Unpin + 'static,
+) -> BoxStream<'static, T> {
+    let (sender, receiver) = tokio::sync::mpsc::channel(AHEAD);
+    // Ends when it is dropped.
+    let making = SpawnedTask::spawn(async move {
+        while let Some(item) = items.next().await {
+            if sender.send(item).await.is_err() {
+                break;
+            }
+        }
+    });
+    futures::stream::unfold(Some((receiver, making)), |begun| async {
+        let (mut receiver, making) = begun?;
+        if let Some(item) = receiver.recv().await {
+            return Some((item, Some((receiver, making))));
+        }
+        // A panic goes on here: it is no end of the items.
+        let _ = making.join_unwind().await;
+        None
+    })
+    .boxed()
+}
+
+/// The same rows, in batches of so many: what is sorted or sent costs something for each batch.
+#[must_use]
+pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableRecordBatchStream {
+    let schema = stream.schema();
+    let coalescer = BatchCoalescer::new(Arc::clone(&schema), rows);
+    let begin = (Some(stream), coalescer);
+    let batches = futures::stream::try_unfold(begin, |(mut stream, mut coalescer)| async {
+        loop {
+            if let Some(batch) = coalescer.next_completed_batch() {
+                return Ok(Some((batch, (stream, coalescer))));
+            }
+            let Some(rows) = &mut stream else {
+                return Ok(None);
+            };
+            match rows.next().await.transpose()? {
+                Some(batch) => coalescer.push_batch(batch)?,
+                None => {
+                    stream = None;
+                    coalescer.finish_buffered_batch()?;
+                }
+            }
+        }
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+}
+
+/// The rows of `streams`, which can be read once.
 ///
 /// # Errors
 /// None in practice.
-pub fn table(context: &SessionContext, stream: SendableRecordBatchStream) -> Result<DataFrame> {
-    let schema = stream.schema();
-    let once = Arc::new(Once {
-        schema: Arc::clone(&schema),
-        stream: Mutex::new(Some(stream)),
-    });
-    context.read_table(Arc::new(StreamingTable::try_new(schema, vec![once])?))
+pub fn table(
+    context: &SessionContext,
+    schema: SchemaRef,
+    streams: Vec<SendableRecordBatchStream>,
+) -> Result<DataFrame> {
+    let once = |stream| {
+        Arc::new(Once {
+            schema: Arc::clone(&schema),
+            stream: Mutex::new(Some(stream)),
+        }) as Arc<dyn PartitionStream>
+    };
+    let parts = streams.into_iter().map(once).collect();
+    context.read_table(Arc::new(StreamingTable::try_new(
+        Arc::clone(&schema),
+        parts,
+    )?))
 }
 
 struct Once {
@@ -54,5 +121,73 @@ impl PartitionStream for Once {
                 error,
             ))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{AsArray as _, Int64Array, RecordBatch, StringArray};
+    use arrow::datatypes::Int64Type;
+    use futures::TryStreamExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_begun_gives_all_items() {
+        let items: Vec<u32> = begun(futures::stream::iter(0..100)).collect().await;
+        assert!(items.into_iter().eq(0..100));
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "no end of the items")]
+    async fn a_panic_ends_who_waits_for_the_items() {
+        let items = futures::stream::iter(0..3).inspect(|&item| {
+            assert!(item < 2, "no end of the items");
+        });
+        let taken: Vec<i32> = begun(items).collect().await;
+        unreachable!("{taken:?}");
+    }
+
+    #[tokio::test]
+    async fn coalesced_batches_have_the_same_rows() {
+        let batch = |first: i64, rows: i64| {
+            let numbers: Int64Array = (first..first + rows).collect();
+            let names: StringArray = (first..first + rows)
+                .map(|number| (number % 3 > 0).then(|| number.to_string()))
+                .collect();
+            RecordBatch::try_from_iter_with_nullable([
+                (
+                    "number",
+                    Arc::new(numbers) as Arc<dyn arrow::array::Array>,
+                    false,
+                ),
+                ("name", Arc::new(names), true),
+            ])
+        };
+        let sizes = [1, 0, 700, 9000, 3, 20_000, 0];
+        let mut first = 0;
+        let batches: Vec<RecordBatch> = sizes
+            .into_iter()
+            .map(|rows| {
+                first += rows;
+                batch(first - rows, rows).unwrap()
+            })
+            .collect();
+        let schema = batches[0].schema();
+        let stream = futures::stream::iter(batches.into_iter().map(Ok));
+        let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), stream);
+        let found: Vec<RecordBatch> = coalesced(Box::pin(stream), 8192)
+            .try_collect()
+            .await
+            .unwrap();
+        let whole = arrow::compute::concat_batches(&schema, &found).unwrap();
+        assert_eq!(whole, batch(0, first).unwrap());
+        assert_eq!(
+            whole.column(0).as_primitive::<Int64Type>().len() as i64,
+            first
+        );
+        let (last, others) = found.split_last().unwrap();
+        assert!(others.iter().all(|batch| batch.num_rows() == 8192));
+        assert!((1..=8192).contains(&last.num_rows()));
     }
 }

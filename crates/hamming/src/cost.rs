@@ -199,13 +199,8 @@ impl Plan {
             (33.0 * fingerprints as f64 / 2f64.powi(32)).min(1.0) + layout.crowded(fingerprints);
         self.add_sketched(fingerprints, near);
         self.probe_ns += SCAN_NS + layout.accesses() * line_ns(layout.bytes() / 2);
-        // The scan has the batch in order, with a directory.
-        let directory = directory_bits(&self.design.blocks()[0], fingerprints);
         let scan = layout.bytes() + Lead::bytes_for(fingerprints) + Tail::bytes_for(fingerprints);
-        self.bytes = self
-            .bytes
-            .saturating_add(8 * fingerprints + (4 << directory) + scan);
-        self.build_seconds += BUILD_NS * 1e-9 * fingerprints as f64;
+        self.bytes = self.bytes.saturating_add(scan);
         if layout == Layout::Bitmap {
             self.build_seconds += 0.2 + 2e-9 * MARK_NS * 33.0 * fingerprints as f64;
         }

@@ -1,5 +1,6 @@
 //! Streaming fingerprints past the tables, a chunk at a time.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use crate::kernels::{Compare, Kernel, Work};
@@ -23,6 +24,9 @@ pub(crate) const IN_FLIGHT: usize = 64;
 
 /// Matches found before repeated ones are dropped, from which on a chunk is probed in parts.
 const MANY_MATCHES: usize = 1 << 20;
+
+/// Values of the batch itself that are probed at once: enough that tables are worth reading in order.
+const OWN_CHUNK: usize = 1 << 18;
 
 /// Buffers of a probe, reused from chunk to chunk.
 #[derive(Debug, Default)]
@@ -100,11 +104,70 @@ impl Tables {
         scratch: &mut Scratch,
         matches: &mut Vec<Match>,
     ) -> usize {
+        self.probe_bounded(kernel, chunk, None, from, scratch, matches)
+    }
+
+    /// As [`Self::probe_some`], of the batch's own values in `range`, which saves most of the work: that each is within the
+    /// distance of itself is known. The queries of the matches are indexes into `range`; all matches of one come together.
+    ///
+    /// # Panics
+    /// When the batch has no such values, or less than `from`.
+    pub fn probe_own(
+        &self,
+        kernel: Kernel,
+        range: Range<usize>,
+        from: usize,
+        scratch: &mut Scratch,
+        matches: &mut Vec<Match>,
+    ) -> usize {
+        let (own, most) = match self.index {
+            // Here a value is found once, with little to save.
+            Index::Permuted(_) => (None, self.chunk()),
+            Index::Scanned(..) | Index::Variants(_) => (Some(range.start), OWN_CHUNK),
+        };
+        let chunk = &self.batch().values()[range];
+        let chunk = &chunk[..chunk.len().min(from + most)];
+        let before = matches.len();
+        let done = self.probe_bounded(kernel, chunk, own, from, scratch, matches);
+        let Some(own) = own.filter(|_| !self.is_empty()) else {
+            return done;
+        };
+        let found = matches.split_off(before);
+        let mut found = found.into_iter().peekable();
+        for query in from..from + done {
+            let itself = Match {
+                query: query as u32,
+                entry: (own + query) as u32,
+                distance: 0,
+            };
+            matches.extend(std::iter::from_fn(|| {
+                found.next_if(|other| *other < itself)
+            }));
+            if self.part().contains(&(own + query)) {
+                matches.push(itself);
+            }
+        }
+        matches.extend(found);
+        done
+    }
+
+    /// As [`Self::probe_some`]. Where `own` is the index in the batch of the first of `chunk`, matches with itself may be
+    /// left out.
+    fn probe_bounded(
+        &self,
+        kernel: Kernel,
+        chunk: &[u64],
+        own: Option<usize>,
+        from: usize,
+        scratch: &mut Scratch,
+        matches: &mut Vec<Match>,
+    ) -> usize {
         assert!(
             u32::try_from(chunk.len()).is_ok(),
             "a chunk has less than 2^32 fingerprints"
         );
         let rest = &chunk[from..];
+        let own = own.map(|own| own + from);
         if self.is_empty() {
             return rest.len();
         }
@@ -122,7 +185,7 @@ impl Tables {
                 _ => before + MANY_MATCHES,
             };
             let mut found = Found { matches, most };
-            self.probe_at_once(kernel, &rest[..together], scratch, &mut found);
+            self.probe_at_once(kernel, &rest[..together], own, scratch, &mut found);
             if !found.is_full() {
                 break;
             }
@@ -154,6 +217,7 @@ impl Tables {
         &self,
         kernel: Kernel,
         chunk: &[u64],
+        own: Option<usize>,
         scratch: &mut Scratch,
         found: &mut Found<'_>,
     ) {
@@ -169,14 +233,15 @@ impl Tables {
                 });
                 scratch.verifying += begin.elapsed();
             }
-            Index::Scanned(tables, scan) => {
+            Index::Scanned(tables, scan) if own.is_none() => {
                 self.probe_scanned(kernel, tables, scan, chunk, scratch, found);
             }
-            Index::Variants(tables) => {
+            // Of the batch's own values the scan would let all through.
+            Index::Scanned(tables, _) | Index::Variants(tables) => {
                 let begin = Instant::now();
                 for table in tables {
                     let candidates = &mut scratch.candidates;
-                    table.probe(kernel, &self.entries(), chunk, candidates, found);
+                    table.probe(kernel, &self.entries(own), chunk, candidates, found);
                     if found.is_full() {
                         break;
                     }
@@ -209,7 +274,7 @@ impl Tables {
             for quarter in quarters {
                 quarter.probe_some(
                     kernel,
-                    &self.entries(),
+                    &self.entries(None),
                     (fingerprints, Some(indexes)),
                     &mut scratch.candidates,
                     found,
@@ -223,10 +288,11 @@ impl Tables {
     }
 
     /// What the tables are of, as their probe needs it.
-    fn entries(&self) -> Entries<'_> {
+    fn entries(&self, own: Option<usize>) -> Entries<'_> {
         Entries {
             values: self.values(),
             first: self.first(),
+            own,
             max_distance: self.design.max_distance(),
         }
     }

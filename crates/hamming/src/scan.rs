@@ -24,7 +24,7 @@ use run_map::RunMap;
 
 use crate::kernels::{Compare, Kernel, Work};
 use crate::sketches::SketchTable;
-use crate::tables::{Table, Tables};
+use crate::tables::Tables;
 
 /// Bits of a quarter.
 pub(crate) const QUARTER_BITS: u32 = 16;
@@ -34,8 +34,7 @@ const LONG_RUN: usize = 512;
 /// Picks the fingerprints that are near the batch on a half.
 #[derive(Debug)]
 pub(crate) struct Scan {
-    /// The batch in order.
-    values: Table,
+    entries: usize,
     halves: [Half; 2],
     lead: Lead,
     tail: Tail,
@@ -137,9 +136,8 @@ impl Layout {
 }
 
 impl Scan {
-    /// The scan of the batch in order, `values`, and by `quarters`.
-    pub(crate) fn build(values: Table, quarters: &[SketchTable]) -> Self {
-        let entries: &[u64] = &values.entries;
+    /// The scan of the batch in order, `entries`, and by `quarters`; on up to `threads` threads.
+    pub(crate) fn build(entries: &[u64], quarters: &[SketchTable], threads: usize) -> Self {
         // In the order of their upper quarters, lines and bitmaps are filled with few cache misses.
         let half = |half: usize| {
             let shift = [32, 0][half];
@@ -156,11 +154,21 @@ impl Scan {
                 Layout::Bitmap => Half::Bitmap(Bitmap::build(halves)),
             }
         };
+        let leading = || (half(0), Lead::build(entries), Tail::build(entries));
+        let (leading, trailing) = match threads {
+            0 | 1 => (leading(), half(1)),
+            _ => std::thread::scope(|scope| {
+                let trailing = scope.spawn(|| half(1));
+                let joined = |panic| std::panic::resume_unwind(panic);
+                (leading(), trailing.join().unwrap_or_else(joined))
+            }),
+        };
+        let (half, lead, tail) = leading;
         Self {
-            halves: [half(0), half(1)],
-            lead: Lead::build(entries),
-            tail: Tail::build(entries),
-            values,
+            entries: entries.len(),
+            halves: [half, trailing],
+            lead,
+            tail,
         }
     }
 
@@ -170,10 +178,7 @@ impl Scan {
             Half::Lines(lines) => lines.bytes(),
             Half::Bitmap(bitmap) => bitmap.bytes(),
         };
-        self.values.bytes()
-            + self.lead.bytes()
-            + self.tail.bytes()
-            + self.halves.iter().map(bytes).sum::<usize>()
+        self.lead.bytes() + self.tail.bytes() + self.halves.iter().map(bytes).sum::<usize>()
     }
 
     /// Lists what of `chunk` is to be looked up in the tables of the quarters of the leading or the trailing part.
@@ -188,8 +193,7 @@ impl Scan {
     ) {
         survivors.indexes.clear();
         let bitmaps = matches!(self.halves[0], Half::Bitmap(_));
-        let entries = self.values.entries.len();
-        let map_bits = dense::map_bits(chunk, tables.design(), entries, bitmaps);
+        let map_bits = dense::map_bits(chunk, tables.design(), self.entries, bitmaps);
         match (part, map_bits) {
             (Part::Leading, Some(bits)) => {
                 let of = (tables.id(), &self.lead, &self.tail);
@@ -224,7 +228,7 @@ impl Scan {
         while first < chunk.len() {
             let (length, same_quarter) = run(&chunk[first..]);
             let run = &chunk[first..first + length];
-            if same_quarter && survivors.map.fill(&self.values, (run[0] >> 48) as u16) {
+            if same_quarter && survivors.map.fill(&self.lead, (run[0] >> 48) as u16) {
                 survivors.marked(kernel, run, first);
             } else {
                 self.halves[0].scan(kernel, run, first, 32, &mut survivors.indexes);

@@ -68,8 +68,7 @@ impl Tables {
             Index::Variants(sketched())
         } else if design.is_halves() {
             let tables = sketched();
-            let values = Table::build(values, blocks[0]);
-            let scan = Scan::build(values, &tables);
+            let scan = Scan::build(values, &tables, threads);
             Index::Scanned(tables, Box::new(scan))
         } else {
             Index::Permuted(in_parallel(blocks.len(), threads, |at| {
@@ -106,6 +105,11 @@ impl Tables {
     /// The index in the batch of the first value that the tables are of.
     pub(crate) fn first(&self) -> usize {
         self.part.start
+    }
+
+    /// The indexes in the batch of the values that the tables are of.
+    pub(crate) fn part(&self) -> Range<usize> {
+        self.part.clone()
     }
 
     /// The batch they were built of.
@@ -202,22 +206,6 @@ impl Table {
             permutation,
             flips,
         }
-    }
-
-    /// The entries whose leading `bits` bits are `prefix`.
-    #[inline]
-    pub(crate) fn entries_under(&self, prefix: u64, bits: u32) -> &[u64] {
-        let (starts, entries): (&[u32], &[u64]) = (&self.starts, &self.entries);
-        if bits <= self.directory_bits {
-            let finer = self.directory_bits - bits;
-            let (from, to) = (prefix << finer, (prefix + 1) << finer);
-            return &entries[starts[from as usize] as usize..starts[to as usize] as usize];
-        }
-        let own = (prefix >> (bits - self.directory_bits)) as usize;
-        let bucket = &entries[starts[own] as usize..starts[own + 1] as usize];
-        let from = bucket.partition_point(|entry| entry >> (64 - bits) < prefix);
-        let to = bucket.partition_point(|entry| entry >> (64 - bits) <= prefix);
-        &bucket[from..to]
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -64,6 +64,69 @@ fn joined(tables: &Tables, kernel: Kernel, archive: &[u64]) -> Vec<oracle::Pair>
     pairs
 }
 
+/// The pairs of a part of the batch's values with all of them, in the oracle's terms.
+fn joined_with_itself(tables: &Tables, kernel: Kernel, step: usize) -> Vec<oracle::Pair> {
+    let values = tables.batch().values().len();
+    let (mut scratch, mut pairs) = (Scratch::default(), Vec::new());
+    for first in (0..values).step_by(step) {
+        let range = first..values.min(first + step);
+        let (mut done, mut matches) = (0, Vec::new());
+        while done < range.len() {
+            done += tables.probe_own(kernel, range.clone(), done, &mut scratch, &mut matches);
+        }
+        assert!(matches.is_sorted(), "by value, then entry");
+        pairs.extend(matches.iter().map(|found| {
+            let query = first + found.query as usize;
+            (found.entry as usize, query, found.distance)
+        }));
+    }
+    pairs.sort_unstable();
+    pairs
+}
+
+/// Values of a batch, all and in parts, against the batch itself.
+#[test]
+fn the_batch_is_joined_with_itself() {
+    let (new, _) = planted(3001, 10, 4);
+    let batch = Arc::new(Distinct::new(&new));
+    let values = batch.values();
+    for k in [0, 1, 3, 8, 12] {
+        let mut truth = oracle::pairs_within(values, values, k);
+        truth.sort_unstable();
+        assert!(k == 0 || truth.len() > values.len());
+        for design in Design::candidates(k).unwrap() {
+            for part in [0..values.len(), 0..1000, 1000..1001, 1700..values.len()] {
+                let of_part: Vec<_> = truth
+                    .iter()
+                    .filter(|pair| part.contains(&pair.0))
+                    .copied()
+                    .collect();
+                let name = design.name();
+                let tables = Tables::build(Arc::clone(&batch), part.clone(), design.clone(), 2);
+                for kernel in Kernel::available() {
+                    for step in [values.len(), 257] {
+                        let found = joined_with_itself(&tables, kernel, step);
+                        assert!(found == of_part, "{name} {k} {part:?} {kernel:?} {step}");
+                    }
+                }
+            }
+        }
+    }
+    // A table is partitioned for many queries, and is large with many entries.
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    let mut many: Vec<u64> = (0..800_000).map(|_| rng.next_u64()).collect();
+    for at in (0..many.len()).step_by(100) {
+        many[at] = flipped(many[at + 1], rng.random_range(0..=3), &mut rng);
+    }
+    let tables = Tables::of(Distinct::new(&many), Design::named("halves", 3).unwrap());
+    let values = tables.batch().values();
+    let found = joined_with_itself(&tables, Kernel::detect(), 1 << 18);
+    assert!(found.len() > values.len() + 10_000);
+    let mut truth = oracle::pairs_by_blocks(values, values, 3);
+    truth.sort_unstable();
+    assert!(found == truth);
+}
+
 fn within(pairs: &[oracle::Pair], k: u32) -> Vec<oracle::Pair> {
     pairs.iter().filter(|pair| pair.2 <= k).copied().collect()
 }
@@ -346,8 +409,13 @@ fn matches_of_a_cluster_are_bounded() {
     let old: Vec<u64> = (0..4000).map(|at| near(at % 3)).collect();
     let truth = oracle::pairs_within(&new, &old, 4);
     assert!(truth.len() > 8_000_000);
+    let values = Distinct::new(&new).values().to_vec();
+    let mut with_itself = oracle::pairs_within(&values, &values, 4);
+    with_itself.sort_unstable();
     for design in Design::candidates(4).unwrap() {
         let tables = Tables::of(Distinct::new(&new), design);
+        // More than come at a time.
+        assert!(joined_with_itself(&tables, Kernel::detect(), values.len()) == with_itself);
         assert!(
             joined(&tables, Kernel::detect(), &old) == truth,
             "{}",

@@ -55,26 +55,28 @@ pub struct Spec {
     pub weight: Weight,
 }
 
-/// What finds most: every occurrence of every word counts.
+/// What finds most: every occurrence of every word counts, and of every character of Chinese and its like.
 ///
 /// Decided by `bench quality` on real revision histories (English: 2,769 documents, Chinese: 961), against the exact Jaccard
 /// similarity J of all pairs. Recall at J ≥ .95 / ≥ .8, and precision at J ≥ .8, of pairs within 3 bits:
 ///
-/// | words + CJK bigrams, | English     | P    | Chinese     | P    |
-/// |----------------------|-------------|------|-------------|------|
-/// | tf (the default)     | .996 / .930 | .761 | .946 / .710 | .741 |
-/// | tf·idf               | .967 / .826 | .912 | .827 / .522 | .904 |
-/// | 1+log tf             | .864 / .673 | .954 | .887 / .517 | .892 |
-/// | levels               | .862 / .641 | .961 | .847 / .506 | .927 |
-/// | set                  | .714 / .488 | .984 | .872 / .469 | .989 |
-/// | **other features, tf** |           |      |             |      |
-/// | words + CJK grams    | .996 / .930 | .761 | .991 / .891 | .527 |
-/// | 2-word shingles      | .879 / .631 | .982 | .800 / .465 | .933 |
-/// | 3-word shingles      | .728 / .468 | .996 | .703 / .335 | .987 |
-/// | 4 characters         | .982 / .866 | .858 | .800 / .513 | .835 |
+/// | features, weights                 | English     | P    | Chinese     | P    |
+/// |-----------------------------------|-------------|------|-------------|------|
+/// | words + CJK grams, tf (default)   | .996 / .930 | .761 | .991 / .891 | .527 |
+/// | words + CJK grams, tf·idf         | .967 / .826 | .913 | .905 / .645 | .727 |
+/// | words + CJK grams, 1+log tf       | .864 / .673 | .953 | .919 / .615 | .810 |
+/// | words + CJK grams, levels         | .862 / .641 | .961 | .939 / .599 | .840 |
+/// | words + CJK grams, set            | .714 / .488 | .984 | .836 / .472 | .950 |
+/// | words + CJK bigrams, tf           | .996 / .930 | .761 | .946 / .710 | .741 |
+/// | words + CJK bigrams, tf·idf       | .967 / .826 | .912 | .827 / .522 | .904 |
+/// | 2-word shingles, tf               | .879 / .631 | .982 | .800 / .465 | .933 |
+/// | 3-word shingles, tf               | .728 / .468 | .996 | .703 / .335 | .987 |
+/// | 4 characters, tf                  | .982 / .866 | .858 | .800 / .513 | .835 |
 ///
-/// Within 8 bits and verified by the texts, recall at J ≥ .8 is .999 and .965, with CJK grams .999 and .999, and precision 1.
-/// All rows, those of peers too, are in `crates/bench/results/quality.json`.
+/// Of Chinese, bigrams alone find the same at 6 bits (recall .914, precision .530) that single characters beside them find
+/// at 3: these change less with an edit. What a pair is worth the texts tell: within 8 bits and verified, recall at J ≥ .8 is
+/// .999 and .999, with bigrams alone .999 and .965, and precision 1. All rows, those of peers too, are in
+/// `crates/bench/results/quality.json`.
 impl Default for Spec {
     fn default() -> Self {
         Self {
@@ -86,7 +88,7 @@ impl Default for Spec {
             normalize: Normalize::NfkcCasefold,
             seed: 0,
             stop_words: None,
-            tokenizer: Tokenizer::WordsCjkBigrams,
+            tokenizer: Tokenizer::WordsCjkGrams,
             version: VERSION,
             weight: Weight::Tf,
         }
@@ -227,7 +229,7 @@ mod tests {
         let spec = Spec::default();
         assert_eq!(
             spec.to_json(),
-            r#"{"bits":64,"hash":"murmur3-x64-128-low64","idf":null,"min_features":4,"normalize":"nfkc-casefold","seed":0,"tokenizer":"words+cjk-bigrams","version":1,"weight":"tf"}"#
+            r#"{"bits":64,"hash":"murmur3-x64-128-low64","idf":null,"min_features":4,"normalize":"nfkc-casefold","seed":0,"tokenizer":"words+cjk-grams","version":1,"weight":"tf"}"#
         );
         assert_eq!(Spec::from_json(&spec.to_json()).unwrap(), spec);
         assert_eq!(spec.digest().len(), 64);

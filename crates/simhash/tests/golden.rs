@@ -31,8 +31,12 @@ const TEXTS: [(&str, &str); 5] = [
     ("short", "404 Not Found"),
 ];
 
+/// Words and bigrams, with a change.
 fn spec(change: impl FnOnce(&mut Spec)) -> Spec {
-    let mut spec = Spec::default();
+    let mut spec = Spec {
+        tokenizer: Tokenizer::WordsCjkBigrams,
+        ..Spec::default()
+    };
     change(&mut spec);
     spec
 }
@@ -51,7 +55,7 @@ fn models() -> Vec<(String, Model)> {
                 .map(|(feature, frequency)| (feature.to_owned(), frequency))
                 .into(),
         };
-        let idf = Arc::new(Idf::new(&Spec::default(), &frequencies).unwrap());
+        let idf = Arc::new(Idf::new(&spec(|_| ()), &frequencies).unwrap());
         let with = spec(|spec| {
             spec.weight = weight;
             spec.idf = Some(idf.digest().to_owned());
@@ -63,6 +67,7 @@ fn models() -> Vec<(String, Model)> {
     }
     for tokenizer in [
         Tokenizer::Words,
+        Tokenizer::WordsCjkBigrams,
         Tokenizer::WordsCjkGrams,
         Tokenizer::Shingles(3),
         Tokenizer::Chars(2),

@@ -191,8 +191,8 @@ pub struct ColumnArgs {
     next_help_heading = "Fingerprints (an archive has its own way, fixed when it was created)"
 )]
 pub struct FeatureArgs {
-    /// What the features are: words+cjk-bigrams, words+cjk-grams, words, words+jieba, shingles-N, chars-N or longest-sentences-N
-    /// [default: words+cjk-bigrams]
+    /// What the features are: words+cjk-grams, words+cjk-bigrams, words, words+jieba, shingles-N, chars-N or longest-sentences-N
+    /// [default: words+cjk-grams]
     #[arg(long, value_name = "NAME")]
     pub tokenizer: Option<simhash::Tokenizer>,
     /// Folding of the text: nfkc-casefold, nfkc (case counts) or as-is [default: nfkc-casefold]

@@ -17,7 +17,6 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use datafusion::catalog::streaming::StreamingTable;
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -31,9 +30,8 @@ pub use columns::{Columns, Content};
 use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::resources::Resources;
+use crate::stream;
 
-/// Batches of a slice in a store that are read ahead.
-const BATCHES_AHEAD: usize = 2;
 /// Name of the column of texts in the table.
 pub(crate) const TEXT: &str = "text";
 
@@ -463,7 +461,10 @@ impl PartitionStream for Part {
                 let part = part.clone();
                 async move {
                     let batches = part.read(slice).await;
-                    batches.map(|batches| if remote { begun(batches) } else { batches })
+                    batches.map(|batches| match remote {
+                        true => stream::begun(batches),
+                        false => batches,
+                    })
                 }
             })
             // From a store, the next slice is on its way while one is worked on.
@@ -484,24 +485,6 @@ impl PartitionStream for Part {
             batches,
         ))
     }
-}
-
-/// The same batches, which are read on from now, a few ahead of who takes them.
-fn begun(mut batches: Batches) -> Batches {
-    let (sender, receiver) = tokio::sync::mpsc::channel(BATCHES_AHEAD);
-    // Ends when it is dropped.
-    let reading = SpawnedTask::spawn(async move {
-        while let Some(batch) = batches.next().await {
-            if sender.send(batch).await.is_err() {
-                break;
-            }
-        }
-    });
-    futures::stream::unfold((receiver, reading), |(mut receiver, reading)| async {
-        let batch = receiver.recv().await?;
-        Some((batch, (receiver, reading)))
-    })
-    .boxed()
 }
 
 /// Which ids, as they are in a file, are wanted; an id that cannot be one of the type is not.

@@ -30,7 +30,7 @@ use crate::error::{EngineError, Result};
 use crate::session::BATCH_ROWS;
 
 /// Bytes of text in a batch, about.
-const BATCH_BYTES: u64 = 8 << 20;
+const BATCH_BYTES: u64 = 1 << 20;
 
 /// Where the bytes of a file are.
 #[derive(Debug, Clone)]

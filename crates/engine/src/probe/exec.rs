@@ -6,6 +6,7 @@
 //! While one item is probed, the next ones' bytes are fetched and the ids of the last ones' hits are read.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -418,10 +419,8 @@ impl Task {
                     answer();
                     Ok(emitter)
                 });
-                let batch = Arc::clone(&self.batch);
                 self.blocking(part, move |tables, buffers| {
-                    let queries = &batch.distinct.values()[first as usize..end as usize];
-                    within(queries, first, &tables, buffers, &sender);
+                    within(first..end, &tables, buffers, &sender);
                     Ok(())
                 })
                 .await?;
@@ -526,23 +525,24 @@ fn slice(
     Ok(rows)
 }
 
-/// Probes values of the batch, the first of which has index `first`. Sends matches by that index, ascending, those
-/// of one value together.
+/// Probes the values of the batch with these indexes. Sends matches by that index, ascending, those of one value together.
 fn within(
-    queries: &[u64],
-    first: u32,
+    range: Range<u32>,
     tables: &PartTables,
     buffers: &mut Buffers,
     sender: &mpsc::Sender<Vec<Match>>,
 ) {
     let mut matches = Matches::to(sender);
-    for (at, step) in queries.chunks(tables.chunk()).enumerate() {
-        let first = first + (at * tables.chunk()) as u32;
-        if !matches.probe(tables, step, &mut buffers.scratch, |query| first + query) {
-            return;
-        }
+    let own = range.start as usize..range.end as usize;
+    let scratch = &mut buffers.scratch;
+    let probed = matches.add(
+        own.len(),
+        |from, found| tables.probe_own(Kernel::detect(), own.clone(), from, scratch, found),
+        |query| range.start + query,
+    );
+    if probed {
+        matches.hand_on(1);
     }
-    matches.hand_on(1);
 }
 
 /// Matches on their way to the emitter.
@@ -567,10 +567,23 @@ impl<'a> Matches<'a> {
         scratch: &mut Scratch,
         row: impl Fn(u32) -> u32,
     ) -> bool {
+        let probe =
+            |from, found: &mut _| tables.probe_some(Kernel::detect(), chunk, from, scratch, found);
+        self.add(chunk.len(), probe, row)
+    }
+
+    /// Adds the matches of so many fingerprints, of which `row` tells the row of each index: `probe` adds those of some from an
+    /// index on, and gives how many these were. False when nobody wants the matches any more.
+    fn add(
+        &mut self,
+        fingerprints: usize,
+        mut probe: impl FnMut(usize, &mut Vec<Match>) -> usize,
+        row: impl Fn(u32) -> u32,
+    ) -> bool {
         let mut done = 0;
-        while done < chunk.len() {
+        while done < fingerprints {
             let before = self.found.len();
-            done += tables.probe_some(Kernel::detect(), chunk, done, scratch, &mut self.found);
+            done += probe(done, &mut self.found);
             for found in &mut self.found[before..] {
                 found.query = row(found.query);
             }

@@ -121,8 +121,9 @@ impl Lead {
         (self.starts[run] as usize, self.starts[run + 1] as usize)
     }
 
+    /// What the entries of a run have behind its bits.
     #[inline(always)]
-    fn of(&self, run: u16) -> &[u32] {
+    pub(super) fn of(&self, run: u16) -> &[u32] {
         let (start, end) = self.range(run);
         &self.next[start..end]
     }

@@ -1,6 +1,6 @@
 //! The lower quarters that pass beside one upper quarter.
 
-use crate::tables::Table;
+use super::dense::Lead;
 
 /// 2¹⁶ bits, in the first-level cache.
 #[derive(Debug)]
@@ -17,23 +17,22 @@ impl Default for RunMap {
 }
 
 impl RunMap {
-    /// Marks the lower quarters with which `upper` is within 1 bit of an entry of `table`, whose key is the upper
-    /// quarter. False, and nothing useful, when there are so many entries that the map is not worth it.
-    pub(crate) fn fill(&mut self, table: &Table, upper: u16) -> bool {
-        let near = |key: u16| table.entries_under(key.into(), 16);
-        let flipped = || (0..16).map(|bit| near(upper ^ 1 << bit));
-        let own = near(upper);
-        if 17 * own.len() + flipped().map(<[u64]>::len).sum::<usize>() > 1 << 14 {
+    /// Marks the lower quarters with which `upper` is within 1 bit of an entry. False, and nothing useful, when there are so
+    /// many entries that the map is not worth it.
+    pub(crate) fn fill(&mut self, lead: &Lead, upper: u16) -> bool {
+        let flipped = || (0..16).map(|bit| lead.of(upper ^ 1 << bit));
+        let own = lead.of(upper);
+        if 17 * own.len() + flipped().map(<[u32]>::len).sum::<usize>() > 1 << 14 {
             return false;
         }
         self.words.fill(0);
-        for &entry in own {
-            let lower = (entry >> 32) as u16;
+        for &next in own {
+            let lower = (next >> 16) as u16;
             self.mark(lower);
             (0..16).for_each(|bit| self.mark(lower ^ 1 << bit));
         }
-        for &entry in flipped().flatten() {
-            self.mark((entry >> 32) as u16);
+        for &next in flipped().flatten() {
+            self.mark((next >> 16) as u16);
         }
         true
     }

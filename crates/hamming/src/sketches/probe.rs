@@ -11,6 +11,8 @@ pub(crate) struct Entries<'a> {
     pub(crate) values: &'a [u64],
     /// The index of the first of them in the batch.
     pub(crate) first: usize,
+    /// Where the queries are values of the batch, the index there of the first of them: none is compared with itself.
+    pub(crate) own: Option<usize>,
     pub(crate) max_distance: u32,
 }
 
@@ -118,12 +120,17 @@ fn compare(
         survivor.entry = indexes[survivor.entry as usize];
         prefetch(entries.values, survivor.entry as usize);
     }
+    let number = |query: u32| queries.map_or(query, |queries| queries[query as usize]);
     for &Survivor { query, entry } in survivors.iter() {
+        let itself = |own: usize| own + number(query) as usize == entries.first + entry as usize;
+        if entries.own.is_some_and(itself) {
+            continue;
+        }
         let difference = entries.values[entry as usize] ^ chunk[query as usize];
         let distance = difference.count_ones();
         if distance <= entries.max_distance {
             found.push(Match {
-                query: queries.map_or(query, |queries| queries[query as usize]),
+                query: number(query),
                 entry: (entries.first + entry as usize) as u32,
                 distance,
             });

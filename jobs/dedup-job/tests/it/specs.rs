@@ -192,7 +192,7 @@ fn what_does_not_go_together_is_refused() {
     ))
     .fails(
         78,
-        &["idf.parquet", "tokenizer", "words+cjk-bigrams", "chars-3"],
+        &["idf.parquet", "tokenizer", "words+cjk-grams", "chars-3"],
     );
     dedup(&format!(
         "fingerprint --input {input} --output {output} --idf {input}"

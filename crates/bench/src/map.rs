@@ -1,0 +1,254 @@
+//! `dedup-job fingerprint` from Parquet, against the rate at which the kernel alone takes the same texts from memory.
+//!
+//! The documents were just written, so that they come from the system's page cache where they fit. Every fingerprint in the
+//! output is compared with one that was made of the text on its own.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::Int64Type;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use rand::{Rng as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+use simhash::{Fingerprinter, Model, Spec};
+
+use crate::{documents, program};
+
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Parquet files with a column `text`, of which documents are put together
+    #[arg(required = true, value_name = "PATH")]
+    texts: Vec<PathBuf>,
+    /// Documents
+    #[arg(long, default_value_t = 1_000_000)]
+    documents: usize,
+    /// Bytes of a document, about
+    #[arg(long, default_value_t = 5_000)]
+    bytes: usize,
+    /// Where the documents are written; some 5 GB by default, removed at the end
+    #[arg(long, value_name = "DIR")]
+    directory: PathBuf,
+    /// Times that each is run; the fastest counts
+    #[arg(long, default_value_t = 5)]
+    times: usize,
+    /// The program [default: dedup-job beside this one]
+    #[arg(long, value_name = "PATH")]
+    program: Option<PathBuf>,
+}
+
+/// Rows of a row group.
+const GROUP: usize = 25_000;
+/// Bytes of a piece of text; a document has pieces from several places.
+const PIECE: usize = 500;
+/// Bytes of text that the kernel is measured on, for each thread, and how often it takes them: about as long as a run, so
+/// that both meet what else the machine does.
+const SAMPLE: usize = 128 << 20;
+const PASSES: usize = 16;
+
+/// Real text, to cut documents from.
+struct Source {
+    text: String,
+    pieces: usize,
+}
+
+impl Source {
+    /// Document `number`, the same each time.
+    fn document(&self, number: usize) -> String {
+        let mut rng = ChaCha8Rng::seed_from_u64(number as u64);
+        let mut document = String::with_capacity(self.pieces * PIECE);
+        for _ in 0..self.pieces {
+            let at = rng.random_range(0..self.text.len() - PIECE);
+            let (from, to) = (
+                self.text.floor_char_boundary(at),
+                self.text.floor_char_boundary(at + PIECE),
+            );
+            document.push_str(&self.text[from..to]);
+        }
+        document
+    }
+}
+
+fn model() -> Model {
+    Model::plain(Spec::default()).expect("a spec without tables")
+}
+
+pub fn run(args: &Args) -> Vec<Value> {
+    let program = program::path(args.program.as_deref());
+    let texts: Vec<String> = args
+        .texts
+        .iter()
+        .flat_map(|path| documents::texts(path))
+        .collect();
+    let source = Source {
+        text: texts.concat(),
+        pieces: args.bytes.div_ceil(PIECE),
+    };
+    assert!(source.text.len() > PIECE, "too little text");
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let directory = tempfile::tempdir_in(&args.directory).expect("a directory");
+    println!(
+        "{} documents of {} bytes, {threads} threads, best of {}",
+        args.documents,
+        source.pieces * PIECE,
+        args.times
+    );
+    println!(
+        "{:<14} {:>9} {:>9} {:>11} {:>22} {:>22}",
+        "Parquet",
+        "seconds",
+        "MB/s",
+        "MB on disk",
+        "of kernel alone x cores",
+        "of kernel on all cores"
+    );
+    let codecs = [
+        ("uncompressed", Compression::UNCOMPRESSED),
+        ("snappy", Compression::SNAPPY),
+        ("zstd", Compression::ZSTD(ZstdLevel::default())),
+    ];
+    let mut rows = Vec::new();
+    for (name, codec) in codecs {
+        let input = directory.path().join(format!("{name}.parquet"));
+        let (bytes, expected) = write(&source, args.documents, &input, codec);
+        let mut best = f64::INFINITY;
+        let (mut alone, mut together) = (0.0, 0.0);
+        for _ in 0..args.times {
+            let output = directory.path().join("fingerprints.parquet");
+            let begin = Instant::now();
+            let ran = Command::new(&program)
+                .args(["fingerprint", "--quiet", "--threads", &threads.to_string()])
+                .args(["--input".as_ref(), input.as_os_str()])
+                .args(["--output".as_ref(), output.as_os_str()])
+                .output()
+                .expect("the program");
+            let seconds = begin.elapsed().as_secs_f64();
+            assert!(
+                ran.status.success(),
+                "{}",
+                String::from_utf8_lossy(&ran.stderr)
+            );
+            assert!(
+                found(&output, args.documents) == expected,
+                "other fingerprints"
+            );
+            best = best.min(seconds);
+            alone = kernel(&source, 1).max(alone);
+            together = kernel(&source, threads).max(together);
+        }
+        let rate = bytes as f64 / 1e6 / best;
+        let of_alone = rate / alone / threads as f64;
+        let stored = input.metadata().map_or(0, |metadata| metadata.len());
+        println!(
+            "{name:<14} {best:>9.2} {rate:>9.0} {:>11} {:>22} {:>22}",
+            stored / 1_000_000,
+            format!("{alone:.0}: {of_alone:.2}"),
+            format!("{together:.0}: {:.2}", rate / together)
+        );
+        rows.push(json!({
+            "compression": name, "documents": args.documents, "bytes": bytes, "stored_bytes": stored, "threads": threads,
+            "seconds": best, "megabytes_per_second": rate,
+            "kernel_megabytes_per_second": { "one_thread": alone, "all_threads": together },
+            "of_kernel_times_cores": of_alone, "of_kernel_on_all_cores": rate / together,
+        }));
+        std::fs::remove_file(&input).expect("the documents, removed");
+    }
+    rows
+}
+
+/// Writes the documents; their bytes, and their fingerprints in the order of ids.
+fn write(
+    source: &Source,
+    documents: usize,
+    path: &Path,
+    codec: Compression,
+) -> (usize, Vec<Option<i64>>) {
+    let properties = WriterProperties::builder()
+        .set_compression(codec)
+        .set_dictionary_enabled(false)
+        .set_max_row_group_row_count(Some(GROUP))
+        .build();
+    let mut fingerprinter = Fingerprinter::new(model());
+    let (mut bytes, mut expected) = (0, Vec::with_capacity(documents));
+    let mut writer = None;
+    for first in (0..documents).step_by(GROUP) {
+        let texts: Vec<String> = (first..documents.min(first + GROUP))
+            .map(|number| source.document(number))
+            .collect();
+        bytes += texts.iter().map(String::len).sum::<usize>();
+        let own = texts.iter().map(|text| fingerprinter.fingerprint(text));
+        expected.extend(own.map(|fingerprint| fingerprint.map(u64::cast_signed)));
+        let ids: Int64Array = (first..first + texts.len())
+            .map(|number| number as i64)
+            .collect();
+        let columns: [(&str, ArrayRef); 2] = [
+            ("id", Arc::new(ids)),
+            ("text", Arc::new(StringArray::from(texts))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("two columns");
+        let writer = writer.get_or_insert_with(|| {
+            let file = File::create(path).expect("a file");
+            ArrowWriter::try_new(file, batch.schema(), Some(properties.clone())).expect("a writer")
+        });
+        writer.write(&batch).expect("a written batch");
+    }
+    writer.expect("documents").close().expect("a written file");
+    (bytes, expected)
+}
+
+/// The fingerprints in a file, in the order of ids.
+fn found(path: &Path, documents: usize) -> Vec<Option<i64>> {
+    let file = File::open(path).expect("the output");
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
+    let mut found = vec![None; documents];
+    let mut rows = 0;
+    for batch in reader.expect("Parquet") {
+        let batch = batch.expect("a batch");
+        let ids = batch
+            .column_by_name("id")
+            .expect("ids")
+            .as_primitive::<Int64Type>();
+        let fingerprints = batch.column_by_name("fp").expect("fingerprints");
+        let fingerprints = fingerprints.as_primitive::<Int64Type>().iter();
+        rows += batch.num_rows();
+        for (id, fingerprint) in ids.values().iter().zip(fingerprints) {
+            found[*id as usize] = fingerprint;
+        }
+    }
+    assert_eq!(rows, documents, "a row for each document");
+    found
+}
+
+/// Megabytes a second that the kernel takes on so many threads at the same time, from memory, until the last is done.
+fn kernel(source: &Source, threads: usize) -> f64 {
+    let share = (SAMPLE / (source.pieces * PIECE)).max(1);
+    let samples: Vec<Vec<String>> = (0..threads)
+        .map(|thread| {
+            (0..share)
+                .map(|at| source.document(thread * share + at))
+                .collect()
+        })
+        .collect();
+    let begin = Instant::now();
+    std::thread::scope(|scope| {
+        for sample in &samples {
+            scope.spawn(move || {
+                let mut fingerprinter = Fingerprinter::new(model());
+                for _ in 0..PASSES {
+                    for text in sample {
+                        std::hint::black_box(fingerprinter.fingerprint(text));
+                    }
+                }
+            });
+        }
+    });
+    let bytes: usize = samples.iter().flatten().map(String::len).sum();
+    (PASSES * bytes) as f64 / 1e6 / begin.elapsed().as_secs_f64()
+}
