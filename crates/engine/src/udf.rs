@@ -1,8 +1,8 @@
 //! SQL functions: `simhash(text)`, `fingerprint_bits(number)` and `hamming_distance(a, b)`.
 
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array, ArrayRef, AsArray as _, Int32Array, Int64Array};
 use arrow::datatypes::{DataType, Decimal128Type, Int64Type, UInt64Type};
@@ -23,8 +23,6 @@ pub struct Simhash {
     model: Model,
     invalid_utf8: Arc<AtomicU64>,
     signature: Signature,
-    /// Those that no batch uses now, with their buffers and lists.
-    idle: Mutex<Vec<Fingerprinter>>,
 }
 
 impl Simhash {
@@ -35,40 +33,18 @@ impl Simhash {
             model,
             invalid_utf8,
             signature: Signature::user_defined(Volatility::Immutable),
-            idle: Mutex::default(),
         })
-    }
-
-    /// Gives a batch a fingerprinter for as long as it takes.
-    fn with_fingerprinter(
-        &self,
-        batch: impl FnOnce(&mut Fingerprinter) -> Int64Array,
-    ) -> Int64Array {
-        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = idle().pop();
-        let mut taken = taken.unwrap_or_else(|| Fingerprinter::new(self.model.clone()));
-        let fingerprints = batch(&mut taken);
-        idle().push(taken);
-        fingerprints
     }
 
     fn of_texts<'a>(&self, texts: impl Iterator<Item = Option<&'a str>>) -> Int64Array {
-        self.with_fingerprinter(|fingerprinter| {
-            texts
-                .map(|text| fingerprinter.fingerprint(text?).map(u64::cast_signed))
-                .collect()
-        })
+        let mut fingerprinter = Fingerprinter::new(self.model.clone());
+        texts
+            .map(|text| fingerprinter.fingerprint(text?).map(u64::cast_signed))
+            .collect()
     }
 
     fn of_bytes<'a>(&self, texts: impl Iterator<Item = Option<&'a [u8]>>) -> Int64Array {
-        self.with_fingerprinter(|fingerprinter| self.of_some_bytes(fingerprinter, texts))
-    }
-
-    fn of_some_bytes<'a>(
-        &self,
-        fingerprinter: &mut Fingerprinter,
-        texts: impl Iterator<Item = Option<&'a [u8]>>,
-    ) -> Int64Array {
+        let mut fingerprinter = Fingerprinter::new(self.model.clone());
         texts
             .map(|bytes| {
                 let bytes = bytes?;

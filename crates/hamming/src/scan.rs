@@ -18,7 +18,7 @@ mod run_map;
 
 use bitmap::Bitmap;
 use dense::LeadMap;
-pub(crate) use dense::{Lead, Tail};
+pub(crate) use dense::{Lead, Look, RUN_BITS, TAIL_BITS, Tail, WORD_BITS};
 use lines::Lines;
 use run_map::RunMap;
 
@@ -315,17 +315,17 @@ impl Survivors {
 }
 
 /// Fingerprints whose cache lines are asked for before they are looked at.
-const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 
-/// Adds `first` and the index to it of each of `run` that passes. Few do: the bits of a block are gathered without a
-/// branch, while what the next block needs is on its way.
+/// Adds `first` and the index to it of each of `run` that passes. Few do: the bits of a block, which `passing` gives, are
+/// gone through without a branch for each, while what the next block needs is on its way.
 #[inline(always)]
 fn pick(
     run: &[u64],
     first: usize,
     indexes: &mut Vec<u32>,
     mut fetch: impl FnMut(u64),
-    mut passes: impl FnMut(u64) -> bool,
+    mut passing: impl FnMut(&[u64]) -> u32,
 ) {
     run.iter()
         .take(BLOCK)
@@ -335,15 +335,22 @@ fn pick(
         next.iter()
             .take(BLOCK)
             .for_each(|&fingerprint| fetch(fingerprint));
-        let mut bits = 0u64;
-        for (at, &fingerprint) in block.iter().enumerate() {
-            bits |= u64::from(passes(fingerprint)) << at;
-        }
+        let mut bits = passing(block);
         while bits != 0 {
             indexes.push((first + BLOCK * at) as u32 + bits.trailing_zeros());
             bits &= bits - 1;
         }
     }
+}
+
+/// Bit i for fingerprint i of a block, where it passes.
+#[inline(always)]
+pub(crate) fn each(block: &[u64], mut passes: impl FnMut(u64) -> bool) -> u32 {
+    let mut bits = 0;
+    for (at, &fingerprint) in block.iter().enumerate() {
+        bits |= u32::from(passes(fingerprint)) << at;
+    }
+    bits
 }
 
 /// [`pick`] as work of a kernel, whose instructions the shifts need to be fast.
@@ -359,7 +366,9 @@ impl<F: FnMut(u64), P: FnMut(u64) -> bool> Work for Pick<'_, F, P> {
     type Output = ();
 
     #[inline(always)]
-    fn run<C: Compare>(self) {
-        pick(self.run, self.first, self.indexes, self.fetch, self.passes);
+    fn run<C: Compare>(mut self) {
+        pick(self.run, self.first, self.indexes, self.fetch, |block| {
+            each(block, &mut self.passes)
+        });
     }
 }

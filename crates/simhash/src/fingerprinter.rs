@@ -1,6 +1,7 @@
 //! Runs a [`Model`] over texts, with buffers that are reused from text to text.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::accumulate;
 use crate::count::Count;
@@ -11,7 +12,7 @@ use crate::text::{Feature, Folded};
 use crate::tokenize::{Chars, Cjk, Extract, Sentences, Shingles, Tokenizer, Words};
 use crate::weigh::Weight;
 
-/// Makes fingerprints under one [`Model`]. Cheap to make; hold one per thread for its buffers.
+/// Makes fingerprints under one [`Model`]. Cheap to make: it shares the model's tables, and has buffers of its own.
 #[derive(Debug, Clone)]
 pub struct Fingerprinter {
     model: Model,
@@ -50,7 +51,7 @@ impl Fingerprinter {
         let spec = model.spec();
         let words = |cjk| Filtered {
             words: Words::new(cjk, kernel),
-            stopped: model.stop_words().map(|list| list.hashes(spec.seed)),
+            stopped: model.stopped().cloned(),
             seed: spec.seed,
         };
         let extract = match spec.tokenizer {
@@ -207,7 +208,7 @@ enum AnyExtract {
 #[derive(Debug, Clone)]
 struct Filtered {
     words: Words,
-    stopped: Option<HashSet<u64>>,
+    stopped: Option<Arc<HashSet<u64>>>,
     seed: u32,
 }
 

@@ -1,5 +1,6 @@
 //! A spec with the tables that it names.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::idf::Idf;
@@ -14,6 +15,8 @@ pub struct Model {
     spec: Spec,
     idf: Option<Arc<Idf>>,
     stop_words: Option<Arc<StopWords>>,
+    /// The hashes of those.
+    stopped: Option<Arc<HashSet<u64>>>,
 }
 
 /// Why a spec and tables do not go together.
@@ -112,7 +115,9 @@ impl Model {
                 min_features: spec.min_features,
             });
         }
+        let hashes = |list: &StopWords| Arc::new(list.hashes(spec.seed));
         Ok(Self {
+            stopped: stop_words.as_deref().map(hashes),
             spec,
             idf,
             stop_words,
@@ -143,6 +148,11 @@ impl Model {
     #[must_use]
     pub fn stop_words(&self) -> Option<&Arc<StopWords>> {
         self.stop_words.as_ref()
+    }
+
+    /// The hashes of the words that are left out, if any are.
+    pub(crate) fn stopped(&self) -> Option<&Arc<HashSet<u64>>> {
+        self.stopped.as_ref()
     }
 }
 

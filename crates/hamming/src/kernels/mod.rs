@@ -9,6 +9,8 @@ pub(crate) mod scalar;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
 
+use crate::scan::{Look, each};
+
 /// An instruction set to probe with. A value exists only where the machine has the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kernel(pub(crate) Isa);
@@ -45,6 +47,7 @@ impl Kernel {
                 && is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512bw")
                 && is_x86_feature_detected!("avx512vpopcntdq")
+                && is_x86_feature_detected!("avx512bitalg")
             {
                 kernels.push(Self(Isa::Avx512));
             }
@@ -126,6 +129,15 @@ pub(crate) trait Compare {
     /// # Safety
     /// As above.
     unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]);
+
+    /// Which fingerprints of `block`, at most 32, `look` marks: bit i for fingerprint i.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    unsafe fn marked(look: &Look<'_>, block: &[u64]) -> u32 {
+        each(block, |fingerprint| look.marks(fingerprint))
+    }
 }
 
 /// In how many bits sketches may differ.

@@ -1,9 +1,10 @@
-//! AVX2 (bit counts by nibble look-up) and AVX-512 (VPOPCNTQ).
+//! AVX2 (bit counts by nibble look-up) and AVX-512 (VPOPCNTQ, VPOPCNTW).
 
 use std::arch::x86_64::*;
 
 use super::scalar::Scalar;
 use super::{Compare, Limit, Work};
+use crate::scan::{Look, RUN_BITS, TAIL_BITS, WORD_BITS, each};
 use crate::sketches::LANES;
 
 /// # Safety
@@ -14,8 +15,8 @@ pub(super) unsafe fn run_avx2<W: Work>(work: W) -> W::Output {
 }
 
 /// # Safety
-/// As [`run_avx2`], and the machine has AVX-512 F, BW and VPOPCNTDQ.
-#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vpopcntdq")]
+/// As [`run_avx2`], and the machine has AVX-512 F, BW, VPOPCNTDQ and BITALG.
+#[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vpopcntdq,avx512bitalg")]
 pub(super) unsafe fn run_avx512<W: Work>(work: W) -> W::Output {
     work.run::<Avx512>()
 }
@@ -183,8 +184,88 @@ impl Compare for Avx512 {
 
     #[inline(always)]
     unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
-        // SAFETY: the caller vouches for the instruction set, of which AVX2 is a part.
-        unsafe { sketches_avx2(sketches, x, limit, masks) }
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { sketches_avx512(sketches, x, limit, masks) }
+    }
+
+    #[inline(always)]
+    unsafe fn marked(look: &Look<'_>, block: &[u64]) -> u32 {
+        let (eights, rest) = block.as_chunks::<8>();
+        let mut marks = 0;
+        for (at, eight) in eights.iter().enumerate() {
+            // SAFETY: the caller vouches for the instruction set.
+            marks |= u32::from(unsafe { marked_avx512(look, eight) }) << (8 * at);
+        }
+        if !rest.is_empty() {
+            marks |= each(rest, |fingerprint| look.marks(fingerprint)) << (8 * eights.len());
+        }
+        marks
+    }
+}
+
+/// [`Look::marks`] of eight fingerprints.
+///
+/// # Safety
+/// The machine has AVX-512 F.
+#[inline]
+#[target_feature(enable = "avx512f,bmi2")]
+unsafe fn marked_avx512(look: &Look<'_>, eight: &[u64; 8]) -> u8 {
+    let count = |bits: u32| _mm_cvtsi32_si128(bits.cast_signed());
+    // SAFETY: `eight` is 64 readable bytes; the load asks for no alignment.
+    let eight = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
+    let behind = _mm512_slli_epi64::<RUN_BITS>(eight);
+    let value = _mm512_srl_epi64(behind, count(64 - look.bits));
+    let word_bits = look.word_bits();
+    let word = _mm512_and_si512(eight, _mm512_set1_epi64((1 << word_bits) - 1));
+    // SAFETY: `value` has no more bits than the largest map's, and `word` those of an index to the tail, see `Near::run`.
+    let (marked, tail) = unsafe {
+        (
+            _mm512_i64gather_epi64::<8>(
+                _mm512_srli_epi64::<WORD_BITS>(value),
+                look.map.as_ptr().cast(),
+            ),
+            _mm512_i64gather_epi64::<8>(word, look.tail.as_ptr().cast()),
+        )
+    };
+    // Rotations take the lower 6 bits of what they are told.
+    let low = _mm512_srl_epi64(eight, count(word_bits));
+    let high = _mm512_srli_epi64::<{ TAIL_BITS - 6 }>(eight);
+    let both = _mm512_xor_si512(low, _mm512_srli_epi64::<{ TAIL_BITS - 7 }>(eight));
+    let [low, high, both] = [low, high, both].map(|by| _mm512_rorv_epi64(tail, by));
+    let all = _mm512_and_si512(_mm512_and_si512(low, high), both);
+    let any = _mm512_or_si512(_mm512_rorv_epi64(marked, value), all);
+    _mm512_test_epi64_mask(any, _mm512_set1_epi64(1))
+}
+
+/// # Safety
+/// The machine has AVX-512 F, BW and BITALG.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512bitalg,bmi2")]
+unsafe fn sketches_avx512(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
+    let x = _mm512_set1_epi16(x.cast_signed());
+    let distances = |lanes: &[u16; LANES]| {
+        // SAFETY: `lanes` is 64 readable bytes; the load asks for no alignment.
+        let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
+        _mm512_popcnt_epi16(_mm512_xor_si512(lanes, x))
+    };
+    let limits = [0, 1, 2].map(|more| _mm512_set1_epi16(limit.bits.cast_signed() + more));
+    let groups = sketches.as_chunks::<LANES>().0;
+    let groups = &groups[..groups.len().min(masks.len())];
+    let masks = &mut masks[..groups.len()];
+    let with_near = (limit.near as usize).div_ceil(LANES).min(groups.len());
+    for (at, (lanes, mask)) in groups[..with_near].iter().zip(&mut *masks).enumerate() {
+        // The lanes before `end`.
+        let before = |end: u32| {
+            let end = (end as usize).saturating_sub(LANES * at).min(LANES);
+            (u64::MAX >> 1 >> (63 - end)) as u32
+        };
+        let distances = distances(lanes);
+        *mask = _mm512_cmple_epu16_mask(distances, limits[0])
+            | _mm512_mask_cmple_epu16_mask(before(limit.near), distances, limits[1])
+            | _mm512_mask_cmple_epu16_mask(before(limit.nearest), distances, limits[2]);
+    }
+    for (lanes, mask) in groups[with_near..].iter().zip(&mut masks[with_near..]) {
+        *mask = _mm512_cmple_epu16_mask(distances(lanes), limits[0]);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sketches by quarter, in cache lines.
 
-use super::{QUARTER_BITS, pick};
+use super::{QUARTER_BITS, each, pick};
 use crate::kernels::{Compare, Kernel, Work};
 use crate::memory::Array;
 use crate::probe::prefetch_far;
@@ -154,7 +154,7 @@ impl<const LANES: usize, const CROWDED: bool> Work for ScanLines<'_, LANES, CROW
                 prefetch_far(lower.as_flattened(), low_key * LANES + LANES / 2);
             }
         };
-        pick(run, first, indexes, fetch, |fingerprint| {
+        let passes = |fingerprint| {
             let (high, low, high_key, low_key) = quarters(fingerprint);
             debug_assert!(high_key < keys && low_key < keys);
             // SAFETY: there is a line for each key, as asserted above; and the function this is inlined into is
@@ -170,7 +170,8 @@ impl<const LANES: usize, const CROWDED: bool> Work for ScanLines<'_, LANES, CROW
             let crowded = CROWDED
                 && (is_set(&lines.upper.crowded, high_key) | is_set(&lines.lower.crowded, low_key));
             near | crowded
-        });
+        };
+        pick(run, first, indexes, fetch, |block| each(block, passes));
     }
 }
 
