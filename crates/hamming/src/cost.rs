@@ -36,7 +36,7 @@
 
 use crate::design::{Block, Design, DesignError};
 use crate::scan::{Layout, Lead, Tail};
-use crate::sketches::{CACHED, SketchTable};
+use crate::sketches::{CACHED, Size};
 
 /// Permuting one fingerprint for a table, in nanoseconds.
 pub const TABLE_NS: f64 = 10.0;
@@ -210,11 +210,7 @@ impl Plan {
     fn add_sketched(&mut self, fingerprints: usize, share: f64) {
         let blocks = self.design.blocks();
         for (at, block) in blocks.iter().enumerate() {
-            let size = SketchTable::size(block, fingerprints);
-            let (sketched, limit) = SketchTable::sketch(blocks, at);
-            let sketch = sketched.count_ones().min(16);
-            // Nearly all candidates are as far away as the radius allows.
-            let passing = size.candidates * ball(sketch, limit) / 2f64.powi(sketch.cast_signed());
+            let size = Size::of(blocks, at, fingerprints);
             // What an archive in order finds in the first table stays in the cache.
             let line = if at == 0 { 0.5 } else { line_ns(size.bytes) };
             // All may be built at the same time.
@@ -225,7 +221,7 @@ impl Plan {
             self.lookups += share;
             self.candidates += share * size.candidates;
             self.probe_ns += share * (BUCKET_NS + SKETCH_NS * size.candidates);
-            self.probe_ns += share * line * (2.0 + size.candidates / 32.0 + 2.0 * passing);
+            self.probe_ns += share * line * (2.0 + size.candidates / 32.0 + 2.0 * size.passing);
             if at > 0 && size.bytes > CACHED && self.design.is_variants() {
                 self.probe_ns += PARTITION_NS;
             }
@@ -407,13 +403,12 @@ mod tests {
             for k in 0..=16 {
                 for plan in Plan::alternatives(fingerprints, k, &Limits::default()).unwrap() {
                     let part = fingerprints.div_ceil(plan.parts);
-                    for block in plan
-                        .design
-                        .blocks()
-                        .iter()
-                        .filter(|_| plan.design.is_variants())
-                    {
-                        let key_bits = SketchTable::size(block, part).key_bits;
+                    let blocks = plan.design.blocks();
+                    for (at, block) in blocks.iter().enumerate() {
+                        if !plan.design.is_variants() {
+                            continue;
+                        }
+                        let key_bits = Size::of(blocks, at, part).key_bits;
                         let variants = part as f64 * ball(key_bits, block.radius);
                         assert!(
                             variants < f64::from(u32::MAX),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::kernels::{Compare, Kernel, Work};
 use crate::scan::{Part, Scan, Survivors};
-use crate::sketches::{Candidates, Entries, SketchTable};
+use crate::sketches::{Candidates, Entries, IndexedTable};
 use crate::tables::{Index, Table, Tables, prefix};
 
 /// A verified pair: a fingerprint of the chunk and one of the batch, within the design's distance.
@@ -237,7 +237,18 @@ impl Tables {
                 self.probe_scanned(kernel, tables, scan, chunk, scratch, found);
             }
             // Of the batch's own values the scan would let all through.
-            Index::Scanned(tables, _) | Index::Variants(tables) => {
+            Index::Scanned(tables, _) => {
+                let begin = Instant::now();
+                for table in tables {
+                    let candidates = &mut scratch.candidates;
+                    table.probe(kernel, &self.entries(own), chunk, candidates, found);
+                    if found.is_full() {
+                        break;
+                    }
+                }
+                scratch.verifying += begin.elapsed();
+            }
+            Index::Variants(tables) => {
                 let begin = Instant::now();
                 for table in tables {
                     let candidates = &mut scratch.candidates;
@@ -255,7 +266,7 @@ impl Tables {
     fn probe_scanned(
         &self,
         kernel: Kernel,
-        quarters: &[SketchTable],
+        quarters: &[IndexedTable],
         scan: &Scan,
         chunk: &[u64],
         scratch: &mut Scratch,
@@ -270,12 +281,12 @@ impl Tables {
             scan.survivors(kernel, part, self, chunk, survivors);
             let filtered = Instant::now();
             scratch.filtering += filtered - begin;
-            let (fingerprints, indexes) = survivors.of(chunk);
+            let survivors = survivors.of(chunk);
             for quarter in quarters {
                 quarter.probe_some(
                     kernel,
                     &self.entries(None),
-                    (fingerprints, Some(indexes)),
+                    survivors,
                     &mut scratch.candidates,
                     found,
                 );

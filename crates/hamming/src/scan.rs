@@ -23,7 +23,7 @@ use lines::Lines;
 use run_map::RunMap;
 
 use crate::kernels::{Compare, Kernel, Work};
-use crate::sketches::SketchTable;
+use crate::sketches::{Chunk, IndexedTable};
 use crate::tables::Tables;
 
 /// Bits of a quarter.
@@ -137,7 +137,7 @@ impl Layout {
 
 impl Scan {
     /// The scan of the batch in order, `entries`, and by `quarters`; on up to `threads` threads.
-    pub(crate) fn build(entries: &[u64], quarters: &[SketchTable], threads: usize) -> Self {
+    pub(crate) fn build(entries: &[u64], quarters: &[IndexedTable], threads: usize) -> Self {
         // In the order of their upper quarters, lines and bitmaps are filled with few cache misses.
         let half = |half: usize| {
             let shift = [32, 0][half];
@@ -282,11 +282,14 @@ struct Chosen {
 
 impl Survivors {
     /// They themselves and their indexes in `chunk`.
-    pub(crate) fn of(&mut self, chunk: &[u64]) -> (&[u64], &[u32]) {
+    pub(crate) fn of(&mut self, chunk: &[u64]) -> Chunk<'_> {
         self.fingerprints.clear();
         self.fingerprints
             .extend(self.indexes.iter().map(|&index| chunk[index as usize]));
-        (&self.fingerprints, &self.indexes)
+        Chunk {
+            fingerprints: &self.fingerprints,
+            numbers: Some(&self.indexes),
+        }
     }
 
     /// Chooses of a dense chunk what may be near the batch; see [`dense`].

@@ -10,7 +10,7 @@ use crate::distinct::Distinct;
 use crate::memory::Array;
 use crate::permutation::Permutation;
 use crate::scan::Scan;
-use crate::sketches::SketchTable;
+use crate::sketches::{IndexedTable, PinnedTable};
 
 /// One permuted copy of the batch: sorted, with a directory over the leading bits of the key.
 #[derive(Debug)]
@@ -44,9 +44,9 @@ pub(crate) enum Index {
     /// Every fingerprint is looked up in every table.
     Permuted(Vec<Table>),
     /// Those that the scan lets through are looked up in the tables of their quarters.
-    Scanned(Vec<SketchTable>, Box<Scan>),
+    Scanned(Vec<IndexedTable>, Box<Scan>),
     /// Every fingerprint has one bucket in each.
-    Variants(Vec<SketchTable>),
+    Variants(Vec<PinnedTable>),
 }
 
 impl Tables {
@@ -59,15 +59,14 @@ impl Tables {
     pub fn build(batch: Arc<Distinct>, part: Range<usize>, design: Design, threads: usize) -> Self {
         let values = &batch.values()[part.clone()];
         let blocks = design.blocks();
-        let sketched = || {
-            in_parallel(blocks.len(), threads, |at| {
-                SketchTable::build(values, &design, at)
-            })
-        };
         let index = if design.is_variants() {
-            Index::Variants(sketched())
+            Index::Variants(in_parallel(blocks.len(), threads, |at| {
+                PinnedTable::build(values, &design, at)
+            }))
         } else if design.is_halves() {
-            let tables = sketched();
+            let tables = in_parallel(blocks.len(), threads, |at| {
+                IndexedTable::build(values, &design, at)
+            });
             let scan = Scan::build(values, &tables, threads);
             Index::Scanned(tables, Box::new(scan))
         } else {
@@ -128,11 +127,12 @@ impl Tables {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let permuted = |tables: &[Table]| tables.iter().map(Table::bytes).sum::<usize>();
-        let sketched = |tables: &[SketchTable]| tables.iter().map(SketchTable::bytes).sum();
+        let indexed =
+            |tables: &[IndexedTable]| tables.iter().map(IndexedTable::bytes).sum::<usize>();
         match &self.index {
             Index::Permuted(tables) => permuted(tables),
-            Index::Scanned(tables, scan) => sketched(tables) + scan.bytes(),
-            Index::Variants(tables) => sketched(tables),
+            Index::Scanned(tables, scan) => indexed(tables) + scan.bytes(),
+            Index::Variants(tables) => tables.iter().map(PinnedTable::bytes).sum(),
         }
     }
 

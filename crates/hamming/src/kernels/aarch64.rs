@@ -3,8 +3,7 @@
 use std::arch::aarch64::*;
 
 use super::scalar::Scalar;
-use super::{Compare, Limit, Work};
-use crate::sketches::LANES;
+use super::{Compare, Work};
 
 /// # Safety
 /// The machine has NEON.
@@ -29,9 +28,15 @@ impl Compare for Neon {
     }
 
     #[inline(always)]
-    unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
+    unsafe fn narrow_within(line: &[u16; 32], x: u16, bits: u32) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { sketches_neon(sketches, x, limit, masks) }
+        unsafe { narrow_within_neon(line, x, bits) }
+    }
+
+    #[inline(always)]
+    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { wide_within_neon(line, x, bits) }
     }
 }
 
@@ -39,33 +44,38 @@ impl Compare for Neon {
 /// The machine has NEON.
 #[inline]
 #[target_feature(enable = "neon")]
-unsafe fn sketches_neon(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
-    let x = vdupq_n_u16(x);
-    // SAFETY: 16 readable bytes each.
-    let (bits, places) = unsafe {
-        (
-            vld1q_u16([1, 2, 4, 8, 16, 32, 64, 128].as_ptr()),
-            vld1q_u16([0, 1, 2, 3, 4, 5, 6, 7].as_ptr()),
-        )
-    };
-    let (groups, _) = sketches.as_chunks::<LANES>();
-    for (group, (lanes, mask)) in groups.iter().zip(masks).enumerate() {
-        *mask = 0;
-        for (at, lanes) in lanes.as_chunks::<8>().0.iter().enumerate() {
-            // -1 in the lanes before `end`.
-            let before = |end: u32| {
-                let end = (end as usize).saturating_sub(LANES * group + 8 * at).min(8);
-                vcltq_u16(places, vdupq_n_u16(end as u16))
-            };
-            let limits = vsubq_u16(vdupq_n_u16(limit.bits), before(limit.near));
-            let limits = vsubq_u16(limits, before(limit.nearest));
-            // SAFETY: `lanes` is 16 readable bytes; the load asks for no alignment beyond that of a lane.
-            let lanes = unsafe { vld1q_u16(lanes.as_ptr()) };
-            let distances = vpaddlq_u8(vcntq_u8(vreinterpretq_u8_u16(veorq_u16(lanes, x))));
-            let near = vcleq_u16(distances, limits);
-            *mask |= u32::from(vaddvq_u16(vandq_u16(near, bits))) << (8 * at);
-        }
+unsafe fn narrow_within_neon(line: &[u16; 32], x: u16, bits: u32) -> u32 {
+    let (x, limit) = (vdupq_n_u16(x), vdupq_n_u16(bits as u16));
+    // SAFETY: 16 readable bytes.
+    let places = unsafe { vld1q_u16([1, 2, 4, 8, 16, 32, 64, 128].as_ptr()) };
+    let mut mask = 0;
+    for (at, lanes) in line.as_chunks::<8>().0.iter().enumerate() {
+        // SAFETY: `lanes` is 16 readable bytes; the load asks for no alignment beyond that of a lane.
+        let lanes = unsafe { vld1q_u16(lanes.as_ptr()) };
+        let distances = vpaddlq_u8(vcntq_u8(vreinterpretq_u8_u16(veorq_u16(lanes, x))));
+        let near = vcleq_u16(distances, limit);
+        mask |= u32::from(vaddvq_u16(vandq_u16(near, places))) << (8 * at);
     }
+    mask
+}
+
+/// # Safety
+/// The machine has NEON.
+#[inline]
+#[target_feature(enable = "neon")]
+unsafe fn wide_within_neon(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+    let (x, limit) = (vdupq_n_u32(x), vdupq_n_u32(bits));
+    // SAFETY: 16 readable bytes.
+    let places = unsafe { vld1q_u32([1, 2, 4, 8].as_ptr()) };
+    let mut mask = 0;
+    for (at, lanes) in line.as_chunks::<4>().0.iter().enumerate() {
+        // SAFETY: `lanes` is 16 readable bytes; the load asks for no alignment beyond that of a lane.
+        let lanes = unsafe { vld1q_u32(lanes.as_ptr()) };
+        let of_bytes = vcntq_u8(vreinterpretq_u8_u32(veorq_u32(lanes, x)));
+        let near = vcleq_u32(vpaddlq_u16(vpaddlq_u8(of_bytes)), limit);
+        mask |= vaddvq_u32(vandq_u32(near, places)) << (4 * at);
+    }
+    mask
 }
 
 /// # Safety

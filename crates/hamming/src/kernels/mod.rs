@@ -123,12 +123,17 @@ pub(crate) trait Compare {
     /// As above.
     unsafe fn near<const LANES: usize>(a: &[u16; LANES], x: u16, b: &[u16; LANES], y: u16) -> bool;
 
-    /// Which of `sketches` are within `limit` bits of `x`: bit i of mask g for sketch LANES · g + i. The first `near` of them
-    /// may differ in one bit more, the first `nearest` in two. There are as many masks as whole groups of sketches.
+    /// Which of a line of sketches are within so many bits of `x`: bit i for sketch i.
     ///
     /// # Safety
     /// As above.
-    unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]);
+    unsafe fn narrow_within(line: &[u16; 32], x: u16, bits: u32) -> u32;
+
+    /// As [`Self::narrow_within`], of sketches of twice the width.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32;
 
     /// Which fingerprints of `block`, at most 32, `look` marks: bit i for fingerprint i.
     ///
@@ -140,33 +145,12 @@ pub(crate) trait Compare {
     }
 }
 
-/// In how many bits sketches may differ.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Limit {
-    /// All of them.
-    pub(crate) bits: u16,
-    /// So many, in one more.
-    pub(crate) near: u32,
-    /// So many, in two more.
-    pub(crate) nearest: u32,
-}
-
-impl Limit {
-    /// The limit of a sketch.
-    #[inline(always)]
-    fn of(self, at: usize) -> u32 {
-        u32::from(self.bits)
-            + u32::from(at < self.near as usize)
-            + u32::from(at < self.nearest as usize)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sketches::LANES;
+    use crate::sketches::Sketch;
 
     /// The kernel's answer, through the safe face.
     fn within(kernel: Kernel, query: u64, candidates: &[u64], max_distance: u32) -> u64 {
@@ -235,42 +219,36 @@ mod tests {
         }
     }
 
-    fn sketches(kernel: Kernel, sketches: &[u16], x: u16, limit: Limit) -> Vec<u32> {
-        let mut masks = vec![0; sketches.len() / LANES];
+    fn sketches<S: Sketch>(kernel: Kernel, line: &[S], x: S, bits: u32) -> u32 {
         // SAFETY: a `Kernel` exists only where its instructions do.
         unsafe {
             match kernel.0 {
-                Isa::Scalar => scalar::Scalar::sketches(sketches, x, limit, &mut masks),
+                Isa::Scalar => S::within::<scalar::Scalar>(line, x, bits),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => x86::Avx2::sketches(sketches, x, limit, &mut masks),
+                Isa::Avx2 => S::within::<x86::Avx2>(line, x, bits),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 => x86::Avx512::sketches(sketches, x, limit, &mut masks),
+                Isa::Avx512 => S::within::<x86::Avx512>(line, x, bits),
                 #[cfg(target_arch = "aarch64")]
-                Isa::Neon => aarch64::Neon::sketches(sketches, x, limit, &mut masks),
+                Isa::Neon => S::within::<aarch64::Neon>(line, x, bits),
             }
         }
-        masks
     }
 
     proptest! {
         #[test]
-        fn every_kernel_counts_the_bits_of_sketches(
-            lanes: [[u16; LANES]; 3], x: u16, bits in 0u16..=16, near in 0u32..=100, nearest in 0u32..=100,
-        ) {
-            let limit = Limit { bits, near, nearest: nearest.min(near) };
-            let expected: Vec<u32> = lanes
-                .iter()
-                .enumerate()
-                .map(|(group, lanes)| {
-                    lanes.iter().enumerate().fold(0u32, |mask, (i, lane)| {
-                        let at = (LANES * group + i) as u32;
-                        let more = u32::from(at < limit.near) + u32::from(at < limit.nearest);
-                        mask | u32::from((lane ^ x).count_ones() <= u32::from(bits) + more) << i
-                    })
+        fn every_kernel_counts_the_bits_of_sketches(lanes: [u32; 32], x: u32, bits in 0u32..=32) {
+            let narrow = lanes.map(|lane| lane as u16);
+            let mask = |near: fn(u32, u32) -> u32, lanes: &[u32]| {
+                lanes.iter().enumerate().fold(0u32, |mask, (i, &lane)| {
+                    mask | u32::from(near(lane, x) <= bits) << i
                 })
-                .collect();
+            };
+            let of_narrow = mask(|lane, x| (lane as u16 ^ x as u16).count_ones(), &lanes);
+            let of_wide = mask(|lane, x| (lane ^ x).count_ones(), &lanes[..16]);
             for kernel in Kernel::available() {
-                prop_assert_eq!(sketches(kernel, lanes.as_flattened(), x, limit), expected.clone(), "{}", kernel.name());
+                let name = kernel.name();
+                prop_assert_eq!(sketches(kernel, &narrow, x as u16, bits), of_narrow, "{}", name);
+                prop_assert_eq!(sketches(kernel, &lanes[..16], x, bits), of_wide, "{}", name);
             }
         }
 

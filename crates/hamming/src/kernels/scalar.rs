@@ -1,7 +1,6 @@
 //! Plain code: the oracle of the other kernels, and the fallback.
 
-use super::{Compare, Limit};
-use crate::sketches::LANES;
+use super::Compare;
 
 pub(crate) struct Scalar;
 
@@ -32,13 +31,16 @@ impl Compare for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
-        let groups = sketches.as_chunks::<LANES>().0;
-        for (group, (lanes, mask)) in groups.iter().zip(masks).enumerate() {
-            *mask = lanes.iter().enumerate().fold(0, |mask, (i, lane)| {
-                let near = (lane ^ x).count_ones() <= limit.of(LANES * group + i);
-                mask | u32::from(near) << i
-            });
-        }
+    unsafe fn narrow_within(line: &[u16; 32], x: u16, bits: u32) -> u32 {
+        line.iter().enumerate().fold(0, |mask, (i, lane)| {
+            mask | u32::from((lane ^ x).count_ones() <= bits) << i
+        })
+    }
+
+    #[inline(always)]
+    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+        line.iter().enumerate().fold(0, |mask, (i, lane)| {
+            mask | u32::from((lane ^ x).count_ones() <= bits) << i
+        })
     }
 }

@@ -3,9 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::scalar::Scalar;
-use super::{Compare, Limit, Work};
+use super::{Compare, Work};
 use crate::scan::{Look, RUN_BITS, TAIL_BITS, WORD_BITS, each};
-use crate::sketches::LANES;
 
 /// # Safety
 /// The machine has AVX2, BMI1, BMI2 and POPCNT.
@@ -37,65 +36,71 @@ impl Compare for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
+    unsafe fn narrow_within(line: &[u16; 32], x: u16, bits: u32) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { sketches_avx2(sketches, x, limit, masks) }
+        unsafe { narrow_within_avx2(line, x, bits) }
     }
+
+    #[inline(always)]
+    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { wide_within_avx2(line, x, bits) }
+    }
+}
+
+/// The ones of each byte of 32.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn ones_of_bytes_avx2(bytes: __m256i) -> __m256i {
+    let ones_of_nibble = _mm256_setr_epi8(
+        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3,
+        3, 4,
+    );
+    let low_nibbles = _mm256_set1_epi8(0x0f);
+    let low = _mm256_and_si256(bytes, low_nibbles);
+    let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), low_nibbles);
+    _mm256_add_epi8(
+        _mm256_shuffle_epi8(ones_of_nibble, low),
+        _mm256_shuffle_epi8(ones_of_nibble, high),
+    )
 }
 
 /// # Safety
 /// The machine has AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn sketches_avx2(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
-    let ones_of_nibble = _mm256_setr_epi8(
-        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3,
-        3, 4,
-    );
-    let low_nibbles = _mm256_set1_epi8(0x0f);
-    let ones = _mm256_set1_epi8(1);
+unsafe fn narrow_within_avx2(line: &[u16; 32], x: u16, bits: u32) -> u32 {
     let x = _mm256_set1_epi16(x.cast_signed());
-    // The distances of 32 sketches as bytes, in their order.
-    let distances = |lanes: &[u16; LANES]| {
-        let mut halves = [_mm256_setzero_si256(); 2];
-        for (lanes, half) in lanes.as_chunks::<16>().0.iter().zip(&mut halves) {
-            // SAFETY: `lanes` is 32 readable bytes; the load asks for no alignment.
-            let lanes = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
-            let difference = _mm256_xor_si256(lanes, x);
-            let low = _mm256_and_si256(difference, low_nibbles);
-            let high = _mm256_and_si256(_mm256_srli_epi16::<4>(difference), low_nibbles);
-            let of_bytes = _mm256_add_epi8(
-                _mm256_shuffle_epi8(ones_of_nibble, low),
-                _mm256_shuffle_epi8(ones_of_nibble, high),
-            );
-            *half = _mm256_maddubs_epi16(of_bytes, ones);
-        }
-        _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(halves[0], halves[1]))
-    };
-    let above = _mm256_set1_epi8(limit.bits as i8 + 1);
-    let places = _mm256_setr_epi8(
-        0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24,
-        25, 26, 27, 28, 29, 30, 31,
-    );
-    let groups = sketches.as_chunks::<LANES>().0;
-    let groups = &groups[..groups.len().min(masks.len())];
-    let masks = &mut masks[..groups.len()];
-    let with_near = (limit.near as usize).div_ceil(LANES).min(groups.len());
-    for (at, (lanes, mask)) in groups[..with_near].iter().zip(&mut *masks).enumerate() {
-        // -1 in the lanes before `end`.
-        let before = |end: u32| {
-            let end = (end as usize).saturating_sub(LANES * at).min(LANES);
-            _mm256_cmpgt_epi8(_mm256_set1_epi8(end as i8), places)
-        };
-        let above = _mm256_sub_epi8(above, before(limit.near));
-        let above = _mm256_sub_epi8(above, before(limit.nearest));
-        let near = _mm256_cmpgt_epi8(above, distances(lanes));
-        *mask = _mm256_movemask_epi8(near).cast_unsigned();
-    }
-    for (lanes, mask) in groups[with_near..].iter().zip(&mut masks[with_near..]) {
-        let near = _mm256_cmpgt_epi8(above, distances(lanes));
-        *mask = _mm256_movemask_epi8(near).cast_unsigned();
-    }
+    let [low, high] = [0, 1].map(|half| {
+        let lanes = &line.as_chunks::<16>().0[half];
+        // SAFETY: `lanes` is 32 readable bytes; the load asks for no alignment.
+        let lanes = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
+        let ones = ones_of_bytes_avx2(_mm256_xor_si256(lanes, x));
+        _mm256_maddubs_epi16(ones, _mm256_set1_epi8(1))
+    });
+    let distances = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
+    let above = _mm256_set1_epi8(bits.min(16) as i8 + 1);
+    _mm256_movemask_epi8(_mm256_cmpgt_epi8(above, distances)).cast_unsigned()
+}
+
+/// # Safety
+/// The machine has AVX2.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn wide_within_avx2(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+    let x = _mm256_set1_epi32(x.cast_signed());
+    let above = _mm256_set1_epi32(bits.cast_signed() + 1);
+    let [low, high] = [0, 1].map(|half| {
+        let lanes = &line.as_chunks::<8>().0[half];
+        // SAFETY: `lanes` is 32 readable bytes; the load asks for no alignment.
+        let lanes = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
+        let ones = ones_of_bytes_avx2(_mm256_xor_si256(lanes, x));
+        let of_pairs = _mm256_maddubs_epi16(ones, _mm256_set1_epi8(1));
+        let distances = _mm256_madd_epi16(of_pairs, _mm256_set1_epi16(1));
+        let near = _mm256_cmpgt_epi32(above, distances);
+        _mm256_movemask_ps(_mm256_castsi256_ps(near)).cast_unsigned()
+    });
+    low | high << 8
 }
 
 /// # Safety
@@ -130,11 +135,6 @@ unsafe fn near_avx2<const LANES: usize>(
 #[inline]
 #[target_feature(enable = "avx2,popcnt")]
 unsafe fn within_avx2(query: u64, candidates: &[u64], max_distance: u32) -> u64 {
-    let ones_of_nibble = _mm256_setr_epi8(
-        0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4, 0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3,
-        3, 4,
-    );
-    let low_nibbles = _mm256_set1_epi8(0x0f);
     let queries = _mm256_set1_epi64x(query.cast_signed());
     let above = _mm256_set1_epi64x(i64::from(max_distance) + 1);
     let (fours, rest) = candidates.as_chunks::<4>();
@@ -143,12 +143,7 @@ unsafe fn within_avx2(query: u64, candidates: &[u64], max_distance: u32) -> u64 
         // SAFETY: `four` is 32 readable bytes; the load asks for no alignment.
         let four = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
         let difference = _mm256_xor_si256(four, queries);
-        let low = _mm256_and_si256(difference, low_nibbles);
-        let high = _mm256_and_si256(_mm256_srli_epi16::<4>(difference), low_nibbles);
-        let ones = _mm256_add_epi8(
-            _mm256_shuffle_epi8(ones_of_nibble, low),
-            _mm256_shuffle_epi8(ones_of_nibble, high),
-        );
+        let ones = ones_of_bytes_avx2(difference);
         let distances = _mm256_sad_epu8(ones, _mm256_setzero_si256());
         let near = _mm256_cmpgt_epi64(above, distances);
         let bits = _mm256_movemask_pd(_mm256_castsi256_pd(near)).cast_unsigned();
@@ -183,9 +178,15 @@ impl Compare for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn sketches(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
+    unsafe fn narrow_within(line: &[u16; 32], x: u16, bits: u32) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { sketches_avx512(sketches, x, limit, masks) }
+        unsafe { narrow_within_avx512(line, x, bits) }
+    }
+
+    #[inline(always)]
+    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { wide_within_avx512(line, x, bits) }
     }
 
     #[inline(always)]
@@ -201,6 +202,21 @@ impl Compare for Avx512 {
         }
         marks
     }
+}
+
+/// # Safety
+/// The machine has AVX-512 F and VPOPCNTDQ.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+unsafe fn wide_within_avx512(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+    // SAFETY: `line` is 64 readable bytes; the load asks for no alignment.
+    let lanes = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+    let difference = _mm512_xor_si512(lanes, _mm512_set1_epi32(x.cast_signed()));
+    let limit = _mm512_set1_epi32(bits.cast_signed());
+    u32::from(_mm512_cmple_epu32_mask(
+        _mm512_popcnt_epi32(difference),
+        limit,
+    ))
 }
 
 /// [`Look::marks`] of eight fingerprints.
@@ -240,33 +256,13 @@ unsafe fn marked_avx512(look: &Look<'_>, eight: &[u64; 8]) -> u8 {
 /// # Safety
 /// The machine has AVX-512 F, BW and BITALG.
 #[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512bitalg,bmi2")]
-unsafe fn sketches_avx512(sketches: &[u16], x: u16, limit: Limit, masks: &mut [u32]) {
-    let x = _mm512_set1_epi16(x.cast_signed());
-    let distances = |lanes: &[u16; LANES]| {
-        // SAFETY: `lanes` is 64 readable bytes; the load asks for no alignment.
-        let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
-        _mm512_popcnt_epi16(_mm512_xor_si512(lanes, x))
-    };
-    let limits = [0, 1, 2].map(|more| _mm512_set1_epi16(limit.bits.cast_signed() + more));
-    let groups = sketches.as_chunks::<LANES>().0;
-    let groups = &groups[..groups.len().min(masks.len())];
-    let masks = &mut masks[..groups.len()];
-    let with_near = (limit.near as usize).div_ceil(LANES).min(groups.len());
-    for (at, (lanes, mask)) in groups[..with_near].iter().zip(&mut *masks).enumerate() {
-        // The lanes before `end`.
-        let before = |end: u32| {
-            let end = (end as usize).saturating_sub(LANES * at).min(LANES);
-            (u64::MAX >> 1 >> (63 - end)) as u32
-        };
-        let distances = distances(lanes);
-        *mask = _mm512_cmple_epu16_mask(distances, limits[0])
-            | _mm512_mask_cmple_epu16_mask(before(limit.near), distances, limits[1])
-            | _mm512_mask_cmple_epu16_mask(before(limit.nearest), distances, limits[2]);
-    }
-    for (lanes, mask) in groups[with_near..].iter().zip(&mut masks[with_near..]) {
-        *mask = _mm512_cmple_epu16_mask(distances(lanes), limits[0]);
-    }
+#[target_feature(enable = "avx512f,avx512bw,avx512bitalg")]
+unsafe fn narrow_within_avx512(line: &[u16; 32], x: u16, bits: u32) -> u32 {
+    // SAFETY: `line` is 64 readable bytes; the load asks for no alignment.
+    let lanes = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+    let difference = _mm512_xor_si512(lanes, _mm512_set1_epi16(x.cast_signed()));
+    let limit = _mm512_set1_epi16(bits as i16);
+    _mm512_cmple_epu16_mask(_mm512_popcnt_epi16(difference), limit)
 }
 
 /// # Safety

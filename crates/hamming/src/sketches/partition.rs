@@ -1,6 +1,7 @@
 //! A chunk brought into the order of a large table's keys, or nearly.
 
 use super::Field;
+use super::probe::Chunk;
 use crate::memory::Array;
 
 /// Bits of the key by which a chunk is partitioned: so few that each partition has a cache line to be written to, so
@@ -25,7 +26,7 @@ impl Default for Partitioned {
 }
 
 impl Partitioned {
-    pub(super) fn fill(&mut self, key: Field, chunk: &[u64]) -> (&[u64], Option<&[u32]>) {
+    pub(super) fn fill(&mut self, key: Field, chunk: &[u64]) -> Chunk<'_> {
         if self.queries.len() < chunk.len() {
             self.fingerprints = Array::zeroed(chunk.len());
             self.queries = Array::zeroed(chunk.len());
@@ -51,6 +52,9 @@ impl Partitioned {
             queries[*next as usize] = query as u32;
             *next += 1;
         }
-        (fingerprints, Some(queries))
+        Chunk {
+            fingerprints,
+            numbers: Some(queries),
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! Looking fingerprints up in tables of sketches.
+//! Looking fingerprints up in buckets of sketches.
 
 use super::partition::Partitioned;
-use super::{CACHED, CROWDED, LANES, SketchTable};
-use crate::kernels::{Compare, Kernel, Limit, Work};
-use crate::probe::{Found, IN_FLIGHT, Match, prefetch, prefetch_far};
+use super::{Buckets, CACHED, Sketch};
+use crate::kernels::{Compare, Kernel, Work};
+use crate::probe::{Found, IN_FLIGHT, prefetch, prefetch_far};
 
 /// What tables were built of.
 #[derive(Debug)]
@@ -16,229 +16,248 @@ pub(crate) struct Entries<'a> {
     pub(crate) max_distance: u32,
 }
 
+impl Entries<'_> {
+    /// Whether the query of this number is the entry of that index.
+    #[inline(always)]
+    pub(super) fn is_own(&self, query: u32, index: u32) -> bool {
+        self.own
+            .is_some_and(|own| own + query as usize == self.first + index as usize)
+    }
+}
+
+/// Fingerprints that are looked up.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chunk<'a> {
+    pub(crate) fingerprints: &'a [u64],
+    /// The number of each, where that is not its index.
+    pub(crate) numbers: Option<&'a [u32]>,
+}
+
+impl Chunk<'_> {
+    #[inline(always)]
+    pub(super) fn number(&self, index: u32) -> u32 {
+        self.numbers
+            .map_or(index, |numbers| numbers[index as usize])
+    }
+}
+
 /// Buffers of a probe.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     partitioned: Partitioned,
-    buckets: Vec<Bucket>,
     survivors: Vec<Survivor>,
 }
 
-/// A bucket to be compared with one query.
-#[derive(Debug, Clone, Copy)]
+/// Where the candidates of one query are.
+#[derive(Debug, Clone, Copy, Default)]
 struct Bucket {
     start: u32,
     end: u32,
-    counts: u32,
 }
 
-/// Groups of sketches that are compared before what passed is looked at.
-const MASKS: usize = 32;
+/// Lines of candidates that are compared before it is looked at whether any passes, at most.
+const STRIP: usize = 8;
 
 /// Candidates that are compared in full before more are gathered.
 const GATHERED: usize = 1 << 14;
 
 /// A candidate whose sketch is near.
-#[derive(Debug, Clone, Copy, Default)]
-struct Survivor {
-    query: u32,
-    /// Its place in the table, later its index.
-    entry: u32,
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Survivor {
+    /// The index of the fingerprint.
+    pub(super) query: u32,
+    /// Where the sketch is.
+    pub(super) place: u32,
+}
+
+/// How entries are found by the place of a sketch.
+pub(super) trait Resolve {
+    /// Compares the entries of `survivors` in full and keeps those that are near; may change the survivors.
+    fn compare<C: Compare>(
+        &self,
+        entries: &Entries<'_>,
+        chunk: Chunk<'_>,
+        survivors: &mut [Survivor],
+        found: &mut Found<'_>,
+    );
 }
 
 /// Chunks are partitioned from this length on.
 const PARTITION_FROM: usize = 1 << 14;
 
-impl SketchTable {
-    /// Looks up every fingerprint of the chunk. Appends what is near; tables of the same design find pairs that others find
-    /// too.
-    pub(crate) fn probe(
+impl<S: Sketch> Buckets<S> {
+    /// Looks up every fingerprint of the chunk; `of` is the table that the buckets are of, and what it was built of.
+    pub(super) fn probe<R: Resolve>(
         &self,
         kernel: Kernel,
-        entries: &Entries<'_>,
+        of: (&R, &Entries<'_>),
         chunk: &[u64],
         candidates: &mut Candidates,
         found: &mut Found<'_>,
     ) {
         // What is in the order of the table already needs no other.
-        let in_order = self.key.shift + self.key.bits == 64 && chunk.is_sorted();
+        let in_order = self.key.before == 0 && chunk.is_sorted();
         if in_order || chunk.len() < PARTITION_FROM || self.bytes() < CACHED {
-            return self.probe_some(kernel, entries, (chunk, None), candidates, found);
+            let chunk = Chunk {
+                fingerprints: chunk,
+                numbers: None,
+            };
+            return self.probe_some(kernel, of, chunk, candidates, found);
         }
         let mut partitioned = std::mem::take(&mut candidates.partitioned);
-        let queries = partitioned.fill(self.key, chunk);
-        self.probe_some(kernel, entries, queries, candidates, found);
+        let chunk = partitioned.fill(self.key, chunk);
+        self.probe_some(kernel, of, chunk, candidates, found);
         candidates.partitioned = partitioned;
     }
 
-    /// As [`Self::probe`], of some fingerprints with, if it is not their index, the number of each.
-    pub(crate) fn probe_some(
+    /// As [`Self::probe`], of fingerprints in the order they have.
+    pub(super) fn probe_some<R: Resolve>(
         &self,
         kernel: Kernel,
-        entries: &Entries<'_>,
-        (chunk, queries): (&[u64], Option<&[u32]>),
+        (table, entries): (&R, &Entries<'_>),
+        chunk: Chunk<'_>,
         candidates: &mut Candidates,
         found: &mut Found<'_>,
     ) {
         kernel.run(Probe {
-            table: self,
+            buckets: self,
+            table,
             entries,
             chunk,
-            queries,
-            buckets: &mut candidates.buckets,
             survivors: &mut candidates.survivors,
             found,
         });
     }
 }
 
-struct Probe<'a, 'f> {
-    table: &'a SketchTable,
+struct Probe<'a, 'f, S, R> {
+    buckets: &'a Buckets<S>,
+    table: &'a R,
     entries: &'a Entries<'a>,
-    chunk: &'a [u64],
-    /// The number of each fingerprint of the chunk, where that is not its index.
-    queries: Option<&'a [u32]>,
-    buckets: &'a mut Vec<Bucket>,
+    chunk: Chunk<'a>,
     survivors: &'a mut Vec<Survivor>,
     found: &'a mut Found<'f>,
 }
 
-/// Compares candidates in full and keeps those that are near.
-#[inline(always)]
-fn compare(
-    table: &SketchTable,
-    entries: &Entries<'_>,
-    (chunk, queries): (&[u64], Option<&[u32]>),
-    survivors: &mut [Survivor],
-    found: &mut Found<'_>,
-) {
-    let indexes: &[u32] = &table.indexes;
-    for survivor in survivors.iter() {
-        prefetch(indexes, survivor.entry as usize);
-    }
-    for survivor in survivors.iter_mut() {
-        survivor.entry = indexes[survivor.entry as usize];
-        prefetch(entries.values, survivor.entry as usize);
-    }
-    let number = |query: u32| queries.map_or(query, |queries| queries[query as usize]);
-    for &Survivor { query, entry } in survivors.iter() {
-        let itself = |own: usize| own + number(query) as usize == entries.first + entry as usize;
-        if entries.own.is_some_and(itself) {
-            continue;
-        }
-        let difference = entries.values[entry as usize] ^ chunk[query as usize];
-        let distance = difference.count_ones();
-        if distance <= entries.max_distance {
-            found.push(Match {
-                query: number(query),
-                entry: (entries.first + entry as usize) as u32,
-                distance,
-            });
-        }
-    }
-}
-
-impl Work for Probe<'_, '_> {
+impl<S: Sketch, R: Resolve> Work for Probe<'_, '_, S, R> {
     type Output = ();
 
     #[inline(always)]
     fn run<C: Compare>(self) {
         let Self {
+            buckets,
             table,
             entries,
             chunk,
-            queries,
-            buckets,
             survivors,
             found,
         } = self;
-        let heads: &[[u32; 2]] = &table.heads;
-        let sketches: &[u16] = &table.sketches;
-        let mut masks = [0; MASKS + 1];
-        for (at, block) in chunk.chunks(IN_FLIGHT).enumerate() {
+        let starts: &[u32] = &buckets.starts;
+        let sketches: &[S] = &buckets.sketches;
+        let mut looked_up = [Bucket::default(); IN_FLIGHT];
+        survivors.clear();
+        for (at, block) in chunk.fingerprints.chunks(IN_FLIGHT).enumerate() {
             // Each pass asks for what the next one needs.
             for &fingerprint in block {
-                prefetch(heads, table.key.of(fingerprint) as usize);
+                prefetch(starts, buckets.key.of(fingerprint) as usize);
             }
-            buckets.clear();
-            for &fingerprint in block {
-                let key = table.key.of(fingerprint) as usize;
-                let ([start, counts], [end, _]) = (heads[key], heads[key + 1]);
-                prefetch_far(sketches, start as usize);
-                for line in (start + LANES as u32..end).step_by(LANES) {
-                    prefetch_far(sketches, line as usize);
+            for (bucket, &fingerprint) in looked_up.iter_mut().zip(block) {
+                let key = buckets.key.of(fingerprint) as usize;
+                let (start, end) = (starts[key], starts[key + 1]);
+                // As many lines as most buckets have, without a look at how many this one has: guesses would be wrong half
+                // of the time, and what lies behind is asked for by others, mostly.
+                for line in 0..buckets.lines {
+                    prefetch_far(sketches, start as usize + line * S::LANES);
+                }
+                for line in
+                    (start as usize + buckets.lines * S::LANES..end as usize).step_by(S::LANES)
+                {
+                    prefetch_far(sketches, line);
                 }
                 // Buckets do not begin at lines.
                 prefetch_far(sketches, end as usize);
-                buckets.push(Bucket { start, end, counts });
+                *bucket = Bucket { start, end };
             }
-            let mut passed = 0;
-            for (query, (bucket, &fingerprint)) in buckets.iter().zip(block).enumerate() {
-                let sketch = table.sketch.of(fingerprint) as u16;
+            for (query, (bucket, &fingerprint)) in looked_up.iter().zip(block).enumerate() {
                 let query = (IN_FLIGHT * at + query) as u32;
-                let (near, nearest) = match bucket.counts & 0xffff {
-                    CROWDED => (u32::MAX, u32::MAX),
-                    near => (near, bucket.counts >> 16),
-                };
-                let mut from = bucket.start;
-                while from < bucket.end {
-                    let candidates = (bucket.end - from).min((MASKS * LANES) as u32);
-                    let groups = (candidates as usize).div_ceil(LANES);
-                    let limit = Limit {
-                        bits: table.limit,
-                        near: near.saturating_sub(from - bucket.start),
-                        nearest: nearest.saturating_sub(from - bucket.start),
-                    };
-                    let lanes = &sketches[from as usize..][..groups * LANES];
-                    // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
-                    unsafe { C::sketches(lanes, sketch, limit, &mut masks[..groups]) };
-                    // The last group reaches beyond the bucket.
-                    masks[groups - 1] &= u32::MAX >> ((groups * LANES) as u32 - candidates);
-                    // Two groups a step.
-                    masks[groups] = 0;
-                    for pair in 0..groups.div_ceil(2) {
-                        let mut lanes =
-                            u64::from(masks[2 * pair + 1]) << 32 | u64::from(masks[2 * pair]);
-                        let first = from + (2 * LANES * pair) as u32;
-                        if survivors.len() < passed + 2 * LANES {
-                            survivors.resize(2 * (passed + 2 * LANES), Survivor::default());
-                        }
-                        let count = lanes.count_ones() as usize;
-                        // Seldom more than two pass: to write that many always is faster than to ask.
-                        for place in &mut survivors[passed..passed + 2] {
-                            *place = Survivor {
-                                query,
-                                entry: first.wrapping_add(lanes.trailing_zeros()),
-                            };
-                            lanes &= lanes.wrapping_sub(1);
-                        }
-                        if count > 2 {
-                            for place in &mut survivors[passed + 2..passed + count] {
-                                *place = Survivor {
-                                    query,
-                                    entry: first + lanes.trailing_zeros(),
-                                };
-                                lanes &= lanes - 1;
-                            }
-                        }
-                        passed += count;
-                    }
-                    from += candidates;
-                    if passed > GATHERED {
-                        let survivors = &mut survivors[..passed];
-                        compare(table, entries, (chunk, queries), survivors, found);
-                        passed = 0;
-                        if found.is_full() {
-                            return;
-                        }
+                // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
+                unsafe { buckets.passing::<C>(query, fingerprint, bucket, survivors) };
+                if survivors.len() > GATHERED {
+                    table.compare::<C>(entries, chunk, survivors, found);
+                    survivors.clear();
+                    if found.is_full() {
+                        return;
                     }
                 }
             }
-            let survivors = &mut survivors[..passed];
-            compare(table, entries, (chunk, queries), survivors, found);
-            if found.is_full() {
-                return;
+            if !survivors.is_empty() {
+                table.compare::<C>(entries, chunk, survivors, found);
+                survivors.clear();
+                if found.is_full() {
+                    return;
+                }
             }
         }
     }
+}
+
+impl<S: Sketch> Buckets<S> {
+    /// Adds the candidates in `bucket` whose sketches are near.
+    ///
+    /// # Safety
+    /// As [`Compare::within`].
+    #[inline(always)]
+    unsafe fn passing<C: Compare>(
+        &self,
+        query: u32,
+        fingerprint: u64,
+        bucket: &Bucket,
+        survivors: &mut Vec<Survivor>,
+    ) {
+        let sketch = S::of(self.sketch.of(fingerprint) << self.room);
+        let (start, count) = (bucket.start as usize, (bucket.end - bucket.start) as usize);
+        let lanes = &self.sketches[start..][..count.max(S::LANES)];
+        let last = lanes.len() - S::LANES;
+        // The mask of the line of sketches from `first` on, or of the last line.
+        let mask = |first: usize| {
+            let first = first.min(last);
+            // SAFETY: `last` is a line before the end. The caller vouches for the instruction set.
+            unsafe {
+                let line = lanes.get_unchecked(first..first + S::LANES);
+                S::within::<C>(line, sketch, self.limit)
+            }
+        };
+        let steps = self.lines.min(STRIP);
+        let mut first = 0;
+        // Few strips have any that pass; which they are is found out again then. As many steps as most buckets need, the last
+        // ones perhaps on a line that was looked at before: to ask would be a wrong guess half of the time.
+        while first < count {
+            let next = first + steps * S::LANES;
+            let mut any = 0;
+            for step in 0..steps {
+                any |= mask(first + step * S::LANES);
+            }
+            if any != 0 {
+                while first < next.min(count) {
+                    // Lines before the last one begin where they do; the last one has been looked at in part.
+                    let begin = first.min(last);
+                    let mut near = mask(first) >> (first - begin) << (first - begin);
+                    near &= before(count - begin);
+                    while near != 0 {
+                        let place = bucket.start + begin as u32 + near.trailing_zeros();
+                        survivors.push(Survivor { query, place });
+                        near &= near - 1;
+                    }
+                    first += S::LANES;
+                }
+            }
+            first = next;
+        }
+    }
+}
+
+/// A mask of the lanes before `end`.
+#[inline(always)]
+fn before(end: usize) -> u32 {
+    ((1u64 << end.min(32)) - 1) as u32
 }
