@@ -40,6 +40,21 @@ pub(crate) trait Sketch: Pod {
     /// # Safety
     /// As [`Compare::within`].
     unsafe fn within<C: Compare>(line: &[Self], x: Self, bits: u32) -> u32;
+
+    /// Whether any of some lines is.
+    ///
+    /// # Safety
+    /// As [`Compare::within`].
+    #[inline(always)]
+    unsafe fn any_within<'a, C: Compare>(
+        lines: impl Iterator<Item = &'a [Self]>,
+        x: Self,
+        bits: u32,
+    ) -> bool {
+        // SAFETY: the caller vouches for the instruction set.
+        let masks = lines.map(|line| unsafe { Self::within::<C>(line, x, bits) });
+        masks.fold(0, |any, mask| any | mask) != 0
+    }
 }
 
 impl Sketch for u16 {
@@ -67,6 +82,17 @@ impl Sketch for u32 {
         let line = line.as_array().expect("a line");
         // SAFETY: the caller vouches for the instruction set.
         unsafe { C::wide_within(line, x, bits) }
+    }
+
+    #[inline(always)]
+    unsafe fn any_within<'a, C: Compare>(
+        lines: impl Iterator<Item = &'a [Self]>,
+        x: Self,
+        bits: u32,
+    ) -> bool {
+        let lines = lines.map(|line| line.as_array().expect("a line"));
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { C::any_wide_within(lines, x, bits) }
     }
 }
 

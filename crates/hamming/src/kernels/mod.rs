@@ -135,6 +135,21 @@ pub(crate) trait Compare {
     /// As above.
     unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32;
 
+    /// Whether any sketch of some lines is within so many bits of `x`.
+    ///
+    /// # Safety
+    /// As above.
+    #[inline(always)]
+    unsafe fn any_wide_within<'a>(
+        lines: impl Iterator<Item = &'a [u32; 16]>,
+        x: u32,
+        bits: u32,
+    ) -> bool {
+        // SAFETY: the caller vouches for the instruction set.
+        let masks = lines.map(|line| unsafe { Self::wide_within(line, x, bits) });
+        masks.fold(0, |any, mask| any | mask) != 0
+    }
+
     /// Which fingerprints of `block`, at most 32, `look` marks: bit i for fingerprint i.
     ///
     /// # Safety

@@ -190,6 +190,16 @@ impl Compare for Avx512 {
     }
 
     #[inline(always)]
+    unsafe fn any_wide_within<'a>(
+        lines: impl Iterator<Item = &'a [u32; 16]>,
+        x: u32,
+        bits: u32,
+    ) -> bool {
+        // SAFETY: the caller vouches for the instruction set.
+        unsafe { any_wide_within_avx512(lines, x, bits) }
+    }
+
+    #[inline(always)]
     unsafe fn marked(look: &Look<'_>, block: &[u64]) -> u32 {
         let (eights, rest) = block.as_chunks::<8>();
         let mut marks = 0;
@@ -217,6 +227,27 @@ unsafe fn wide_within_avx512(line: &[u32; 16], x: u32, bits: u32) -> u32 {
         _mm512_popcnt_epi32(difference),
         limit,
     ))
+}
+
+/// # Safety
+/// The machine has AVX-512 F and VPOPCNTDQ.
+#[inline]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+unsafe fn any_wide_within_avx512<'a>(
+    lines: impl Iterator<Item = &'a [u32; 16]>,
+    x: u32,
+    bits: u32,
+) -> bool {
+    let x = _mm512_set1_epi32(x.cast_signed());
+    // The least of each lane: a minimum takes another unit than a comparison does, which the counts need.
+    let mut least = _mm512_set1_epi32(-1);
+    for line in lines {
+        // SAFETY: `line` is 64 readable bytes; the load asks for no alignment.
+        let lanes = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
+        let distances = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, x));
+        least = _mm512_min_epu32(least, distances);
+    }
+    _mm512_cmple_epu32_mask(least, _mm512_set1_epi32(bits.cast_signed())) != 0
 }
 
 /// [`Look::marks`] of eight fingerprints.

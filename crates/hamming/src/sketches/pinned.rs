@@ -32,7 +32,7 @@ struct Pins {
 }
 
 /// Survivors from which on those that would look up the same are found out.
-const MANY: usize = 64;
+const MANY: usize = 128;
 /// Bits by which entries are pinned, at most.
 const MAX_PIN_BITS: u32 = 20;
 /// Bits of the keys that are filled together.

@@ -56,10 +56,10 @@ struct Bucket {
 }
 
 /// Lines of candidates that are compared before it is looked at whether any passes, at most.
-const STRIP: usize = 8;
+const STRIP: usize = 16;
 
-/// Candidates that are compared in full before more are gathered.
-const GATHERED: usize = 1 << 14;
+/// Candidates from which on they are compared in full: enough that their cache misses overlap.
+const GATHERED: usize = 64;
 
 /// A candidate whose sketch is near.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -82,6 +82,9 @@ pub(super) trait Resolve {
     );
 }
 
+/// Fingerprints of a chunk that have the same key, in the mean, from which on a bucket is looked up for all of them.
+const RUN: usize = 4;
+
 /// Chunks are partitioned from this length on.
 const PARTITION_FROM: usize = 1 << 14;
 
@@ -97,6 +100,16 @@ impl<S: Sketch> Buckets<S> {
     ) {
         // What is in the order of the table already needs no other.
         let in_order = self.key.before == 0 && chunk.is_sorted();
+        if in_order && self.has_runs(chunk) {
+            return kernel.run(ProbeRuns {
+                buckets: self,
+                table: of.0,
+                entries: of.1,
+                fingerprints: chunk,
+                survivors: &mut candidates.survivors,
+                found,
+            });
+        }
         if in_order || chunk.len() < PARTITION_FROM || self.bytes() < CACHED {
             let chunk = Chunk {
                 fingerprints: chunk,
@@ -108,6 +121,15 @@ impl<S: Sketch> Buckets<S> {
         let chunk = partitioned.fill(self.key, chunk);
         self.probe_some(kernel, of, chunk, candidates, found);
         candidates.partitioned = partitioned;
+    }
+
+    /// Whether many of a chunk in order have the same key.
+    fn has_runs(&self, chunk: &[u64]) -> bool {
+        let (Some(&first), Some(&last)) = (chunk.first(), chunk.last()) else {
+            return false;
+        };
+        let keys = self.key.of(last).abs_diff(self.key.of(first)) as usize + 1;
+        chunk.len() / keys >= RUN
     }
 
     /// As [`Self::probe`], of fingerprints in the order they have.
@@ -181,7 +203,9 @@ impl<S: Sketch, R: Resolve> Work for Probe<'_, '_, S, R> {
             for (query, (bucket, &fingerprint)) in looked_up.iter().zip(block).enumerate() {
                 let query = (IN_FLIGHT * at + query) as u32;
                 // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
-                unsafe { buckets.passing::<C>(query, fingerprint, bucket, survivors) };
+                unsafe {
+                    buckets.passing::<C>(buckets.lines, query, fingerprint, bucket, survivors);
+                }
                 if survivors.len() > GATHERED {
                     table.compare::<C>(entries, chunk, survivors, found);
                     survivors.clear();
@@ -190,25 +214,80 @@ impl<S: Sketch, R: Resolve> Work for Probe<'_, '_, S, R> {
                     }
                 }
             }
-            if !survivors.is_empty() {
-                table.compare::<C>(entries, chunk, survivors, found);
-                survivors.clear();
-                if found.is_full() {
-                    return;
+        }
+        table.compare::<C>(entries, chunk, survivors, found);
+    }
+}
+
+/// Fingerprints in the order of the buckets, of which many have the same one: that is looked up once for all of them.
+struct ProbeRuns<'a, 'f, S, R> {
+    buckets: &'a Buckets<S>,
+    table: &'a R,
+    entries: &'a Entries<'a>,
+    fingerprints: &'a [u64],
+    survivors: &'a mut Vec<Survivor>,
+    found: &'a mut Found<'f>,
+}
+
+impl<S: Sketch, R: Resolve> Work for ProbeRuns<'_, '_, S, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<C: Compare>(self) {
+        let Self {
+            buckets,
+            table,
+            entries,
+            fingerprints,
+            survivors,
+            found,
+        } = self;
+        let chunk = Chunk {
+            fingerprints,
+            numbers: None,
+        };
+        survivors.clear();
+        let mut query = 0;
+        while query < fingerprints.len() {
+            let key = buckets.key.of(fingerprints[query]);
+            let [start, end] = [0, 1].map(|next| buckets.starts[key as usize + next]);
+            let bucket = Bucket { start, end };
+            let lines = buckets.lines_of(&bucket);
+            while query < fingerprints.len() && buckets.key.of(fingerprints[query]) == key {
+                // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
+                unsafe {
+                    let fingerprint = fingerprints[query];
+                    buckets.passing::<C>(lines, query as u32, fingerprint, &bucket, survivors);
+                }
+                query += 1;
+                if survivors.len() > GATHERED {
+                    table.compare::<C>(entries, chunk, survivors, found);
+                    survivors.clear();
+                    if found.is_full() {
+                        return;
+                    }
                 }
             }
         }
+        table.compare::<C>(entries, chunk, survivors, found);
     }
 }
 
 impl<S: Sketch> Buckets<S> {
-    /// Adds the candidates in `bucket` whose sketches are near.
+    /// Lines of the candidates in `bucket`.
+    #[inline(always)]
+    fn lines_of(&self, bucket: &Bucket) -> usize {
+        ((bucket.end - bucket.start) as usize).div_ceil(S::LANES)
+    }
+
+    /// Adds the candidates in `bucket` whose sketches are near, looked at so many `lines` at a time.
     ///
     /// # Safety
     /// As [`Compare::within`].
     #[inline(always)]
     unsafe fn passing<C: Compare>(
         &self,
+        lines: usize,
         query: u32,
         fingerprint: u64,
         bucket: &Bucket,
@@ -218,30 +297,27 @@ impl<S: Sketch> Buckets<S> {
         let (start, count) = (bucket.start as usize, (bucket.end - bucket.start) as usize);
         let lanes = &self.sketches[start..][..count.max(S::LANES)];
         let last = lanes.len() - S::LANES;
-        // The mask of the line of sketches from `first` on, or of the last line.
-        let mask = |first: usize| {
+        // The line of sketches from `first` on, or the last one.
+        let line = |first: usize| {
             let first = first.min(last);
-            // SAFETY: `last` is a line before the end. The caller vouches for the instruction set.
-            unsafe {
-                let line = lanes.get_unchecked(first..first + S::LANES);
-                S::within::<C>(line, sketch, self.limit)
-            }
+            // SAFETY: `last` is a line before the end.
+            unsafe { lanes.get_unchecked(first..first + S::LANES) }
         };
-        let steps = self.lines.min(STRIP);
+        let steps = lines.min(STRIP);
         let mut first = 0;
         // Few strips have any that pass; which they are is found out again then. As many steps as most buckets need, the last
         // ones perhaps on a line that was looked at before: to ask would be a wrong guess half of the time.
         while first < count {
             let next = first + steps * S::LANES;
-            let mut any = 0;
-            for step in 0..steps {
-                any |= mask(first + step * S::LANES);
-            }
-            if any != 0 {
+            let lines = (0..steps).map(|step| line(first + step * S::LANES));
+            // SAFETY: the caller vouches for the instruction set.
+            if unsafe { S::any_within::<C>(lines, sketch, self.limit) } {
                 while first < next.min(count) {
                     // Lines before the last one begin where they do; the last one has been looked at in part.
                     let begin = first.min(last);
-                    let mut near = mask(first) >> (first - begin) << (first - begin);
+                    // SAFETY: as above.
+                    let near = unsafe { S::within::<C>(line(first), sketch, self.limit) };
+                    let mut near = near >> (first - begin) << (first - begin);
                     near &= before(count - begin);
                     while near != 0 {
                         let place = bucket.start + begin as u32 + near.trailing_zeros();
