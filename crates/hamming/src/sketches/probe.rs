@@ -3,7 +3,7 @@
 use super::partition::Partitioned;
 use super::{Buckets, CACHED, Sketch};
 use crate::kernels::{Compare, Kernel, Work};
-use crate::probe::{Found, IN_FLIGHT, prefetch, prefetch_far};
+use crate::probe::{Found, prefetch, prefetch_far};
 
 /// What tables were built of.
 #[derive(Debug)]
@@ -54,6 +54,9 @@ struct Bucket {
     start: u32,
     end: u32,
 }
+
+/// Queries whose lines are on their way.
+const AHEAD: usize = 32;
 
 /// Lines of candidates that are compared before it is looked at whether any passes, at most.
 const STRIP: usize = 16;
@@ -176,14 +179,34 @@ impl<S: Sketch, R: Resolve> Work for Probe<'_, '_, S, R> {
         } = self;
         let starts: &[u32] = &buckets.starts;
         let sketches: &[S] = &buckets.sketches;
-        let mut looked_up = [Bucket::default(); IN_FLIGHT];
+        let mut looked_up = [Bucket::default(); AHEAD];
+        let fingerprints = chunk.fingerprints;
         survivors.clear();
-        for (at, block) in chunk.fingerprints.chunks(IN_FLIGHT).enumerate() {
-            // Each pass asks for what the next one needs.
-            for &fingerprint in block {
+        // Where a bucket is, is asked for long before its lines are, and these long before they are looked at.
+        for at in 0..fingerprints.len() + 2 * AHEAD {
+            if let Some(&fingerprint) = fingerprints.get(at) {
                 prefetch(starts, buckets.key.of(fingerprint) as usize);
             }
-            for (bucket, &fingerprint) in looked_up.iter_mut().zip(block) {
+            let bucket = &mut looked_up[at % AHEAD];
+            if let Some(query) = at.checked_sub(2 * AHEAD) {
+                let fingerprint = fingerprints[query];
+                // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
+                unsafe {
+                    let lines = buckets.lines;
+                    buckets.passing::<C>(lines, query as u32, fingerprint, bucket, survivors);
+                }
+                if survivors.len() > GATHERED {
+                    table.compare::<C>(entries, chunk, survivors, found);
+                    survivors.clear();
+                    if found.is_full() {
+                        return;
+                    }
+                }
+            }
+            let next = at
+                .checked_sub(AHEAD)
+                .and_then(|next| fingerprints.get(next));
+            if let Some(&fingerprint) = next {
                 let key = buckets.key.of(fingerprint) as usize;
                 let (start, end) = (starts[key], starts[key + 1]);
                 // As many lines as most buckets have, without a look at how many this one has: guesses would be wrong half
@@ -199,20 +222,6 @@ impl<S: Sketch, R: Resolve> Work for Probe<'_, '_, S, R> {
                 // Buckets do not begin at lines.
                 prefetch_far(sketches, end as usize);
                 *bucket = Bucket { start, end };
-            }
-            for (query, (bucket, &fingerprint)) in looked_up.iter().zip(block).enumerate() {
-                let query = (IN_FLIGHT * at + query) as u32;
-                // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
-                unsafe {
-                    buckets.passing::<C>(buckets.lines, query, fingerprint, bucket, survivors);
-                }
-                if survivors.len() > GATHERED {
-                    table.compare::<C>(entries, chunk, survivors, found);
-                    survivors.clear();
-                    if found.is_full() {
-                        return;
-                    }
-                }
             }
         }
         table.compare::<C>(entries, chunk, survivors, found);
