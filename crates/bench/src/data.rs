@@ -17,7 +17,10 @@ pub fn row_groups(batch: &[u64], archive: u64, chunks: usize) -> Vec<Vec<u64>> {
     (0..chunks as u64)
         .map(|chunk| {
             let share = |number: u64| (u128::from(number) << 64) / u128::from(groups);
-            let number = chunk * groups / chunks as u64;
+            // Some that follow each other, from all over the archive.
+            let (run, next) = (chunk / TOGETHER as u64, chunk % TOGETHER as u64);
+            let runs = (chunks as u64).div_ceil(TOGETHER as u64);
+            let number = run * (groups / runs) + next;
             let (from, to) = (share(number) as u64, (share(number + 1) - 1) as u64);
             let mut group: Vec<u64> = (0..ROW_GROUP)
                 .map(|_| rng.random_range(from..=to))
@@ -37,5 +40,7 @@ pub fn row_groups(batch: &[u64], archive: u64, chunks: usize) -> Vec<Vec<u64>> {
         .collect()
 }
 
+/// Row groups that are probed together, at most.
+pub const TOGETHER: usize = 4;
 /// Fingerprints of a row group.
 pub const ROW_GROUP: usize = 1 << 20;

@@ -88,8 +88,15 @@ fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) -> Value
                         let mut scratch = Scratch::default();
                         let mut matches = Vec::new();
                         let mut hits = 0;
-                        for group in groups.iter().skip(first).step_by(args.threads) {
-                            for step in group.chunks(tables.chunk()) {
+                        let mut gathered = Vec::new();
+                        let together = groups.chunks(data::TOGETHER);
+                        for groups in together.skip(first).step_by(args.threads) {
+                            // As the program does.
+                            gathered.clear();
+                            groups
+                                .iter()
+                                .for_each(|group| gathered.extend_from_slice(group));
+                            for step in gathered.chunks(tables.chunk()) {
                                 matches.clear();
                                 tables.probe(Kernel::detect(), step, &mut scratch, &mut matches);
                                 hits += matches.len();

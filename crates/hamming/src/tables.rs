@@ -34,9 +34,14 @@ pub struct Tables {
     part: Range<usize>,
     /// Tells these tables from all others of the process.
     id: u64,
+    /// See [`Tables::chunk`].
+    chunk: usize,
     pub(crate) index: Index,
     pub(crate) design: Design,
 }
+
+/// Bytes that a fingerprint takes while it waits and is put in order, with its row.
+const PROBED_BYTES: usize = 24;
 
 /// The tables, by the way they are looked up.
 #[derive(Debug)]
@@ -75,10 +80,20 @@ impl Tables {
             }))
         };
         static TABLES: AtomicU64 = AtomicU64::new(0);
+        let chunk = match &index {
+            // All threads together take an eighth of the tables for their chunks at most, unless that is next to nothing.
+            Index::Variants(tables) => {
+                let bytes: usize = tables.iter().map(PinnedTable::bytes).sum();
+                let most = bytes / 8 / (PROBED_BYTES * threads.max(1));
+                (1 << most.max(1).ilog2()).clamp(1 << 20, 1 << 22)
+            }
+            Index::Permuted(_) | Index::Scanned(..) => 1 << 14,
+        };
         Self {
             batch,
             part,
             id: TABLES.fetch_add(1, Ordering::Relaxed),
+            chunk,
             index,
             design,
         }
@@ -140,10 +155,7 @@ impl Tables {
     /// in which large tables are read.
     #[must_use]
     pub fn chunk(&self) -> usize {
-        match &self.index {
-            Index::Variants(_) => 1 << 20,
-            Index::Permuted(_) | Index::Scanned(..) => 1 << 14,
-        }
+        self.chunk
     }
 
     /// The values that the tables are of.

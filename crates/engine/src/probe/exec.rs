@@ -5,6 +5,7 @@
 //!
 //! While one item is probed, the next ones' bytes are fetched and the ids of the last ones' hits are read.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,6 +48,9 @@ use crate::work::{self, WorkItem};
 const MATCHES: usize = 1 << 18;
 /// Items of a partition whose ids are looked up while others are probed.
 const LOOKUPS: usize = 8;
+/// Items that are probed at once, of tables that are better probed with many; less than [`LOOKUPS`], because each holds one of
+/// these.
+const TOGETHER: usize = 4;
 /// Matches that wait for their turn before their ids are read: where pages are copied by the thousand, those of many items
 /// would not fit into the memory.
 const MANY: usize = 1 << 14;
@@ -195,6 +199,7 @@ impl ExecutionPlan for ProbeExec {
                 pool,
                 probed,
                 buffers: Buffers::default(),
+                part: 0,
                 emitting: SpawnedTask::spawn(async { Ok(emitter) }),
             };
             let items = items.map(|rows| work::decode(&rows?)).map_ok(|items| {
@@ -304,6 +309,8 @@ struct Task {
     pool: Arc<dyn MemoryPool>,
     probed: Count,
     buffers: Buffers,
+    /// What the gathered fingerprints are to be probed with.
+    part: u32,
     /// The last item's hits on their way out; gives the emitter back.
     emitting: SpawnedTask<Result<Emitter>>,
 }
@@ -316,12 +323,14 @@ struct Buffers {
     gathered: Gathered,
 }
 
-/// Fingerprints gathered from several steps, for tables that are better probed with many at once.
+/// Fingerprints gathered from several steps and items, for tables that are better probed with many at once.
 #[derive(Debug, Default)]
 struct Gathered {
     values: Vec<u64>,
-    /// The row of each.
+    /// The row of each in its row group.
     rows: Vec<u32>,
+    /// Of each item the index of its first value, and who wants its matches; in the order of the values.
+    items: VecDeque<(usize, mpsc::Sender<Vec<Match>>)>,
 }
 
 impl Gathered {
@@ -332,23 +341,55 @@ impl Gathered {
             .extend((0..self.values.len() - before).map(|index| step.row(index)));
     }
 
-    /// Probes what there is, and is empty then. False when nobody wants the matches any more.
-    fn probe(
-        &mut self,
-        tables: &PartTables,
-        scratch: &mut Scratch,
-        matches: &mut Matches<'_>,
-    ) -> bool {
-        let wanted = matches.probe(tables, &self.values, scratch, |query| {
-            self.rows[query as usize]
-        });
-        self.clear();
+    /// Probes what there is. Then there are no values, and of the items only the last. False when nobody wants the matches any
+    /// more.
+    fn probe(&mut self, tables: &PartTables, scratch: &mut Scratch) -> bool {
+        let Self {
+            values,
+            rows,
+            items,
+        } = self;
+        let (mut matches, mut found) = (Vec::new(), Vec::new());
+        let mut done = 0;
+        let mut wanted = true;
+        while wanted && done < values.len() {
+            done += tables.probe_some(Kernel::detect(), values, done, scratch, &mut found);
+            for hit in found.drain(..) {
+                // Those before are done. Nobody may wait for their turn for the sake of a sender that is not used any more.
+                while items
+                    .get(1)
+                    .is_some_and(|next| next.0 <= hit.query as usize)
+                {
+                    wanted &= hand_on(&mut matches, 1, &items[0].1);
+                    items.pop_front();
+                }
+                matches.push(Match {
+                    query: rows[hit.query as usize],
+                    ..hit
+                });
+            }
+            wanted &= items
+                .front()
+                .is_none_or(|item| hand_on(&mut matches, MATCHES, &item.1));
+        }
+        wanted &= items
+            .front()
+            .is_none_or(|item| hand_on(&mut matches, 1, &item.1));
+        while items.len() > 1 {
+            items.pop_front();
+        }
+        if let Some(last) = items.front_mut() {
+            last.0 = 0;
+        }
+        values.clear();
+        rows.clear();
         wanted
     }
 
     fn clear(&mut self) {
         self.values.clear();
         self.rows.clear();
+        self.items.clear();
     }
 }
 
@@ -399,9 +440,13 @@ impl Task {
                     answer();
                     Ok(emitter)
                 });
+                if self.part != part {
+                    self.probe_gathered().await?;
+                    self.part = part;
+                }
                 let rows = self
                     .blocking(part, move |tables, buffers| {
-                        slice(&decoder, row_group, encoded, &tables, buffers, &sender)
+                        slice(&decoder, row_group, encoded, &tables, buffers, sender)
                     })
                     .await?;
                 self.probed.add(rows as usize);
@@ -411,6 +456,8 @@ impl Task {
                     .fetch_add(rows, Ordering::Relaxed);
             }
             Fetched::Within { first, end, part } => {
+                // Its matches go out behind theirs.
+                self.probe_gathered().await?;
                 let (sender, mut matches) = mpsc::channel::<Vec<Match>>(1);
                 self.emit(move |mut emitter| async move {
                     while let Some(matches) = matches.recv().await {
@@ -439,8 +486,25 @@ impl Task {
         self.emitting = SpawnedTask::spawn(async move { work(joined(before).await?).await });
     }
 
+    /// Probes what was gathered and not probed yet.
+    async fn probe_gathered(&mut self) -> Result<()> {
+        if self.buffers.gathered.items.is_empty() {
+            return Ok(());
+        }
+        self.blocking(self.part, |tables, buffers| {
+            buffers.gathered.probe(&tables, &mut buffers.scratch);
+            buffers.gathered.clear();
+            Ok(())
+        })
+        .await
+    }
+
     /// Waits for the last item's hits, and sends what waited for the end.
-    async fn finish(self) -> Result<()> {
+    async fn finish(mut self) -> Result<()> {
+        match self.failed.load(Ordering::Relaxed) {
+            true => self.buffers.gathered.clear(),
+            false => self.probe_gathered().await?,
+        }
         joined(self.emitting).await?.finish().await
     }
 
@@ -492,36 +556,42 @@ async fn joined<T: Send + 'static>(task: SpawnedTask<Result<T>>) -> Result<T> {
     done.map_err(|error| DataFusionError::External(Box::new(error)))?
 }
 
-/// Decodes and probes a row group. Sends matches by row, ascending; gives the number of fingerprints.
+/// Decodes a row group and probes it, or gathers it to be probed with the next ones. Sends matches by row, ascending; gives the
+/// number of fingerprints.
 fn slice(
     reader: &FingerprintReader,
     row_group: usize,
     encoded: Encoded,
     tables: &PartTables,
     buffers: &mut Buffers,
-    sender: &mpsc::Sender<Vec<Match>>,
+    sender: mpsc::Sender<Vec<Match>>,
 ) -> Result<u64, EngineError> {
     let Buffers {
         step,
         scratch,
         gathered,
     } = buffers;
-    gathered.clear();
-    let gather = tables.chunk() > archive::reader::STEP;
     let mut rows = 0;
-    let mut matches = Matches::to(sender);
-    reader.decode(row_group, encoded, step, |step| {
-        let values = step.values();
-        rows += values.len() as u64;
-        if gather {
-            gathered.add(step);
-            gathered.values.len() < tables.chunk() || gathered.probe(tables, scratch, &mut matches)
-        } else {
+    if tables.chunk() <= archive::reader::STEP {
+        let mut matches = Matches::to(&sender);
+        reader.decode(row_group, encoded, step, |step| {
+            let values = step.values();
+            rows += values.len() as u64;
             matches.probe(tables, values, scratch, |query| step.row(query as usize))
-        }
+        })?;
+        matches.hand_on(1);
+        return Ok(rows);
+    }
+    gathered.items.push_back((gathered.values.len(), sender));
+    reader.decode(row_group, encoded, step, |step| {
+        rows += step.values().len() as u64;
+        gathered.add(step);
+        gathered.values.len() < tables.chunk() || gathered.probe(tables, scratch)
     })?;
-    gathered.probe(tables, scratch, &mut matches);
-    matches.hand_on(1);
+    if gathered.items.len() >= TOGETHER {
+        gathered.probe(tables, scratch);
+        gathered.clear();
+    }
     Ok(rows)
 }
 
@@ -596,11 +666,14 @@ impl<'a> Matches<'a> {
 
     /// Sends the matches if there are at least so many; false when nobody wants them any more.
     fn hand_on(&mut self, least: usize) -> bool {
-        if self.found.len() < least {
-            return !self.sender.is_closed();
-        }
-        self.sender
-            .blocking_send(std::mem::take(&mut self.found))
-            .is_ok()
+        hand_on(&mut self.found, least, self.sender)
     }
+}
+
+/// Sends `matches` if there are at least so many; false when nobody wants them any more.
+fn hand_on(matches: &mut Vec<Match>, least: usize, sender: &mpsc::Sender<Vec<Match>>) -> bool {
+    if matches.len() < least {
+        return !sender.is_closed();
+    }
+    sender.blocking_send(std::mem::take(matches)).is_ok()
 }
