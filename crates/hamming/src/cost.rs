@@ -9,8 +9,8 @@
 //! The design of halves looks up only what its scan lets through; the scan costs [`SCAN_NS`] and the accesses to the lines
 //! (or the bit) of the trailing half. The leading half is nearly free in a sorted archive.
 //!
-//! A table of variants costs [`BUCKET_NS`] and [`PARTITION_NS`], [`SKETCH_NS`] for each sketch of the bucket, and the cache
-//! lines that it reads ([`line_ns`]), one after the other; what passes reads two more.
+//! A lookup in a table of sketches costs [`BUCKET_NS`] and one access ([`line_ns`]), [`CACHE_LINE_NS`] for each line of
+//! candidates, and [`PASS_NS`] for each that passes; tables of variants [`PARTITION_NS`] besides.
 //!
 //! Predicted and measured (`bench designs`, two threads of an AMD EPYC, Zen 3, AVX2; nanoseconds of one core for one
 //! fingerprint of an archive of 10⁹ in order):
@@ -46,12 +46,14 @@ pub const LOOKUP_NS: f64 = 4.0;
 pub const CANDIDATE_NS: f64 = 0.6;
 /// Permuting, sorting and indexing one entry, in nanoseconds.
 pub const BUILD_NS: f64 = 40.0;
-/// Looking up one bucket of variants, in nanoseconds.
-pub const BUCKET_NS: f64 = 16.0;
+/// Looking up one bucket of sketches, in nanoseconds.
+pub const BUCKET_NS: f64 = 8.0;
 /// Bringing one fingerprint into the order of a table of variants, in nanoseconds.
-pub const PARTITION_NS: f64 = 9.0;
-/// Comparing one sketch of a bucket of variants, in nanoseconds.
-pub const SKETCH_NS: f64 = 0.12;
+pub const PARTITION_NS: f64 = 10.0;
+/// Comparing a cache line of sketches, which is on its way when it is needed, in nanoseconds.
+pub const CACHE_LINE_NS: f64 = 3.5;
+/// Finding the entry of a sketch that passed, and comparing it in full, in nanoseconds.
+pub const PASS_NS: f64 = 20.0;
 /// Putting one variant into a bucket, in nanoseconds.
 const VARIANT_NS: f64 = 7.0;
 /// Marking one half in a bitmap, in nanoseconds.
@@ -62,7 +64,7 @@ pub const SCAN_NS: f64 = 4.0;
 pub const DECODE_NS: f64 = 3.0;
 /// More passes over the archive, which may be far away, are made without need only if they take less than this share of
 /// the time.
-const WORTH_A_PASS: f64 = 0.5;
+const WORTH_A_PASS: f64 = 0.4;
 /// Most parts that a batch is cut into.
 const MAX_PARTS: usize = 64;
 
@@ -220,8 +222,9 @@ impl Plan {
                 .saturating_add(size.building);
             self.lookups += share;
             self.candidates += share * size.candidates;
-            self.probe_ns += share * (BUCKET_NS + SKETCH_NS * size.candidates);
-            self.probe_ns += share * line * (2.0 + size.candidates / 32.0 + 2.0 * size.passing);
+            let lines = size.candidates / size.lanes as f64 + 0.5;
+            self.probe_ns +=
+                share * (BUCKET_NS + line + CACHE_LINE_NS * lines + PASS_NS * size.passing);
             if at > 0 && size.bytes > CACHED && self.design.is_variants() {
                 self.probe_ns += PARTITION_NS;
             }

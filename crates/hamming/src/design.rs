@@ -42,8 +42,8 @@ impl Block {
     }
 }
 
-/// How many blocks there can be where variants are stored: three at least, because the bits beside a block are compared by
-/// 16 bits of the next one; not so many that nearly everything is a candidate.
+/// How many blocks there can be where variants are stored: three at least, because what is beside a block is compared by bits
+/// of the two that follow; not so many that nearly everything is a candidate.
 const VARIANT_BLOCKS: std::ops::RangeInclusive<u32> = 3..=6;
 /// Of more than these many flipped bits there are too many variants.
 const MAX_VARIANT_RADIUS: u32 = 2;

@@ -318,7 +318,7 @@ impl Survivors {
 }
 
 /// Fingerprints whose cache lines are asked for before they are looked at.
-pub(crate) const BLOCK: usize = 32;
+const BLOCK: usize = 32;
 
 /// Adds `first` and the index to it of each of `run` that passes. Few do: the bits of a block, which `passing` gives, are
 /// gone through without a branch for each, while what the next block needs is on its way.

@@ -6,7 +6,7 @@
 //!
 //! - [`IndexedTable`], of `halves`: a sketch is the other quarter of the half, 16 bits, of which one may differ. The entry's
 //!   index stands beside it.
-//! - [`PinnedTable`], of `variants-N`: a sketch is up to 32 bits of the blocks that follow (the first follows the last). By
+//! - [`PinnedTable`], of `variants-N`: a sketch is up to 32 bits, less the radius, of the blocks that follow (the first follows the last). By
 //!   the strong form of the pigeonhole principle (Qin and Xiao, "Pigeonring", VLDB 2018) a pair within k, with Σ(rᵢ + 1) = k + 1,
 //!   has a block i with not only dᵢ ≤ rᵢ, but also dᵢ + dᵢ₊₁ ≤ rᵢ + rᵢ₊₁ + 1, and so on around the ring: dᵢ − (rᵢ + 1)
 //!   sums to less than 0, so there is a place from which on all partial sums are less than 0. One candidate in 1,300 passes, at
@@ -20,6 +20,7 @@ mod probe;
 use bytemuck::Pod;
 pub(crate) use indexed::IndexedTable;
 pub(crate) use pinned::PinnedTable;
+use probe::STRIP;
 pub(crate) use probe::{Candidates, Chunk, Entries};
 
 use crate::cost::ball;
@@ -111,9 +112,11 @@ pub(crate) struct Buckets<S> {
     room: u32,
     /// Lines that most buckets have no more than.
     lines: usize,
+    /// Whether few strips of lines have any candidate that passes.
+    few: bool,
     /// The bucket of key `k` is from `starts[k]` to `starts[k + 1]`.
     starts: Array<u32>,
-    /// With a line more behind the last.
+    /// With as many more behind the last as are compared at once.
     sketches: Array<S>,
 }
 
@@ -142,7 +145,9 @@ pub(crate) struct Size {
     pub(crate) key_bits: u32,
     /// Candidates that a query meets.
     pub(crate) candidates: f64,
-    /// How many of them pass by their sketches.
+    /// How many of them a cache line has.
+    pub(crate) lanes: usize,
+    /// How many pass by their sketches.
     pub(crate) passing: f64,
     /// Bytes of the table; `usize::MAX` when it cannot be built, in however much memory.
     pub(crate) bytes: usize,
@@ -187,6 +192,10 @@ impl Size {
         Self {
             key_bits: key.bits,
             candidates,
+            lanes: match block.beside {
+                0 => u32::LANES,
+                _ => u16::LANES,
+            },
             passing: candidates * near / 2f64.powi(sketch.bits.cast_signed()),
             bytes,
             building: match block.beside {
@@ -214,14 +223,17 @@ impl<S: Sketch> Buckets<S> {
         );
         let variants = entries * ball(size.key.bits, blocks[at].radius) as usize;
         let most = size.candidates + 2.0 * size.candidates.sqrt();
+        let lines = most as usize / S::LANES + 1;
+        let of_strip = (lines.min(STRIP) * S::LANES) as f64;
         let buckets = Self {
             key: size.key,
             sketch: size.sketch,
             limit: size.limit,
             room: blocks[at].radius,
-            lines: most as usize / S::LANES + 1,
+            lines,
+            few: size.passing * of_strip < 0.3 * size.candidates,
             starts: Array::zeroed((1 << size.key.bits) + 1),
-            sketches: Array::zeroed(variants + S::LANES),
+            sketches: Array::zeroed(variants + STRIP * S::LANES),
         };
         (buckets, variants)
     }

@@ -283,6 +283,40 @@ fn large_batches_find_all_that_is_planted() {
     }
 }
 
+/// An archive in order with many fingerprints to a key, where buckets are looked up once for all of these, and batches with many
+/// entries to a key or to the bits beside it: of every strip of a bucket what is near is found.
+#[test]
+fn crowded_buckets_are_looked_through() {
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    for (name, k, fixed) in [
+        ("variants-3", 3, !0u64 << 44),
+        ("variants-3", 8, !0u64 << 42),
+        ("variants-3", 8, 0x3f_ffff << 20),
+        ("variants-4", 9, !0u64 << 48),
+    ] {
+        // The bits that all have: of the first block, or of the second.
+        let same = rng.next_u64() & fixed;
+        let alike = |rng: &mut ChaCha8Rng| same | rng.next_u64() & !fixed;
+        let new: Vec<u64> = (0..1500).map(|_| alike(&mut rng)).collect();
+        let mut old: Vec<u64> = (0..6000)
+            .map(|at| match at % 3 {
+                0 => alike(&mut rng),
+                _ => flipped(new[at % new.len()], at as u32 % (k + 2), &mut rng),
+            })
+            .collect();
+        old.sort_unstable();
+        let batch = Distinct::new(&new);
+        let expected = oracle::pairs_within(&new, &old, k);
+        let design = Design::named(name, k).unwrap();
+        let part = 0..batch.values().len();
+        let tables = Tables::build(Arc::new(batch), part, design, 1);
+        for kernel in Kernel::available() {
+            let found = joined(&tables, kernel, &old);
+            assert!(found == expected, "{name}, {k}, {}", kernel.name());
+        }
+    }
+}
+
 /// Archives so dense that regions are worth it, sorted and not, with pairs at every distance on either half: the lines
 /// of regions, kept from chunk to chunk and from tables to tables.
 #[test]

@@ -5,13 +5,13 @@
 //!
 //! While one item is probed, the next ones' bytes are fetched and the ids of the last ones' hits are read.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use archive::reader::STEP;
 use archive::{Encoded, FingerprintReader, Step};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -32,20 +32,19 @@ use datafusion::physical_plan::{
     PlanProperties,
 };
 use futures::{StreamExt as _, TryStreamExt as _};
-use hamming::{Kernel, Match, Scratch};
+use hamming::{Kernel, Scratch};
 use tokio::sync::{Semaphore, mpsc, watch};
 
 use super::ahead::Ahead;
 use super::emit::Emitter;
 use super::lookup::Lookup;
+use super::matches::{self, Gathered, Sink};
 use super::{Probe, hits_schema};
 use crate::batch::{NewBatch, PartTables};
 use crate::error::EngineError;
 use crate::resources::Resources;
 use crate::work::{self, WorkItem};
 
-/// Matches that are handed on before the item is done: many have equal fingerprints on either side.
-const MATCHES: usize = 1 << 18;
 /// Items of a partition whose ids are looked up while others are probed.
 const LOOKUPS: usize = 8;
 /// Items that are probed at once, of tables that are better probed with many; less than [`LOOKUPS`], because each holds one of
@@ -199,7 +198,6 @@ impl ExecutionPlan for ProbeExec {
                 pool,
                 probed,
                 buffers: Buffers::default(),
-                part: 0,
                 emitting: SpawnedTask::spawn(async { Ok(emitter) }),
             };
             let items = items.map(|rows| work::decode(&rows?)).map_ok(|items| {
@@ -309,8 +307,6 @@ struct Task {
     pool: Arc<dyn MemoryPool>,
     probed: Count,
     buffers: Buffers,
-    /// What the gathered fingerprints are to be probed with.
-    part: u32,
     /// The last item's hits on their way out; gives the emitter back.
     emitting: SpawnedTask<Result<Emitter>>,
 }
@@ -321,76 +317,6 @@ struct Buffers {
     step: Step,
     scratch: Scratch,
     gathered: Gathered,
-}
-
-/// Fingerprints gathered from several steps and items, for tables that are better probed with many at once.
-#[derive(Debug, Default)]
-struct Gathered {
-    values: Vec<u64>,
-    /// The row of each in its row group.
-    rows: Vec<u32>,
-    /// Of each item the index of its first value, and who wants its matches; in the order of the values.
-    items: VecDeque<(usize, mpsc::Sender<Vec<Match>>)>,
-}
-
-impl Gathered {
-    fn add(&mut self, step: &Step) {
-        let before = self.values.len();
-        self.values.extend_from_slice(step.values());
-        self.rows
-            .extend((0..self.values.len() - before).map(|index| step.row(index)));
-    }
-
-    /// Probes what there is. Then there are no values, and of the items only the last. False when nobody wants the matches any
-    /// more.
-    fn probe(&mut self, tables: &PartTables, scratch: &mut Scratch) -> bool {
-        let Self {
-            values,
-            rows,
-            items,
-        } = self;
-        let (mut matches, mut found) = (Vec::new(), Vec::new());
-        let mut done = 0;
-        let mut wanted = true;
-        while wanted && done < values.len() {
-            done += tables.probe_some(Kernel::detect(), values, done, scratch, &mut found);
-            for hit in found.drain(..) {
-                // Those before are done. Nobody may wait for their turn for the sake of a sender that is not used any more.
-                while items
-                    .get(1)
-                    .is_some_and(|next| next.0 <= hit.query as usize)
-                {
-                    wanted &= hand_on(&mut matches, 1, &items[0].1);
-                    items.pop_front();
-                }
-                matches.push(Match {
-                    query: rows[hit.query as usize],
-                    ..hit
-                });
-            }
-            wanted &= items
-                .front()
-                .is_none_or(|item| hand_on(&mut matches, MATCHES, &item.1));
-        }
-        wanted &= items
-            .front()
-            .is_none_or(|item| hand_on(&mut matches, 1, &item.1));
-        while items.len() > 1 {
-            items.pop_front();
-        }
-        if let Some(last) = items.front_mut() {
-            last.0 = 0;
-        }
-        values.clear();
-        rows.clear();
-        wanted
-    }
-
-    fn clear(&mut self) {
-        self.values.clear();
-        self.rows.clear();
-        self.items.clear();
-    }
 }
 
 impl Task {
@@ -406,7 +332,7 @@ impl Task {
                 part,
                 encoded,
             } => {
-                let (sender, mut matches) = mpsc::channel::<Vec<Match>>(1);
+                let (sink, mut matches, done) = matches::way();
                 let decoder = reader.clone();
                 let permit = Arc::clone(&self.lookups).acquire_owned().await;
                 let lookup = self.lookup.clone();
@@ -426,9 +352,9 @@ impl Task {
                         }
                         Ok(())
                     };
-                    let done: Result<()> = work.await;
-                    failed.fetch_or(done.is_err(), Ordering::Relaxed);
-                    done
+                    let looked_up: Result<()> = work.await;
+                    failed.fetch_or(looked_up.is_err(), Ordering::Relaxed);
+                    looked_up
                 });
                 self.emit(move |mut emitter| async move {
                     turn.send_replace(true);
@@ -436,17 +362,20 @@ impl Task {
                         emitter.history(found).await?;
                     }
                     joined(looking).await?;
+                    done.check().await?;
                     drop(permit);
                     answer();
                     Ok(emitter)
                 });
-                if self.part != part {
-                    self.probe_gathered().await?;
-                    self.part = part;
-                }
+                // The tables of a part are gone when those of the next one are built.
+                let together = match self.probe.parts {
+                    0 | 1 => TOGETHER,
+                    _ => 1,
+                };
                 let rows = self
                     .blocking(part, move |tables, buffers| {
-                        slice(&decoder, row_group, encoded, &tables, buffers, sender)
+                        let slice = (&*decoder, row_group, encoded);
+                        probe_slice(slice, &tables, buffers, together, sink)
                     })
                     .await?;
                 self.probed.add(rows as usize);
@@ -458,16 +387,17 @@ impl Task {
             Fetched::Within { first, end, part } => {
                 // Its matches go out behind theirs.
                 self.probe_gathered().await?;
-                let (sender, mut matches) = mpsc::channel::<Vec<Match>>(1);
+                let (sink, mut matches, done) = matches::way();
                 self.emit(move |mut emitter| async move {
                     while let Some(matches) = matches.recv().await {
                         emitter.within(&matches).await?;
                     }
+                    done.check().await?;
                     answer();
                     Ok(emitter)
                 });
                 self.blocking(part, move |tables, buffers| {
-                    within(first..end, &tables, buffers, &sender);
+                    probe_within(first..end, &tables, buffers, sink);
                     Ok(())
                 })
                 .await?;
@@ -488,12 +418,21 @@ impl Task {
 
     /// Probes what was gathered and not probed yet.
     async fn probe_gathered(&mut self) -> Result<()> {
-        if self.buffers.gathered.items.is_empty() {
+        if self.buffers.gathered.items() == 0 {
             return Ok(());
         }
-        self.blocking(self.part, |tables, buffers| {
-            buffers.gathered.probe(&tables, &mut buffers.scratch);
-            buffers.gathered.clear();
+        // It is gathered only where there is one part.
+        self.blocking(0, |tables, buffers| {
+            let Buffers {
+                scratch, gathered, ..
+            } = buffers;
+            let probe = |values: &[u64], from, found: &mut _| {
+                tables.probe_some(Kernel::detect(), values, from, scratch, found)
+            };
+            match gathered.probe(probe) {
+                true => gathered.end(),
+                false => gathered.clear(),
+            }
             Ok(())
         })
         .await
@@ -556,124 +495,68 @@ async fn joined<T: Send + 'static>(task: SpawnedTask<Result<T>>) -> Result<T> {
     done.map_err(|error| DataFusionError::External(Box::new(error)))?
 }
 
-/// Decodes a row group and probes it, or gathers it to be probed with the next ones. Sends matches by row, ascending; gives the
-/// number of fingerprints.
-fn slice(
-    reader: &FingerprintReader,
-    row_group: usize,
-    encoded: Encoded,
+/// Decodes a row group and probes it, or gathers it to be probed with the next ones, `together` at most. Sends matches by row,
+/// ascending; gives the number of fingerprints.
+fn probe_slice(
+    (reader, row_group, encoded): (&FingerprintReader, usize, Encoded),
     tables: &PartTables,
     buffers: &mut Buffers,
-    sender: mpsc::Sender<Vec<Match>>,
+    together: usize,
+    sink: Sink,
 ) -> Result<u64, EngineError> {
     let Buffers {
         step,
         scratch,
         gathered,
     } = buffers;
-    let mut rows = 0;
-    if tables.chunk() <= archive::reader::STEP {
-        let mut matches = Matches::to(&sender);
+    let mut probe = |values: &[u64], from, found: &mut _| {
+        tables.probe_some(Kernel::detect(), values, from, scratch, found)
+    };
+    let (mut rows, mut wanted) = (0, true);
+    if tables.chunk() <= STEP {
+        let mut found = Vec::new();
         reader.decode(row_group, encoded, step, |step| {
             let values = step.values();
             rows += values.len() as u64;
-            matches.probe(tables, values, scratch, |query| step.row(query as usize))
+            let probe = |from, found: &mut _| probe(values, from, found);
+            let row = |query| step.row(query as usize);
+            wanted = matches::send_all(&sink, &mut found, values.len(), probe, row);
+            wanted
         })?;
-        matches.hand_on(1);
+        if wanted {
+            matches::finish(sink, found);
+        }
         return Ok(rows);
     }
-    gathered.items.push_back((gathered.values.len(), sender));
+    gathered.begin(sink);
     reader.decode(row_group, encoded, step, |step| {
         rows += step.values().len() as u64;
         gathered.add(step);
-        gathered.values.len() < tables.chunk() || gathered.probe(tables, scratch)
+        if gathered.values() + STEP > tables.chunk() {
+            wanted = gathered.probe(&mut probe);
+        }
+        wanted
     })?;
-    if gathered.items.len() >= TOGETHER {
-        gathered.probe(tables, scratch);
+    if wanted && gathered.items() >= together {
+        wanted = gathered.probe(&mut probe);
+    }
+    if !wanted {
         gathered.clear();
+    } else if gathered.values() == 0 {
+        gathered.end();
     }
     Ok(rows)
 }
 
 /// Probes the values of the batch with these indexes. Sends matches by that index, ascending, those of one value together.
-fn within(
-    range: Range<u32>,
-    tables: &PartTables,
-    buffers: &mut Buffers,
-    sender: &mpsc::Sender<Vec<Match>>,
-) {
-    let mut matches = Matches::to(sender);
+fn probe_within(range: Range<u32>, tables: &PartTables, buffers: &mut Buffers, sink: Sink) {
     let own = range.start as usize..range.end as usize;
     let scratch = &mut buffers.scratch;
-    let probed = matches.add(
-        own.len(),
-        |from, found| tables.probe_own(Kernel::detect(), own.clone(), from, scratch, found),
-        |query| range.start + query,
-    );
-    if probed {
-        matches.hand_on(1);
+    let mut found = Vec::new();
+    let probe =
+        |from, found: &mut _| tables.probe_own(Kernel::detect(), own.clone(), from, scratch, found);
+    let row = |query| range.start + query;
+    if matches::send_all(&sink, &mut found, own.len(), probe, row) {
+        matches::finish(sink, found);
     }
-}
-
-/// Matches on their way to the emitter.
-struct Matches<'a> {
-    found: Vec<Match>,
-    sender: &'a mpsc::Sender<Vec<Match>>,
-}
-
-impl<'a> Matches<'a> {
-    fn to(sender: &'a mpsc::Sender<Vec<Match>>) -> Self {
-        Self {
-            found: Vec::new(),
-            sender,
-        }
-    }
-
-    /// Probes a chunk of which `row` tells the row of each index. False when nobody wants the matches any more.
-    fn probe(
-        &mut self,
-        tables: &PartTables,
-        chunk: &[u64],
-        scratch: &mut Scratch,
-        row: impl Fn(u32) -> u32,
-    ) -> bool {
-        let probe =
-            |from, found: &mut _| tables.probe_some(Kernel::detect(), chunk, from, scratch, found);
-        self.add(chunk.len(), probe, row)
-    }
-
-    /// Adds the matches of so many fingerprints, of which `row` tells the row of each index: `probe` adds those of some from an
-    /// index on, and gives how many these were. False when nobody wants the matches any more.
-    fn add(
-        &mut self,
-        fingerprints: usize,
-        mut probe: impl FnMut(usize, &mut Vec<Match>) -> usize,
-        row: impl Fn(u32) -> u32,
-    ) -> bool {
-        let mut done = 0;
-        while done < fingerprints {
-            let before = self.found.len();
-            done += probe(done, &mut self.found);
-            for found in &mut self.found[before..] {
-                found.query = row(found.query);
-            }
-            if !self.hand_on(MATCHES) {
-                return false;
-            }
-        }
-        true
-    }
-
-    /// Sends the matches if there are at least so many; false when nobody wants them any more.
-    fn hand_on(&mut self, least: usize) -> bool {
-        hand_on(&mut self.found, least, self.sender)
-    }
-}
-
-/// Sends `matches` if there are at least so many; false when nobody wants them any more.
-fn hand_on(matches: &mut Vec<Match>, least: usize, sender: &mpsc::Sender<Vec<Match>>) -> bool {
-    if matches.len() < least {
-        return !sender.is_closed();
-    }
-    sender.blocking_send(std::mem::take(matches)).is_ok()
 }

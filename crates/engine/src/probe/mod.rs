@@ -9,6 +9,7 @@ mod emit;
 mod exec;
 mod hits;
 mod lookup;
+mod matches;
 mod nearest;
 mod node;
 

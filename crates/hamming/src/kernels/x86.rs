@@ -1,4 +1,4 @@
-//! AVX2 (bit counts by nibble look-up) and AVX-512 (VPOPCNTQ, VPOPCNTW).
+//! AVX2 (bit counts by nibble look-up) and AVX-512 (VPOPCNTQ, VPOPCNTD, VPOPCNTW, gathers).
 
 use std::arch::x86_64::*;
 
@@ -253,7 +253,7 @@ unsafe fn any_wide_within_avx512<'a>(
 /// [`Look::marks`] of eight fingerprints.
 ///
 /// # Safety
-/// The machine has AVX-512 F.
+/// The machine has AVX-512 F and BMI2.
 #[inline]
 #[target_feature(enable = "avx512f,bmi2")]
 unsafe fn marked_avx512(look: &Look<'_>, eight: &[u64; 8]) -> u8 {
@@ -261,17 +261,17 @@ unsafe fn marked_avx512(look: &Look<'_>, eight: &[u64; 8]) -> u8 {
     // SAFETY: `eight` is 64 readable bytes; the load asks for no alignment.
     let eight = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
     let behind = _mm512_slli_epi64::<RUN_BITS>(eight);
-    let value = _mm512_srl_epi64(behind, count(64 - look.bits));
+    let value = _mm512_srl_epi64(behind, count(64 - look.bits()));
     let word_bits = look.word_bits();
     let word = _mm512_and_si512(eight, _mm512_set1_epi64((1 << word_bits) - 1));
-    // SAFETY: `value` has no more bits than the largest map's, and `word` those of an index to the tail, see `Near::run`.
+    // SAFETY: `value` has no more bits than the largest map's, and `word` those of an index to the tail, see `Look::new`.
     let (marked, tail) = unsafe {
         (
             _mm512_i64gather_epi64::<8>(
                 _mm512_srli_epi64::<WORD_BITS>(value),
-                look.map.as_ptr().cast(),
+                look.map().as_ptr().cast(),
             ),
-            _mm512_i64gather_epi64::<8>(word, look.tail.as_ptr().cast()),
+            _mm512_i64gather_epi64::<8>(word, look.tail().as_ptr().cast()),
         )
     };
     // Rotations take the lower 6 bits of what they are told.

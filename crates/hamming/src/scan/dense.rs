@@ -406,15 +406,10 @@ impl Work for Near<'_> {
 
     #[inline(always)]
     fn run<C: Compare>(self) {
-        let look = Look {
-            map: self.words.try_into().expect("a map"),
-            bits: self.bits,
-            tail: &self.tail.words[..1 << self.tail.word_bits],
-        };
-        // What a kernel relies on.
-        assert!(look.bits <= *MAP_BITS.end() && look.tail.len().is_power_of_two());
+        let tail = &self.tail.words[..1 << self.tail.word_bits];
+        let look = Look::new(self.words, self.bits, tail);
         let word_bits = look.word_bits();
-        let fetch = |f| prefetch_far(look.tail, place(f, word_bits).0);
+        let fetch = |f| prefetch_far(tail, place(f, word_bits).0);
         pick(
             self.run,
             self.first as usize,
@@ -430,14 +425,38 @@ impl Work for Near<'_> {
 
 /// What the fingerprints of a run are looked up in.
 pub(crate) struct Look<'a> {
-    /// A bit for each value of the `bits` bits behind a run's.
-    pub(crate) map: &'a [u64; WORDS],
-    pub(crate) bits: u32,
-    /// The words of [`Tail`], a power of two of them.
-    pub(crate) tail: &'a [u64],
+    map: &'a [u64; WORDS],
+    bits: u32,
+    tail: &'a [u64],
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    /// A bit of `map` for each value of the `bits` bits behind a run's; and the words of [`Tail`].
+    ///
+    /// # Panics
+    /// When it is no map, has more bits than that, or the words are not a power of two: kernels rely on it.
+    #[inline(always)]
+    fn new(map: &'a [u64], bits: u32, tail: &'a [u64]) -> Self {
+        assert!(bits <= *MAP_BITS.end() && tail.len().is_power_of_two());
+        let map = map.try_into().expect("a map");
+        Self { map, bits, tail }
+    }
+
+    #[inline(always)]
+    pub(crate) fn map(&self) -> &[u64; WORDS] {
+        self.map
+    }
+
+    #[inline(always)]
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    #[inline(always)]
+    pub(crate) fn tail(&self) -> &[u64] {
+        self.tail
+    }
+
     /// Bits of a fingerprint that say which word of the tail is its own.
     #[inline(always)]
     pub(crate) fn word_bits(&self) -> u32 {

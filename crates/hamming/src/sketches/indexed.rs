@@ -1,6 +1,6 @@
 //! Tables of exact keys, whose sketches have the index of their entry beside them.
 
-use super::probe::{Chunk, Resolve, Survivor};
+use super::probe::{Chunk, Resolve, STRIP, Survivor};
 use super::{Buckets, Candidates, Entries, Field, Sketch as _, place_by};
 use crate::design::Design;
 use crate::kernels::{Compare, Kernel};
@@ -26,7 +26,7 @@ pub(super) fn sketch(beside: u64) -> (Field, u32) {
 
 /// Bytes of the sketches and indexes.
 pub(super) fn bytes(entries: usize) -> usize {
-    6 * entries + 2 * u16::LANES
+    6 * entries + 2 * STRIP * u16::LANES
 }
 
 impl IndexedTable {

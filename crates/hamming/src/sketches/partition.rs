@@ -28,6 +28,8 @@ impl Default for Partitioned {
 impl Partitioned {
     pub(super) fn fill(&mut self, key: Field, chunk: &[u64]) -> Chunk<'_> {
         if self.queries.len() < chunk.len() {
+            // Not both at the same time.
+            *self = Self::default();
             self.fingerprints = Array::zeroed(chunk.len());
             self.queries = Array::zeroed(chunk.len());
         }

@@ -1,7 +1,7 @@
 //! Tables of variants, whose sketches are so wide that hardly any passes for nothing, and those that do pin the entry
 //! down: entries with the same bits are looked up by these.
 
-use super::probe::{Chunk, Resolve, Survivor};
+use super::probe::{Chunk, Resolve, STRIP, Survivor};
 use super::{Buckets, Candidates, Entries, Entry, Field, Sketch as _, place_by};
 use crate::cost::ball;
 use crate::design::{Block, Design};
@@ -31,8 +31,8 @@ struct Pins {
     indexes: Array<u32>,
 }
 
-/// Survivors from which on those that would look up the same are found out.
-const MANY: usize = 128;
+/// Entries to a survivor from which on it is found out which survivors would look up the same.
+const MANY: usize = 16;
 /// Bits by which entries are pinned, at most.
 const MAX_PIN_BITS: u32 = 20;
 /// Bits of the keys that are filled together.
@@ -42,10 +42,18 @@ const BLOCK_BITS: u32 = 11;
 /// or the next two, whichever lets fewer pass.
 pub(super) fn sketch(blocks: &[Block], at: usize) -> (Field, u32) {
     let block = &blocks[at];
+    // With fewer, a block would be followed by itself, and count twice.
+    assert!(blocks.len() >= 3, "at least three blocks");
     let following = |more: usize| &blocks[(at + more) % blocks.len()];
     let (next, third) = (following(1), following(2));
     let one = (next.mask.count_ones(), next.radius + 1);
     let two = (one.0 + third.mask.count_ones(), one.1 + third.radius + 1);
+    let ends = |block: &Block| block.mask.trailing_zeros() % 64;
+    let begins = |block: &Block| (64 - block.mask.leading_zeros()) % 64;
+    assert!(
+        ends(block) == begins(next) && ends(next) == begins(third),
+        "each block follows the one before"
+    );
     let most = u32::BITS - block.radius;
     let share = |&(bits, differing): &(u32, u32)| {
         let bits = bits.min(most);
@@ -69,7 +77,7 @@ fn pin_bits(entries: usize) -> u32 {
 
 /// Bytes of the sketches and pins.
 pub(super) fn bytes(entries: usize, variants: usize) -> usize {
-    4 * (variants + u32::LANES) + 12 * entries + 4 * ((1 << pin_bits(entries)) + 1)
+    4 * (variants + STRIP * u32::LANES) + 12 * entries + 4 * ((1 << pin_bits(entries)) + 1)
 }
 
 impl PinnedTable {
@@ -224,12 +232,15 @@ impl Resolve for PinnedTable {
             survivor.place = sketches[survivor.place as usize] >> unused;
             prefetch(starts, survivor.place as usize);
         }
-        // Where many entries are alike, many candidates of one query have the same sketch.
-        if survivors.len() > MANY {
-            survivors.sort_unstable_by_key(|survivor| (survivor.query, survivor.place));
-        }
+        let mut pinned = 0;
         for survivor in survivors.iter() {
-            prefetch(values, starts[survivor.place as usize] as usize);
+            let [start, end] = [0, 1].map(|next| starts[survivor.place as usize + next]);
+            prefetch(values, start as usize);
+            pinned += (end - start) as usize;
+        }
+        // Where many entries are alike, many candidates of one query have the same sketch.
+        if pinned > MANY * survivors.len() {
+            survivors.sort_unstable_by_key(|survivor| (survivor.query, survivor.place));
         }
         let mut before = None;
         for survivor in survivors.iter() {

@@ -59,7 +59,7 @@ struct Bucket {
 const AHEAD: usize = 32;
 
 /// Lines of candidates that are compared before it is looked at whether any passes, at most.
-const STRIP: usize = 16;
+pub(super) const STRIP: usize = 16;
 
 /// Candidates from which on they are compared in full: enough that their cache misses overlap.
 const GATHERED: usize = 64;
@@ -104,14 +104,22 @@ impl<S: Sketch> Buckets<S> {
         // What is in the order of the table already needs no other.
         let in_order = self.key.before == 0 && chunk.is_sorted();
         if in_order && self.has_runs(chunk) {
-            return kernel.run(ProbeRuns {
-                buckets: self,
-                table: of.0,
-                entries: of.1,
-                fingerprints: chunk,
-                survivors: &mut candidates.survivors,
-                found,
-            });
+            macro_rules! probe {
+                ($few:literal) => {
+                    kernel.run(ProbeRuns::<_, _, $few> {
+                        buckets: self,
+                        table: of.0,
+                        entries: of.1,
+                        fingerprints: chunk,
+                        survivors: &mut candidates.survivors,
+                        found,
+                    })
+                };
+            }
+            return match self.few {
+                true => probe!(true),
+                false => probe!(false),
+            };
         }
         if in_order || chunk.len() < PARTITION_FROM || self.bytes() < CACHED {
             let chunk = Chunk {
@@ -144,18 +152,26 @@ impl<S: Sketch> Buckets<S> {
         candidates: &mut Candidates,
         found: &mut Found<'_>,
     ) {
-        kernel.run(Probe {
-            buckets: self,
-            table,
-            entries,
-            chunk,
-            survivors: &mut candidates.survivors,
-            found,
-        });
+        macro_rules! probe {
+            ($few:literal) => {
+                kernel.run(Probe::<_, _, $few> {
+                    buckets: self,
+                    table,
+                    entries,
+                    chunk,
+                    survivors: &mut candidates.survivors,
+                    found,
+                })
+            };
+        }
+        match self.few {
+            true => probe!(true),
+            false => probe!(false),
+        }
     }
 }
 
-struct Probe<'a, 'f, S, R> {
+struct Probe<'a, 'f, S, R, const FEW: bool> {
     buckets: &'a Buckets<S>,
     table: &'a R,
     entries: &'a Entries<'a>,
@@ -164,7 +180,7 @@ struct Probe<'a, 'f, S, R> {
     found: &'a mut Found<'f>,
 }
 
-impl<S: Sketch, R: Resolve> Work for Probe<'_, '_, S, R> {
+impl<S: Sketch, R: Resolve, const FEW: bool> Work for Probe<'_, '_, S, R, FEW> {
     type Output = ();
 
     #[inline(always)]
@@ -192,8 +208,8 @@ impl<S: Sketch, R: Resolve> Work for Probe<'_, '_, S, R> {
                 let fingerprint = fingerprints[query];
                 // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
                 unsafe {
-                    let lines = buckets.lines;
-                    buckets.passing::<C>(lines, query as u32, fingerprint, bucket, survivors);
+                    let bucket = buckets.lanes(bucket, buckets.lines);
+                    buckets.passing::<C, FEW>(bucket, query as u32, fingerprint, survivors);
                 }
                 if survivors.len() > GATHERED {
                     table.compare::<C>(entries, chunk, survivors, found);
@@ -210,17 +226,14 @@ impl<S: Sketch, R: Resolve> Work for Probe<'_, '_, S, R> {
                 let key = buckets.key.of(fingerprint) as usize;
                 let (start, end) = (starts[key], starts[key + 1]);
                 // As many lines as most buckets have, without a look at how many this one has: guesses would be wrong half
-                // of the time, and what lies behind is asked for by others, mostly.
-                for line in 0..buckets.lines {
+                // of the time, and what lies behind is asked for by others, mostly. Buckets do not begin at lines.
+                for line in 0..=buckets.lines {
                     prefetch_far(sketches, start as usize + line * S::LANES);
                 }
-                for line in
-                    (start as usize + buckets.lines * S::LANES..end as usize).step_by(S::LANES)
-                {
+                let more = start as usize + (buckets.lines + 1) * S::LANES;
+                for line in (more..end as usize + S::LANES).step_by(S::LANES) {
                     prefetch_far(sketches, line);
                 }
-                // Buckets do not begin at lines.
-                prefetch_far(sketches, end as usize);
                 *bucket = Bucket { start, end };
             }
         }
@@ -229,7 +242,7 @@ impl<S: Sketch, R: Resolve> Work for Probe<'_, '_, S, R> {
 }
 
 /// Fingerprints in the order of the buckets, of which many have the same one: that is looked up once for all of them.
-struct ProbeRuns<'a, 'f, S, R> {
+struct ProbeRuns<'a, 'f, S, R, const FEW: bool> {
     buckets: &'a Buckets<S>,
     table: &'a R,
     entries: &'a Entries<'a>,
@@ -238,7 +251,7 @@ struct ProbeRuns<'a, 'f, S, R> {
     found: &'a mut Found<'f>,
 }
 
-impl<S: Sketch, R: Resolve> Work for ProbeRuns<'_, '_, S, R> {
+impl<S: Sketch, R: Resolve, const FEW: bool> Work for ProbeRuns<'_, '_, S, R, FEW> {
     type Output = ();
 
     #[inline(always)]
@@ -257,17 +270,17 @@ impl<S: Sketch, R: Resolve> Work for ProbeRuns<'_, '_, S, R> {
         };
         survivors.clear();
         let mut query = 0;
-        while query < fingerprints.len() {
-            let key = buckets.key.of(fingerprints[query]);
+        while let Some(&first) = fingerprints.get(query) {
+            let key = buckets.key.of(first);
             let [start, end] = [0, 1].map(|next| buckets.starts[key as usize + next]);
             let bucket = Bucket { start, end };
-            let lines = buckets.lines_of(&bucket);
-            while query < fingerprints.len() && buckets.key.of(fingerprints[query]) == key {
+            let lines = ((end - start) as usize).div_ceil(S::LANES);
+            let bucket = buckets.lanes(&bucket, lines.max(1));
+            // The last fingerprint with this key, which is of the leading bits.
+            let last = first | (u64::MAX >> buckets.key.bits);
+            while let Some(&fingerprint) = fingerprints.get(query).filter(|&&next| next <= last) {
                 // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
-                unsafe {
-                    let fingerprint = fingerprints[query];
-                    buckets.passing::<C>(lines, query as u32, fingerprint, &bucket, survivors);
-                }
+                unsafe { buckets.passing::<C, FEW>(bucket, query as u32, fingerprint, survivors) };
                 query += 1;
                 if survivors.len() > GATHERED {
                     table.compare::<C>(entries, chunk, survivors, found);
@@ -282,61 +295,82 @@ impl<S: Sketch, R: Resolve> Work for ProbeRuns<'_, '_, S, R> {
     }
 }
 
+/// The candidates of a bucket, in strips of lines that are compared before it is looked at whether any passes.
+#[derive(Clone, Copy)]
+struct Lanes<'a, S> {
+    /// All of them, and what follows to the end of the last strip.
+    lanes: &'a [S],
+    strip: usize,
+    start: u32,
+    count: usize,
+}
+
 impl<S: Sketch> Buckets<S> {
-    /// Lines of the candidates in `bucket`.
+    /// The candidates in `bucket`, in strips of so many `lines` but for [`STRIP`] at most.
     #[inline(always)]
-    fn lines_of(&self, bucket: &Bucket) -> usize {
-        ((bucket.end - bucket.start) as usize).div_ceil(S::LANES)
+    fn lanes(&self, bucket: &Bucket, lines: usize) -> Lanes<'_, S> {
+        let strip = lines.min(STRIP) * S::LANES;
+        let count = (bucket.end - bucket.start) as usize;
+        let mut all = strip;
+        while all < count {
+            all += strip;
+        }
+        Lanes {
+            lanes: &self.sketches[bucket.start as usize..][..all],
+            strip,
+            start: bucket.start,
+            count,
+        }
     }
 
-    /// Adds the candidates in `bucket` whose sketches are near, looked at so many `lines` at a time.
+    /// Adds the candidates in `bucket` whose sketches are near.
     ///
     /// # Safety
     /// As [`Compare::within`].
     #[inline(always)]
-    unsafe fn passing<C: Compare>(
+    unsafe fn passing<C: Compare, const FEW: bool>(
         &self,
-        lines: usize,
+        bucket: Lanes<'_, S>,
         query: u32,
         fingerprint: u64,
-        bucket: &Bucket,
         survivors: &mut Vec<Survivor>,
     ) {
         let sketch = S::of(self.sketch.of(fingerprint) << self.room);
-        let (start, count) = (bucket.start as usize, (bucket.end - bucket.start) as usize);
-        let lanes = &self.sketches[start..][..count.max(S::LANES)];
-        let last = lanes.len() - S::LANES;
-        // The line of sketches from `first` on, or the last one.
-        let line = |first: usize| {
-            let first = first.min(last);
-            // SAFETY: `last` is a line before the end.
-            unsafe { lanes.get_unchecked(first..first + S::LANES) }
-        };
-        let steps = lines.min(STRIP);
         let mut first = 0;
-        // Few strips have any that pass; which they are is found out again then. As many steps as most buckets need, the last
-        // ones perhaps on a line that was looked at before: to ask would be a wrong guess half of the time.
-        while first < count {
-            let next = first + steps * S::LANES;
-            let lines = (0..steps).map(|step| line(first + step * S::LANES));
+        // All strips have as many lines as most buckets: to ask how many this one has would be a wrong guess half of the time.
+        for strip in bucket.lanes.chunks_exact(bucket.strip) {
+            let lines = strip.chunks_exact(S::LANES);
+            // Where few strips have any that pass, which they are is found out when that is known.
             // SAFETY: the caller vouches for the instruction set.
-            if unsafe { S::any_within::<C>(lines, sketch, self.limit) } {
-                while first < next.min(count) {
-                    // Lines before the last one begin where they do; the last one has been looked at in part.
-                    let begin = first.min(last);
+            if !FEW || unsafe { S::any_within::<C>(lines.clone(), sketch, self.limit) } {
+                for (line, lanes) in lines.enumerate() {
+                    let first = first + line * S::LANES;
                     // SAFETY: as above.
-                    let near = unsafe { S::within::<C>(line(first), sketch, self.limit) };
-                    let mut near = near >> (first - begin) << (first - begin);
-                    near &= before(count - begin);
-                    while near != 0 {
-                        let place = bucket.start + begin as u32 + near.trailing_zeros();
-                        survivors.push(Survivor { query, place });
-                        near &= near - 1;
+                    let near = unsafe { S::within::<C>(lanes, sketch, self.limit) };
+                    // The last lines reach beyond the bucket.
+                    let mut near = near & before(bucket.count.saturating_sub(first));
+                    let count = near.count_ones() as usize;
+                    let mut next = || {
+                        let place = near
+                            .trailing_zeros()
+                            .wrapping_add(bucket.start + first as u32);
+                        near &= near.wrapping_sub(1);
+                        Survivor { query, place }
+                    };
+                    if FEW {
+                        survivors.extend((0..count).map(|_| next()));
+                        continue;
                     }
-                    first += S::LANES;
+                    // Seldom more than two: to write that many always is faster than to ask.
+                    let passed = survivors.len();
+                    survivors.extend_from_slice(&[next(), next()]);
+                    match count {
+                        0..=2 => survivors.truncate(passed + count),
+                        _ => survivors.extend((2..count).map(|_| next())),
+                    }
                 }
             }
-            first = next;
+            first += bucket.strip;
         }
     }
 }
