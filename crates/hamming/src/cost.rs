@@ -12,22 +12,20 @@
 //! A lookup in a table of sketches costs [`BUCKET_NS`] and one access ([`line_ns`]), [`CACHE_LINE_NS`] for each line of
 //! candidates, and [`PASS_NS`] for each that passes; tables of variants [`PARTITION_NS`] besides.
 //!
-//! Predicted and measured (`bench designs`, two threads of an AMD EPYC, Zen 3, AVX2; nanoseconds of one core for one
+//! Predicted and measured (`bench designs`, two threads of an Intel Xeon, AVX-512, at 1.4 GHz; nanoseconds of one core for one
 //! fingerprint of an archive of 10⁹ in order):
 //!
 //! | design       | 10⁴, k = 3 | 10⁶, k = 3 | 10⁷, k = 3 | 10⁶, k = 5 | 10⁶, k = 8 |
 //! |--------------|-----------:|-----------:|-----------:|-----------:|-----------:|
-//! | `halves`     | 6 / 6      | 9 / 8      | 33 / 57    |            |            |
-//! | `variants-3` | 55 / 54    | 83 / 87    | 129 / 147  | 106 / 153  | 184 / 263  |
-//! | `variants-4` | 73 / 67    | 115 / 118  | 312 / 191  | 244 / 204  | 739 / 613  |
-//! | `variants-5` |            |            |            | 670 / 666  |            |
-//! | `blocks-4`   | 58 / 60    | 157 / 200  | 486 / 776  |            |            |
-//! | `blocks-3`   | 104 / 136  | 503 / 296  | 569 / 374  |            |            |
-//! | `blocks-2`   | 151 / 331  | 380 / 627  |            |            |            |
-//! | `choose-5-2` | 154 / 182  | 306 / 237  | 384 / 292  |            |            |
-//! | `choose-6-3` | 307 / 282  | 611 / 471  |            |            |            |
-//! | `choose-7-2` |            |            |            | 671 / 745  |            |
-//! | `nested-4`   | 246 / 238  | 489 / 431  | 614 / 484  |            |            |
+//! | `halves`     | 6 / 2      | 8 / 7      | 21 / 27    |            |            |
+//! | `variants-3` | 37 / 33    | 75 / 83    | 112 / 58   | 73 / 65    | 137 / 109  |
+//! | `variants-4` | 50 / 45    | 104 / 99   | 224 / 116  | 211 / 140  |            |
+//! | `blocks-4`   | 58 / 61    | 157 / 151  | 486 / 807  |            |            |
+//! | `blocks-3`   | 104 / 106  | 503 / 258  |            |            |            |
+//! | `blocks-2`   | 151 / 314  | 380 / 544  |            |            |            |
+//! | `choose-5-2` | 154 / 145  | 306 / 237  | 384 / 285  |            |            |
+//! | `choose-6-3` | 307 / 292  | 611 / 422  |            |            |            |
+//! | `nested-4`   | 246 / 243  | 489 / 482  |            |            |            |
 //!
 //! Building is predicted for one thread and memory that the process had before; the first touch of memory that a
 //! virtual machine has not used takes several times as long.

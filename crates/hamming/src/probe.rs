@@ -20,7 +20,7 @@ pub struct Match {
 }
 
 /// How many lookups are in flight at once: enough to overlap cache misses, few enough for the L1 cache.
-pub(crate) const IN_FLIGHT: usize = 64;
+const IN_FLIGHT: usize = 64;
 
 /// Matches found before repeated ones are dropped, from which on a chunk is probed in parts.
 const MANY_MATCHES: usize = 1 << 20;
@@ -238,26 +238,16 @@ impl Tables {
             }
             // Of the batch's own values the scan would let all through.
             Index::Scanned(tables, _) => {
-                let begin = Instant::now();
-                for table in tables {
-                    let candidates = &mut scratch.candidates;
-                    table.probe(kernel, &self.entries(own), chunk, candidates, found);
-                    if found.is_full() {
-                        break;
-                    }
-                }
-                scratch.verifying += begin.elapsed();
+                let entries = self.entries(own);
+                in_each(tables, scratch, found, |table, candidates, found| {
+                    table.probe(kernel, &entries, chunk, candidates, found);
+                });
             }
             Index::Variants(tables) => {
-                let begin = Instant::now();
-                for table in tables {
-                    let candidates = &mut scratch.candidates;
-                    table.probe(kernel, &self.entries(own), chunk, candidates, found);
-                    if found.is_full() {
-                        break;
-                    }
-                }
-                scratch.verifying += begin.elapsed();
+                let entries = self.entries(own);
+                in_each(tables, scratch, found, |table, candidates, found| {
+                    table.probe(kernel, &entries, chunk, candidates, found);
+                });
             }
         }
     }
@@ -307,6 +297,23 @@ impl Tables {
             max_distance: self.design.max_distance(),
         }
     }
+}
+
+/// Probes each table until there are too many matches.
+fn in_each<T>(
+    tables: &[T],
+    scratch: &mut Scratch,
+    found: &mut Found<'_>,
+    probe: impl Fn(&T, &mut Candidates, &mut Found<'_>),
+) {
+    let begin = Instant::now();
+    for table in tables {
+        probe(table, &mut scratch.candidates, found);
+        if found.is_full() {
+            break;
+        }
+    }
+    scratch.verifying += begin.elapsed();
 }
 
 /// Every fingerprint of the chunk in every table.
