@@ -6,9 +6,9 @@
 //!
 //! - [`IndexedTable`], of `halves`: a sketch is the other quarter of the half, 16 bits, of which one may differ. The entry's
 //!   index stands beside it.
-//! - [`PinnedTable`], of `variants-N`: a sketch is up to 32 bits, less the radius, of the blocks that follow (the first follows the last). By
-//!   the strong form of the pigeonhole principle (Qin and Xiao, "Pigeonring", VLDB 2018) a pair within k, with Σ(rᵢ + 1) = k + 1,
-//!   has a block i with not only dᵢ ≤ rᵢ, but also dᵢ + dᵢ₊₁ ≤ rᵢ + rᵢ₊₁ + 1, and so on around the ring: dᵢ − (rᵢ + 1)
+//! - [`PinnedTable`], of `variants-N`: a sketch is up to 32 bits, less the radius, of the blocks that follow (the first
+//!   follows the last). By the strong form of the pigeonhole principle (Qin and Xiao, "Pigeonring", VLDB 2018) a pair within k,
+//!   with Σ(rᵢ + 1) = k + 1, has a block i with not only dᵢ ≤ rᵢ, but also dᵢ + dᵢ₊₁ ≤ rᵢ + rᵢ₊₁ + 1, and so on around the ring: dᵢ − (rᵢ + 1)
 //!   sums to less than 0, so there is a place from which on all partial sums are less than 0. One candidate in 1,300 passes, at
 //!   three blocks with radii of 2. So few that no index is stored: the sketch tells which entries it can be of.
 
@@ -210,11 +210,11 @@ impl Size {
 }
 
 impl<S: Sketch> Buckets<S> {
-    /// Those of block `at`, with no sketches but room for them, and their number.
+    /// Those of block `at`, with no sketches but room for them.
     ///
     /// # Panics
     /// When they cannot be built, see [`Size::bytes`].
-    fn empty(entries: usize, blocks: &[Block], at: usize) -> (Self, usize) {
+    fn empty(entries: usize, blocks: &[Block], at: usize) -> Self {
         let size = Size::of(blocks, at, entries);
         // Offsets would be cut off, and pairs missed.
         assert!(
@@ -225,7 +225,7 @@ impl<S: Sketch> Buckets<S> {
         let most = size.candidates + 2.0 * size.candidates.sqrt();
         let lines = most as usize / S::LANES + 1;
         let of_strip = (lines.min(STRIP) * S::LANES) as f64;
-        let buckets = Self {
+        Self {
             key: size.key,
             sketch: size.sketch,
             limit: size.limit,
@@ -234,8 +234,7 @@ impl<S: Sketch> Buckets<S> {
             few: size.passing * of_strip < 0.3 * size.candidates,
             starts: Array::zeroed((1 << size.key.bits) + 1),
             sketches: Array::zeroed(variants + STRIP * S::LANES),
-        };
-        (buckets, variants)
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -32,8 +32,8 @@ pub(super) fn bytes(entries: usize) -> usize {
 impl IndexedTable {
     /// The table of block `at` of `design` over `values`.
     pub(crate) fn build(values: &[u64], design: &Design, at: usize) -> Self {
-        let (mut buckets, entries) = Buckets::<u16>::empty(values.len(), design.blocks(), at);
-        let mut by_place = Array::<u32>::zeroed(entries);
+        let mut buckets = Buckets::<u16>::empty(values.len(), design.blocks(), at);
+        let mut by_place = Array::<u32>::zeroed(values.len());
         let (sketches, indexes): (&mut [u16], &mut [u32]) = (&mut buckets.sketches, &mut by_place);
         place_by(buckets.key, values, &mut buckets.starts, |place, index| {
             sketches[place] = buckets.sketch.of(values[index]) as u16;

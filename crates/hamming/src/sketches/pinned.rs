@@ -83,7 +83,7 @@ pub(super) fn bytes(entries: usize, variants: usize) -> usize {
 impl PinnedTable {
     /// The table of block `at` of `design` over `values`.
     pub(crate) fn build(values: &[u64], design: &Design, at: usize) -> Self {
-        let (mut buckets, _) = Buckets::empty(values.len(), design.blocks(), at);
+        let mut buckets = Buckets::empty(values.len(), design.blocks(), at);
         let pins = Pins::of(values, buckets.sketch);
         fill(&mut buckets, values, design.blocks()[at].radius);
         Self { buckets, pins }
