@@ -15,6 +15,7 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, Stream};
+use tokio::sync::mpsc::Receiver;
 
 /// Items of a stream that are made ahead of who takes them.
 const AHEAD: usize = 2;
@@ -32,6 +33,35 @@ pub(crate) fn begun<T: Send + 'static>(
             }
         }
     });
+    received(receiver, making)
+}
+
+/// As [`begun`], on a thread of its own: for a stream that computes long before it waits.
+///
+/// A task that is woken by another waits in that one's queue, where no other thread finds it, until that one waits. So
+/// what is made without a pause would be used by the thread that made it, alone.
+pub(crate) fn begun_apart<T: Send + 'static>(
+    mut items: impl Stream<Item = T> + Send + Unpin + 'static,
+) -> BoxStream<'static, T> {
+    let (sender, receiver) = tokio::sync::mpsc::channel(AHEAD);
+    let runtime = tokio::runtime::Handle::current();
+    let making = SpawnedTask::spawn_blocking(move || {
+        runtime.block_on(async {
+            while let Some(item) = items.next().await {
+                if sender.send(item).await.is_err() {
+                    break;
+                }
+            }
+        });
+    });
+    received(receiver, making)
+}
+
+/// What is sent, to the end of who sends.
+fn received<T: Send + 'static>(
+    receiver: Receiver<T>,
+    making: SpawnedTask<()>,
+) -> BoxStream<'static, T> {
     futures::stream::unfold(Some((receiver, making)), |begun| async {
         let (mut receiver, making) = begun?;
         if let Some(item) = receiver.recv().await {

@@ -6,6 +6,7 @@
 mod columns;
 mod parquet;
 mod rows;
+mod slices;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::Spec;
 
 pub use columns::{Columns, Content};
+use slices::Slice;
 
 use crate::batch::Id;
 use crate::error::{EngineError, Result};
@@ -89,20 +91,6 @@ struct InputFile {
     footer: Option<ArrowReaderMetadata>,
     /// Where Parquet is read from.
     source: parquet::Source,
-}
-
-/// A part of a file that is read in one go.
-#[derive(Debug, Clone)]
-struct Slice {
-    file: Arc<InputFile>,
-    /// For Parquet, the row group; other files are one slice.
-    row_group: Option<usize>,
-}
-
-impl Slice {
-    fn is_remote(&self) -> bool {
-        self.file.location.local().is_none()
-    }
 }
 
 /// A part of the new day that is read in one go, by name.
@@ -244,11 +232,11 @@ impl Documents {
     pub fn slices(&self) -> Vec<DocumentSlice> {
         let named = |slice: Slice| {
             let footer = slice.file.footer.as_ref();
-            let group = slice.row_group.zip(footer);
+            let group = slice.row_group().zip(footer);
             let group = group.map(|(row_group, footer)| footer.metadata().row_group(row_group));
             DocumentSlice {
                 location: slice.file.location.clone(),
-                row_group: slice.row_group,
+                row_group: slice.row_group(),
                 bytes: group.map(|group| group.compressed_size().max(0).cast_unsigned()),
                 rows: group.map(|group| group.num_rows().max(0).cast_unsigned()),
             }
@@ -267,25 +255,12 @@ impl Documents {
         row_group: Option<usize>,
     ) -> Result<DataFrame> {
         let mut slices = self.all_slices();
-        slices.retain(|slice| row_group.is_none() || slice.row_group == row_group);
+        slices.retain(|slice| row_group.is_none() || slice.row_group() == row_group);
         self.table_of_slices(context, id_type, 1, None, slices)
     }
 
     fn all_slices(&self) -> Vec<Slice> {
-        let of_file = |file: &Arc<InputFile>| {
-            let groups = file
-                .footer
-                .as_ref()
-                .map(|footer| footer.metadata().num_row_groups());
-            let groups: Vec<Option<usize>> =
-                groups.map_or(vec![None], |n| (0..n).map(Some).collect());
-            let file = Arc::clone(file);
-            groups.into_iter().map(move |row_group| Slice {
-                file: Arc::clone(&file),
-                row_group,
-            })
-        };
-        self.files.iter().flat_map(of_file).collect()
+        self.files.iter().flat_map(Slice::all).collect()
     }
 
     /// The texts of some documents by their ids, of several with the same id the first that is found.
@@ -367,16 +342,11 @@ impl Documents {
             Field::new(archive::schema::ID, id_type.data_type(), false),
             content,
         ]));
-        let partitions = partitions.clamp(1, slices.len().max(1));
-        let streams = (0..partitions)
-            .map(|partition| {
+        let streams = slices::dealt(slices, partitions)
+            .into_iter()
+            .map(|slices| {
                 Arc::new(Part {
-                    slices: slices
-                        .iter()
-                        .skip(partition)
-                        .step_by(partitions)
-                        .cloned()
-                        .collect(),
+                    slices,
                     schema: Arc::clone(&schema),
                     id_type,
                     wanted: wanted.clone(),
@@ -460,10 +430,12 @@ impl PartitionStream for Part {
             .map(move |slice| {
                 let part = part.clone();
                 async move {
+                    let (remote, parquet) = (slice.is_remote(), slice.rows.is_some());
                     let batches = part.read(slice).await;
-                    batches.map(|batches| match remote {
-                        true => stream::begun(batches),
-                        false => batches,
+                    batches.map(|batches| match parquet {
+                        false => stream::begun_apart(batches),
+                        true if remote => stream::begun(batches),
+                        true => batches,
                     })
                 }
             })
@@ -506,16 +478,16 @@ impl Part {
     /// The rows of a slice, in the table's schema.
     async fn read(&self, slice: Slice) -> Result<Batches> {
         let file = Arc::clone(&slice.file);
-        let raw = match slice.row_group {
-            Some(row_group) => {
+        let raw = match &slice.rows {
+            Some(rows) => {
                 let pool = &self.context.runtime_env().memory_pool;
                 let memory = crate::resources::limit(pool);
-                parquet::read(&file, row_group, self.wanted_rows(), memory).await?
+                parquet::read(&file, rows, self.wanted_rows(), memory).await?
             }
             None => rows::read(&self.context, &file).await?,
         };
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
-        let object = match slice.row_group {
+        let object = match slice.row_group() {
             Some(row_group) => format!("{}, row group {row_group}", file.location),
             None => file.location.to_string(),
         };

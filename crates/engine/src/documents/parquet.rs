@@ -3,12 +3,14 @@
 //! Parquet's readers refuse a whole page for one string that is not UTF-8. Here strings are read as the byte
 //! arrays that they are, and what is not UTF-8 is replaced and counted later.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ::parquet::arrow::ProjectionMask;
 use ::parquet::arrow::arrow_reader::{
     ArrowPredicateFn, ArrowReaderBuilder, ArrowReaderMetadata, ArrowReaderOptions,
-    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter,
+    ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowFilter, RowSelection,
+    RowSelector,
 };
 use ::parquet::arrow::async_reader::{ParquetRecordBatchStream, ParquetRecordBatchStreamBuilder};
 use ::parquet::basic::{LogicalType, Type as PhysicalType};
@@ -25,6 +27,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use simhash::Spec;
 
 use super::columns::{Columns, Content};
+use super::slices::RowRange;
 use super::{Batches, Format, InputFile};
 use crate::error::{EngineError, Result};
 use crate::session::BATCH_ROWS;
@@ -209,15 +212,15 @@ fn with_views(
 pub(super) type WantedRows =
     Box<dyn FnMut(&ArrayRef) -> Result<BooleanArray, arrow::error::ArrowError> + Send>;
 
-/// The rows of a row group: id, then content. Where not all are `wanted`, ids are read first.
+/// Rows of a row group: id, then content. Where not all are `wanted`, ids are read first.
 pub(super) async fn read(
     file: &Arc<InputFile>,
-    row_group: usize,
+    rows: &RowRange,
     wanted: Option<WantedRows>,
     memory: usize,
 ) -> Result<Batches> {
-    let object = format!("{}, row group {row_group}", file.location);
-    let slice = RowGroup::of(file, row_group)?;
+    let object = format!("{}, row group {}", file.location, rows.row_group);
+    let slice = RowGroup::of(file, rows)?;
     // A row is read whole, and held a few times while it is decoded and fingerprinted.
     if slice.row_bytes > memory as u64 / 4 {
         return Err(EngineError::OutOfMemory {
@@ -267,39 +270,52 @@ fn damaged() -> ParquetError {
     ParquetError::General("the pages are damaged".into())
 }
 
+/// The columns of ids and content.
+fn leaves(file: &InputFile, footer: &ArrowReaderMetadata) -> [usize; 2] {
+    let schema = footer.parquet_schema();
+    [&file.columns.id, file.columns.content.column()]
+        .map(|column| leaf(schema, column).unwrap_or_default())
+}
+
+/// Rows of a row group, and bytes of their ids and content before compression.
+pub(super) fn size(
+    file: &InputFile,
+    footer: &ArrowReaderMetadata,
+    row_group: usize,
+) -> (usize, u64) {
+    let group = footer.metadata().row_group(row_group);
+    let bytes = leaves(file, footer).map(|leaf| {
+        let size = group.column(leaf).uncompressed_size();
+        size.max(0).cast_unsigned()
+    });
+    let rows = group.num_rows().max(0).cast_unsigned();
+    (rows as usize, bytes[0].saturating_add(bytes[1]))
+}
+
 /// What is read of a row group.
 struct RowGroup {
     metadata: ArrowReaderMetadata,
-    number: usize,
-    /// The columns of ids and content.
+    range: RowRange,
     leaves: [usize; 2],
-    rows: u64,
+    /// Whether its range is all of it.
+    whole: bool,
     /// Bytes of a row, on average.
     row_bytes: u64,
     batch_rows: usize,
 }
 
 impl RowGroup {
-    fn of(file: &InputFile, number: usize) -> Result<Self> {
+    fn of(file: &InputFile, range: &RowRange) -> Result<Self> {
         let Some(metadata) = file.footer.clone() else {
             return Err(file.bad_data("it has no footer".into()));
         };
-        let schema = metadata.parquet_schema();
-        let leaves = [&file.columns.id, file.columns.content.column()]
-            .map(|column| leaf(schema, column).unwrap_or_default());
-        let group = metadata.metadata().row_group(number);
-        let rows = group.num_rows().max(0).cast_unsigned();
-        let size = |&leaf| {
-            let size = group.column(leaf).uncompressed_size();
-            size.max(0).cast_unsigned()
-        };
-        let bytes: u64 = leaves.iter().map(size).sum();
-        let row_bytes = bytes / rows.max(1);
+        let (rows, bytes) = size(file, &metadata, range.row_group);
+        let row_bytes = bytes / (rows as u64).max(1);
         let batch_rows = BATCH_BYTES / row_bytes.max(1);
         Ok(Self {
-            number,
-            leaves,
-            rows,
+            leaves: leaves(file, &metadata),
+            whole: range.rows == (0..rows),
+            range: range.clone(),
             row_bytes,
             batch_rows: batch_rows.clamp(1, BATCH_ROWS as u64) as usize,
             metadata,
@@ -313,9 +329,18 @@ impl RowGroup {
     ) -> ArrowReaderBuilder<T> {
         let schema = self.metadata.parquet_schema();
         let builder = builder
-            .with_row_groups(vec![self.number])
+            .with_row_groups(vec![self.range.row_group])
             .with_projection(ProjectionMask::leaves(schema, self.leaves))
             .with_batch_size(self.batch_rows);
+        let builder = if self.whole {
+            builder
+        } else {
+            let Range { start, end } = self.range.rows;
+            builder.with_row_selection(RowSelection::from(vec![
+                RowSelector::skip(start),
+                RowSelector::select(end - start),
+            ]))
+        };
         let Some(mut wanted) = wanted else {
             return builder;
         };
@@ -341,7 +366,11 @@ impl Checked {
         Self {
             object,
             read: 0,
-            expected: if filtered { 0 } else { slice.rows },
+            expected: if filtered {
+                0
+            } else {
+                slice.range.rows.len() as u64
+            },
             done: false,
         }
     }
