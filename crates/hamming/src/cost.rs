@@ -226,7 +226,7 @@ impl Plan {
             if at > 0 && size.bytes > CACHED && self.design.is_variants() {
                 self.probe_ns += PARTITION_NS;
             }
-            let variants = fingerprints as f64 * ball(size.key_bits, block.radius);
+            let variants = fingerprints as f64 * ball(size.key.bits, block.radius);
             self.build_seconds += VARIANT_NS * 1e-9 * variants;
         }
     }
@@ -409,7 +409,7 @@ mod tests {
                         if !plan.design.is_variants() {
                             continue;
                         }
-                        let key_bits = Size::of(blocks, at, part).key_bits;
+                        let key_bits = Size::of(blocks, at, part).key.bits;
                         let variants = part as f64 * ball(key_bits, block.radius);
                         assert!(
                             variants < f64::from(u32::MAX),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::kernels::{Compare, Kernel, Work};
 use crate::scan::{Part, Scan, Survivors};
-use crate::sketches::{Candidates, Entries, IndexedTable};
+use crate::sketches::{Candidates, Entries, IndexedTable, SketchTable};
 use crate::tables::{Index, Table, Tables, prefix};
 
 /// A verified pair: a fingerprint of the chunk and one of the batch, within the design's distance.
@@ -238,18 +238,31 @@ impl Tables {
             }
             // Of the batch's own values the scan would let all through.
             Index::Scanned(tables, _) => {
-                let entries = self.entries(own);
-                in_each(tables, scratch, found, |table, candidates, found| {
-                    table.probe(kernel, &entries, chunk, candidates, found);
-                });
+                self.probe_each(kernel, tables, chunk, own, scratch, found)
             }
-            Index::Variants(tables) => {
-                let entries = self.entries(own);
-                in_each(tables, scratch, found, |table, candidates, found| {
-                    table.probe(kernel, &entries, chunk, candidates, found);
-                });
+            Index::Variants(tables) => self.probe_each(kernel, tables, chunk, own, scratch, found),
+        }
+    }
+
+    /// Looks every fingerprint up in each table, until there are too many matches.
+    fn probe_each<T: SketchTable>(
+        &self,
+        kernel: Kernel,
+        tables: &[T],
+        chunk: &[u64],
+        own: Option<usize>,
+        scratch: &mut Scratch,
+        found: &mut Found<'_>,
+    ) {
+        let begin = Instant::now();
+        let entries = self.entries(own);
+        for table in tables {
+            table.probe(kernel, &entries, chunk, &mut scratch.candidates, found);
+            if found.is_full() {
+                break;
             }
         }
+        scratch.verifying += begin.elapsed();
     }
 
     /// Looks up only what the scan lets through, each half in the tables of its two quarters.
@@ -297,23 +310,6 @@ impl Tables {
             max_distance: self.design.max_distance(),
         }
     }
-}
-
-/// Probes each table until there are too many matches.
-fn in_each<T>(
-    tables: &[T],
-    scratch: &mut Scratch,
-    found: &mut Found<'_>,
-    probe: impl Fn(&T, &mut Candidates, &mut Found<'_>),
-) {
-    let begin = Instant::now();
-    for table in tables {
-        probe(table, &mut scratch.candidates, found);
-        if found.is_full() {
-            break;
-        }
-    }
-    scratch.verifying += begin.elapsed();
 }
 
 /// Every fingerprint of the chunk in every table.

@@ -21,7 +21,7 @@ use bytemuck::Pod;
 pub(crate) use indexed::IndexedTable;
 pub(crate) use pinned::PinnedTable;
 use probe::STRIP;
-pub(crate) use probe::{Candidates, Chunk, Entries};
+pub(crate) use probe::{Candidates, Chunk, Entries, SketchTable};
 
 use crate::cost::ball;
 use crate::design::Block;
@@ -122,11 +122,11 @@ pub(crate) struct Buckets<S> {
 
 /// Consecutive bits of a fingerprint; its lowest bit is followed by its highest.
 #[derive(Debug, Clone, Copy)]
-struct Field {
+pub(crate) struct Field {
     /// Bits before it.
     before: u32,
     /// From 1 to 32.
-    bits: u32,
+    pub(crate) bits: u32,
 }
 
 impl Field {
@@ -138,11 +138,9 @@ impl Field {
 
 /// What the table of a block takes.
 pub(crate) struct Size {
-    key: Field,
+    pub(crate) key: Field,
     sketch: Field,
     limit: u32,
-    /// Bits of the keys.
-    pub(crate) key_bits: u32,
     /// Candidates that a query meets.
     pub(crate) candidates: f64,
     /// How many of them a cache line has.
@@ -190,7 +188,6 @@ impl Size {
             usize::MAX
         };
         Self {
-            key_bits: key.bits,
             candidates,
             lanes: match block.beside {
                 0 => u32::LANES,

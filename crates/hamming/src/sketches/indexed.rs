@@ -1,9 +1,9 @@
 //! Tables of exact keys, whose sketches have the index of their entry beside them.
 
-use super::probe::{Chunk, Resolve, STRIP, Survivor};
-use super::{Buckets, Candidates, Entries, Field, Sketch as _, place_by};
+use super::probe::{Chunk, STRIP, SketchTable, Survivor};
+use super::{Buckets, Entries, Field, Sketch as _, place_by};
 use crate::design::Design;
-use crate::kernels::{Compare, Kernel};
+use crate::kernels::Compare;
 use crate::memory::Array;
 use crate::probe::{Found, Match, prefetch};
 
@@ -54,37 +54,15 @@ impl IndexedTable {
     pub(crate) fn bytes(&self) -> usize {
         self.buckets.bytes() + self.indexes.bytes()
     }
-
-    /// Looks up every fingerprint of the chunk. Appends what is near; tables of the same design find pairs that others find
-    /// too.
-    pub(crate) fn probe(
-        &self,
-        kernel: Kernel,
-        entries: &Entries<'_>,
-        chunk: &[u64],
-        candidates: &mut Candidates,
-        found: &mut Found<'_>,
-    ) {
-        let of = (self, entries);
-        self.buckets.probe(kernel, of, chunk, candidates, found);
-    }
-
-    /// As [`Self::probe`], of some fingerprints with the number of each.
-    pub(crate) fn probe_some(
-        &self,
-        kernel: Kernel,
-        entries: &Entries<'_>,
-        chunk: Chunk<'_>,
-        candidates: &mut Candidates,
-        found: &mut Found<'_>,
-    ) {
-        let of = (self, entries);
-        self.buckets
-            .probe_some(kernel, of, chunk, candidates, found);
-    }
 }
 
-impl Resolve for IndexedTable {
+impl SketchTable for IndexedTable {
+    type Sketch = u16;
+
+    fn buckets(&self) -> &Buckets<u16> {
+        &self.buckets
+    }
+
     #[inline(always)]
     fn compare<C: Compare>(
         &self,

@@ -1,11 +1,11 @@
 //! Tables of variants, whose sketches are so wide that hardly any passes for nothing, and those that do pin the entry
 //! down: entries with the same bits are looked up by these.
 
-use super::probe::{Chunk, Resolve, STRIP, Survivor};
-use super::{Buckets, Candidates, Entries, Entry, Field, Sketch as _, place_by};
+use super::probe::{Chunk, STRIP, SketchTable, Survivor};
+use super::{Buckets, Entries, Entry, Field, Sketch as _, place_by};
 use crate::cost::ball;
 use crate::design::{Block, Design};
-use crate::kernels::{Compare, Kernel};
+use crate::kernels::Compare;
 use crate::memory::Array;
 use crate::probe::{Found, Match, prefetch};
 use crate::tables::push_flips;
@@ -92,20 +92,6 @@ impl PinnedTable {
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         self.buckets.bytes() + self.pins.bytes()
-    }
-
-    /// Looks up every fingerprint of the chunk. Appends what is near; tables of the same design find pairs that others find
-    /// too.
-    pub(crate) fn probe(
-        &self,
-        kernel: Kernel,
-        entries: &Entries<'_>,
-        chunk: &[u64],
-        candidates: &mut Candidates,
-        found: &mut Found<'_>,
-    ) {
-        let of = (self, entries);
-        self.buckets.probe(kernel, of, chunk, candidates, found);
     }
 }
 
@@ -211,7 +197,13 @@ fn fill(buckets: &mut Buckets<u32>, values: &[u64], radius: u32) {
     }
 }
 
-impl Resolve for PinnedTable {
+impl SketchTable for PinnedTable {
+    type Sketch = u32;
+
+    fn buckets(&self) -> &Buckets<u32> {
+        &self.buckets
+    }
+
     #[inline(always)]
     fn compare<C: Compare>(
         &self,

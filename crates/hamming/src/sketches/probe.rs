@@ -66,23 +66,11 @@ const GATHERED: usize = 64;
 
 /// A candidate whose sketch is near.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Survivor {
+pub(crate) struct Survivor {
     /// The index of the fingerprint.
     pub(super) query: u32,
     /// Where the sketch is.
     pub(super) place: u32,
-}
-
-/// How entries are found by the place of a sketch.
-pub(super) trait Resolve {
-    /// Compares the entries of `survivors` in full and keeps those that are near; may change the survivors.
-    fn compare<C: Compare>(
-        &self,
-        entries: &Entries<'_>,
-        chunk: Chunk<'_>,
-        survivors: &mut [Survivor],
-        found: &mut Found<'_>,
-    );
 }
 
 /// Fingerprints of a chunk that have the same key, in the mean, from which on a bucket is looked up for all of them.
@@ -91,113 +79,120 @@ const RUN: usize = 4;
 /// Chunks are partitioned from this length on.
 const PARTITION_FROM: usize = 1 << 14;
 
-impl<S: Sketch> Buckets<S> {
-    /// Looks up every fingerprint of the chunk; `of` is the table that the buckets are of, and what it was built of.
-    pub(super) fn probe<R: Resolve>(
+/// A table of a block: buckets of sketches, and the entries that they are of.
+pub(crate) trait SketchTable: Sized {
+    /// What candidates are compared by first.
+    type Sketch: Sketch;
+
+    /// The sketches.
+    fn buckets(&self) -> &Buckets<Self::Sketch>;
+
+    /// Compares the entries of `survivors` in full and keeps those that are near; may change the survivors.
+    fn compare<C: Compare>(
+        &self,
+        entries: &Entries<'_>,
+        chunk: Chunk<'_>,
+        survivors: &mut [Survivor],
+        found: &mut Found<'_>,
+    );
+
+    /// Looks up every fingerprint of the chunk. Appends what is near; tables of the same design find pairs that others find
+    /// too.
+    fn probe(
         &self,
         kernel: Kernel,
-        of: (&R, &Entries<'_>),
+        entries: &Entries<'_>,
         chunk: &[u64],
         candidates: &mut Candidates,
         found: &mut Found<'_>,
     ) {
+        let buckets = self.buckets();
+        let given = Chunk {
+            fingerprints: chunk,
+            numbers: None,
+        };
         // What is in the order of the table already needs no other.
-        let in_order = self.key.before == 0 && chunk.is_sorted();
-        if in_order && self.has_runs(chunk) {
-            macro_rules! probe {
-                ($few:literal) => {
-                    kernel.run(ProbeRuns::<_, _, $few> {
-                        buckets: self,
-                        table: of.0,
-                        entries: of.1,
-                        fingerprints: chunk,
-                        survivors: &mut candidates.survivors,
-                        found,
-                    })
-                };
-            }
-            return match self.few {
-                true => probe!(true),
-                false => probe!(false),
+        let in_order = buckets.key.before == 0 && chunk.is_sorted();
+        if in_order && buckets.has_runs(chunk) {
+            let lookups = Lookups {
+                table: self,
+                entries,
+                chunk: given,
+                survivors: &mut candidates.survivors,
+                found,
+            };
+            return match buckets.few {
+                true => kernel.run(InRuns::<_, true>(lookups)),
+                false => kernel.run(InRuns::<_, false>(lookups)),
             };
         }
-        if in_order || chunk.len() < PARTITION_FROM || self.bytes() < CACHED {
-            let chunk = Chunk {
-                fingerprints: chunk,
-                numbers: None,
-            };
-            return self.probe_some(kernel, of, chunk, candidates, found);
+        if in_order || chunk.len() < PARTITION_FROM || buckets.bytes() < CACHED {
+            return self.probe_some(kernel, entries, given, candidates, found);
         }
         let mut partitioned = std::mem::take(&mut candidates.partitioned);
-        let chunk = partitioned.fill(self.key, chunk);
-        self.probe_some(kernel, of, chunk, candidates, found);
+        let chunk = partitioned.fill(buckets.key, chunk);
+        self.probe_some(kernel, entries, chunk, candidates, found);
         candidates.partitioned = partitioned;
     }
 
-    /// Whether many of a chunk in order have the same key.
-    fn has_runs(&self, chunk: &[u64]) -> bool {
-        let (Some(&first), Some(&last)) = (chunk.first(), chunk.last()) else {
-            return false;
-        };
-        let keys = self.key.of(last).abs_diff(self.key.of(first)) as usize + 1;
-        chunk.len() / keys >= RUN
-    }
-
     /// As [`Self::probe`], of fingerprints in the order they have.
-    pub(super) fn probe_some<R: Resolve>(
+    fn probe_some(
         &self,
         kernel: Kernel,
-        (table, entries): (&R, &Entries<'_>),
+        entries: &Entries<'_>,
         chunk: Chunk<'_>,
         candidates: &mut Candidates,
         found: &mut Found<'_>,
     ) {
-        macro_rules! probe {
-            ($few:literal) => {
-                kernel.run(Probe::<_, _, $few> {
-                    buckets: self,
-                    table,
-                    entries,
-                    chunk,
-                    survivors: &mut candidates.survivors,
-                    found,
-                })
-            };
-        }
-        match self.few {
-            true => probe!(true),
-            false => probe!(false),
+        let lookups = Lookups {
+            table: self,
+            entries,
+            chunk,
+            survivors: &mut candidates.survivors,
+            found,
+        };
+        match self.buckets().few {
+            true => kernel.run(InTurn::<_, true>(lookups)),
+            false => kernel.run(InTurn::<_, false>(lookups)),
         }
     }
 }
 
-struct Probe<'a, 'f, S, R, const FEW: bool> {
-    buckets: &'a Buckets<S>,
-    table: &'a R,
+/// The fingerprints of a chunk, to be looked up in a table.
+struct Lookups<'a, 'f, T> {
+    table: &'a T,
     entries: &'a Entries<'a>,
     chunk: Chunk<'a>,
     survivors: &'a mut Vec<Survivor>,
     found: &'a mut Found<'f>,
 }
 
-impl<S: Sketch, R: Resolve, const FEW: bool> Work for Probe<'_, '_, S, R, FEW> {
+impl<T: SketchTable> Lookups<'_, '_, T> {
+    /// Compares the survivors in full.
+    #[inline(always)]
+    fn compare<C: Compare>(&mut self) {
+        self.table
+            .compare::<C>(self.entries, self.chunk, self.survivors, self.found);
+        self.survivors.clear();
+    }
+}
+
+/// Each for itself, some at the same time.
+struct InTurn<'a, 'f, T, const FEW: bool>(Lookups<'a, 'f, T>);
+
+impl<T: SketchTable, const FEW: bool> Work for InTurn<'_, '_, T, FEW> {
     type Output = ();
 
     #[inline(always)]
     fn run<C: Compare>(self) {
-        let Self {
-            buckets,
-            table,
-            entries,
-            chunk,
-            survivors,
-            found,
-        } = self;
+        let Self(mut lookups) = self;
+        let buckets = lookups.table.buckets();
         let starts: &[u32] = &buckets.starts;
-        let sketches: &[S] = &buckets.sketches;
+        let sketches: &[T::Sketch] = &buckets.sketches;
+        let lanes = T::Sketch::LANES;
         let mut looked_up = [Bucket::default(); AHEAD];
-        let fingerprints = chunk.fingerprints;
-        survivors.clear();
+        let fingerprints = lookups.chunk.fingerprints;
+        lookups.survivors.clear();
         // Where a bucket is, is asked for long before its lines are, and these long before they are looked at.
         for at in 0..fingerprints.len() + 2 * AHEAD {
             if let Some(&fingerprint) = fingerprints.get(at) {
@@ -205,16 +200,15 @@ impl<S: Sketch, R: Resolve, const FEW: bool> Work for Probe<'_, '_, S, R, FEW> {
             }
             let bucket = &mut looked_up[at % AHEAD];
             if let Some(query) = at.checked_sub(2 * AHEAD) {
-                let fingerprint = fingerprints[query];
+                let (fingerprint, query) = (fingerprints[query], query as u32);
+                let bucket = buckets.lanes(bucket, buckets.lines);
                 // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
                 unsafe {
-                    let bucket = buckets.lanes(bucket, buckets.lines);
-                    buckets.passing::<C, FEW>(bucket, query as u32, fingerprint, survivors);
+                    buckets.passing::<C, FEW>(bucket, query, fingerprint, lookups.survivors);
                 }
-                if survivors.len() > GATHERED {
-                    table.compare::<C>(entries, chunk, survivors, found);
-                    survivors.clear();
-                    if found.is_full() {
+                if lookups.survivors.len() > GATHERED {
+                    lookups.compare::<C>();
+                    if lookups.found.is_full() {
                         return;
                     }
                 }
@@ -228,70 +222,56 @@ impl<S: Sketch, R: Resolve, const FEW: bool> Work for Probe<'_, '_, S, R, FEW> {
                 // As many lines as most buckets have, without a look at how many this one has: guesses would be wrong half
                 // of the time, and what lies behind is asked for by others, mostly. Buckets do not begin at lines.
                 for line in 0..=buckets.lines {
-                    prefetch_far(sketches, start as usize + line * S::LANES);
+                    prefetch_far(sketches, start as usize + line * lanes);
                 }
-                let more = start as usize + (buckets.lines + 1) * S::LANES;
-                for line in (more..end as usize + S::LANES).step_by(S::LANES) {
+                let more = start as usize + (buckets.lines + 1) * lanes;
+                for line in (more..end as usize + lanes).step_by(lanes) {
                     prefetch_far(sketches, line);
                 }
                 *bucket = Bucket { start, end };
             }
         }
-        table.compare::<C>(entries, chunk, survivors, found);
+        lookups.compare::<C>();
     }
 }
 
-/// Fingerprints in the order of the buckets, of which many have the same one: that is looked up once for all of them.
-struct ProbeRuns<'a, 'f, S, R, const FEW: bool> {
-    buckets: &'a Buckets<S>,
-    table: &'a R,
-    entries: &'a Entries<'a>,
-    fingerprints: &'a [u64],
-    survivors: &'a mut Vec<Survivor>,
-    found: &'a mut Found<'f>,
-}
+/// In the order of the buckets, of which many have the same one: that is looked up once for all of them.
+struct InRuns<'a, 'f, T, const FEW: bool>(Lookups<'a, 'f, T>);
 
-impl<S: Sketch, R: Resolve, const FEW: bool> Work for ProbeRuns<'_, '_, S, R, FEW> {
+impl<T: SketchTable, const FEW: bool> Work for InRuns<'_, '_, T, FEW> {
     type Output = ();
 
     #[inline(always)]
     fn run<C: Compare>(self) {
-        let Self {
-            buckets,
-            table,
-            entries,
-            fingerprints,
-            survivors,
-            found,
-        } = self;
-        let chunk = Chunk {
-            fingerprints,
-            numbers: None,
-        };
-        survivors.clear();
+        let Self(mut lookups) = self;
+        let buckets = lookups.table.buckets();
+        let fingerprints = lookups.chunk.fingerprints;
+        lookups.survivors.clear();
         let mut query = 0;
         while let Some(&first) = fingerprints.get(query) {
             let key = buckets.key.of(first);
             let [start, end] = [0, 1].map(|next| buckets.starts[key as usize + next]);
             let bucket = Bucket { start, end };
-            let lines = ((end - start) as usize).div_ceil(S::LANES);
+            let lines = ((end - start) as usize).div_ceil(T::Sketch::LANES);
             let bucket = buckets.lanes(&bucket, lines.max(1));
             // The last fingerprint with this key, which is of the leading bits.
             let last = first | (u64::MAX >> buckets.key.bits);
             while let Some(&fingerprint) = fingerprints.get(query).filter(|&&next| next <= last) {
                 // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
-                unsafe { buckets.passing::<C, FEW>(bucket, query as u32, fingerprint, survivors) };
+                unsafe {
+                    let survivors = &mut *lookups.survivors;
+                    buckets.passing::<C, FEW>(bucket, query as u32, fingerprint, survivors);
+                }
                 query += 1;
-                if survivors.len() > GATHERED {
-                    table.compare::<C>(entries, chunk, survivors, found);
-                    survivors.clear();
-                    if found.is_full() {
+                if lookups.survivors.len() > GATHERED {
+                    lookups.compare::<C>();
+                    if lookups.found.is_full() {
                         return;
                     }
                 }
             }
         }
-        table.compare::<C>(entries, chunk, survivors, found);
+        lookups.compare::<C>();
     }
 }
 
@@ -306,6 +286,15 @@ struct Lanes<'a, S> {
 }
 
 impl<S: Sketch> Buckets<S> {
+    /// Whether many of a chunk in order have the same key.
+    fn has_runs(&self, chunk: &[u64]) -> bool {
+        let (Some(&first), Some(&last)) = (chunk.first(), chunk.last()) else {
+            return false;
+        };
+        let keys = self.key.of(last).abs_diff(self.key.of(first)) as usize + 1;
+        chunk.len() / keys >= RUN
+    }
+
     /// The candidates in `bucket`, in strips of so many `lines` but for [`STRIP`] at most.
     #[inline(always)]
     fn lanes(&self, bucket: &Bucket, lines: usize) -> Lanes<'_, S> {
