@@ -25,7 +25,7 @@ pub(crate) use probe::{Candidates, Chunk, Entries, SketchTable};
 
 use crate::cost::ball;
 use crate::design::Block;
-use crate::kernels::Compare;
+use crate::kernels::{Compare, any_each};
 use crate::memory::Array;
 
 /// Bits of a fingerprint beside its key.
@@ -42,20 +42,15 @@ pub(crate) trait Sketch: Pod {
     /// As [`Compare::within`].
     unsafe fn within<C: Compare>(line: &[Self], x: Self, bits: u32) -> u32;
 
-    /// Whether any of some lines is.
+    /// Within so many bits of which of `xs` any sketch of some lines is: bit i for sketch i of `xs`.
     ///
     /// # Safety
     /// As [`Compare::within`].
-    #[inline(always)]
-    unsafe fn any_within<'a, C: Compare>(
-        lines: impl Iterator<Item = &'a [Self]>,
-        x: Self,
+    unsafe fn any_within<'a, C: Compare, const N: usize>(
+        lines: impl Iterator<Item = &'a [Self]> + Clone,
+        xs: [Self; N],
         bits: u32,
-    ) -> bool {
-        // SAFETY: the caller vouches for the instruction set.
-        let masks = lines.map(|line| unsafe { Self::within::<C>(line, x, bits) });
-        masks.fold(0, |any, mask| any | mask) != 0
-    }
+    ) -> u32;
 }
 
 impl Sketch for u16 {
@@ -69,6 +64,18 @@ impl Sketch for u16 {
         let line = line.as_array().expect("a line");
         // SAFETY: the caller vouches for the instruction set.
         unsafe { C::narrow_within(line, x, bits) }
+    }
+
+    #[inline(always)]
+    unsafe fn any_within<'a, C: Compare, const N: usize>(
+        lines: impl Iterator<Item = &'a [Self]> + Clone,
+        xs: [Self; N],
+        bits: u32,
+    ) -> u32 {
+        // SAFETY: the caller vouches for the instruction set.
+        any_each(lines, xs, |line, x| unsafe {
+            Self::within::<C>(line, x, bits)
+        })
     }
 }
 
@@ -86,14 +93,14 @@ impl Sketch for u32 {
     }
 
     #[inline(always)]
-    unsafe fn any_within<'a, C: Compare>(
-        lines: impl Iterator<Item = &'a [Self]>,
-        x: Self,
+    unsafe fn any_within<'a, C: Compare, const N: usize>(
+        lines: impl Iterator<Item = &'a [Self]> + Clone,
+        xs: [Self; N],
         bits: u32,
-    ) -> bool {
+    ) -> u32 {
         let lines = lines.map(|line| line.as_array().expect("a line"));
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { C::any_wide_within(lines, x, bits) }
+        unsafe { C::any_wide_within(lines, xs, bits) }
     }
 }
 

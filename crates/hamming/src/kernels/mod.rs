@@ -108,6 +108,18 @@ impl Kernel {
     }
 }
 
+/// For which of `xs` any of `lines` has a mask that is not empty: bit i for number i of `xs`.
+#[inline(always)]
+pub(crate) fn any_each<L, X: Copy, const N: usize>(
+    lines: impl Iterator<Item = L> + Clone,
+    xs: [X; N],
+    mask: impl Fn(L, X) -> u32,
+) -> u32 {
+    let any = |x| lines.clone().fold(0, |any, line| any | mask(line, x)) != 0;
+    let each = xs.into_iter().enumerate();
+    each.fold(0, |all, (i, x)| all | u32::from(any(x)) << i)
+}
+
 /// What every instruction set provides.
 pub(crate) trait Compare {
     /// Which of `candidates` (at most 64) are within `max_distance` bits of `query`: bit i for candidate i.
@@ -135,19 +147,20 @@ pub(crate) trait Compare {
     /// As above.
     unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32;
 
-    /// Whether any sketch of some lines is within so many bits of `x`.
+    /// Within so many bits of which of `xs` any sketch of some lines is: bit i for sketch i of `xs`.
     ///
     /// # Safety
     /// As above.
     #[inline(always)]
-    unsafe fn any_wide_within<'a>(
-        lines: impl Iterator<Item = &'a [u32; 16]>,
-        x: u32,
+    unsafe fn any_wide_within<'a, const N: usize>(
+        lines: impl Iterator<Item = &'a [u32; 16]> + Clone,
+        xs: [u32; N],
         bits: u32,
-    ) -> bool {
+    ) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
-        let masks = lines.map(|line| unsafe { Self::wide_within(line, x, bits) });
-        masks.fold(0, |any, mask| any | mask) != 0
+        any_each(lines, xs, |line, x| unsafe {
+            Self::wide_within(line, x, bits)
+        })
     }
 
     /// Which fingerprints of `block`, at most 32, `look` marks: bit i for fingerprint i.
@@ -249,7 +262,48 @@ mod tests {
         }
     }
 
+    /// For which of `xs` any of some lines has a sketch within so many bits.
+    fn any_near<S: Sketch>(kernel: Kernel, lines: &[S], xs: [S; 3], bits: u32) -> u32 {
+        let lines = lines.chunks_exact(S::LANES);
+        // SAFETY: a `Kernel` exists only where its instructions do.
+        unsafe {
+            match kernel.0 {
+                Isa::Scalar => S::any_within::<scalar::Scalar, 3>(lines, xs, bits),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => S::any_within::<x86::Avx2, 3>(lines, xs, bits),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 => S::any_within::<x86::Avx512, 3>(lines, xs, bits),
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon => S::any_within::<aarch64::Neon, 3>(lines, xs, bits),
+            }
+        }
+    }
+
     proptest! {
+        #[test]
+        fn every_kernel_knows_to_which_sketches_any_is_near(
+            lanes in proptest::collection::vec(any::<u32>(), 64), xs: [u32; 3], near in 0usize..200, bits in 0u32..=12,
+        ) {
+            let mut lanes = lanes;
+            // Random sketches alone are hardly ever near.
+            if let Some(lane) = lanes.get_mut(near) {
+                *lane = xs[near % 3] ^ 0x0014_0014;
+            }
+            let mask = |near: &dyn Fn(u32, u32) -> u32, lanes: &[u32]| {
+                xs.iter().enumerate().fold(0u32, |mask, (i, &x)| {
+                    mask | u32::from(lanes.iter().any(|&lane| near(lane, x) <= bits)) << i
+                })
+            };
+            let of_narrow = mask(&|lane, x| (lane as u16 ^ x as u16).count_ones(), &lanes);
+            let of_wide = mask(&|lane, x| (lane ^ x).count_ones(), &lanes[..32]);
+            let narrow: Vec<u16> = lanes.iter().map(|&lane| lane as u16).collect();
+            for kernel in Kernel::available() {
+                let name = kernel.name();
+                prop_assert_eq!(any_near(kernel, &narrow, xs.map(|x| x as u16), bits), of_narrow, "{}", name);
+                prop_assert_eq!(any_near(kernel, &lanes[..32], xs, bits), of_wide, "{}", name);
+            }
+        }
+
         #[test]
         fn every_kernel_counts_the_bits_of_sketches(lanes: [u32; 32], x: u32, bits in 0u32..=32) {
             let narrow = lanes.map(|lane| lane as u16);

@@ -190,13 +190,13 @@ impl Compare for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn any_wide_within<'a>(
-        lines: impl Iterator<Item = &'a [u32; 16]>,
-        x: u32,
+    unsafe fn any_wide_within<'a, const N: usize>(
+        lines: impl Iterator<Item = &'a [u32; 16]> + Clone,
+        xs: [u32; N],
         bits: u32,
-    ) -> bool {
+    ) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { any_wide_within_avx512(lines, x, bits) }
+        unsafe { any_wide_within_avx512(lines, xs, bits) }
     }
 
     #[inline(always)]
@@ -233,21 +233,28 @@ unsafe fn wide_within_avx512(line: &[u32; 16], x: u32, bits: u32) -> u32 {
 /// The machine has AVX-512 F and VPOPCNTDQ.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
-unsafe fn any_wide_within_avx512<'a>(
+unsafe fn any_wide_within_avx512<'a, const N: usize>(
     lines: impl Iterator<Item = &'a [u32; 16]>,
-    x: u32,
+    xs: [u32; N],
     bits: u32,
-) -> bool {
-    let x = _mm512_set1_epi32(x.cast_signed());
+) -> u32 {
+    let xs = xs.map(|x| _mm512_set1_epi32(x.cast_signed()));
     // The least of each lane: a minimum takes another unit than a comparison does, which the counts need.
-    let mut least = _mm512_set1_epi32(-1);
+    let mut least = [_mm512_set1_epi32(-1); N];
     for line in lines {
         // SAFETY: `line` is 64 readable bytes; the load asks for no alignment.
         let lanes = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
-        let distances = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, x));
-        least = _mm512_min_epu32(least, distances);
+        for (least, x) in least.iter_mut().zip(xs) {
+            let distances = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, x));
+            *least = _mm512_min_epu32(*least, distances);
+        }
     }
-    _mm512_cmple_epu32_mask(least, _mm512_set1_epi32(bits.cast_signed())) != 0
+    let limit = _mm512_set1_epi32(bits.cast_signed());
+    let mut any = 0;
+    for (i, least) in least.into_iter().enumerate() {
+        any |= u32::from(_mm512_cmple_epu32_mask(least, limit) != 0) << i;
+    }
+    any
 }
 
 /// [`Look::marks`] of eight fingerprints.

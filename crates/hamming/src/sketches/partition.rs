@@ -3,10 +3,14 @@
 use super::Field;
 use super::probe::Chunk;
 use crate::memory::Array;
+use crate::probe::prefetch;
 
 /// Bits of the key by which a chunk is partitioned: so few that each partition has a cache line to be written to, so
 /// many that what one looks up in a table is in the second-level cache and on few pages.
 const PARTITION_BITS: u32 = 10;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// A chunk in the order of the leading bits of a key.
 #[derive(Debug)]
@@ -52,6 +56,9 @@ impl Partitioned {
             let next = &mut next[partition(fingerprint)];
             fingerprints[*next as usize] = fingerprint;
             queries[*next as usize] = query as u32;
+            // The next line of each, which is not in the cache, is on its way until this one is full.
+            prefetch(fingerprints, *next as usize + LINE / size_of::<u64>());
+            prefetch(queries, *next as usize + LINE / size_of::<u32>());
             *next += 1;
         }
         Chunk {

@@ -76,6 +76,9 @@ pub(crate) struct Survivor {
 /// Fingerprints of a chunk that have the same key, in the mean, from which on a bucket is looked up for all of them.
 const RUN: usize = 4;
 
+/// Fingerprints with the same key whose candidates are compared at the same time.
+const ABREAST: usize = 4;
+
 /// Chunks are partitioned from this length on.
 const PARTITION_FROM: usize = 1 << 14;
 
@@ -204,7 +207,7 @@ impl<T: SketchTable, const FEW: bool> Work for InTurn<'_, '_, T, FEW> {
                 let bucket = buckets.lanes(bucket, buckets.lines);
                 // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
                 unsafe {
-                    buckets.passing::<C, FEW>(bucket, query, fingerprint, lookups.survivors);
+                    buckets.passing::<C, FEW, 1>(bucket, query, &[fingerprint], lookups.survivors);
                 }
                 if lookups.survivors.len() > GATHERED {
                     lookups.compare::<C>();
@@ -220,11 +223,13 @@ impl<T: SketchTable, const FEW: bool> Work for InTurn<'_, '_, T, FEW> {
                 let key = buckets.key.of(fingerprint) as usize;
                 let (start, end) = (starts[key], starts[key + 1]);
                 // As many lines as most buckets have, without a look at how many this one has: guesses would be wrong half
-                // of the time, and what lies behind is asked for by others, mostly. Buckets do not begin at lines.
-                for line in 0..=buckets.lines {
+                // of the time, and what lies behind is asked for by others, mostly. Buckets do not begin at lines, so that
+                // they reach into one more.
+                let lines = buckets.lines + 1;
+                for line in 0..lines {
                     prefetch_far(sketches, start as usize + line * lanes);
                 }
-                let more = start as usize + (buckets.lines + 1) * lanes;
+                let more = start as usize + lines * lanes;
                 for line in (more..end as usize + lanes).step_by(lanes) {
                     prefetch_far(sketches, line);
                 }
@@ -256,13 +261,24 @@ impl<T: SketchTable, const FEW: bool> Work for InRuns<'_, '_, T, FEW> {
             let bucket = buckets.lanes(&bucket, lines.max(1));
             // The last fingerprint with this key, which is of the leading bits.
             let last = first | (u64::MAX >> buckets.key.bits);
-            while let Some(&fingerprint) = fingerprints.get(query).filter(|&&next| next <= last) {
-                // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
-                unsafe {
-                    let survivors = &mut *lookups.survivors;
-                    buckets.passing::<C, FEW>(bucket, query as u32, fingerprint, survivors);
+            loop {
+                let rest = &fingerprints[query..];
+                let survivors = &mut *lookups.survivors;
+                let number = query as u32;
+                let abreast = rest.first_chunk::<ABREAST>();
+                if let Some(some) = abreast.filter(|some| some[ABREAST - 1] <= last) {
+                    // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
+                    unsafe {
+                        buckets.passing::<C, FEW, ABREAST>(bucket, number, some, survivors);
+                    }
+                    query += ABREAST;
+                } else if let Some(one) = rest.first_chunk::<1>().filter(|one| one[0] <= last) {
+                    // SAFETY: as above.
+                    unsafe { buckets.passing::<C, FEW, 1>(bucket, number, one, survivors) };
+                    query += 1;
+                } else {
+                    break;
                 }
-                query += 1;
                 if lookups.survivors.len() > GATHERED {
                     lookups.compare::<C>();
                     if lookups.found.is_full() {
@@ -312,28 +328,40 @@ impl<S: Sketch> Buckets<S> {
         }
     }
 
-    /// Adds the candidates in `bucket` whose sketches are near.
+    /// Adds the candidates in `bucket` whose sketches are near those of `fingerprints`, the first of which is number `query`.
     ///
     /// # Safety
     /// As [`Compare::within`].
     #[inline(always)]
-    unsafe fn passing<C: Compare, const FEW: bool>(
+    unsafe fn passing<C: Compare, const FEW: bool, const N: usize>(
         &self,
         bucket: Lanes<'_, S>,
         query: u32,
-        fingerprint: u64,
+        fingerprints: &[u64; N],
         survivors: &mut Vec<Survivor>,
     ) {
-        let sketch = S::of(self.sketch.of(fingerprint) << self.room);
+        let of = |fingerprint: u64| S::of(self.sketch.of(fingerprint) << self.room);
+        let sketches = fingerprints.map(of);
         let mut first = 0;
         // All strips have as many lines as most buckets: to ask how many this one has would be a wrong guess half of the time.
-        for strip in bucket.lanes.chunks_exact(bucket.strip) {
+        let mut rest = bucket.lanes;
+        // `chunks_exact` would divide.
+        while !rest.is_empty() {
+            let (strip, behind) = rest.split_at(bucket.strip);
+            rest = behind;
             let lines = strip.chunks_exact(S::LANES);
             // Where few strips have any that pass, which they are is found out when that is known.
-            // SAFETY: the caller vouches for the instruction set.
-            if !FEW || unsafe { S::any_within::<C>(lines.clone(), sketch, self.limit) } {
-                for (line, lanes) in lines.enumerate() {
+            let mut any = match FEW {
+                // SAFETY: the caller vouches for the instruction set.
+                true => unsafe { S::any_within::<C, N>(lines.clone(), sketches, self.limit) },
+                false => (1 << N) - 1,
+            };
+            while any != 0 {
+                let at = any.trailing_zeros();
+                any &= any - 1;
+                for (line, lanes) in lines.clone().enumerate() {
                     let first = first + line * S::LANES;
+                    let sketch = sketches[at as usize];
                     // SAFETY: as above.
                     let near = unsafe { S::within::<C>(lanes, sketch, self.limit) };
                     // The last lines reach beyond the bucket.
@@ -344,6 +372,7 @@ impl<S: Sketch> Buckets<S> {
                             .trailing_zeros()
                             .wrapping_add(bucket.start + first as u32);
                         near &= near.wrapping_sub(1);
+                        let query = query + at;
                         Survivor { query, place }
                     };
                     if FEW {
