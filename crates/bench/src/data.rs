@@ -1,5 +1,6 @@
 //! Fingerprints to measure with.
 
+use engine::probe::TOGETHER;
 use rand::{Rng as _, RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
@@ -40,7 +41,5 @@ pub fn row_groups(batch: &[u64], archive: u64, chunks: usize) -> Vec<Vec<u64>> {
         .collect()
 }
 
-/// Row groups that are probed together, at most.
-pub const TOGETHER: usize = 4;
 /// Fingerprints of a row group.
 pub const ROW_GROUP: usize = 1 << 20;

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use engine::probe::TOGETHER;
 use hamming::{Design, Distinct, Kernel, Limits, Plan, Scratch, Tables};
 
 use crate::data;
@@ -17,7 +18,7 @@ pub struct Args {
     #[arg(long, default_value_t = 1_000_000_000)]
     archive: u64,
     /// Row groups of 2^20
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, default_value_t = 16)]
     chunks: usize,
     /// Largest distance
     #[arg(short = 'k', long, default_value_t = 3)]
@@ -95,7 +96,7 @@ fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) -> Value
                             tables.probe(Kernel::detect(), step, scratch, matches);
                             hits += matches.len();
                         };
-                        let together = groups.chunks(data::TOGETHER);
+                        let together = groups.chunks(TOGETHER);
                         for groups in together.skip(first).step_by(args.threads) {
                             let step = tables.chunk();
                             if step < data::ROW_GROUP {

@@ -15,46 +15,46 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, Stream};
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, Sender};
 
 /// Items of a stream that are made ahead of who takes them.
 const AHEAD: usize = 2;
 
 /// The same items, which a task of its own makes from now on, a few ahead of who takes them.
 pub(crate) fn begun<T: Send + 'static>(
-    mut items: impl Stream<Item = T> + Send + Unpin + 'static,
+    items: impl Stream<Item = T> + Send + Unpin + 'static,
 ) -> BoxStream<'static, T> {
     let (sender, receiver) = tokio::sync::mpsc::channel(AHEAD);
     // Ends when it is dropped.
-    let making = SpawnedTask::spawn(async move {
-        while let Some(item) = items.next().await {
-            if sender.send(item).await.is_err() {
-                break;
-            }
-        }
-    });
-    received(receiver, making)
+    received(receiver, SpawnedTask::spawn(send_all(items, sender)))
 }
 
-/// As [`begun`], on a thread of its own: for a stream that computes long before it waits.
+/// As [`begun`], on a thread of its own and one item ahead: for a stream that computes long before it waits.
 ///
 /// A task that is woken by another waits in that one's queue, where no other thread finds it, until that one waits. So
 /// what is made without a pause would be used by the thread that made it, alone.
 pub(crate) fn begun_apart<T: Send + 'static>(
-    mut items: impl Stream<Item = T> + Send + Unpin + 'static,
+    items: impl Stream<Item = T> + Send + Unpin + 'static,
 ) -> BoxStream<'static, T> {
-    let (sender, receiver) = tokio::sync::mpsc::channel(AHEAD);
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
     let runtime = tokio::runtime::Handle::current();
-    let making = SpawnedTask::spawn_blocking(move || {
-        runtime.block_on(async {
-            while let Some(item) = items.next().await {
-                if sender.send(item).await.is_err() {
-                    break;
-                }
-            }
-        });
-    });
+    let making = SpawnedTask::spawn_blocking(move || runtime.block_on(send_all(items, sender)));
     received(receiver, making)
+}
+
+/// Sends all items, as long as someone takes them; none is made before there is a place for it.
+async fn send_all<T>(mut items: impl Stream<Item = T> + Unpin, sender: Sender<T>) {
+    while let Ok(place) = sender.reserve().await {
+        let item = tokio::select! {
+            biased;
+            () = sender.closed() => break,
+            item = items.next() => item,
+        };
+        match item {
+            Some(item) => place.send(item),
+            None => break,
+        }
+    }
 }
 
 /// What is sent, to the end of who sends.
@@ -164,18 +164,52 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_begun_gives_all_items() {
-        let items: Vec<u32> = begun(futures::stream::iter(0..100)).collect().await;
-        assert!(items.into_iter().eq(0..100));
+        let items = || futures::stream::iter(0..100);
+        for begun in [begun(items()), begun_apart(items())] {
+            let items: Vec<u32> = begun.collect().await;
+            assert!(items.into_iter().eq(0..100));
+        }
+    }
+
+    fn that_panics() -> impl Stream<Item = i32> + Send + Unpin + 'static {
+        futures::stream::iter(0..3).inspect(|&item| {
+            assert!(item < 2, "no end of the items");
+        })
     }
 
     #[tokio::test]
     #[should_panic(expected = "no end of the items")]
     async fn a_panic_ends_who_waits_for_the_items() {
-        let items = futures::stream::iter(0..3).inspect(|&item| {
-            assert!(item < 2, "no end of the items");
-        });
-        let taken: Vec<i32> = begun(items).collect().await;
+        let taken: Vec<i32> = begun(that_panics()).collect().await;
         unreachable!("{taken:?}");
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "no end of the items")]
+    async fn a_panic_apart_ends_who_waits_for_the_items() {
+        let taken: Vec<i32> = begun_apart(that_panics()).collect().await;
+        unreachable!("{taken:?}");
+    }
+
+    #[tokio::test]
+    async fn who_is_not_waited_for_any_more_stops_waiting() {
+        // An item, and another that never comes; dropped when the channel is.
+        let items = || {
+            let (alive, gone) = tokio::sync::oneshot::channel::<()>();
+            let items = futures::stream::iter([1]).chain(futures::stream::once(async move {
+                let () = std::future::pending().await;
+                drop(alive);
+                2
+            }));
+            (items.boxed(), gone)
+        };
+        for make in [begun, begun_apart] {
+            let (items, gone) = items();
+            let mut begun = make(items);
+            assert_eq!(begun.next().await, Some(1));
+            drop(begun);
+            assert!(gone.await.is_err(), "the items are dropped");
+        }
     }
 
     #[tokio::test]

@@ -71,10 +71,15 @@ pub fn run<T>(
     done
 }
 
+/// Threads for work that blocks, beside those that hold one for long: tokio's own default.
+const BLOCKING: usize = 512;
+
 /// A runtime with so many threads.
 pub fn runtime(threads: usize) -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
+        // Files of rows are parsed on one for each partition, and wait there for others that read from the disk.
+        .max_blocking_threads(BLOCKING + threads)
         .enable_all()
         .build()
         .map_err(|source| Failure::Io {

@@ -342,11 +342,14 @@ impl Documents {
             Field::new(archive::schema::ID, id_type.data_type(), false),
             content,
         ]));
-        let streams = slices::dealt(slices, partitions)
+        let dealt = slices::dealt(slices, partitions);
+        let idle = dealt.len() < partitions;
+        let streams = dealt
             .into_iter()
             .map(|slices| {
                 Arc::new(Part {
                     slices,
+                    idle,
                     schema: Arc::clone(&schema),
                     id_type,
                     wanted: wanted.clone(),
@@ -398,6 +401,8 @@ impl InputFile {
 #[derive(Clone)]
 struct Part {
     slices: Vec<Slice>,
+    /// Whether there are less parts than cores for them.
+    idle: bool,
     schema: SchemaRef,
     id_type: IdType,
     /// The ids that are read, where not all are.
@@ -431,11 +436,13 @@ impl PartitionStream for Part {
                 let part = part.clone();
                 async move {
                     let (remote, parquet) = (slice.is_remote(), slice.rows.is_some());
+                    let idle = part.idle;
                     let batches = part.read(slice).await;
-                    batches.map(|batches| match parquet {
-                        false => stream::begun_apart(batches),
-                        true if remote => stream::begun(batches),
-                        true => batches,
+                    batches.map(|batches| match remote {
+                        true => stream::begun(batches),
+                        // Parsed while others work on what was parsed before.
+                        false if idle && !parquet => stream::begun_apart(batches),
+                        false => batches,
                     })
                 }
             })
@@ -482,15 +489,13 @@ impl Part {
             Some(rows) => {
                 let pool = &self.context.runtime_env().memory_pool;
                 let memory = crate::resources::limit(pool);
-                parquet::read(&file, rows, self.wanted_rows(), memory).await?
+                let name = slice.to_string();
+                parquet::read(&file, rows, name, self.wanted_rows(), memory).await?
             }
             None => rows::read(&self.context, &file).await?,
         };
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
-        let object = match slice.row_group() {
-            Some(row_group) => format!("{}, row group {row_group}", file.location),
-            None => file.location.to_string(),
-        };
+        let object = slice.to_string();
         let wanted = self.wanted.clone();
         Ok(raw
             .map(move |batch| {

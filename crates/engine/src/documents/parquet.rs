@@ -43,7 +43,20 @@ pub(super) enum Source {
     /// In a store: what is needed of a row group is fetched at once.
     Remote(ObjectReader),
     /// In a file that is no Parquet.
-    Rows,
+    Rows {
+        /// Bytes of it, about, without compression.
+        bytes: u64,
+    },
+}
+
+impl Source {
+    /// Bytes of a file of rows.
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Rows { bytes } => *bytes,
+            Self::Local(_) | Self::Remote(_) => 0,
+        }
+    }
 }
 
 /// Reads the footer and finds the columns.
@@ -212,14 +225,15 @@ fn with_views(
 pub(super) type WantedRows =
     Box<dyn FnMut(&ArrayRef) -> Result<BooleanArray, arrow::error::ArrowError> + Send>;
 
-/// Rows of a row group: id, then content. Where not all are `wanted`, ids are read first.
+/// Rows of a row group: id, then content; `object` is what they are called in messages. Where not all are `wanted`, ids are
+/// read first.
 pub(super) async fn read(
     file: &Arc<InputFile>,
     rows: &RowRange,
+    object: String,
     wanted: Option<WantedRows>,
     memory: usize,
 ) -> Result<Batches> {
-    let object = format!("{}, row group {}", file.location, rows.row_group);
     let slice = RowGroup::of(file, rows)?;
     // A row is read whole, and held a few times while it is decoded and fingerprinted.
     if slice.row_bytes > memory as u64 / 4 {
@@ -255,7 +269,7 @@ pub(super) async fn read(
             let stream = slice.configure(builder, wanted).build().map_err(failed)?;
             checked.remote(stream)
         }
-        Source::Rows => return Err(file.bad_data("it is no Parquet".into())),
+        Source::Rows { .. } => return Err(file.bad_data("it is no Parquet".into())),
     };
     let ordered = batches.map(move |batch| {
         batch?.project(&order).map_err(|source| {
@@ -277,28 +291,37 @@ fn leaves(file: &InputFile, footer: &ArrowReaderMetadata) -> [usize; 2] {
         .map(|column| leaf(schema, column).unwrap_or_default())
 }
 
-/// Rows of a row group, and bytes of their ids and content before compression.
-pub(super) fn size(
-    file: &InputFile,
-    footer: &ArrowReaderMetadata,
-    row_group: usize,
-) -> (usize, u64) {
+/// Bytes of the ids and content of a row group before compression.
+pub(super) fn bytes(file: &InputFile, footer: &ArrowReaderMetadata, row_group: usize) -> u64 {
     let group = footer.metadata().row_group(row_group);
     let bytes = leaves(file, footer).map(|leaf| {
         let size = group.column(leaf).uncompressed_size();
         size.max(0).cast_unsigned()
     });
-    let rows = group.num_rows().max(0).cast_unsigned();
-    (rows as usize, bytes[0].saturating_add(bytes[1]))
+    bytes[0].saturating_add(bytes[1])
+}
+
+/// Rows of a row group, where all that the footer says of them agrees.
+pub(super) fn rows(
+    file: &InputFile,
+    footer: &ArrowReaderMetadata,
+    row_group: usize,
+) -> Option<usize> {
+    let group = footer.metadata().row_group(row_group);
+    let values = leaves(file, footer).map(|leaf| group.column(leaf).num_values());
+    let rows = values.iter().all(|&values| values == group.num_rows());
+    usize::try_from(group.num_rows()).ok().filter(|_| rows)
 }
 
 /// What is read of a row group.
 struct RowGroup {
     metadata: ArrowReaderMetadata,
-    range: RowRange,
+    number: usize,
     leaves: [usize; 2],
-    /// Whether its range is all of it.
-    whole: bool,
+    /// Its rows, by the footer.
+    rows: u64,
+    /// Those that are read, where not all are.
+    cut: Option<Range<usize>>,
     /// Bytes of a row, on average.
     row_bytes: u64,
     batch_rows: usize,
@@ -309,17 +332,25 @@ impl RowGroup {
         let Some(metadata) = file.footer.clone() else {
             return Err(file.bad_data("it has no footer".into()));
         };
-        let (rows, bytes) = size(file, &metadata, range.row_group);
-        let row_bytes = bytes / (rows as u64).max(1);
+        let number = range.row_group;
+        let rows = metadata.metadata().row_group(number).num_rows();
+        let rows = rows.max(0).cast_unsigned();
+        let row_bytes = bytes(file, &metadata, number) / rows.max(1);
         let batch_rows = BATCH_BYTES / row_bytes.max(1);
         Ok(Self {
+            number,
             leaves: leaves(file, &metadata),
-            whole: range.rows == (0..rows),
-            range: range.clone(),
+            rows,
+            cut: range.cut.clone(),
             row_bytes,
             batch_rows: batch_rows.clamp(1, BATCH_ROWS as u64) as usize,
             metadata,
         })
+    }
+
+    /// Rows that are read, if all of those are.
+    fn read_rows(&self) -> u64 {
+        self.cut.as_ref().map_or(self.rows, |cut| cut.len() as u64)
     }
 
     fn configure<T>(
@@ -329,17 +360,15 @@ impl RowGroup {
     ) -> ArrowReaderBuilder<T> {
         let schema = self.metadata.parquet_schema();
         let builder = builder
-            .with_row_groups(vec![self.range.row_group])
+            .with_row_groups(vec![self.number])
             .with_projection(ProjectionMask::leaves(schema, self.leaves))
             .with_batch_size(self.batch_rows);
-        let builder = if self.whole {
-            builder
-        } else {
-            let Range { start, end } = self.range.rows;
-            builder.with_row_selection(RowSelection::from(vec![
+        let builder = match self.cut.clone() {
+            None => builder,
+            Some(Range { start, end }) => builder.with_row_selection(RowSelection::from(vec![
                 RowSelector::skip(start),
                 RowSelector::select(end - start),
-            ]))
+            ])),
         };
         let Some(mut wanted) = wanted else {
             return builder;
@@ -354,7 +383,8 @@ impl RowGroup {
 struct Checked {
     object: String,
     read: u64,
-    expected: u64,
+    /// Rows that there must be; unknown where a filter chooses.
+    expected: Option<u64>,
     done: bool,
 }
 
@@ -366,11 +396,7 @@ impl Checked {
         Self {
             object,
             read: 0,
-            expected: if filtered {
-                0
-            } else {
-                slice.range.rows.len() as u64
-            },
+            expected: Some(slice.read_rows()).filter(|_| !filtered),
             done: false,
         }
     }
@@ -420,7 +446,12 @@ impl Checked {
         let item = match next {
             Ok(Some(Ok(batch))) => {
                 self.read += batch.num_rows() as u64;
-                return Some(Ok(batch));
+                match self.expected {
+                    Some(expected) if self.read > expected => Some(Err(bad_data(format!(
+                        "it has more than its {expected} rows"
+                    )))),
+                    _ => return Some(Ok(batch)),
+                }
             }
             Ok(Some(Err(error))) => {
                 let text = error.to_string();
@@ -431,11 +462,15 @@ impl Checked {
                     _ => error,
                 }))
             }
-            Ok(None) if self.read < self.expected => Some(Err(bad_data(format!(
-                "{} of {} rows could be read",
-                self.read, self.expected
-            )))),
-            Ok(None) => None,
+            Ok(None) => match self.expected {
+                Some(expected) if self.read < expected => {
+                    let read = self.read;
+                    Some(Err(bad_data(format!(
+                        "{read} of {expected} rows could be read"
+                    ))))
+                }
+                _ => None,
+            },
             Err(_) => Some(Err(bad_data(damaged().to_string()))),
         };
         self.done = true;

@@ -57,9 +57,19 @@ pub(super) async fn open_json(
         id_type,
         spec: None,
         footer: None,
-        source: Source::Rows,
+        source: source(&location, compression).await?,
         location,
     }))
+}
+
+/// The file as it weighs against others: text is about a quarter as long when it is compressed.
+async fn source(location: &Location, compression: FileCompressionType) -> Result<Source> {
+    let size = location.size().await?;
+    let bytes = match compression.is_compressed() {
+        true => size.saturating_mul(4),
+        false => size,
+    };
+    Ok(Source::Rows { bytes })
 }
 
 /// Finds the columns by the header.
@@ -87,7 +97,7 @@ pub(super) async fn open_csv(
         id_type: IdType::String,
         spec: None,
         footer: None,
-        source: Source::Rows,
+        source: source(&location, compression).await?,
         location,
     }))
 }

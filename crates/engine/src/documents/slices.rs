@@ -1,16 +1,20 @@
 //! What is read in one go, and which partition reads it.
 
 use std::cmp::Reverse;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::{InputFile, parquet};
 
-/// Slices that a partition reads, at least, where row groups are large enough to be cut: so many are dealt out evenly
-/// whatever the files' sizes, and few readers pass over rows of others.
+/// Slices that a partition reads where all is in one row group that is large enough: so many are dealt out evenly whatever
+/// the sizes of other files.
 const OF_A_PARTITION: u64 = 4;
-/// Bytes of ids and content below which a row group is not cut.
-const SMALL: u64 = 16 << 20;
+/// Bytes of ids and content that a slice of a row group has at least. A page that two slices share is decoded by both, and
+/// some writers make pages of many megabytes.
+const SMALL: u64 = 32 << 20;
+/// Rows of a row group that is cut, at most: of more, a reader's lists of rows would be large. No writer makes so many.
+const MAX_ROWS: usize = 1 << 28;
 
 /// A part of a file that is read in one go.
 #[derive(Debug, Clone)]
@@ -18,36 +22,51 @@ pub(super) struct Slice {
     pub(super) file: Arc<InputFile>,
     /// For Parquet; other files are one slice.
     pub(super) rows: Option<RowRange>,
-    /// Bytes of ids and content before compression, where the footer tells.
+    /// Bytes of ids and content before compression, about.
     bytes: u64,
 }
 
-/// Rows of one row group, by their numbers in it.
+/// Rows of one row group.
 #[derive(Debug, Clone)]
 pub(super) struct RowRange {
     pub(super) row_group: usize,
-    pub(super) rows: Range<usize>,
+    /// By their numbers in it; `None` where they are all.
+    pub(super) cut: Option<Range<usize>>,
+}
+
+/// The name of what is read, for messages.
+impl fmt::Display for Slice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let location = &self.file.location;
+        match &self.rows {
+            None => write!(f, "{location}"),
+            Some(RowRange { row_group, cut }) => {
+                write!(f, "{location}, row group {row_group}")?;
+                match cut {
+                    None => Ok(()),
+                    Some(rows) => write!(f, ", rows {} to {}", rows.start, rows.end),
+                }
+            }
+        }
+    }
 }
 
 impl Slice {
     /// A file's slices, in order: its row groups, or all of it.
     pub(super) fn all(file: &Arc<InputFile>) -> Vec<Self> {
+        let slice = |rows, bytes| Self {
+            file: Arc::clone(file),
+            rows,
+            bytes,
+        };
         let Some(footer) = &file.footer else {
-            return vec![Self {
-                file: Arc::clone(file),
-                rows: None,
-                bytes: 0,
-            }];
+            return vec![slice(None, file.source.bytes())];
         };
         let groups = 0..footer.metadata().num_row_groups();
         let of_group = |row_group| {
-            let (rows, bytes) = parquet::size(file, footer, row_group);
-            let rows = 0..rows;
-            Self {
-                file: Arc::clone(file),
-                rows: Some(RowRange { row_group, rows }),
-                bytes,
-            }
+            let cut = None;
+            let bytes = parquet::bytes(file, footer, row_group);
+            slice(Some(RowRange { row_group, cut }), bytes)
         };
         groups.map(of_group).collect()
     }
@@ -61,31 +80,44 @@ impl Slice {
         self.file.location.local().is_none()
     }
 
-    /// Ranges of its rows of `bytes` each, about.
+    /// Ranges of its rows of `bytes` each at most, about.
     ///
-    /// What a store has is left whole: a reader fetches all of a row group at once.
+    /// What a store has is left whole: a reader fetches all of a row group at once. So is what the footer tells no rows of.
     fn cut(self, bytes: u64) -> Vec<Self> {
-        let pieces = self.bytes.div_ceil(bytes.max(SMALL));
-        let Some(whole) = self.rows.as_ref().filter(|_| !self.is_remote()) else {
+        let footer = self.file.footer.as_ref().filter(|_| !self.is_remote());
+        let Some((row_group, footer)) = self.row_group().zip(footer) else {
             return vec![self];
         };
-        if pieces < 2 {
-            return vec![self];
+        match parquet::rows(&self.file, footer, row_group) {
+            Some(rows @ 2..=MAX_ROWS) => {
+                let ranges = ranges(rows, self.bytes, bytes);
+                let slice = |cut: Range<usize>| Self {
+                    bytes: share(self.bytes, cut.len(), rows),
+                    file: Arc::clone(&self.file),
+                    rows: Some(RowRange {
+                        row_group,
+                        cut: Some(cut).filter(|cut| cut.len() < rows),
+                    }),
+                };
+                ranges.map(slice).collect()
+            }
+            _ => vec![self],
         }
-        let rows = whole.rows.len().div_ceil(pieces as usize).max(1);
-        let range = |start| RowRange {
-            row_group: whole.row_group,
-            rows: start..whole.rows.end.min(start + rows),
-        };
-        let ranges = whole.rows.clone().step_by(rows).map(range);
-        ranges
-            .map(|range| Self {
-                file: Arc::clone(&self.file),
-                bytes: self.bytes / pieces,
-                rows: Some(range),
-            })
-            .collect()
     }
+}
+
+/// Ranges of so many rows, of `bytes` together, that are of no more than `most` bytes each, about.
+fn ranges(rows: usize, bytes: u64, most: u64) -> impl Iterator<Item = Range<usize>> {
+    let pieces = usize::try_from(bytes.div_ceil(most.max(1))).unwrap_or(usize::MAX);
+    let each = rows.div_ceil(pieces.max(1)).max(1);
+    (0..rows)
+        .step_by(each)
+        .map(move |start| start..rows.min(start + each))
+}
+
+/// The bytes of `part` of so many rows.
+fn share(bytes: u64, part: usize, rows: usize) -> u64 {
+    (u128::from(bytes) * part as u128 / rows.max(1) as u128) as u64
 }
 
 /// The slices that each of some partitions reads, in order; as many bytes each as can be, and no partition without any.
@@ -99,10 +131,10 @@ pub(super) fn dealt(slices: Vec<Slice>, partitions: usize) -> Vec<Vec<Slice>> {
     let total = slices
         .iter()
         .fold(0_u64, |sum, slice| sum.saturating_add(slice.bytes));
-    let share = total / (OF_A_PARTITION * partitions as u64);
+    let most = slice_bytes(total, partitions as u64);
     let mut slices: Vec<Option<Slice>> = slices
         .into_iter()
-        .flat_map(|slice| slice.cut(share))
+        .flat_map(|slice| slice.cut(most))
         .map(Some)
         .collect();
     let bytes: Vec<u64> = slices.iter().flatten().map(|slice| slice.bytes).collect();
@@ -113,6 +145,12 @@ pub(super) fn dealt(slices: Vec<Slice>, partitions: usize) -> Vec<Vec<Slice>> {
         own.collect()
     };
     evenly(&bytes, partitions).into_iter().map(own).collect()
+}
+
+/// Bytes that slices have at most, of `total` bytes for some partitions: such that one row group is as many for each.
+fn slice_bytes(total: u64, partitions: u64) -> u64 {
+    let each = (total / partitions / SMALL).clamp(1, OF_A_PARTITION);
+    total.div_ceil(each * partitions).max(SMALL)
 }
 
 /// The numbers of the items that each of some partitions gets, ascending: the largest first, each to who has the least.
@@ -126,7 +164,7 @@ fn evenly(bytes: &[u64], partitions: usize) -> Vec<Vec<usize>> {
             .iter_mut()
             .min_by_key(|(sum, own)| (*sum, own.len()));
         if let Some((sum, own)) = least {
-            *sum = sum.saturating_add(bytes[number]);
+            *sum = sum.saturating_add(bytes[number].max(1));
             own.push(number);
         }
     }
@@ -139,6 +177,8 @@ fn evenly(bytes: &[u64], partitions: usize) -> Vec<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -161,5 +201,55 @@ mod tests {
     #[test]
     fn sizes_that_no_file_has_do_no_harm() {
         assert_eq!(evenly(&[u64::MAX, u64::MAX, 1], 1), [[0, 1, 2]]);
+        assert_eq!(ranges(3, u64::MAX, 1).count(), 3);
+        assert_eq!(ranges(0, u64::MAX, 0).count(), 0);
+    }
+
+    #[test]
+    fn one_row_group_is_dealt_evenly() {
+        for (bytes, partitions) in [
+            (5_000_000_001, 2),
+            (5_000_000_001, 7),
+            (5_000_000_001, 61),
+            (3 * SMALL + 1, 2),
+            (3 * SMALL + 1, 3),
+        ] {
+            let rows = 1_000_000;
+            let most = slice_bytes(bytes, partitions);
+            let sizes: Vec<u64> = ranges(rows, bytes, most)
+                .map(|range| share(bytes, range.len(), rows))
+                .collect();
+            let loads = evenly(&sizes, partitions as usize).into_iter();
+            let load = |own: Vec<usize>| own.into_iter().map(|number| sizes[number]).sum::<u64>();
+            let most = loads.map(load).max().unwrap() as f64;
+            let ideal = bytes as f64 / partitions as f64;
+            assert!(most / ideal < 1.001, "{bytes}, {partitions}: {most}");
+        }
+        // Too little for all.
+        assert_eq!(
+            ranges(1000, SMALL / 2, slice_bytes(SMALL / 2, 8)).count(),
+            1
+        );
+        assert_eq!(
+            ranges(1000, 2 * SMALL, slice_bytes(2 * SMALL, 8)).count(),
+            2
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_is_in_one_range(rows in 0usize..500, bytes in 0u64..2000, most in 0u64..500) {
+            let all: Vec<usize> = ranges(rows, bytes, most).flatten().collect();
+            prop_assert_eq!(all, (0..rows).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn every_item_is_dealt_once(bytes in proptest::collection::vec(0u64..9, 0..40), partitions in 1usize..9) {
+            let dealt = evenly(&bytes, partitions);
+            prop_assert!(dealt.iter().all(|own| own.is_sorted()));
+            let mut all = dealt.concat();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..bytes.len()).collect::<Vec<_>>());
+        }
     }
 }

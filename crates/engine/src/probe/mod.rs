@@ -22,7 +22,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 
-pub use exec::ProbeExec;
+pub use exec::{ProbeExec, TOGETHER};
 pub use node::{ProbeNode, ProbePlanner};
 
 /// What to probe with.
