@@ -3,8 +3,8 @@
 //! For a table over `n` fingerprints with a directory of `d` bits, a query makes V(d, r) lookups (the
 //! directory prefixes within radius r, V the volume of a Hamming ball) and compares n·V/2ᵈ candidates. A table costs
 //! [`TABLE_NS`], a lookup [`LOOKUP_NS`] and what the cache level costs that holds the tables ([`access_ns`]), a candidate
-//! [`CANDIDATE_NS`], building [`BUILD_NS`] for each entry of each table and some more for each variant. `d` is the number of bits for which the sum is
-//! smallest.
+//! [`CANDIDATE_NS`], building [`BUILD_NS`] for each entry of each table and some more for each variant. `d` is the number of
+//! bits for which the sum is smallest.
 //!
 //! The design of halves looks up only what its scan lets through; the scan costs [`SCAN_NS`] and the accesses to the lines
 //! (or the bit) of the trailing half. The leading half is nearly free in a sorted archive.

@@ -28,10 +28,13 @@ use crate::design::Block;
 use crate::kernels::{Compare, any_each};
 use crate::memory::Array;
 
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
 /// Bits of a fingerprint beside its key.
 pub(crate) trait Sketch: Pod {
     /// Sketches of a cache line.
-    const LANES: usize = 64 / size_of::<Self>();
+    const LANES: usize = LINE / size_of::<Self>();
 
     /// The lowest bits of `bits`.
     fn of(bits: u32) -> Self;

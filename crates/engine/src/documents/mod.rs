@@ -485,17 +485,17 @@ impl Part {
     /// The rows of a slice, in the table's schema.
     async fn read(&self, slice: Slice) -> Result<Batches> {
         let file = Arc::clone(&slice.file);
+        let object = slice.to_string();
         let raw = match &slice.rows {
             Some(rows) => {
                 let pool = &self.context.runtime_env().memory_pool;
                 let memory = crate::resources::limit(pool);
-                let name = slice.to_string();
-                parquet::read(&file, rows, name, self.wanted_rows(), memory).await?
+                let object = object.clone();
+                parquet::read(&file, rows, object, self.wanted_rows(), memory).await?
             }
             None => rows::read(&self.context, &file).await?,
         };
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
-        let object = slice.to_string();
         let wanted = self.wanted.clone();
         Ok(raw
             .map(move |batch| {

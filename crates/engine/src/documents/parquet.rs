@@ -309,8 +309,8 @@ pub(super) fn rows(
 ) -> Option<usize> {
     let group = footer.metadata().row_group(row_group);
     let values = leaves(file, footer).map(|leaf| group.column(leaf).num_values());
-    let rows = values.iter().all(|&values| values == group.num_rows());
-    usize::try_from(group.num_rows()).ok().filter(|_| rows)
+    let agree = values.iter().all(|&values| values == group.num_rows());
+    usize::try_from(group.num_rows()).ok().filter(|_| agree)
 }
 
 /// What is read of a row group.
@@ -318,10 +318,10 @@ struct RowGroup {
     metadata: ArrowReaderMetadata,
     number: usize,
     leaves: [usize; 2],
-    /// Its rows, by the footer.
-    rows: u64,
-    /// Those that are read, where not all are.
+    /// Those of its rows that are read, where not all are.
     cut: Option<Range<usize>>,
+    /// How many are read, if none is filtered out.
+    rows: u64,
     /// Bytes of a row, on average.
     row_bytes: u64,
     batch_rows: usize,
@@ -340,17 +340,12 @@ impl RowGroup {
         Ok(Self {
             number,
             leaves: leaves(file, &metadata),
-            rows,
             cut: range.cut.clone(),
+            rows: range.cut.as_ref().map_or(rows, |cut| cut.len() as u64),
             row_bytes,
             batch_rows: batch_rows.clamp(1, BATCH_ROWS as u64) as usize,
             metadata,
         })
-    }
-
-    /// Rows that are read, if all of those are.
-    fn read_rows(&self) -> u64 {
-        self.cut.as_ref().map_or(self.rows, |cut| cut.len() as u64)
     }
 
     fn configure<T>(
@@ -396,7 +391,7 @@ impl Checked {
         Self {
             object,
             read: 0,
-            expected: Some(slice.read_rows()).filter(|_| !filtered),
+            expected: Some(slice.rows).filter(|_| !filtered),
             done: false,
         }
     }

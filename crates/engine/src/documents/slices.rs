@@ -159,11 +159,9 @@ fn evenly(bytes: &[u64], partitions: usize) -> Vec<Vec<usize>> {
     numbers.sort_by_key(|&number| Reverse(bytes[number]));
     let mut partitions = vec![(0_u64, Vec::new()); partitions.clamp(1, bytes.len().max(1))];
     for number in numbers {
-        // Of items without a size, each has as many.
-        let least = partitions
-            .iter_mut()
-            .min_by_key(|(sum, own)| (*sum, own.len()));
+        let least = partitions.iter_mut().min_by_key(|(sum, _)| *sum);
         if let Some((sum, own)) = least {
+            // Those without a size count, too.
             *sum = sum.saturating_add(bytes[number].max(1));
             own.push(number);
         }

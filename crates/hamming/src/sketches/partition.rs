@@ -1,16 +1,13 @@
 //! A chunk brought into the order of a large table's keys, or nearly.
 
-use super::Field;
 use super::probe::Chunk;
+use super::{Field, LINE};
 use crate::memory::Array;
 use crate::probe::prefetch;
 
 /// Bits of the key by which a chunk is partitioned: so few that each partition has a cache line to be written to, so
 /// many that what one looks up in a table is in the second-level cache and on few pages.
 const PARTITION_BITS: u32 = 10;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// A chunk in the order of the leading bits of a key.
 #[derive(Debug)]
