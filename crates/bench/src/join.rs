@@ -64,17 +64,22 @@ impl Problem {
     fn planted(args: &Args) -> Self {
         let plan = Planted {
             base: args.archive,
+            days: 1,
             new: args.batch,
             pairs: args.batch / 10,
             max_distance: K,
             seed: 1,
         };
         let generator = Generator::new(plan).expect("a problem that can be made");
-        let archive = generator.base().flatten().collect();
+        let blocks = (0..generator.blocks(0)).flat_map(|block| generator.block(0, block).1);
+        let archive = blocks.collect();
         let day = generator.new_day();
         let planted = day.iter().enumerate();
         let mut expected: Vec<Pair> = planted
-            .filter_map(|(row, new)| new.near.map(|(rank, d)| (row as u32, rank as u32, d)))
+            .filter_map(|(row, new)| {
+                new.near
+                    .map(|(base, d)| (row as u32, base.number as u32, d))
+            })
             .collect();
         expected.sort_unstable();
         Self {

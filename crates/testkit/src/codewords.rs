@@ -5,8 +5,8 @@
 //! any two different codewords are at least d bits apart, and a codeword with e ≤ k of its bits flipped is
 //! at least d − e > k from every other when d ≥ 2k + 1. Planted pairs are then the only hits. The code is
 //! systematic with its message on top, so that ascending messages give fingerprints that ascend as signed
-//! numbers: an archive of any size streams out sorted. Every run of fewer than d′ bits (the dual's distance) is uniform, as in
-//! random numbers, so that the join's work is the same.
+//! numbers: a day of any size streams out sorted. Every run of fewer than d′ bits (the dual's distance) is uniform, as in
+//! random numbers, and no bit tells one day from another, so that the join's work is the same.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -19,8 +19,8 @@ pub const MAX_DISTANCE: u32 = 10;
 pub struct Code {
     message_bits: u32,
     min_distance: u32,
-    /// The codeword of each single message bit, from the lowest.
-    basis: Vec<u64>,
+    /// The codewords of each byte of a message, from the lowest.
+    bytes: Vec<[u64; 256]>,
 }
 
 impl Code {
@@ -39,7 +39,7 @@ impl Code {
         let generator = generator_polynomial(designed);
         let check_bits = generator.ilog2();
         let message_bits = 63 - check_bits;
-        let basis = (0..message_bits)
+        let basis: Vec<u64> = (0..message_bits)
             .map(|bit| {
                 // The message times x^check_bits, less its remainder, is a multiple of the generator.
                 let shifted = 1u64 << (check_bits + bit);
@@ -48,10 +48,17 @@ impl Code {
                 word << 1 | u64::from(word.count_ones() & 1)
             })
             .collect();
+        let sum = |words: &[u64], byte: usize| {
+            let chosen = words.iter().enumerate().filter(|(i, _)| byte >> i & 1 == 1);
+            chosen.fold(0, |sum, (_, word)| sum ^ word)
+        };
         Self {
             message_bits,
             min_distance: designed + 1,
-            basis,
+            bytes: basis
+                .chunks(8)
+                .map(|words| std::array::from_fn(|byte| sum(words, byte)))
+                .collect(),
         }
     }
 
@@ -71,13 +78,10 @@ impl Code {
     /// as a signed number, and changes no distance.
     #[must_use]
     pub fn encode(&self, message: u64) -> u64 {
-        let mut rest = message;
-        let mut word = 1 << 63;
-        while rest != 0 {
-            word ^= self.basis[rest.trailing_zeros() as usize];
-            rest &= rest - 1;
-        }
-        word
+        let bytes = self.bytes.iter().zip(message.to_le_bytes());
+        bytes.fold(1 << 63, |word, (words, byte)| {
+            word ^ words[usize::from(byte)]
+        })
     }
 }
 
@@ -136,11 +140,13 @@ fn remainder(mut value: u64, divisor: u64) -> u64 {
     value
 }
 
-/// A day and an archive of bare fingerprints with planted pairs.
+/// A new day and an archive of bare fingerprints with planted pairs.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Fingerprints in the archive.
     pub base: u64,
+    /// Days that they are shared out to, as evenly as can be.
+    pub days: u64,
     /// Fingerprints in the new day.
     pub new: u64,
     /// How many of the day's are planted near one of the archive's, one archive fingerprint each.
@@ -168,8 +174,17 @@ impl std::error::Error for Impossible {}
 pub struct New {
     /// Its 64 bits.
     pub fingerprint: u64,
-    /// The archive fingerprint that it is planted near, by its rank in ascending order, and the distance.
-    pub near: Option<(u64, u32)>,
+    /// The archive fingerprint that it is planted near, and the distance.
+    pub near: Option<(Base, u32)>,
+}
+
+/// A fingerprint of the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Base {
+    /// Its number, in the order of the days and in each in ascending order of the fingerprints.
+    pub number: u64,
+    /// Its day.
+    pub day: u64,
 }
 
 /// Carries out a [`Plan`].
@@ -177,11 +192,10 @@ pub struct New {
 pub struct Generator {
     plan: Plan,
     code: Code,
-    blocks: u64,
 }
 
-/// Archive fingerprints made at once; they are sorted block by block.
-const BLOCK: u64 = 1 << 20;
+/// Archive fingerprints made at once; they are sorted block by block. So few that one of them costs little.
+const BLOCK: u64 = 1 << 10;
 
 impl Generator {
     /// Checks that `plan` can be carried out.
@@ -192,11 +206,13 @@ impl Generator {
         let code = Code::for_distance(plan.max_distance).ok_or_else(|| {
             Impossible(format!("fingerprints with known answers can be made up to a distance of {MAX_DISTANCE}, not {}", plan.max_distance))
         })?;
-        let capacity = (1u64 << (code.message_bits() - 1)) / 4;
-        if plan.base > capacity || plan.new > capacity {
+        let generator = Self { plan, code };
+        let plan = &generator.plan;
+        let capacity = generator.messages() / 4;
+        if plan.base.div_ceil(plan.days.max(1)) > capacity || plan.new > capacity {
             return Err(Impossible(format!(
-                "at a distance of {} at most {capacity} fingerprints can be made on either side",
-                plan.max_distance
+                "at a distance of {} and with {} days of history at most {capacity} fingerprints of a day can be made",
+                plan.max_distance, plan.days
             )));
         }
         if plan.pairs > plan.base.min(plan.new) {
@@ -205,92 +221,98 @@ impl Generator {
                 plan.pairs
             )));
         }
-        let blocks = plan.base.div_ceil(BLOCK);
-        Ok(Self { plan, code, blocks })
+        Ok(generator)
     }
 
-    /// The archive's fingerprints in ascending order as signed numbers, a block at a time.
-    pub fn base(&self) -> impl Iterator<Item = Vec<u64>> + '_ {
-        (0..self.blocks).map(|block| self.base_block(block))
+    /// The first number of a day of the archive.
+    #[must_use]
+    pub fn first(&self, day: u64) -> u64 {
+        share(self.plan.base, day, self.plan.days)
     }
 
-    /// Block `block` of the archive: uniform within its share of the messages.
-    fn base_block(&self, block: u64) -> Vec<u64> {
-        let share = |block: u64, of: u64| {
-            (u128::from(of) * u128::from(block) / u128::from(self.blocks)) as u64
-        };
-        let count = (share(block + 1, self.plan.base) - share(block, self.plan.base)) as usize;
-        // Archive messages are even, the day's unrelated ones odd: they never meet.
-        let evens = 1u64 << (self.code.message_bits() - 1);
-        let range = share(block, evens)..share(block + 1, evens);
-        let mut rng = self.rng(1 + block);
-        let mut messages = Vec::with_capacity(count);
-        while messages.len() < count {
-            messages.extend((messages.len()..count).map(|_| rng.random_range(range.clone())));
-            messages.sort_unstable();
-            messages.dedup();
-        }
-        messages.iter().map(|m| self.code.encode(2 * m)).collect()
+    /// Blocks of a day of the archive.
+    #[must_use]
+    pub fn blocks(&self, day: u64) -> u64 {
+        self.len(day).div_ceil(BLOCK)
+    }
+
+    /// Block `block` of a day of the archive: the number of its first fingerprint, and its fingerprints. Block after
+    /// block they ascend as signed numbers.
+    #[must_use]
+    pub fn block(&self, day: u64, block: u64) -> (u64, Vec<u64>) {
+        let of = self.blocks(day);
+        let (first, end) = (
+            share(self.len(day), block, of),
+            share(self.len(day), block + 1, of),
+        );
+        let messages = self.messages();
+        let mut rng = self.rng((1 + day) << 32 | block);
+        let range = share(messages, block, of)..share(messages, block + 1, of);
+        let drawn = draw(&mut rng, range, (end - first) as usize);
+        let words = drawn.into_iter().map(|number| self.word(day, number));
+        (self.first(day) + first, words.collect())
     }
 
     /// The day's fingerprints in a mixed order; planted ones name their pair.
+    #[must_use]
     pub fn new_day(&self) -> Vec<New> {
+        let plan = &self.plan;
         let mut rng = self.rng(0);
-        let mut day = Vec::with_capacity(self.plan.new as usize);
-        let mut block = (u64::MAX, Vec::new());
-        for pair in 0..self.plan.pairs {
+        let mut new = Vec::with_capacity(plan.new as usize);
+        let mut made = ((u64::MAX, u64::MAX), (0, Vec::new()));
+        for pair in 0..plan.pairs {
             // Spread over the archive; blocks are made again one at a time.
-            let rank = (u128::from(self.plan.base) * u128::from(pair) / u128::from(self.plan.pairs))
-                as u64;
-            let number = self.block_of(rank);
-            if block.0 != number {
-                block = (number, self.base_block(number));
+            let number = share(plan.base, pair, plan.pairs);
+            let day = part_of(plan.base, number, plan.days);
+            let block = part_of(self.len(day), number - self.first(day), self.blocks(day));
+            if made.0 != (day, block) {
+                made = ((day, block), self.block(day, block));
             }
-            let distance = (pair % u64::from(self.plan.max_distance + 1)) as u32;
-            let mut fingerprint = block.1[(rank - self.first_rank(number)) as usize];
-            let original = fingerprint;
+            let (first, fingerprints) = &made.1;
+            let original = fingerprints[(number - first) as usize];
+            let distance = (pair % u64::from(plan.max_distance + 1)) as u32;
+            let mut fingerprint = original;
             while (fingerprint ^ original).count_ones() < distance {
                 let bit = 1u64 << rng.random_range(0..64);
                 if (fingerprint ^ original) & bit == 0 {
                     fingerprint ^= bit;
                 }
             }
-            day.push(New {
+            new.push(New {
                 fingerprint,
-                near: Some((rank, distance)),
+                near: Some((Base { number, day }, distance)),
             });
         }
-        let odds = 1u64 << (self.code.message_bits() - 1);
-        let mut messages: Vec<u64> = Vec::new();
-        let unrelated = (self.plan.new - self.plan.pairs) as usize;
-        while messages.len() < unrelated {
-            messages.extend((messages.len()..unrelated).map(|_| rng.random_range(0..odds)));
-            messages.sort_unstable();
-            messages.dedup();
-        }
-        day.extend(messages.iter().map(|m| New {
-            fingerprint: self.code.encode(2 * m + 1),
+        let unrelated = (plan.new - plan.pairs) as usize;
+        let drawn = draw(&mut rng, 0..self.messages(), unrelated);
+        new.extend(drawn.into_iter().map(|number| New {
+            fingerprint: self.word(plan.days, number),
             near: None,
         }));
         // Fisher and Yates.
-        for last in (1..day.len()).rev() {
-            day.swap(last, rng.random_range(0..=last));
+        for last in (1..new.len()).rev() {
+            new.swap(last, rng.random_range(0..=last));
         }
-        day
+        new
     }
 
-    fn first_rank(&self, block: u64) -> u64 {
-        (u128::from(self.plan.base) * u128::from(block) / u128::from(self.blocks)) as u64
+    /// Fingerprints of a day of the archive.
+    fn len(&self, day: u64) -> u64 {
+        self.first(day + 1) - self.first(day)
     }
 
-    fn block_of(&self, rank: u64) -> u64 {
-        let guess =
-            (u128::from(rank) * u128::from(self.blocks) / u128::from(self.plan.base)) as u64;
-        // Rounding can put the guess one block off.
-        (guess.saturating_sub(1)..self.blocks)
-            .take_while(|&block| self.first_rank(block) <= rank)
-            .last()
-            .unwrap_or(0)
+    /// Messages that each day, the new one too, may use.
+    fn messages(&self) -> u64 {
+        (1 << self.code.message_bits()) / (self.plan.days + 1)
+    }
+
+    /// The fingerprint of the message of a day, `number` in ascending order. Days never meet: of the messages
+    /// that follow each other each has one; which one is mixed, or a few bits would tell the days apart, and
+    /// the join would have candidates to verify only where those agree.
+    fn word(&self, day: u64, number: u64) -> u64 {
+        let days = self.plan.days + 1;
+        self.code
+            .encode(number * days + (mix(number) % days + day) % days)
     }
 
     fn rng(&self, stream: u64) -> ChaCha8Rng {
@@ -298,6 +320,35 @@ impl Generator {
         rng.set_stream(stream);
         rng
     }
+}
+
+/// Where part `part` of `total` in `parts` begins.
+fn share(total: u64, part: u64, parts: u64) -> u64 {
+    (u128::from(total) * u128::from(part) / u128::from(parts.max(1))) as u64
+}
+
+/// The part of `total` in `parts` that `number` is in.
+fn part_of(total: u64, number: u64, parts: u64) -> u64 {
+    // Below the last part that begins at `number` or before.
+    ((u128::from(number) + 1) * u128::from(parts)).div_ceil(u128::from(total)) as u64 - 1
+}
+
+/// `count` different numbers in ascending order.
+fn draw(rng: &mut ChaCha8Rng, range: std::ops::Range<u64>, count: usize) -> Vec<u64> {
+    let mut drawn = Vec::with_capacity(count);
+    while drawn.len() < count {
+        drawn.extend((drawn.len()..count).map(|_| rng.random_range(range.clone())));
+        drawn.sort_unstable();
+        drawn.dedup();
+    }
+    drawn
+}
+
+/// The finalizer of `SplitMix64`.
+fn mix(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
 }
 
 #[cfg(test)]
@@ -337,28 +388,46 @@ mod tests {
         assert!(Code::for_distance(11).is_none());
     }
 
+    fn plan(base: u64, days: u64, new: u64, pairs: u64, max_distance: u32) -> Plan {
+        Plan {
+            base,
+            days,
+            new,
+            pairs,
+            max_distance,
+            seed: 7,
+        }
+    }
+
+    /// The archive in the order of its numbers, which must be without gaps.
+    fn archive(generator: &Generator) -> Vec<u64> {
+        let mut archive = Vec::new();
+        for day in 0..generator.plan.days {
+            let start = archive.len();
+            assert_eq!(generator.first(day), start as u64);
+            for block in 0..generator.blocks(day) {
+                let (first, fingerprints) = generator.block(day, block);
+                assert_eq!(first, archive.len() as u64);
+                archive.extend(fingerprints);
+            }
+            assert!(archive[start..].is_sorted_by(|a, b| a.cast_signed() < b.cast_signed()));
+        }
+        archive
+    }
+
     #[test]
     fn planted_pairs_are_the_only_ones() {
-        for max_distance in [0, 3, 5, 7] {
-            let generator = Generator::new(Plan {
-                base: 3000,
-                new: 700,
-                pairs: 200,
-                max_distance,
-                seed: 7,
-            })
-            .unwrap();
-            let base: Vec<u64> = generator.base().flatten().collect();
-            assert!(base.is_sorted_by_key(|f| f.cast_signed()) && base.len() == 3000);
+        for (max_distance, days) in [(0, 1), (3, 1), (3, 4), (5, 2), (7, 3)] {
+            let generator = Generator::new(plan(3000, days, 700, 200, max_distance)).unwrap();
+            let base = archive(&generator);
+            assert_eq!(base.len(), 3000);
+            assert!(pairs_inside(&base, max_distance).is_empty());
             let day = generator.new_day();
             let fingerprints: Vec<u64> = day.iter().map(|new| new.fingerprint).collect();
-            let expected: Vec<_> = day
-                .iter()
-                .enumerate()
-                .filter_map(|(i, new)| {
-                    new.near
-                        .map(|(rank, distance)| (i, rank as usize, distance))
-                })
+            let near = day.iter().enumerate();
+            let expected: Vec<_> = near
+                .filter_map(|(i, new)| Some((i, new.near?)))
+                .map(|(i, (base, distance))| (i, base.number as usize, distance))
                 .collect();
             assert_eq!(expected.len(), 200);
             assert_eq!(pairs_within(&fingerprints, &base, max_distance), expected);
@@ -368,24 +437,52 @@ mod tests {
     }
 
     #[test]
-    fn blocks_join_up() {
-        let generator = Generator::new(Plan {
-            base: 2 * BLOCK + 77,
-            new: 50,
-            pairs: 50,
-            max_distance: 3,
-            seed: 1,
-        })
-        .unwrap();
-        let base: Vec<u64> = generator.base().flatten().collect();
-        assert_eq!(base.len() as u64, 2 * BLOCK + 77);
-        assert!(base.is_sorted_by(|a, b| a.cast_signed() < b.cast_signed()));
-        for new in generator.new_day() {
-            let (rank, distance) = new.near.unwrap();
-            assert_eq!(
-                (base[rank as usize] ^ new.fingerprint).count_ones(),
-                distance
-            );
+    fn blocks_and_days_join_up() {
+        for (base, days) in [
+            (2 * BLOCK + 77, 1),
+            (9 * BLOCK + 1, 7),
+            (3, 5),
+            (1, 1),
+            (0, 2),
+        ] {
+            let generator = Generator::new(plan(base, days, 50, base.min(50), 3)).unwrap();
+            let archive = archive(&generator);
+            assert_eq!(archive.len() as u64, base);
+            for new in generator.new_day() {
+                let Some((base, distance)) = new.near else {
+                    continue;
+                };
+                let days = generator.first(base.day)..generator.first(base.day + 1);
+                assert!(days.contains(&base.number));
+                let original = archive[base.number as usize];
+                assert_eq!((original ^ new.fingerprint).count_ones(), distance);
+            }
+        }
+        let too_many = Generator::new(plan(40_000, 1, 10, 0, 10));
+        assert!(too_many.unwrap_err().0.contains("at most 32768"));
+    }
+
+    #[test]
+    fn no_bits_tell_days_apart() {
+        let generator = Generator::new(plan(4000, 2, 2000, 0, 3)).unwrap();
+        let archive = archive(&generator);
+        let new = generator.new_day();
+        let days = [
+            archive[..2000].to_vec(),
+            archive[2000..].to_vec(),
+            new.iter().map(|new| new.fingerprint).collect(),
+        ];
+        // Of 2000 random ones half have a bit set, within five standard deviations; so of the sums of neighbouring bits.
+        for day in days {
+            for (bits, shift) in [1u64, 3, 5, 7, 15]
+                .iter()
+                .flat_map(|b| (0..60).map(move |s| (b, s)))
+            {
+                let odd = day
+                    .iter()
+                    .filter(|&f| (f & bits << shift).count_ones() % 2 == 1);
+                assert!(odd.count().abs_diff(1000) < 112, "{bits:b} at {shift}");
+            }
         }
     }
 }

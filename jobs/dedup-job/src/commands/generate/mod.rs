@@ -264,12 +264,12 @@ async fn write_archive(
     target: &Target,
     id_type: IdType,
     (spec, kept): (&Spec, &Kept),
-    mut day: impl FnMut(u64) -> Result<FingerprintFile, Failure>,
+    mut day: impl AsyncFnMut(u64) -> Result<FingerprintFile, Failure>,
 ) -> Result<(), Failure> {
     let location = target.directory.child("archive")?;
     let mut archive = Archive::create(&location, id_type, spec, kept).await?;
     for number in 0..u64::from(args.days) {
-        let file = day(number)?;
+        let file = day(number).await?;
         archive.append(archive_day(args, number), &file).await?;
         std::fs::remove_file(&file.path).map_err(io(&file.path))?;
     }

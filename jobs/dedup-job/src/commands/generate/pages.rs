@@ -45,7 +45,7 @@ pub(super) async fn make(
     let new = write_day(args, target, &pages, &model).await?;
     let base = base(args, &pages, &model);
     let days = u64::from(all.days);
-    write_archive(all, target, IdType::String, (spec, &kept), |day| {
+    write_archive(all, target, IdType::String, (spec, &kept), async |day| {
         let own = base
             .iter()
             .filter(|document| document.number % days == day)
