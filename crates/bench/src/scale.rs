@@ -15,7 +15,7 @@ pub struct Args {
     /// Fingerprints of the archives
     #[arg(long, value_delimiter = ',', default_values_t = [10_000_000, 100_000_000, 1_000_000_000])]
     sizes: Vec<u64>,
-    /// Also 8 billion: 36 GB on the disk, and half an hour to make them
+    /// Also 8 billion: half an hour to make them, 36 GB on the disk, and the size of a day while it is written
     #[arg(long)]
     full: bool,
     /// Fingerprints of the new day
