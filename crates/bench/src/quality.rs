@@ -180,27 +180,31 @@ impl Score {
 /// All ways of ours.
 fn ours(texts: &[String], distances: &[u32]) -> Vec<Way> {
     let mut specs = Vec::new();
-    for words in [Tokenizer::WordsCjkGrams, Tokenizer::WordsCjkBigrams] {
+    for tokenizer in [
+        Tokenizer::WordsCjkGrams,
+        Tokenizer::WordsCjkBigrams,
+        Tokenizer::Words,
+        Tokenizer::WordsJieba,
+        Tokenizer::Shingles(2),
+        Tokenizer::Shingles(3),
+        Tokenizer::Chars(2),
+        Tokenizer::Chars(4),
+    ] {
+        if tokenizer == Tokenizer::WordsJieba && !cfg!(feature = "jieba") {
+            continue;
+        }
         for weight in [Weight::Tf, Weight::LogTf, Weight::Set, Weight::Levels] {
             for idf in [false, true] {
-                specs.push((words, weight, idf));
+                specs.push((tokenizer, weight, idf));
             }
         }
     }
     for tokenizer in [
-        Tokenizer::Words,
-        Tokenizer::Shingles(2),
-        Tokenizer::Shingles(3),
-        Tokenizer::Chars(2),
         Tokenizer::Chars(3),
-        Tokenizer::Chars(4),
         Tokenizer::LongestSentences(8),
         Tokenizer::LongestSentences(32),
     ] {
         specs.push((tokenizer, Weight::Tf, false));
-    }
-    if cfg!(feature = "jieba") {
-        specs.push((Tokenizer::WordsJieba, Weight::Tf, false));
     }
     let mut ways = Vec::new();
     for (tokenizer, weight, with_idf) in specs {

@@ -31,6 +31,9 @@ pub struct Args {
     /// crates/bench/requirements.txt to make them
     #[arg(long, value_name = "PYTHON")]
     unsorted: Option<PathBuf>,
+    /// What the program may take, as it takes it
+    #[arg(long, value_name = "SIZE")]
+    memory_limit: Option<String>,
     /// Times that each is run; the fastest counts
     #[arg(long, default_value_t = 3)]
     times: usize,
@@ -149,6 +152,7 @@ fn measure(args: &Args, program: &Path, size: u64) -> Value {
         "days": args.days,
         "sorted": args.unsorted.is_none(),
         "max_distance": args.max_distance,
+        "memory_limit": args.memory_limit,
         "fingerprints_per_second": size as f64 / total,
         "peak_memory_bytes": best["peak_memory_bytes"],
         "bytes_per_fingerprint": of("/base/bytes_read") / size as f64,
@@ -183,6 +187,11 @@ fn once(args: &Args, program: &Path, directory: &Path, base: &Path) -> Value {
         .arg(base)
         .arg("--output")
         .arg(&hits)
+        .args(
+            args.memory_limit
+                .iter()
+                .flat_map(|limit| ["--memory-limit", limit]),
+        )
         .output()
         .expect("the program");
     assert!(

@@ -53,8 +53,20 @@ pub struct BlockOf {
     pub radius: u32,
     /// Bits in which they do.
     pub differing: u32,
-    /// Whether that makes them candidates.
+    /// More bits on which they must agree, in some designs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideOf>,
+    /// Whether all that makes them candidates.
     pub matches: bool,
+}
+
+/// Bits beside those of a block, of which one may differ.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct BesideOf {
+    /// The bits, as 64 binary digits.
+    pub mask: String,
+    /// How many of them differ.
+    pub differing: u32,
 }
 
 /// By all measures.
@@ -153,6 +165,10 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
                     mask: digits(block.mask),
                     radius: block.radius,
                     differing: (difference & block.mask).count_ones(),
+                    beside: (block.beside != 0).then(|| BesideOf {
+                        mask: digits(block.beside),
+                        differing: (difference & block.beside).count_ones(),
+                    }),
                     matches: block.agrees(difference),
                 })
                 .collect()
@@ -212,6 +228,16 @@ mod tests {
         assert_eq!(found.only_first[0].feature, "mat");
         assert_eq!(found.only_second[0].weights, [0, 1]);
         assert_eq!(found.shared_weight, 16.0 / 18.0);
+
+        assert!(found.blocks.iter().all(|of| of.beside.is_none()));
+        let halves = Design::named("halves", 3).unwrap();
+        for block in explain(&model, texts, &halves, 2).blocks {
+            let of = |mask: &str| u64::from_str_radix(mask, 2).unwrap();
+            let beside = block.beside.unwrap();
+            assert_eq!(beside.differing, ((a ^ b) & of(&beside.mask)).count_ones());
+            assert_eq!((of(&beside.mask) & of(&block.mask), block.radius), (0, 0));
+            assert_eq!(block.matches, block.differing == 0 && beside.differing <= 1);
+        }
 
         let empty = explain(&model, ["", texts[0]], &design, 2);
         assert_eq!((empty.distance, empty.blocks.len()), (None, 0));

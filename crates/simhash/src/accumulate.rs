@@ -21,6 +21,8 @@ pub fn of_weighted(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> u64 {
 
 /// Binary digits of a counter: more hashes than 2⁴⁰ do not fit into memory.
 const DIGITS: usize = 40;
+/// Words that are added at once.
+const GROUP: usize = 8;
 
 struct Equal<'a> {
     hashes: &'a [u64],
@@ -31,60 +33,67 @@ impl Work for Equal<'_> {
 
     #[inline(always)]
     fn run<const LANES: usize>(self) -> u64 {
-        // Lane by lane: digit d of the counters of all hashes at this lane.
+        let (groups, _) = self.hashes.as_chunks::<LANES>().0.as_chunks::<GROUP>();
+        let rest = &self.hashes[groups.len() * GROUP * LANES..];
+        let mut last = [[0; LANES]; GROUP];
+        last.as_flattened_mut()[..rest.len()].copy_from_slice(rest);
+        // Lane by lane: digit d of the counters of all hashes at this lane. How many digits there can be is known, so that
+        // no carry is guessed.
         let mut digits = [[0u64; LANES]; DIGITS];
-        let mut used = 0;
-        let (groups, rest) = self.hashes.as_chunks::<LANES>();
-        let (eights, groups) = groups.as_chunks::<8>();
-        for group in eights {
-            let [first, second, third, _] = &mut digits[..4] else {
-                unreachable!()
-            };
-            let mut fours = [[0u64; LANES]; 2];
-            for (half, four) in group.as_chunks::<4>().0.iter().zip(&mut fours) {
-                let twos = [
-                    add(first, &half[0], &half[1]),
-                    add(first, &half[2], &half[3]),
-                ];
-                *four = add(second, &twos[0], &twos[1]);
-            }
-            let carry = add(third, &fours[0], &fours[1]);
-            used = used.max(carry_up(&mut digits, 3, carry));
-        }
-        for group in groups {
-            used = used.max(carry_up(&mut digits, 0, *group));
+        let used = bits(GROUP * (groups.len() + 1));
+        for group in groups.iter().chain([&last]) {
+            count(&mut digits[..used], group);
         }
         // All lanes together.
+        let used = used + bits(LANES);
         let mut total = [0u64; DIGITS];
+        let total = &mut total[..used];
         for lane in 0..LANES {
             let mut carry = 0;
-            for (sum, digit) in total.iter_mut().zip(&digits).take(used + LANES) {
+            for (sum, digit) in total.iter_mut().zip(&digits) {
                 let (a, b) = (*sum, digit[lane]);
                 *sum = a ^ b ^ carry;
                 carry = (a & b) | (carry & (a ^ b));
             }
         }
-        for &hash in rest {
-            let mut carry = hash;
-            for sum in &mut total {
-                (*sum, carry) = (*sum ^ carry, *sum & carry);
-                if carry == 0 {
-                    break;
-                }
-            }
-        }
         // More than half: compared from the highest digit down.
-        let half = self.hashes.len() as u64 / 2;
-        let (mut more, mut same) = (0u64, u64::MAX);
+        let half = self.hashes.len() / 2;
+        let (mut more, mut same) = (0, u64::MAX);
         for (digit, &sum) in total.iter().enumerate().rev() {
-            if half >> digit & 1 == 1 {
-                same &= sum;
-            } else {
-                more |= same & sum;
-                same &= !sum;
-            }
+            let set = ((half >> digit & 1) as u64).wrapping_neg();
+            more |= same & sum & !set;
+            same &= !(sum ^ set);
         }
         more
+    }
+}
+
+/// Binary digits of a number.
+const fn bits(number: usize) -> usize {
+    (usize::BITS - number.leading_zeros()) as usize
+}
+
+/// Adds a group of words to the digits, of which there are more than three.
+#[inline(always)]
+fn count<const LANES: usize>(digits: &mut [[u64; LANES]], group: &[[u64; LANES]; GROUP]) {
+    let [first, second, third, rest @ ..] = digits else {
+        unreachable!()
+    };
+    let twos = [
+        add(first, &group[0], &group[1]),
+        add(first, &group[2], &group[3]),
+        add(first, &group[4], &group[5]),
+        add(first, &group[6], &group[7]),
+    ];
+    let fours = [
+        add(second, &twos[0], &twos[1]),
+        add(second, &twos[2], &twos[3]),
+    ];
+    let mut carry = add(third, &fours[0], &fours[1]);
+    for digit in rest {
+        for lane in 0..LANES {
+            (digit[lane], carry[lane]) = (digit[lane] ^ carry[lane], digit[lane] & carry[lane]);
+        }
     }
 }
 
@@ -103,29 +112,6 @@ fn add<const LANES: usize>(
         carry[lane] = (a & b) | (sum & either);
     }
     carry
-}
-
-/// Adds a word to the digits from `from` on, and gives the number of the last one that it reached.
-#[inline(always)]
-fn carry_up<const LANES: usize>(
-    digits: &mut [[u64; LANES]; DIGITS],
-    from: usize,
-    mut carry: [u64; LANES],
-) -> usize {
-    let mut at = from;
-    while at < DIGITS {
-        let digit = &mut digits[at];
-        let mut left = 0;
-        for lane in 0..LANES {
-            (digit[lane], carry[lane]) = (digit[lane] ^ carry[lane], digit[lane] & carry[lane]);
-            left |= carry[lane];
-        }
-        at += 1;
-        if left == 0 {
-            break;
-        }
-    }
-    at
 }
 
 /// The sum of so many weights is less than 2³².

@@ -101,9 +101,20 @@ mod tests {
 
     #[test]
     fn published_vectors() {
-        // The empty string and the two widely published digests of short strings.
-        assert_eq!(murmur3_low64(b"", 0), 0);
-        assert_eq!(murmur3_low64(b"hello", 0), 0xcbd8_a7b3_41bd_9b02);
+        let of = |text: &str| murmur3_low64(text.as_bytes(), 0);
+        assert_eq!(of(""), 0);
+        assert_eq!(of("hello"), 0xcbd8_a7b3_41bd_9b02);
+        assert_eq!(of("hello, world"), 0x342f_ac62_3a5e_bc8e);
+        assert_eq!(of("19 Jan 2038 at 3:14:07 AM"), 0xb89e_5988_b737_affc);
+        // Two blocks, and more than half of a third.
+        assert_eq!(
+            of("The quick brown fox jumps over the lazy dog."),
+            0xcd99_481f_9ee9_02c9
+        );
+        assert_eq!(
+            of("The quick brown fox jumps over the lazy dog"),
+            0xe34b_bc7b_bc07_1b6c
+        );
     }
 
     proptest! {

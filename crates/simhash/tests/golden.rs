@@ -1,6 +1,7 @@
 //! Golden fingerprints: a change of any bit is a new version of the spec, not a refactoring.
 //!
-//! `golden.txt` has a line for each spec and text: the spec's name, the text's, and the 64 bits or `-`.
+//! `golden.txt` has a line for each spec and text: the spec's name, the text's, and the 64 bits or `-`; `golden-jieba.txt`
+//! those that only some builds know.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -44,10 +45,24 @@ fn spec(change: impl FnOnce(&mut Spec)) -> Spec {
 fn models() -> Vec<(String, Model)> {
     let plain = |spec: Spec| Model::plain(spec).unwrap();
     let mut models = vec![("default".to_owned(), plain(Spec::default()))];
-    for weight in [Weight::Tf, Weight::LogTf, Weight::Set, Weight::Levels] {
+    for (tokenizer, weight) in [Tokenizer::WordsCjkBigrams, Tokenizer::WordsCjkGrams]
+        .into_iter()
+        .flat_map(|tokenizer| {
+            [Weight::Tf, Weight::LogTf, Weight::Set, Weight::Levels]
+                .map(|weight| (tokenizer, weight))
+        })
+    {
+        let spec = |change: fn(&mut Spec)| {
+            let mut spec = spec(change);
+            (spec.tokenizer, spec.weight) = (tokenizer, weight);
+            spec
+        };
         let name = serde_json::to_value(weight).unwrap();
-        let name = name.as_str().unwrap();
-        models.push((name.to_owned(), plain(spec(|spec| spec.weight = weight))));
+        let name = match tokenizer {
+            Tokenizer::WordsCjkBigrams => name.as_str().unwrap().to_owned(),
+            _ => format!("{tokenizer},{}", name.as_str().unwrap()),
+        };
+        models.push((name.clone(), plain(spec(|_| ()))));
         let frequencies = DocumentFrequencies {
             documents: 100,
             rest: 2,
@@ -56,10 +71,8 @@ fn models() -> Vec<(String, Model)> {
                 .into(),
         };
         let idf = Arc::new(Idf::new(&spec(|_| ()), &frequencies).unwrap());
-        let with = spec(|spec| {
-            spec.weight = weight;
-            spec.idf = Some(idf.digest().to_owned());
-        });
+        let mut with = spec(|_| ());
+        with.idf = Some(idf.digest().to_owned());
         models.push((
             format!("{name}+idf"),
             Model::new(with, Some(idf), None).unwrap(),
@@ -109,11 +122,23 @@ fn models() -> Vec<(String, Model)> {
 
 #[test]
 fn golden_fingerprints() {
-    let golden = include_str!("golden.txt");
+    check(&models(), include_str!("golden.txt"));
+}
+
+/// In a build that has the dictionary.
+#[cfg(feature = "jieba")]
+#[test]
+fn golden_fingerprints_of_dictionary_words() {
+    let spec = spec(|spec| spec.tokenizer = Tokenizer::WordsJieba);
+    let models = [("words+jieba".to_owned(), Model::plain(spec).unwrap())];
+    check(&models, include_str!("golden-jieba.txt"));
+}
+
+fn check(models: &[(String, Model)], golden: &str) {
     for kernel in Kernel::available() {
         let mut found = String::new();
-        for (name, model) in models() {
-            let mut fingerprinter = Fingerprinter::with_kernel(model, kernel);
+        for (name, model) in models {
+            let mut fingerprinter = Fingerprinter::with_kernel(model.clone(), kernel);
             for (text_name, text) in TEXTS {
                 let bits = fingerprinter.fingerprint(text);
                 let bits = bits.map_or("-".to_owned(), |bits| format!("{bits:016x}"));

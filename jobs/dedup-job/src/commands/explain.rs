@@ -154,14 +154,24 @@ fn as_text(of: &Explanation, given: &[Given; 2], k: u32) -> String {
     if of.distance.is_some() {
         let _ = writeln!(text, "blocks of the design {}:", of.design);
         for (number, block) in of.blocks.iter().enumerate() {
+            let beside = block.beside.as_ref();
+            let beside_mask = beside.map_or("", |beside| &beside.mask).chars();
             let places: String = block
                 .mask
                 .chars()
-                .map(|bit| if bit == '1' { '#' } else { '.' })
+                .zip(beside_mask.chain(std::iter::repeat('0')))
+                .map(|bits| match bits {
+                    ('1', _) => '#',
+                    (_, '1') => '+',
+                    _ => '.',
+                })
                 .collect();
+            let beside = beside.map_or(String::new(), |beside| {
+                format!(", and {} of those at +, 1 may", beside.differing)
+            });
             let _ = writeln!(
                 text,
-                "  {:<2} {}  {} differ, {} may: {}",
+                "  {:<2} {}  {} differ, {} may{beside}: {}",
                 number + 1,
                 grouped(&places),
                 block.differing,

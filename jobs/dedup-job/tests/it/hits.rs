@@ -167,7 +167,10 @@ fn hits_equal_brute_force_for_every_design_and_k() {
         (2, "nested-3"),
         (3, "blocks-2"),
         (3, "choose-6-3"),
+        (3, "halves"),
         (4, "exhaustive"),
+        (5, "variants-4"),
+        (8, "variants-6"),
         (9, "blocks-4"),
         (16, "blocks-4"),
     ] {

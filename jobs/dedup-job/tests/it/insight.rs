@@ -89,6 +89,7 @@ fn explain_takes_ids_files_and_texts() {
         "a pair at k = 16",
         "jaccard 0.3",
         "\"brown\" 1",
+        "blocks of the design ",
         "both: \"the\" 2",
     ] {
         assert!(shown.stdout.contains(part), "{part} in {}", shown.stdout);
