@@ -406,20 +406,30 @@ fn long_runs_and_crowded_keys_are_scanned_exactly() {
 #[test]
 fn chunks_of_any_size_find_the_same() {
     let (new, old) = planted(700, 3000, 3);
-    for design in ["blocks-4", "halves"] {
-        let design = Design::named(design, 3).unwrap();
-        chunks(&Tables::of(Distinct::new(&new), design), &old);
+    for (design, k) in [
+        ("blocks-4", 3),
+        ("choose-6-3", 3),
+        ("nested-4", 3),
+        ("halves", 3),
+        ("variants-4", 5),
+        ("variants-6", 8),
+        ("exhaustive", 3),
+    ] {
+        let truth = oracle::pairs_within(&new, &old, k);
+        let tables = Tables::of(Distinct::new(&new), Design::named(design, k).unwrap());
+        for kernel in Kernel::available() {
+            chunks(&tables, kernel, &old, &truth);
+        }
     }
 }
 
-fn chunks(tables: &Tables, old: &[u64]) {
-    let whole = joined(tables, Kernel::detect(), old);
+fn chunks(tables: &Tables, kernel: Kernel, old: &[u64], truth: &[oracle::Pair]) {
     for size in [1, 2, 63, 64, 65, 127, 1000] {
         let mut scratch = Scratch::default();
         let mut pairs = Vec::new();
         for (at, chunk) in old.chunks(size).enumerate() {
             let mut matches = Vec::new();
-            tables.probe(Kernel::detect(), chunk, &mut scratch, &mut matches);
+            tables.probe(kernel, chunk, &mut scratch, &mut matches);
             pairs.extend(matches.iter().flat_map(|found| {
                 let query = at * size + found.query as usize;
                 tables
@@ -429,7 +439,12 @@ fn chunks(tables: &Tables, old: &[u64]) {
             }));
         }
         pairs.sort_unstable();
-        assert_eq!(pairs, whole, "chunks of {size}");
+        let design = tables.design().name();
+        assert!(
+            pairs == truth,
+            "{design}, {}, chunks of {size}",
+            kernel.name()
+        );
     }
 }
 
