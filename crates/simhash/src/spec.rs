@@ -94,15 +94,15 @@ pub struct Spec {
 ///
 /// | way                               | English | Chinese |
 /// |-----------------------------------|--------:|--------:|
-/// | words + CJK grams, tf (default)   |     673 |     128 |
-/// | words + CJK bigrams, tf           |     677 |     154 |
-/// | the same, tf·idf, a million terms |     415 |     123 |
-/// | the same, 1+log tf                |     328 |      96 |
-/// | 3-word shingles, tf               |     219 |      94 |
-/// | 4 characters, tf                  |     111 |     118 |
-/// | ClickHouse, shingles of 3         |     132 |     189 |
-/// | Daft, simhash                     |      28 |      33 |
-/// | simhash-pybind                    |     5.2 |     1.1 |
+/// | words + CJK grams, tf (default)   |     666 |     129 |
+/// | words + CJK bigrams, tf           |     682 |     155 |
+/// | the same, tf·idf, a million terms |     416 |     123 |
+/// | the same, 1+log tf                |     325 |      97 |
+/// | 3-word shingles, tf               |     220 |      93 |
+/// | 4 characters, tf                  |     115 |     122 |
+/// | ClickHouse, shingles of 3         |     136 |     224 |
+/// | Daft, simhash                     |      28 |      30 |
+/// | simhash-pybind                    |     5.3 |     1.2 |
 /// | text-dedup, simhash               |     1.2 |     0.9 |
 impl Default for Spec {
     fn default() -> Self {
