@@ -52,17 +52,13 @@ fn models() -> Vec<(String, Model)> {
                 .map(|weight| (tokenizer, weight))
         })
     {
-        let spec = |change: fn(&mut Spec)| {
-            let mut spec = spec(change);
-            (spec.tokenizer, spec.weight) = (tokenizer, weight);
-            spec
-        };
+        let without = spec(|spec| (spec.tokenizer, spec.weight) = (tokenizer, weight));
         let name = serde_json::to_value(weight).unwrap();
         let name = match tokenizer {
             Tokenizer::WordsCjkBigrams => name.as_str().unwrap().to_owned(),
             _ => format!("{tokenizer},{}", name.as_str().unwrap()),
         };
-        models.push((name.clone(), plain(spec(|_| ()))));
+        models.push((name.clone(), plain(without.clone())));
         let frequencies = DocumentFrequencies {
             documents: 100,
             rest: 2,
@@ -70,9 +66,11 @@ fn models() -> Vec<(String, Model)> {
                 .map(|(feature, frequency)| (feature.to_owned(), frequency))
                 .into(),
         };
-        let idf = Arc::new(Idf::new(&spec(|_| ()), &frequencies).unwrap());
-        let mut with = spec(|_| ());
-        with.idf = Some(idf.digest().to_owned());
+        let idf = Arc::new(Idf::new(&without, &frequencies).unwrap());
+        let with = Spec {
+            idf: Some(idf.digest().to_owned()),
+            ..without
+        };
         models.push((
             format!("{name}+idf"),
             Model::new(with, Some(idf), None).unwrap(),
