@@ -18,7 +18,9 @@ mod run_map;
 
 use bitmap::Bitmap;
 use dense::LeadMap;
-pub(crate) use dense::{Lead, Look, RUN_BITS, TAIL_BITS, Tail, WORD_BITS};
+pub(crate) use dense::{Lead, Look, Tail};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use dense::{RUN_BITS, TAIL_BITS, WORD_BITS};
 use lines::Lines;
 use run_map::RunMap;
 

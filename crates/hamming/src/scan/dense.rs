@@ -442,21 +442,6 @@ impl<'a> Look<'a> {
         Self { map, bits, tail }
     }
 
-    #[inline(always)]
-    pub(crate) fn map(&self) -> &[u64; WORDS] {
-        self.map
-    }
-
-    #[inline(always)]
-    pub(crate) fn bits(&self) -> u32 {
-        self.bits
-    }
-
-    #[inline(always)]
-    pub(crate) fn tail(&self) -> &[u64] {
-        self.tail
-    }
-
     /// Bits of a fingerprint that say which word of the tail is its own.
     #[inline(always)]
     pub(crate) fn word_bits(&self) -> u32 {
@@ -472,6 +457,25 @@ impl<'a> Look<'a> {
         let word = self.tail[word];
         let all = word.wrapping_shr(a) & word.wrapping_shr(b) & word.wrapping_shr(c);
         (marked | all) & 1 == 1
+    }
+}
+
+/// For kernels that gather.
+#[cfg(target_arch = "x86_64")]
+impl Look<'_> {
+    #[inline(always)]
+    pub(crate) fn map(&self) -> &[u64; WORDS] {
+        self.map
+    }
+
+    #[inline(always)]
+    pub(crate) fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    #[inline(always)]
+    pub(crate) fn tail(&self) -> &[u64] {
+        self.tail
     }
 }
 
