@@ -223,7 +223,7 @@ impl Plan {
             self.candidates += share * size.candidates;
             let lines = size.candidates / size.lanes as f64 + 0.5;
             self.probe_ns +=
-                share * (BUCKET_NS + line + CACHE_LINE_NS * lines + PASS_NS * size.passing);
+                share * (BUCKET_NS + line + CACHE_LINE_NS * lines + PASS_NS * size.looked_up);
             if at > 0 && size.bytes > CACHED && self.design.is_variants() {
                 self.probe_ns += PARTITION_NS;
             }

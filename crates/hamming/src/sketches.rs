@@ -13,12 +13,16 @@
 //!   three blocks with radii of 2. So few that no index is stored: the sketch tells which entries it can be of.
 
 mod indexed;
+mod nearness;
 mod partition;
 mod pinned;
 mod probe;
+mod strips;
 
 use bytemuck::Pod;
 pub(crate) use indexed::IndexedTable;
+use nearness::Nearness;
+pub(crate) use nearness::Test;
 pub(crate) use pinned::PinnedTable;
 use probe::STRIP;
 pub(crate) use probe::{Candidates, Chunk, Entries, SketchTable};
@@ -39,20 +43,20 @@ pub(crate) trait Sketch: Pod {
     /// The lowest bits of `bits`.
     fn of(bits: u32) -> Self;
 
-    /// Which of a line of sketches are within so many bits of `x`: bit i for sketch i.
+    /// Which of a line of sketches are near `x` by a test, which is of all bits where sketches have 16: bit i for sketch i.
     ///
     /// # Safety
     /// As [`Compare::within`].
-    unsafe fn within<C: Compare>(line: &[Self], x: Self, bits: u32) -> u32;
+    unsafe fn within<C: Compare>(line: &[Self], x: Self, test: Test) -> u32;
 
-    /// Within so many bits of which of `xs` any sketch of some lines is: bit i for sketch i of `xs`.
+    /// To which of `xs` any sketch of some lines is near: bit i for sketch i of `xs`.
     ///
     /// # Safety
     /// As [`Compare::within`].
     unsafe fn any_within<'a, C: Compare, const N: usize>(
         lines: impl Iterator<Item = &'a [Self]> + Clone,
         xs: [Self; N],
-        bits: u32,
+        test: Test,
     ) -> u32;
 }
 
@@ -63,21 +67,21 @@ impl Sketch for u16 {
     }
 
     #[inline(always)]
-    unsafe fn within<C: Compare>(line: &[Self], x: Self, bits: u32) -> u32 {
+    unsafe fn within<C: Compare>(line: &[Self], x: Self, test: Test) -> u32 {
         let line = line.as_array().expect("a line");
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { C::narrow_within(line, x, bits) }
+        unsafe { C::narrow_within(line, x, test.limit) }
     }
 
     #[inline(always)]
     unsafe fn any_within<'a, C: Compare, const N: usize>(
         lines: impl Iterator<Item = &'a [Self]> + Clone,
         xs: [Self; N],
-        bits: u32,
+        test: Test,
     ) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
         any_each(lines, xs, |line, x| unsafe {
-            Self::within::<C>(line, x, bits)
+            Self::within::<C>(line, x, test)
         })
     }
 }
@@ -89,21 +93,21 @@ impl Sketch for u32 {
     }
 
     #[inline(always)]
-    unsafe fn within<C: Compare>(line: &[Self], x: Self, bits: u32) -> u32 {
+    unsafe fn within<C: Compare>(line: &[Self], x: Self, test: Test) -> u32 {
         let line = line.as_array().expect("a line");
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { C::wide_within(line, x, bits) }
+        unsafe { C::wide_within(line, x, test.mask, test.limit) }
     }
 
     #[inline(always)]
     unsafe fn any_within<'a, C: Compare, const N: usize>(
         lines: impl Iterator<Item = &'a [Self]> + Clone,
         xs: [Self; N],
-        bits: u32,
+        test: Test,
     ) -> u32 {
         let lines = lines.map(|line| line.as_array().expect("a line"));
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { C::any_wide_within(lines, xs, bits) }
+        unsafe { C::any_wide_within(lines, xs, test.mask, test.limit) }
     }
 }
 
@@ -115,11 +119,7 @@ const MAX_VARIANTS: f64 = 4e9;
 #[derive(Debug)]
 pub(crate) struct Buckets<S> {
     key: Field,
-    sketch: Field,
-    /// Bits in which a sketch may differ.
-    limit: u32,
-    /// Bits of a sketch behind those of the field.
-    room: u32,
+    near: Nearness,
     /// Lines that most buckets have no more than.
     lines: usize,
     /// Whether few strips of lines have any candidate that passes.
@@ -149,14 +149,15 @@ impl Field {
 /// What the table of a block takes.
 pub(crate) struct Size {
     pub(crate) key: Field,
-    sketch: Field,
-    limit: u32,
+    near: Nearness,
     /// Candidates that a query meets.
     pub(crate) candidates: f64,
     /// How many of them a cache line has.
     pub(crate) lanes: usize,
     /// How many pass by their sketches.
     pub(crate) passing: f64,
+    /// How many of these are looked up.
+    pub(crate) looked_up: f64,
     /// Bytes of the table; `usize::MAX` when it cannot be built, in however much memory.
     pub(crate) bytes: usize,
     /// More bytes, while it is built.
@@ -180,14 +181,9 @@ impl Size {
             before: block.mask.leading_zeros(),
             bits: bits.min(block.mask.count_ones()),
         };
-        let (sketch, limit) = match block.beside {
-            0 => pinned::sketch(blocks, at),
-            beside => indexed::sketch(beside),
-        };
+        let near = Nearness::of(blocks, at);
         let variants = entries as f64 * ball(key.bits, block.radius);
         let candidates = variants / 2f64.powi(key.bits.cast_signed());
-        // Nearly all are as far away as the radius allows.
-        let near = ball(sketch.bits, limit - block.radius);
         let bytes = if variants < MAX_VARIANTS {
             let others = match block.beside {
                 0 => pinned::bytes(entries, variants as usize),
@@ -203,15 +199,16 @@ impl Size {
                 0 => u32::LANES,
                 _ => u16::LANES,
             },
-            passing: candidates * near / 2f64.powi(sketch.bits.cast_signed()),
+            // Nearly all are as far away as the radius allows.
+            passing: candidates * near.share(),
+            looked_up: candidates * near.share_of_both(),
             bytes,
             building: match block.beside {
                 0 => size_of::<Entry>() * entries + (8 << key.bits),
                 _ => 0,
             },
             key,
-            sketch,
-            limit,
+            near,
         }
     }
 }
@@ -234,9 +231,7 @@ impl<S: Sketch> Buckets<S> {
         let of_strip = (lines.min(STRIP) * S::LANES) as f64;
         Self {
             key: size.key,
-            sketch: size.sketch,
-            limit: size.limit,
-            room: blocks[at].radius,
+            near: size.near,
             lines,
             few: size.passing * of_strip < 0.3 * size.candidates,
             starts: Array::zeroed((1 << size.key.bits) + 1),

@@ -46,10 +46,10 @@ use crate::resources::Resources;
 use crate::work::{self, WorkItem};
 
 /// Items of a partition whose ids are looked up while others are probed.
-const LOOKUPS: usize = 8;
+const LOOKUPS: usize = 12;
 /// Items that are probed at once, of tables that are better probed with many: less than wait for their ids to be looked up,
 /// because each holds one of these places.
-pub const TOGETHER: usize = 4;
+pub const TOGETHER: usize = 8;
 /// Matches that wait for their turn before their ids are read: where pages are copied by the thousand, those of many items
 /// would not fit into the memory.
 const MANY: usize = 1 << 14;

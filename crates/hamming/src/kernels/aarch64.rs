@@ -36,9 +36,9 @@ impl Compare for Neon {
     }
 
     #[inline(always)]
-    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+    unsafe fn wide_within(line: &[u32; 16], x: u32, mask: u32, bits: u32) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { wide_within_neon(line, x, bits) }
+        unsafe { wide_within_neon(line, x, mask, bits) }
     }
 }
 
@@ -65,15 +65,18 @@ unsafe fn narrow_within_neon(line: &[u16; 32], x: u16, bits: u32) -> u32 {
 /// The machine has NEON.
 #[inline]
 #[target_feature(enable = "neon")]
-unsafe fn wide_within_neon(line: &[u32; 16], x: u32, bits: u32) -> u32 {
-    let (x, limit) = (vdupq_n_u32(x), vdupq_n_u32(bits));
+unsafe fn wide_within_neon(line: &[u32; 16], x: u32, mask: u32, bits: u32) -> u32 {
+    let [x, counted, limit] = [x, mask, bits].map(|value| vdupq_n_u32(value));
     // SAFETY: 16 readable bytes.
     let places = unsafe { vld1q_u32([1, 2, 4, 8].as_ptr()) };
     let mut mask = 0;
     for (at, lanes) in line.as_chunks::<4>().0.iter().enumerate() {
         // SAFETY: `lanes` is 16 readable bytes; the load asks for no alignment beyond that of a lane.
         let lanes = unsafe { vld1q_u32(lanes.as_ptr()) };
-        let of_bytes = vcntq_u8(vreinterpretq_u8_u32(veorq_u32(lanes, x)));
+        let of_bytes = vcntq_u8(vreinterpretq_u8_u32(vandq_u32(
+            veorq_u32(lanes, x),
+            counted,
+        )));
         let near = vcleq_u32(vpaddlq_u16(vpaddlq_u8(of_bytes)), limit);
         mask |= vaddvq_u32(vandq_u32(near, places)) << (4 * at);
     }

@@ -141,13 +141,13 @@ pub(crate) trait Compare {
     /// As above.
     unsafe fn narrow_within(line: &[u16; 32], x: u16, bits: u32) -> u32;
 
-    /// As [`Self::narrow_within`], of sketches of twice the width.
+    /// As [`Self::narrow_within`], of sketches of twice the width, of which only the bits of `mask` count.
     ///
     /// # Safety
     /// As above.
-    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32;
+    unsafe fn wide_within(line: &[u32; 16], x: u32, mask: u32, bits: u32) -> u32;
 
-    /// Within so many bits of which of `xs` any sketch of some lines is: bit i for sketch i of `xs`.
+    /// Within so many bits of `mask` of which of `xs` any sketch of some lines is: bit i for sketch i of `xs`.
     ///
     /// # Safety
     /// As above.
@@ -155,11 +155,12 @@ pub(crate) trait Compare {
     unsafe fn any_wide_within<'a, const N: usize>(
         lines: impl Iterator<Item = &'a [u32; 16]> + Clone,
         xs: [u32; N],
+        mask: u32,
         bits: u32,
     ) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
         any_each(lines, xs, |line, x| unsafe {
-            Self::wide_within(line, x, bits)
+            Self::wide_within(line, x, mask, bits)
         })
     }
 
@@ -178,7 +179,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::sketches::Sketch;
+    use crate::sketches::{Sketch, Test};
 
     /// The kernel's answer, through the safe face.
     fn within(kernel: Kernel, query: u64, candidates: &[u64], max_distance: u32) -> u64 {
@@ -247,34 +248,34 @@ mod tests {
         }
     }
 
-    fn sketches<S: Sketch>(kernel: Kernel, line: &[S], x: S, bits: u32) -> u32 {
+    fn sketches<S: Sketch>(kernel: Kernel, line: &[S], x: S, test: Test) -> u32 {
         // SAFETY: a `Kernel` exists only where its instructions do.
         unsafe {
             match kernel.0 {
-                Isa::Scalar => S::within::<scalar::Scalar>(line, x, bits),
+                Isa::Scalar => S::within::<scalar::Scalar>(line, x, test),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => S::within::<x86::Avx2>(line, x, bits),
+                Isa::Avx2 => S::within::<x86::Avx2>(line, x, test),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 => S::within::<x86::Avx512>(line, x, bits),
+                Isa::Avx512 => S::within::<x86::Avx512>(line, x, test),
                 #[cfg(target_arch = "aarch64")]
-                Isa::Neon => S::within::<aarch64::Neon>(line, x, bits),
+                Isa::Neon => S::within::<aarch64::Neon>(line, x, test),
             }
         }
     }
 
     /// For which of `xs` any of some lines has a sketch within so many bits.
-    fn any_near<S: Sketch>(kernel: Kernel, lines: &[S], xs: [S; 3], bits: u32) -> u32 {
+    fn any_near<S: Sketch>(kernel: Kernel, lines: &[S], xs: [S; 3], test: Test) -> u32 {
         let lines = lines.chunks_exact(S::LANES);
         // SAFETY: a `Kernel` exists only where its instructions do.
         unsafe {
             match kernel.0 {
-                Isa::Scalar => S::any_within::<scalar::Scalar, 3>(lines, xs, bits),
+                Isa::Scalar => S::any_within::<scalar::Scalar, 3>(lines, xs, test),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx2 => S::any_within::<x86::Avx2, 3>(lines, xs, bits),
+                Isa::Avx2 => S::any_within::<x86::Avx2, 3>(lines, xs, test),
                 #[cfg(target_arch = "x86_64")]
-                Isa::Avx512 => S::any_within::<x86::Avx512, 3>(lines, xs, bits),
+                Isa::Avx512 => S::any_within::<x86::Avx512, 3>(lines, xs, test),
                 #[cfg(target_arch = "aarch64")]
-                Isa::Neon => S::any_within::<aarch64::Neon, 3>(lines, xs, bits),
+                Isa::Neon => S::any_within::<aarch64::Neon, 3>(lines, xs, test),
             }
         }
     }
@@ -282,42 +283,44 @@ mod tests {
     proptest! {
         #[test]
         fn every_kernel_knows_to_which_sketches_any_is_near(
-            lanes in proptest::collection::vec(any::<u32>(), 64), xs: [u32; 3], near in 0usize..200, bits in 0u32..=12,
+            lanes in proptest::collection::vec(any::<u32>(), 64), xs: [u32; 3], near in 0usize..200, mask: u32, limit in 0u32..=12,
         ) {
             let mut lanes = lanes;
             // Random sketches alone are hardly ever near.
             if let Some(lane) = lanes.get_mut(near) {
                 *lane = xs[near % 3] ^ 0x0014_0014;
             }
-            let mask = |near: &dyn Fn(u32, u32) -> u32, lanes: &[u32]| {
-                xs.iter().enumerate().fold(0u32, |mask, (i, &x)| {
-                    mask | u32::from(lanes.iter().any(|&lane| near(lane, x) <= bits)) << i
+            let any = |near: &dyn Fn(u32, u32) -> u32, lanes: &[u32]| {
+                xs.iter().enumerate().fold(0u32, |any, (i, &x)| {
+                    any | u32::from(lanes.iter().any(|&lane| near(lane, x) <= limit)) << i
                 })
             };
-            let of_narrow = mask(&|lane, x| (lane as u16 ^ x as u16).count_ones(), &lanes);
-            let of_wide = mask(&|lane, x| (lane ^ x).count_ones(), &lanes[..32]);
+            let of_narrow = any(&|lane, x| (lane as u16 ^ x as u16).count_ones(), &lanes);
+            let of_wide = any(&|lane, x| ((lane ^ x) & mask).count_ones(), &lanes[..32]);
+            let [all, some] = [!0, mask].map(|mask| Test { mask, limit });
             let narrow: Vec<u16> = lanes.iter().map(|&lane| lane as u16).collect();
             for kernel in Kernel::available() {
                 let name = kernel.name();
-                prop_assert_eq!(any_near(kernel, &narrow, xs.map(|x| x as u16), bits), of_narrow, "{}", name);
-                prop_assert_eq!(any_near(kernel, &lanes[..32], xs, bits), of_wide, "{}", name);
+                prop_assert_eq!(any_near(kernel, &narrow, xs.map(|x| x as u16), all), of_narrow, "{}", name);
+                prop_assert_eq!(any_near(kernel, &lanes[..32], xs, some), of_wide, "{}", name);
             }
         }
 
         #[test]
-        fn every_kernel_counts_the_bits_of_sketches(lanes: [u32; 32], x: u32, bits in 0u32..=32) {
+        fn every_kernel_counts_the_bits_of_sketches(lanes: [u32; 32], x: u32, mask: u32, limit in 0u32..=32) {
             let narrow = lanes.map(|lane| lane as u16);
-            let mask = |near: fn(u32, u32) -> u32, lanes: &[u32]| {
-                lanes.iter().enumerate().fold(0u32, |mask, (i, &lane)| {
-                    mask | u32::from(near(lane, x) <= bits) << i
+            let near = |distance: &dyn Fn(u32, u32) -> u32, lanes: &[u32]| {
+                lanes.iter().enumerate().fold(0u32, |near, (i, &lane)| {
+                    near | u32::from(distance(lane, x) <= limit) << i
                 })
             };
-            let of_narrow = mask(|lane, x| (lane as u16 ^ x as u16).count_ones(), &lanes);
-            let of_wide = mask(|lane, x| (lane ^ x).count_ones(), &lanes[..16]);
+            let of_narrow = near(&|lane, x| (lane as u16 ^ x as u16).count_ones(), &lanes);
+            let of_wide = near(&|lane, x| ((lane ^ x) & mask).count_ones(), &lanes[..16]);
+            let [all, some] = [!0, mask].map(|mask| Test { mask, limit });
             for kernel in Kernel::available() {
                 let name = kernel.name();
-                prop_assert_eq!(sketches(kernel, &narrow, x as u16, bits), of_narrow, "{}", name);
-                prop_assert_eq!(sketches(kernel, &lanes[..16], x, bits), of_wide, "{}", name);
+                prop_assert_eq!(sketches(kernel, &narrow, x as u16, all), of_narrow, "{}", name);
+                prop_assert_eq!(sketches(kernel, &lanes[..16], x, some), of_wide, "{}", name);
             }
         }
 

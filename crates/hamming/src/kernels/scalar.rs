@@ -38,9 +38,9 @@ impl Compare for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32 {
-        line.iter().enumerate().fold(0, |mask, (i, lane)| {
-            mask | u32::from((lane ^ x).count_ones() <= bits) << i
+    unsafe fn wide_within(line: &[u32; 16], x: u32, mask: u32, bits: u32) -> u32 {
+        line.iter().enumerate().fold(0, |near, (i, lane)| {
+            near | u32::from(((lane ^ x) & mask).count_ones() <= bits) << i
         })
     }
 }

@@ -42,9 +42,9 @@ impl Compare for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+    unsafe fn wide_within(line: &[u32; 16], x: u32, mask: u32, bits: u32) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { wide_within_avx2(line, x, bits) }
+        unsafe { wide_within_avx2(line, x, mask, bits) }
     }
 }
 
@@ -87,14 +87,14 @@ unsafe fn narrow_within_avx2(line: &[u16; 32], x: u16, bits: u32) -> u32 {
 /// The machine has AVX2.
 #[inline]
 #[target_feature(enable = "avx2")]
-unsafe fn wide_within_avx2(line: &[u32; 16], x: u32, bits: u32) -> u32 {
-    let x = _mm256_set1_epi32(x.cast_signed());
+unsafe fn wide_within_avx2(line: &[u32; 16], x: u32, mask: u32, bits: u32) -> u32 {
+    let [x, mask] = [x, mask].map(|value| _mm256_set1_epi32(value.cast_signed()));
     let above = _mm256_set1_epi32(bits.cast_signed() + 1);
     let [low, high] = [0, 1].map(|half| {
         let lanes = &line.as_chunks::<8>().0[half];
         // SAFETY: `lanes` is 32 readable bytes; the load asks for no alignment.
         let lanes = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
-        let ones = ones_of_bytes_avx2(_mm256_xor_si256(lanes, x));
+        let ones = ones_of_bytes_avx2(_mm256_and_si256(_mm256_xor_si256(lanes, x), mask));
         let of_pairs = _mm256_maddubs_epi16(ones, _mm256_set1_epi8(1));
         let distances = _mm256_madd_epi16(of_pairs, _mm256_set1_epi16(1));
         let near = _mm256_cmpgt_epi32(above, distances);
@@ -184,19 +184,20 @@ impl Compare for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn wide_within(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+    unsafe fn wide_within(line: &[u32; 16], x: u32, mask: u32, bits: u32) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { wide_within_avx512(line, x, bits) }
+        unsafe { wide_within_avx512(line, x, mask, bits) }
     }
 
     #[inline(always)]
     unsafe fn any_wide_within<'a, const N: usize>(
         lines: impl Iterator<Item = &'a [u32; 16]> + Clone,
         xs: [u32; N],
+        mask: u32,
         bits: u32,
     ) -> u32 {
         // SAFETY: the caller vouches for the instruction set.
-        unsafe { any_wide_within_avx512(lines, xs, bits) }
+        unsafe { any_wide_within_avx512(lines, xs, mask, bits) }
     }
 
     #[inline(always)]
@@ -218,10 +219,11 @@ impl Compare for Avx512 {
 /// The machine has AVX-512 F and VPOPCNTDQ.
 #[inline]
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
-unsafe fn wide_within_avx512(line: &[u32; 16], x: u32, bits: u32) -> u32 {
+unsafe fn wide_within_avx512(line: &[u32; 16], x: u32, mask: u32, bits: u32) -> u32 {
     // SAFETY: `line` is 64 readable bytes; the load asks for no alignment.
     let lanes = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
-    let difference = _mm512_xor_si512(lanes, _mm512_set1_epi32(x.cast_signed()));
+    let [x, mask] = [x, mask].map(|value| _mm512_set1_epi32(value.cast_signed()));
+    let difference = _mm512_and_si512(_mm512_xor_si512(lanes, x), mask);
     let limit = _mm512_set1_epi32(bits.cast_signed());
     u32::from(_mm512_cmple_epu32_mask(
         _mm512_popcnt_epi32(difference),
@@ -236,8 +238,10 @@ unsafe fn wide_within_avx512(line: &[u32; 16], x: u32, bits: u32) -> u32 {
 unsafe fn any_wide_within_avx512<'a, const N: usize>(
     lines: impl Iterator<Item = &'a [u32; 16]>,
     xs: [u32; N],
+    mask: u32,
     bits: u32,
 ) -> u32 {
+    let mask = _mm512_set1_epi32(mask.cast_signed());
     let xs = xs.map(|x| _mm512_set1_epi32(x.cast_signed()));
     // The least of each lane: a minimum takes another unit than a comparison does, which the counts need.
     let mut least = [_mm512_set1_epi32(-1); N];
@@ -245,7 +249,8 @@ unsafe fn any_wide_within_avx512<'a, const N: usize>(
         // SAFETY: `line` is 64 readable bytes; the load asks for no alignment.
         let lanes = unsafe { _mm512_loadu_si512(line.as_ptr().cast()) };
         for (least, x) in least.iter_mut().zip(xs) {
-            let distances = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, x));
+            let difference = _mm512_and_si512(_mm512_xor_si512(lanes, x), mask);
+            let distances = _mm512_popcnt_epi32(difference);
             *least = _mm512_min_epu32(*least, distances);
         }
     }

@@ -1,7 +1,7 @@
 //! Tables of exact keys, whose sketches have the index of their entry beside them.
 
 use super::probe::{Chunk, STRIP, SketchTable, Survivor};
-use super::{Buckets, Entries, Field, Sketch as _, place_by};
+use super::{Buckets, Entries, Sketch as _, place_by};
 use crate::design::Design;
 use crate::kernels::Compare;
 use crate::memory::Array;
@@ -13,15 +13,6 @@ pub(crate) struct IndexedTable {
     buckets: Buckets<u16>,
     /// Indexes of the entries among those that the table was built of, by place.
     indexes: Array<u32>,
-}
-
-/// The bits that sketches are of, and in how many of them they may differ.
-pub(super) fn sketch(beside: u64) -> (Field, u32) {
-    let sketch = Field {
-        before: beside.leading_zeros(),
-        bits: beside.count_ones().min(u16::BITS),
-    };
-    (sketch, 1)
 }
 
 /// Bytes of the sketches and indexes.
@@ -36,7 +27,7 @@ impl IndexedTable {
         let mut by_place = Array::<u32>::zeroed(values.len());
         let (sketches, indexes): (&mut [u16], &mut [u32]) = (&mut buckets.sketches, &mut by_place);
         place_by(buckets.key, values, &mut buckets.starts, |place, index| {
-            sketches[place] = buckets.sketch.of(values[index]) as u16;
+            sketches[place] = buckets.near.sketch.of(values[index]) as u16;
             indexes[place] = index as u32;
         });
         Self {
@@ -68,7 +59,7 @@ impl SketchTable for IndexedTable {
         &self,
         entries: &Entries<'_>,
         chunk: Chunk<'_>,
-        survivors: &mut [Survivor],
+        survivors: &mut Vec<Survivor>,
         found: &mut Found<'_>,
     ) {
         let indexes: &[u32] = &self.indexes;

@@ -2,9 +2,8 @@
 //! down: entries with the same bits are looked up by these.
 
 use super::probe::{Chunk, STRIP, SketchTable, Survivor};
-use super::{Buckets, Entries, Entry, Field, Sketch as _, place_by};
-use crate::cost::ball;
-use crate::design::{Block, Design};
+use super::{Buckets, Entries, Entry, Field, Nearness, Sketch as _, place_by};
+use crate::design::Design;
 use crate::kernels::Compare;
 use crate::memory::Array;
 use crate::probe::{Found, Match, prefetch};
@@ -38,38 +37,6 @@ const MAX_PIN_BITS: u32 = 20;
 /// Bits of the keys that are filled together.
 const BLOCK_BITS: u32 = 11;
 
-/// The bits that sketches of block `at` are of, and in how many of them and of the key a pair may differ: of the next block
-/// or the next two, whichever lets fewer pass.
-pub(super) fn sketch(blocks: &[Block], at: usize) -> (Field, u32) {
-    let block = &blocks[at];
-    // With fewer, a block would be followed by itself, and count twice.
-    assert!(blocks.len() >= 3, "at least three blocks");
-    let following = |more: usize| &blocks[(at + more) % blocks.len()];
-    let (next, third) = (following(1), following(2));
-    let one = (next.mask.count_ones(), next.radius + 1);
-    let two = (one.0 + third.mask.count_ones(), one.1 + third.radius + 1);
-    let ends = |block: &Block| block.mask.trailing_zeros() % 64;
-    let begins = |block: &Block| (64 - block.mask.leading_zeros()) % 64;
-    assert!(
-        ends(block) == begins(next) && ends(next) == begins(third),
-        "each block follows the one before"
-    );
-    let most = u32::BITS - block.radius;
-    let share = |&(bits, differing): &(u32, u32)| {
-        let bits = bits.min(most);
-        ball(bits, differing) / 2f64.powi(bits.cast_signed())
-    };
-    let (bits, differing) = match share(&two) < share(&one) {
-        true => two,
-        false => one,
-    };
-    let sketch = Field {
-        before: next.mask.leading_zeros(),
-        bits: bits.min(most),
-    };
-    (sketch, block.radius + differing)
-}
-
 /// Bits by which so many entries are pinned.
 fn pin_bits(entries: usize) -> u32 {
     (usize::BITS - entries.leading_zeros()).clamp(1, MAX_PIN_BITS)
@@ -84,7 +51,7 @@ impl PinnedTable {
     /// The table of block `at` of `design` over `values`.
     pub(crate) fn build(values: &[u64], design: &Design, at: usize) -> Self {
         let mut buckets = Buckets::empty(values.len(), design.blocks(), at);
-        let pins = Pins::of(values, buckets.sketch);
+        let pins = Pins::of(values, buckets.near.sketch);
         fill(&mut buckets, values, design.blocks()[at].radius);
         Self { buckets, pins }
     }
@@ -125,7 +92,7 @@ impl Pins {
 /// The buckets are filled by blocks of keys with the same upper bits, so that what is being filled stays in the cache: for
 /// each way to flip some upper bits, with all entries of one other block, whose lower bits may differ in the rest.
 fn fill(buckets: &mut Buckets<u32>, values: &[u64], radius: u32) {
-    let (key, sketch) = (buckets.key, buckets.sketch);
+    let (key, sketch) = (buckets.key, buckets.near.sketch);
     let lower_bits = key.bits.min(BLOCK_BITS);
     let upper_bits = key.bits - lower_bits;
     let keys = 1usize << lower_bits;
@@ -209,7 +176,7 @@ impl SketchTable for PinnedTable {
         &self,
         entries: &Entries<'_>,
         chunk: Chunk<'_>,
-        survivors: &mut [Survivor],
+        survivors: &mut Vec<Survivor>,
         found: &mut Found<'_>,
     ) {
         let Pins {
@@ -218,12 +185,27 @@ impl SketchTable for PinnedTable {
             values,
             indexes,
         } = &self.pins;
+        let Nearness {
+            sketch,
+            room,
+            second,
+            ..
+        } = self.buckets.near;
         let (starts, sketches): (&[u32], &[u32]) = (starts, &self.buckets.sketches);
-        let unused = self.buckets.room + self.buckets.sketch.bits - field.bits;
-        for survivor in survivors.iter_mut() {
-            survivor.place = sketches[survivor.place as usize] >> unused;
-            prefetch(starts, survivor.place as usize);
+        let unused = room + sketch.bits - field.bits;
+        // Most do not pass the second test: these are not looked up. Which do is not to be guessed.
+        let mut kept = 0;
+        for at in 0..survivors.len() {
+            let Survivor { query, place } = survivors[at];
+            let candidate = sketches[place as usize];
+            let own = sketch.of(chunk.fingerprints[query as usize]) << room;
+            let place = candidate >> unused;
+            prefetch(starts, place as usize);
+            survivors[kept] = Survivor { query, place };
+            let differing = ((candidate ^ own) & second.mask).count_ones();
+            kept += usize::from(differing <= second.limit);
         }
+        survivors.truncate(kept);
         let mut pinned = 0;
         for survivor in survivors.iter() {
             let [start, end] = [0, 1].map(|next| starts[survivor.place as usize + next]);
@@ -271,6 +253,7 @@ impl SketchTable for PinnedTable {
 mod tests {
     use super::*;
     use crate::Distinct;
+    use crate::cost::ball;
 
     #[test]
     fn buckets_hold_every_variant_once() {
@@ -294,7 +277,8 @@ mod tests {
                         .iter()
                         .filter(|&&value| distance(value) <= block.radius)
                         .map(|&value| {
-                            table.sketch.of(value) << block.radius | ((1 << distance(value)) - 1)
+                            table.near.sketch.of(value) << block.radius
+                                | ((1 << distance(value)) - 1)
                         })
                         .collect();
                     bucket.sort_unstable();

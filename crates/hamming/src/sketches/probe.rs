@@ -1,6 +1,7 @@
 //! Looking fingerprints up in buckets of sketches.
 
 use super::partition::Partitioned;
+use super::strips::{Strip, Strips, View};
 use super::{Buckets, CACHED, Sketch};
 use crate::kernels::{Compare, Kernel, Work};
 use crate::probe::{Found, prefetch, prefetch_far};
@@ -45,14 +46,15 @@ impl Chunk<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     partitioned: Partitioned,
+    strips: Strips,
     survivors: Vec<Survivor>,
 }
 
 /// Where the candidates of one query are.
 #[derive(Debug, Clone, Copy, Default)]
-struct Bucket {
-    start: u32,
-    end: u32,
+pub(super) struct Bucket {
+    pub(super) start: u32,
+    pub(super) end: u32,
 }
 
 /// Queries whose lines are on their way.
@@ -62,7 +64,7 @@ const AHEAD: usize = 32;
 pub(super) const STRIP: usize = 16;
 
 /// Candidates from which on they are compared in full: enough that their cache misses overlap.
-const GATHERED: usize = 64;
+const GATHERED: usize = 256;
 
 /// A candidate whose sketch is near.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -95,7 +97,7 @@ pub(crate) trait SketchTable: Sized {
         &self,
         entries: &Entries<'_>,
         chunk: Chunk<'_>,
-        survivors: &mut [Survivor],
+        survivors: &mut Vec<Survivor>,
         found: &mut Found<'_>,
     );
 
@@ -121,6 +123,7 @@ pub(crate) trait SketchTable: Sized {
                 table: self,
                 entries,
                 chunk: given,
+                strips: &mut candidates.strips,
                 survivors: &mut candidates.survivors,
                 found,
             };
@@ -133,7 +136,7 @@ pub(crate) trait SketchTable: Sized {
             return self.probe_some(kernel, entries, given, candidates, found);
         }
         let mut partitioned = std::mem::take(&mut candidates.partitioned);
-        let chunk = partitioned.fill(buckets.key, chunk);
+        let chunk = partitioned.fill(kernel, buckets.key, chunk);
         self.probe_some(kernel, entries, chunk, candidates, found);
         candidates.partitioned = partitioned;
     }
@@ -151,6 +154,7 @@ pub(crate) trait SketchTable: Sized {
             table: self,
             entries,
             chunk,
+            strips: &mut candidates.strips,
             survivors: &mut candidates.survivors,
             found,
         };
@@ -166,11 +170,85 @@ struct Lookups<'a, 'f, T> {
     table: &'a T,
     entries: &'a Entries<'a>,
     chunk: Chunk<'a>,
+    strips: &'a mut Strips,
     survivors: &'a mut Vec<Survivor>,
     found: &'a mut Found<'f>,
 }
 
 impl<T: SketchTable> Lookups<'_, '_, T> {
+    /// Compares the candidates in `bucket` with `fingerprints`, the first of which is number `query`. Gives whether there
+    /// are so many matches that the probe had better be given up.
+    ///
+    /// # Safety
+    /// As [`Compare::within`].
+    #[inline(always)]
+    unsafe fn look<C: Compare, const FEW: bool, const N: usize>(
+        &mut self,
+        view: &View<'_, T::Sketch>,
+        bucket: Bucket,
+        lines: usize,
+        query: u32,
+        fingerprints: &[u64; N],
+    ) -> bool {
+        let sketches = fingerprints.map(|fingerprint| view.sketch(fingerprint));
+        // All strips have as many lines as most buckets: to ask how many this one has would be a wrong guess half of the time.
+        let mut start = bucket.start;
+        loop {
+            // SAFETY: the caller vouches for the instruction set.
+            unsafe {
+                if FEW {
+                    let any = view.any_within::<C, N>(start, lines, sketches);
+                    let end = bucket.end;
+                    if !self.strips.push(Strip {
+                        query,
+                        any,
+                        start,
+                        end,
+                    }) {
+                        self.places::<C>(view, lines);
+                    }
+                } else {
+                    for (at, &sketch) in sketches.iter().enumerate() {
+                        let query = query + at as u32;
+                        view.places::<C>(start, lines, bucket.end, sketch, query, self.survivors);
+                    }
+                }
+            }
+            start += (lines * T::Sketch::LANES) as u32;
+            if start >= bucket.end {
+                break;
+            }
+        }
+        if self.survivors.len() > GATHERED {
+            self.compare::<C>();
+            return self.found.is_full();
+        }
+        false
+    }
+
+    /// Adds the survivors of the strips that have any.
+    ///
+    /// # Safety
+    /// As [`Compare::within`].
+    #[inline(always)]
+    unsafe fn places<C: Compare>(&mut self, view: &View<'_, T::Sketch>, lines: usize) {
+        for &Strip {
+            query,
+            mut any,
+            start,
+            end,
+        } in self.strips.drain()
+        {
+            while any != 0 {
+                let query = query + any.trailing_zeros();
+                any &= any - 1;
+                let sketch = view.sketch(self.chunk.fingerprints[query as usize]);
+                // SAFETY: the caller vouches for the instruction set.
+                unsafe { view.places::<C>(start, lines, end, sketch, query, self.survivors) };
+            }
+        }
+    }
+
     /// Compares the survivors in full.
     #[inline(always)]
     fn compare<C: Compare>(&mut self) {
@@ -189,53 +267,49 @@ impl<T: SketchTable, const FEW: bool> Work for InTurn<'_, '_, T, FEW> {
     #[inline(always)]
     fn run<C: Compare>(self) {
         let Self(mut lookups) = self;
-        let buckets = lookups.table.buckets();
-        let starts: &[u32] = &buckets.starts;
-        let sketches: &[T::Sketch] = &buckets.sketches;
+        let view = lookups.table.buckets().view();
+        let lines = view.lines.min(STRIP);
         let lanes = T::Sketch::LANES;
         let mut looked_up = [Bucket::default(); AHEAD];
         let fingerprints = lookups.chunk.fingerprints;
         lookups.survivors.clear();
+        lookups.strips.clear();
         // Where a bucket is, is asked for long before its lines are, and these long before they are looked at.
         for at in 0..fingerprints.len() + 2 * AHEAD {
             if let Some(&fingerprint) = fingerprints.get(at) {
-                prefetch(starts, buckets.key.of(fingerprint) as usize);
+                prefetch(view.starts, view.key.of(fingerprint) as usize);
             }
             let bucket = &mut looked_up[at % AHEAD];
             if let Some(query) = at.checked_sub(2 * AHEAD) {
-                let (fingerprint, query) = (fingerprints[query], query as u32);
-                let bucket = buckets.lanes(bucket, buckets.lines);
+                let some = &[fingerprints[query]];
                 // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
-                unsafe {
-                    buckets.passing::<C, FEW, 1>(bucket, query, &[fingerprint], lookups.survivors);
-                }
-                if lookups.survivors.len() > GATHERED {
-                    lookups.compare::<C>();
-                    if lookups.found.is_full() {
-                        return;
-                    }
+                let full =
+                    unsafe { lookups.look::<C, FEW, 1>(&view, *bucket, lines, query as u32, some) };
+                if full {
+                    return;
                 }
             }
             let next = at
                 .checked_sub(AHEAD)
                 .and_then(|next| fingerprints.get(next));
             if let Some(&fingerprint) = next {
-                let key = buckets.key.of(fingerprint) as usize;
-                let (start, end) = (starts[key], starts[key + 1]);
+                *bucket = view.bucket(fingerprint);
+                let Bucket { start, end } = *bucket;
                 // As many lines as most buckets have, without a look at how many this one has: guesses would be wrong half
                 // of the time, and what lies behind is asked for by others, mostly. Buckets do not begin at lines, so that
                 // they reach into one more.
-                let lines = buckets.lines + 1;
+                let lines = view.lines + 1;
                 for line in 0..lines {
-                    prefetch_far(sketches, start as usize + line * lanes);
+                    prefetch_far(view.sketches, start as usize + line * lanes);
                 }
                 let more = start as usize + lines * lanes;
                 for line in (more..end as usize + lanes).step_by(lanes) {
-                    prefetch_far(sketches, line);
+                    prefetch_far(view.sketches, line);
                 }
-                *bucket = Bucket { start, end };
             }
         }
+        // SAFETY: as above.
+        unsafe { lookups.places::<C>(&view, lines) };
         lookups.compare::<C>();
     }
 }
@@ -249,56 +323,42 @@ impl<T: SketchTable, const FEW: bool> Work for InRuns<'_, '_, T, FEW> {
     #[inline(always)]
     fn run<C: Compare>(self) {
         let Self(mut lookups) = self;
-        let buckets = lookups.table.buckets();
+        let view = lookups.table.buckets().view();
         let fingerprints = lookups.chunk.fingerprints;
         lookups.survivors.clear();
+        lookups.strips.clear();
         let mut query = 0;
         while let Some(&first) = fingerprints.get(query) {
-            let key = buckets.key.of(first);
-            let [start, end] = [0, 1].map(|next| buckets.starts[key as usize + next]);
-            let bucket = Bucket { start, end };
-            let lines = ((end - start) as usize).div_ceil(T::Sketch::LANES);
-            let bucket = buckets.lanes(&bucket, lines.max(1));
+            let bucket = view.bucket(first);
+            let lines = ((bucket.end - bucket.start) as usize).div_ceil(T::Sketch::LANES);
+            let lines = lines.clamp(1, STRIP);
             // The last fingerprint with this key, which is of the leading bits.
-            let last = first | (u64::MAX >> buckets.key.bits);
+            let last = first | (u64::MAX >> view.key.bits);
             loop {
                 let rest = &fingerprints[query..];
-                let survivors = &mut *lookups.survivors;
                 let number = query as u32;
                 let abreast = rest.first_chunk::<ABREAST>();
-                if let Some(some) = abreast.filter(|some| some[ABREAST - 1] <= last) {
-                    // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
-                    unsafe {
-                        buckets.passing::<C, FEW, ABREAST>(bucket, number, some, survivors);
+                // SAFETY: the function this is inlined into is compiled for the instruction set, see `Kernel::run`.
+                let full = unsafe {
+                    if let Some(some) = abreast.filter(|some| some[ABREAST - 1] <= last) {
+                        query += ABREAST;
+                        lookups.look::<C, FEW, ABREAST>(&view, bucket, lines, number, some)
+                    } else if let Some(one) = rest.first_chunk::<1>().filter(|one| one[0] <= last) {
+                        query += 1;
+                        lookups.look::<C, FEW, 1>(&view, bucket, lines, number, one)
+                    } else {
+                        break;
                     }
-                    query += ABREAST;
-                } else if let Some(one) = rest.first_chunk::<1>().filter(|one| one[0] <= last) {
-                    // SAFETY: as above.
-                    unsafe { buckets.passing::<C, FEW, 1>(bucket, number, one, survivors) };
-                    query += 1;
-                } else {
-                    break;
-                }
-                if lookups.survivors.len() > GATHERED {
-                    lookups.compare::<C>();
-                    if lookups.found.is_full() {
-                        return;
-                    }
+                };
+                if full {
+                    return;
                 }
             }
+            // SAFETY: as above.
+            unsafe { lookups.places::<C>(&view, lines) };
         }
         lookups.compare::<C>();
     }
-}
-
-/// The candidates of a bucket, in strips of lines that are compared before it is looked at whether any passes.
-#[derive(Clone, Copy)]
-struct Lanes<'a, S> {
-    /// All of them, and what follows to the end of the last strip.
-    lanes: &'a [S],
-    strip: usize,
-    start: u32,
-    count: usize,
 }
 
 impl<S: Sketch> Buckets<S> {
@@ -310,91 +370,4 @@ impl<S: Sketch> Buckets<S> {
         let keys = self.key.of(last).abs_diff(self.key.of(first)) as usize + 1;
         chunk.len() / keys >= RUN
     }
-
-    /// The candidates in `bucket`, in strips of so many `lines` but for [`STRIP`] at most.
-    #[inline(always)]
-    fn lanes(&self, bucket: &Bucket, lines: usize) -> Lanes<'_, S> {
-        let strip = lines.min(STRIP) * S::LANES;
-        let count = (bucket.end - bucket.start) as usize;
-        let mut all = strip;
-        while all < count {
-            all += strip;
-        }
-        Lanes {
-            lanes: &self.sketches[bucket.start as usize..][..all],
-            strip,
-            start: bucket.start,
-            count,
-        }
-    }
-
-    /// Adds the candidates in `bucket` whose sketches are near those of `fingerprints`, the first of which is number `query`.
-    ///
-    /// # Safety
-    /// As [`Compare::within`].
-    #[inline(always)]
-    unsafe fn passing<C: Compare, const FEW: bool, const N: usize>(
-        &self,
-        bucket: Lanes<'_, S>,
-        query: u32,
-        fingerprints: &[u64; N],
-        survivors: &mut Vec<Survivor>,
-    ) {
-        let of = |fingerprint: u64| S::of(self.sketch.of(fingerprint) << self.room);
-        let sketches = fingerprints.map(of);
-        let mut first = 0;
-        // All strips have as many lines as most buckets: to ask how many this one has would be a wrong guess half of the time.
-        let mut rest = bucket.lanes;
-        // `chunks_exact` would divide.
-        while !rest.is_empty() {
-            let (strip, behind) = rest.split_at(bucket.strip);
-            rest = behind;
-            let lines = strip.chunks_exact(S::LANES);
-            // Where few strips have any that pass, which they are is found out when that is known.
-            let mut any = match FEW {
-                // SAFETY: the caller vouches for the instruction set.
-                true => unsafe { S::any_within::<C, N>(lines.clone(), sketches, self.limit) },
-                false => (1 << N) - 1,
-            };
-            while any != 0 {
-                let at = any.trailing_zeros();
-                any &= any - 1;
-                for (line, lanes) in lines.clone().enumerate() {
-                    let first = first + line * S::LANES;
-                    let sketch = sketches[at as usize];
-                    // SAFETY: as above.
-                    let near = unsafe { S::within::<C>(lanes, sketch, self.limit) };
-                    // The last lines reach beyond the bucket.
-                    let mut near = near & before(bucket.count.saturating_sub(first));
-                    let count = near.count_ones() as usize;
-                    let mut next = || {
-                        let place = near
-                            .trailing_zeros()
-                            .wrapping_add(bucket.start + first as u32);
-                        near &= near.wrapping_sub(1);
-                        let query = query + at;
-                        Survivor { query, place }
-                    };
-                    if FEW {
-                        survivors.extend((0..count).map(|_| next()));
-                        continue;
-                    }
-                    // Seldom more than two: to write that many always is faster than to ask.
-                    let passed = survivors.len();
-                    survivors.extend_from_slice(&[next(), next()]);
-                    match count {
-                        0..=2 => survivors.truncate(passed + count),
-                        _ => survivors.extend((2..count).map(|_| next())),
-                    }
-                }
-            }
-            first += bucket.strip;
-        }
-    }
-}
-
-/// A mask of the lanes before `end`.
-#[inline(always)]
-fn before(end: usize) -> u32 {
-    ((1u64 << end.min(32)) - 1) as u32
 }
