@@ -17,8 +17,8 @@ pub(crate) struct Receipt {
     pub(crate) left_out: u64,
     /// Texts that are not UTF-8.
     pub(crate) invalid_utf8: u64,
-    /// Seconds of the probe's stages: read, decode, filter, verify, ids.
-    pub(crate) stages: [f64; 5],
+    /// Seconds of the probe's stages: read, decode, partition, filter, verify, ids.
+    pub(crate) stages: [f64; 6],
     /// Who did it; what it took.
     pub(crate) executor: ExecutorSummary,
 }

@@ -88,6 +88,8 @@ pub struct Stages {
     pub read: Spent,
     /// Decoding them.
     pub decode: Spent,
+    /// Bringing them into the order of a table.
+    pub partition: Spent,
     /// Picking those that are worth a lookup.
     pub filter: Spent,
     /// Looking them up and comparing.
@@ -97,12 +99,13 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// Reading, decoding, filtering, verifying, and reading ids.
+    /// Reading, decoding, partitioning, filtering, verifying, and reading ids.
     #[must_use]
-    pub fn of_probe(&self) -> [&Spent; 5] {
+    pub fn of_probe(&self) -> [&Spent; 6] {
         [
             &self.read,
             &self.decode,
+            &self.partition,
             &self.filter,
             &self.verify,
             &self.ids,

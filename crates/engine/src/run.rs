@@ -205,13 +205,15 @@ pub struct Seconds {
     pub of_probe: ProbeSeconds,
 }
 
-/// Seconds of the probe's own stages. The first five are summed over all threads, which work at the same time.
+/// Seconds of the probe's own stages. The first six are summed over all threads, which work at the same time.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct ProbeSeconds {
     /// Fetching encoded fingerprints of the history.
     pub read: f64,
     /// Decoding them.
     pub decode: f64,
+    /// Bringing them into the order of a table, in designs that do.
+    pub partition: f64,
     /// Picking those that are worth a lookup.
     pub filter: f64,
     /// Looking them up and comparing.
@@ -644,6 +646,7 @@ impl Comparison<'_> {
         seconds.of_probe = ProbeSeconds {
             read: stages.read.seconds(),
             decode: stages.decode.seconds(),
+            partition: stages.partition.seconds(),
             filter: stages.filter.seconds(),
             verify: stages.verify.seconds(),
             ids: stages.ids.seconds(),

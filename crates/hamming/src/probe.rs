@@ -33,6 +33,8 @@ const OWN_CHUNK: usize = 1 << 18;
 pub struct Scratch {
     /// Time spent so far on picking fingerprints that are worth a lookup, in designs that do.
     pub filtering: Duration,
+    /// Time spent so far on bringing fingerprints into the order of a table, in designs that do.
+    pub partitioning: Duration,
     /// Time spent so far on lookups and comparisons.
     pub verifying: Duration,
     lookups: Vec<Lookup>,
@@ -262,7 +264,9 @@ impl Tables {
                 break;
             }
         }
-        scratch.verifying += begin.elapsed();
+        let partitioning = scratch.candidates.take_partitioning();
+        scratch.partitioning += partitioning;
+        scratch.verifying += begin.elapsed().saturating_sub(partitioning);
     }
 
     /// Looks up only what the scan lets through, each half in the tables of its two quarters.

@@ -467,15 +467,20 @@ impl Task {
             let begin = Instant::now();
             let result = work(tables, &mut buffers);
             let scratch = &mut buffers.scratch;
-            let (filter, verify) = (
-                std::mem::take(&mut scratch.filtering),
-                std::mem::take(&mut scratch.verifying),
-            );
+            let [partition, filter, verify] = [
+                &mut scratch.partitioning,
+                &mut scratch.filtering,
+                &mut scratch.verifying,
+            ]
+            .map(std::mem::take);
             let read = std::mem::take(&mut buffers.step.reading);
             let stages = &resources.progress.stages;
-            let decode = begin.elapsed().saturating_sub(filter + verify + read);
+            let decode = begin
+                .elapsed()
+                .saturating_sub(partition + filter + verify + read);
             stages.decode.add(decode);
             stages.read.add(read);
+            stages.partition.add(partition);
             stages.filter.add(filter);
             stages.verify.add(verify);
             drop(core);

@@ -1,5 +1,7 @@
 //! Looking fingerprints up in buckets of sketches.
 
+use std::time::{Duration, Instant};
+
 use super::partition::Partitioned;
 use super::strips::{Strip, Strips, View};
 use super::{Buckets, CACHED, Sketch};
@@ -46,8 +48,16 @@ impl Chunk<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
     partitioned: Partitioned,
+    partitioning: Duration,
     strips: Strips,
     survivors: Vec<Survivor>,
+}
+
+impl Candidates {
+    /// Time spent on partitioning since this was asked for last.
+    pub(crate) fn take_partitioning(&mut self) -> Duration {
+        std::mem::take(&mut self.partitioning)
+    }
 }
 
 /// Where the candidates of one query are.
@@ -135,8 +145,10 @@ pub(crate) trait SketchTable: Sized {
         if in_order || chunk.len() < PARTITION_FROM || buckets.bytes() < CACHED {
             return self.probe_some(kernel, entries, given, candidates, found);
         }
+        let begin = Instant::now();
         let mut partitioned = std::mem::take(&mut candidates.partitioned);
         let chunk = partitioned.fill(kernel, buckets.key, chunk);
+        candidates.partitioning += begin.elapsed();
         self.probe_some(kernel, entries, chunk, candidates, found);
         candidates.partitioned = partitioned;
     }
