@@ -34,7 +34,7 @@
 //! A batch whose tables do not fit is cut into parts, and the archive is passed over once for each.
 
 use crate::design::{Block, Design, DesignError};
-use crate::scan::{Layout, Lead, Tail};
+use crate::scan::{Bitmap, Layout, Lead, Tail};
 use crate::sketches::{CACHED, Size};
 
 /// Permuting one fingerprint for a table, in nanoseconds.
@@ -56,7 +56,7 @@ pub const PASS_NS: f64 = 20.0;
 /// Putting one variant into a bucket, in nanoseconds.
 const VARIANT_NS: f64 = 7.0;
 /// Marking one half in a bitmap, in nanoseconds.
-const MARK_NS: f64 = 6.0;
+const MARK_NS: f64 = 1.0;
 /// Scanning one fingerprint by halves, without the accesses beyond the first-level cache, in nanoseconds.
 pub const SCAN_NS: f64 = 4.0;
 /// Reading and decoding one fingerprint of the archive, which each pass does again, in nanoseconds.
@@ -203,6 +203,10 @@ impl Plan {
         let scan = layout.bytes() + Lead::bytes_for(fingerprints) + Tail::bytes_for(fingerprints);
         self.bytes = self.bytes.saturating_add(scan);
         if layout == Layout::Bitmap {
+            // Both may be built at the same time.
+            self.bytes = self
+                .bytes
+                .saturating_add(2 * Bitmap::building(fingerprints));
             self.build_seconds += 0.2 + 2e-9 * MARK_NS * 33.0 * fingerprints as f64;
         }
     }

@@ -1,9 +1,26 @@
 //! All halves within 1 bit of an entry's, a bit each.
 
-use super::Pick;
+use super::{Pick, QUARTER_BITS};
 use crate::kernels::Kernel;
 use crate::memory::Array;
 use crate::probe::prefetch_far;
+
+/// For each bit of a word, it and those whose numbers are 1 bit away.
+const NEAR_BITS: [u64; 64] = {
+    let mut near = [0; 64];
+    let mut bit = 0;
+    while bit < 64 {
+        near[bit] = 1 << bit
+            | 1 << (bit ^ 1)
+            | 1 << (bit ^ 2)
+            | 1 << (bit ^ 4)
+            | 1 << (bit ^ 8)
+            | 1 << (bit ^ 16)
+            | 1 << (bit ^ 32);
+        bit += 1;
+    }
+    near
+};
 
 /// 2³² bits.
 #[derive(Debug)]
@@ -11,22 +28,55 @@ pub(crate) struct Bitmap {
     words: Array<u64>,
 }
 
+/// Words of the halves with the same upper quarter.
+const REGION: usize = 1 << (QUARTER_BITS - 6);
+
 impl Bitmap {
-    /// Of these halves; quick when they are nearly in order, because then the words are met nearly in order for each bit
-    /// flipped.
-    pub(crate) fn build(halves: impl Iterator<Item = u32>) -> Self {
-        let mut bitmap = Self {
-            words: Array::zeroed(1 << (32 - 6)),
-        };
-        let words: &mut [u64] = &mut bitmap.words;
+    /// Bytes that it takes to build that of so many halves, besides the bits.
+    pub(crate) fn building(halves: usize) -> usize {
+        (4 << QUARTER_BITS) + 4 + 2 * halves
+    }
+
+    /// Of these halves.
+    ///
+    /// The bits of one upper quarter are set at a time, by the entries that have it and by those whose upper quarter is 1 bit
+    /// away: what is written to stays in the first-level cache.
+    pub(crate) fn build(halves: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
+        // The lower quarters, in the order of the upper ones.
+        let mut starts = vec![0u32; (1 << QUARTER_BITS) + 1];
+        for half in halves.clone() {
+            starts[(half >> QUARTER_BITS) as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut lower = vec![0u16; halves.len()];
+        let mut next = starts.clone();
         for half in halves {
-            words[(half >> 6) as usize] |= 1 << (half & 63);
-            for bit in 0..32 {
-                let near = half ^ 1 << bit;
-                words[(near >> 6) as usize] |= 1 << (near & 63);
+            let next = &mut next[(half >> QUARTER_BITS) as usize];
+            lower[*next as usize] = half as u16;
+            *next += 1;
+        }
+        let of = |upper: usize| &lower[starts[upper] as usize..starts[upper + 1] as usize];
+
+        let mut words = Array::<u64>::zeroed(REGION << QUARTER_BITS);
+        for (upper, region) in words.chunks_exact_mut(REGION).enumerate() {
+            for &own in of(upper) {
+                let (word, bit) = (usize::from(own >> 6), usize::from(own & 63));
+                region[word] |= NEAR_BITS[bit];
+                for flip in 0..QUARTER_BITS - 6 {
+                    region[word ^ 1 << flip] |= 1 << bit;
+                }
+            }
+            for flip in 0..QUARTER_BITS {
+                for &other in of(upper ^ 1 << flip) {
+                    region[usize::from(other >> 6)] |= 1 << (other & 63);
+                }
             }
         }
-        bitmap
+        Self { words }
     }
 
     pub(crate) fn bytes(&self) -> usize {
@@ -53,5 +103,38 @@ impl Bitmap {
                 words[(half >> 6) as usize] >> (half & 63) & 1 == 1
             },
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn bits_are_the_balls() {
+        let spread = (0..3000u32).map(|at| at.wrapping_mul(0x9e37_79b9));
+        // Many with the same upper quarter, and the edges.
+        let crowded = (0..3000u32).map(|at| 0x8000_0000 | at * 7 % 65536);
+        let halves: Vec<u32> = spread.chain(crowded).chain([0, u32::MAX]).collect();
+        let bitmap = Bitmap::build(halves.iter().copied());
+        let mut near = BTreeSet::from_iter(halves.iter().copied());
+        for bit in 0..32 {
+            near.extend(halves.iter().map(|half| half ^ 1 << bit));
+        }
+        for &half in &near {
+            assert_eq!(
+                bitmap.words[(half >> 6) as usize] >> (half & 63) & 1,
+                1,
+                "{half:08x}"
+            );
+        }
+        let ones: u64 = bitmap
+            .words
+            .iter()
+            .map(|word| u64::from(word.count_ones()))
+            .sum();
+        assert_eq!(ones, near.len() as u64);
     }
 }
