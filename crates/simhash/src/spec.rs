@@ -90,7 +90,7 @@ pub struct Spec {
 /// .900 and .842 (MinHash). Behind the same verification, ClickHouse's single words come to 1.000 and .990. All rows are in
 /// `crates/bench/results/quality.json`.
 ///
-/// `bench features`, one core of an Intel Xeon with AVX-512 at some 1.4 GHz, MB/s of the same texts:
+/// `bench features`, one core of an Intel Xeon with AVX-512 at some 2.9 GHz, MB/s of the same texts:
 ///
 /// | way                               | English | Chinese |
 /// |-----------------------------------|--------:|--------:|

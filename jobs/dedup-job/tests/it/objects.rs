@@ -132,6 +132,37 @@ fn the_job_on_azure_gives_the_same_bytes() {
     same_as_local(&storage);
 }
 
+/// Ids are read for hits alone, and of their pages only those that have one.
+#[test]
+fn fingerprints_alone_are_scanned() {
+    let Some(storage) = seaweed() else { return };
+    let at = storage.unique("scanned");
+    storage
+        .dedup(&format!(
+            "generate fingerprints --output {at} --new 50 --base 1500000 --days 1 --pairs 4 --id-type string"
+        ))
+        .ok();
+    let ran = storage.dedup(&format!(
+        "run --new {at}/day.parquet --base {at}/archive --output {at}/hits.parquet --json"
+    ));
+    let run = ran.ok().json();
+    assert_eq!(run["hits"], 4);
+    let number = |of: &serde_json::Value| of.as_u64().unwrap();
+    let fingerprints = number(&run["base"]["bytes_read"]);
+    let received = number(&run["network"]["bytes_received"]);
+    let files = storage.contents(&format!("{at}/archive/day=2026-01-30"));
+    let whole: u64 = files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
+    let ids = whole - fingerprints;
+    assert!(
+        ids > fingerprints,
+        "{ids} bytes of ids, {fingerprints} of fingerprints"
+    );
+    assert!(
+        received > fingerprints && received < fingerprints + ids / 8,
+        "{received} bytes received: {fingerprints} are of fingerprints, {ids} of ids"
+    );
+}
+
 /// Tables that a spec names, documents to explain and texts to verify by, all in the store.
 #[test]
 fn every_path_can_be_in_a_store() {
