@@ -96,7 +96,8 @@ fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) -> Value
                             tables.probe(Kernel::detect(), step, scratch, matches);
                             hits += matches.len();
                         };
-                        let together = groups.chunks(TOGETHER);
+                        let share = groups.len().div_ceil(args.threads);
+                        let together = groups.chunks(TOGETHER.min(share));
                         for groups in together.skip(first).step_by(args.threads) {
                             let step = tables.chunk();
                             if step < data::ROW_GROUP {

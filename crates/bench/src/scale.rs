@@ -87,6 +87,10 @@ pub fn run(args: &Args) -> Vec<Value> {
 
 fn measure(args: &Args, program: &Path, size: u64) -> Value {
     let made_for = args.made_for.unwrap_or(args.max_distance);
+    assert!(
+        made_for <= args.max_distance,
+        "--made-for is {made_for}, and -k less"
+    );
     let name = format!("{size}x{}-k{made_for}-{}days", args.batch, args.days);
     let directory = args.directory.join(name);
     if !directory.join("expected.parquet").exists() {

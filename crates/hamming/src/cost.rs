@@ -30,8 +30,8 @@
 //! | `choose-7-2` |            |            |            | 503 / 477  |            |
 //! | `nested-4`   | 246 / 227  | 361 / 371  | 422 / 414  |            |            |
 //!
-//! Beyond that distance, where most of the time goes into candidates that pass, it predicts the order of the designs, not
-//! their times: at k = 12 it says 4.7 and 14 µs of `variants-5` and `variants-6`, which take 18 and 48.
+//! Beyond k = 8 most of the time goes into candidates that pass, and it says too little: at k = 12 4.7 and 14 µs of `variants-5`
+//! and `variants-6` for a million, which took 18 and 48 (`--slowest 20000 --chunks 2`).
 //!
 //! Building is predicted for one thread and memory that the process had before; the first touch of memory that a
 //! virtual machine has not used takes several times as long.

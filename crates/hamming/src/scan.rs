@@ -140,7 +140,7 @@ impl Layout {
 impl Scan {
     /// The scan of the batch in order, `entries`, and by `quarters`; on up to `threads` threads.
     pub(crate) fn build(entries: &[u64], quarters: &[IndexedTable], threads: usize) -> Self {
-        // In the order of their upper quarters, they are filled with few cache misses.
+        // In the order of their upper quarters, in which lines are filled, and bitmaps sorted, with few cache misses.
         let half = |half: usize| {
             let shift = [32, 0][half];
             let halves = quarters[2 * half]

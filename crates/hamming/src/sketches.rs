@@ -1,16 +1,17 @@
 //! Tables of sketches: a bucket for every value of a block that is within the block's radius of an entry's, so that a query
 //! finds all its candidates in one place, whatever the order of the archive.
 //!
-//! A candidate is a [`Sketch`], bits of the entry beside the block; those of a cache line are compared at once, and what
-//! passes is compared in full. There are two kinds:
+//! A candidate is a [`Sketch`], bits of the entry beside the block; those of a cache line are compared at once, and the entries
+//! of those that pass are compared in full. There are two kinds:
 //!
 //! - [`IndexedTable`], of `halves`: a sketch is the other quarter of the half, 16 bits, of which one may differ. The entry's
 //!   index stands beside it.
 //! - [`PinnedTable`], of `variants-N`: a sketch is up to 32 bits, less the radius, of the blocks that follow (the first
 //!   follows the last). By the strong form of the pigeonhole principle (Qin and Xiao, "Pigeonring", VLDB 2018) a pair within k,
 //!   with Σ(rᵢ + 1) = k + 1, has a block i with not only dᵢ ≤ rᵢ, but also dᵢ + dᵢ₊₁ ≤ rᵢ + rᵢ₊₁ + 1, and so on around the ring: dᵢ − (rᵢ + 1)
-//!   sums to less than 0, so there is a place from which on all partial sums are less than 0. One candidate in 1,300 passes, at
-//!   three blocks with radii of 2. So few that no index is stored: the sketch tells which entries it can be of.
+//!   sums to less than 0, so there is a place from which on all partial sums are less than 0. All candidates take the test for the next block or that
+//!   for the next two, whichever is harder, and those that pass it the other ([`Nearness`]): at three blocks with radii of 2 one
+//!   in 1,500, and of these 2 in 5. So few that no index is stored: the sketch tells which entries it can be of.
 
 mod indexed;
 mod nearness;

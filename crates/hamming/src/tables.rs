@@ -81,11 +81,11 @@ impl Tables {
         };
         static TABLES: AtomicU64 = AtomicU64::new(0);
         let chunk = match &index {
-            // All threads together take a quarter of the tables for their chunks at most, unless that is next to nothing.
+            // All threads together take an eighth of the tables for their chunks at most, unless that is next to nothing.
             Index::Variants(tables) => {
                 let bytes: usize = tables.iter().map(PinnedTable::bytes).sum();
-                let most = bytes / 4 / (PROBED_BYTES * threads.max(1));
-                (1 << most.max(1).ilog2()).clamp(1 << 20, 1 << 23)
+                let most = bytes / 8 / (PROBED_BYTES * threads.max(1));
+                (most >> 20 << 20).clamp(1 << 20, 1 << 23)
             }
             Index::Permuted(_) | Index::Scanned(..) => 1 << 14,
         };

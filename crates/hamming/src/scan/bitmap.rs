@@ -34,7 +34,7 @@ const REGION: usize = 1 << (QUARTER_BITS - 6);
 impl Bitmap {
     /// Bytes that it takes to build that of so many halves, besides the bits.
     pub(crate) fn building(halves: usize) -> usize {
-        (4 << QUARTER_BITS) + 4 + 2 * halves
+        2 * ((4 << QUARTER_BITS) + 4) + 2 * halves
     }
 
     /// Of these halves.

@@ -27,7 +27,7 @@ impl IndexedTable {
         let mut by_place = Array::<u32>::zeroed(values.len());
         let (sketches, indexes): (&mut [u16], &mut [u32]) = (&mut buckets.sketches, &mut by_place);
         place_by(buckets.key, values, &mut buckets.starts, |place, index| {
-            sketches[place] = buckets.near.sketch.of(values[index]) as u16;
+            sketches[place] = buckets.near.sketch(values[index]) as u16;
             indexes[place] = index as u32;
         });
         Self {

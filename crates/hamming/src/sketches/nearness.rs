@@ -4,14 +4,15 @@ use super::Field;
 use crate::cost::ball;
 use crate::design::Block;
 
-/// In what, and in how many bits of it, a pair may differ that agrees on a block within its radius.
+/// In what, and in how many bits of it, a pair may differ that is found by a block: one that agrees on several within their
+/// radii, and differs in more behind one of them, is found by another (see [the module above](super)).
 ///
 /// Behind its bits a sketch has as many as the block's radius, of which as many are ones as bits of the key differ: they
 /// count in each test.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Nearness {
     /// The bits that sketches are of.
-    pub(super) sketch: Field,
+    pub(super) bits: Field,
     /// Bits behind these.
     pub(super) room: u32,
     /// What all candidates are compared by: the test of the two that lets fewer pass.
@@ -37,7 +38,7 @@ impl Nearness {
             beside => {
                 let test = Test { mask: !0, limit: 1 };
                 Self {
-                    sketch: Field {
+                    bits: Field {
                         before: beside.leading_zeros(),
                         bits: beside.count_ones().min(u16::BITS),
                     },
@@ -74,7 +75,7 @@ impl Nearness {
             limit: of_next.limit + third.radius + 1,
         };
         let near = |first, second| Self {
-            sketch: Field {
+            bits: Field {
                 before: next.mask.leading_zeros(),
                 bits,
             },
@@ -88,32 +89,38 @@ impl Nearness {
             .expect("two")
     }
 
+    /// The sketch of a fingerprint, with no bit of its key flipped.
+    #[inline(always)]
+    pub(super) fn sketch(&self, fingerprint: u64) -> u32 {
+        self.bits.of(fingerprint) << self.room
+    }
+
     /// The share of random sketches that pass the first test where as many bits of the key differ as may.
     pub(super) fn share(&self) -> f64 {
-        let bits = self.bits(self.first);
+        let bits = self.counted(self.first);
         ball(bits, self.first.limit - self.room) / 2f64.powi(bits.cast_signed())
     }
 
     /// The share that passes both tests.
     pub(super) fn share_of_both(&self) -> f64 {
         // One is of some bits, the other of these and others.
-        let (some, all) = match self.bits(self.first) < self.bits(self.second) {
+        let (some, all) = match self.counted(self.first) < self.counted(self.second) {
             true => (self.first, self.second),
             false => (self.second, self.first),
         };
-        let (bits, limit) = (self.bits(some), all.limit - self.room);
+        let (bits, limit) = (self.counted(some), all.limit - self.room);
         let mut share = 0.0;
         let mut exactly = 1.0;
         for differing in 0..=bits.min(limit).min(some.limit - self.room) {
-            share += exactly * ball(self.bits(all) - bits, limit - differing);
+            share += exactly * ball(self.counted(all) - bits, limit - differing);
             exactly *= f64::from(bits - differing) / f64::from(differing + 1);
         }
-        share / 2f64.powi(self.sketch.bits.cast_signed())
+        share / 2f64.powi(self.bits.bits.cast_signed())
     }
 
     /// How many bits of a fingerprint a test is of.
-    fn bits(&self, test: Test) -> u32 {
-        self.sketch.bits - (!test.mask).count_ones()
+    fn counted(&self, test: Test) -> u32 {
+        self.bits.bits - (!test.mask).count_ones()
     }
 }
 
@@ -132,7 +139,7 @@ mod tests {
             limit: 5,
         };
         let nearness = [0, 1, 2].map(|at| Nearness::of(design.blocks(), at));
-        let tests = nearness.map(|near| (near.sketch.bits, near.room, near.first, near.second));
+        let tests = nearness.map(|near| (near.bits.bits, near.room, near.first, near.second));
         let expected = [
             (30, 2, of_next(8), all),
             (30, 2, of_next(8), all),

@@ -2,7 +2,7 @@
 //! down: entries with the same bits are looked up by these.
 
 use super::probe::{Chunk, STRIP, SketchTable, Survivor};
-use super::{Buckets, Entries, Entry, Field, Nearness, Sketch as _, place_by};
+use super::{Buckets, Entries, Entry, Field, Sketch as _, place_by};
 use crate::design::Design;
 use crate::kernels::Compare;
 use crate::memory::Array;
@@ -51,7 +51,7 @@ impl PinnedTable {
     /// The table of block `at` of `design` over `values`.
     pub(crate) fn build(values: &[u64], design: &Design, at: usize) -> Self {
         let mut buckets = Buckets::empty(values.len(), design.blocks(), at);
-        let pins = Pins::of(values, buckets.near.sketch);
+        let pins = Pins::of(values, buckets.near.bits);
         fill(&mut buckets, values, design.blocks()[at].radius);
         Self { buckets, pins }
     }
@@ -92,7 +92,7 @@ impl Pins {
 /// The buckets are filled by blocks of keys with the same upper bits, so that what is being filled stays in the cache: for
 /// each way to flip some upper bits, with all entries of one other block, whose lower bits may differ in the rest.
 fn fill(buckets: &mut Buckets<u32>, values: &[u64], radius: u32) {
-    let (key, sketch) = (buckets.key, buckets.near.sketch);
+    let (key, near) = (buckets.key, buckets.near);
     let lower_bits = key.bits.min(BLOCK_BITS);
     let upper_bits = key.bits - lower_bits;
     let keys = 1usize << lower_bits;
@@ -102,8 +102,7 @@ fn fill(buckets: &mut Buckets<u32>, values: &[u64], radius: u32) {
     let mut entries = vec![Entry::default(); values.len()];
     place_by(key, values, &mut of_keys, |place, index| {
         let value = values[index];
-        // Room for the ones below.
-        let sketch = sketch.of(value) << radius;
+        let sketch = near.sketch(value);
         entries[place] = Entry { value, sketch };
     });
     let of_block = |block: usize| {
@@ -185,25 +184,21 @@ impl SketchTable for PinnedTable {
             values,
             indexes,
         } = &self.pins;
-        let Nearness {
-            sketch,
-            room,
-            second,
-            ..
-        } = self.buckets.near;
+        let near = self.buckets.near;
         let (starts, sketches): (&[u32], &[u32]) = (starts, &self.buckets.sketches);
-        let unused = room + sketch.bits - field.bits;
+        let unused = near.room + near.bits.bits - field.bits;
         // Most do not pass the second test: these are not looked up. Which do is not to be guessed.
         let mut kept = 0;
         for at in 0..survivors.len() {
             let Survivor { query, place } = survivors[at];
             let candidate = sketches[place as usize];
-            let own = sketch.of(chunk.fingerprints[query as usize]) << room;
+            let own = near.sketch(chunk.fingerprints[query as usize]);
+            // From here on that of its pin.
             let place = candidate >> unused;
             prefetch(starts, place as usize);
             survivors[kept] = Survivor { query, place };
-            let differing = ((candidate ^ own) & second.mask).count_ones();
-            kept += usize::from(differing <= second.limit);
+            let differing = ((candidate ^ own) & near.second.mask).count_ones();
+            kept += usize::from(differing <= near.second.limit);
         }
         survivors.truncate(kept);
         let mut pinned = 0;
@@ -276,10 +271,7 @@ mod tests {
                     let mut expected: Vec<u32> = values
                         .iter()
                         .filter(|&&value| distance(value) <= block.radius)
-                        .map(|&value| {
-                            table.near.sketch.of(value) << block.radius
-                                | ((1 << distance(value)) - 1)
-                        })
+                        .map(|&value| table.near.sketch(value) | ((1 << distance(value)) - 1))
                         .collect();
                     bucket.sort_unstable();
                     expected.sort_unstable();

@@ -102,7 +102,8 @@ pub(crate) trait SketchTable: Sized {
     /// The sketches.
     fn buckets(&self) -> &Buckets<Self::Sketch>;
 
-    /// Compares the entries of `survivors` in full and keeps those that are near; may change the survivors.
+    /// Compares the entries of `survivors` that pass the second test in full, and adds those that are near to `found`; may
+    /// change the survivors.
     fn compare<C: Compare>(
         &self,
         entries: &Entries<'_>,
@@ -203,7 +204,6 @@ impl<T: SketchTable> Lookups<'_, '_, T> {
         fingerprints: &[u64; N],
     ) -> bool {
         let sketches = fingerprints.map(|fingerprint| view.sketch(fingerprint));
-        // All strips have as many lines as most buckets: to ask how many this one has would be a wrong guess half of the time.
         let mut start = bucket.start;
         loop {
             // SAFETY: the caller vouches for the instruction set.
@@ -280,6 +280,7 @@ impl<T: SketchTable, const FEW: bool> Work for InTurn<'_, '_, T, FEW> {
     fn run<C: Compare>(self) {
         let Self(mut lookups) = self;
         let view = lookups.table.buckets().view();
+        // All strips have as many lines as most buckets: to ask how many one has would be a wrong guess half of the time.
         let lines = view.lines.min(STRIP);
         let lanes = T::Sketch::LANES;
         let mut looked_up = [Bucket::default(); AHEAD];

@@ -33,7 +33,7 @@ impl<S: Sketch> Buckets<S> {
 impl<'a, S: Sketch> View<'a, S> {
     #[inline(always)]
     pub(super) fn sketch(&self, fingerprint: u64) -> S {
-        S::of(self.near.sketch.of(fingerprint) << self.near.room)
+        S::of(self.near.sketch(fingerprint))
     }
 
     #[inline(always)]
