@@ -116,7 +116,7 @@ mod tests {
     fn bits_are_the_balls() {
         let spread = (0..3000u32).map(|at| at.wrapping_mul(0x9e37_79b9));
         // Many with the same upper quarter, and the edges.
-        let crowded = (0..3000u32).map(|at| 0x8000_0000 | at * 7 % 65536);
+        let crowded = (0..3000u32).map(|at| 0x8000_0000 + at * 7 % 65536);
         let halves: Vec<u32> = spread.chain(crowded).chain([0, u32::MAX]).collect();
         let bitmap = Bitmap::build(halves.iter().copied());
         let mut near = BTreeSet::from_iter(halves.iter().copied());
@@ -124,11 +124,8 @@ mod tests {
             near.extend(halves.iter().map(|half| half ^ 1 << bit));
         }
         for &half in &near {
-            assert_eq!(
-                bitmap.words[(half >> 6) as usize] >> (half & 63) & 1,
-                1,
-                "{half:08x}"
-            );
+            let word = bitmap.words[(half >> 6) as usize];
+            assert_eq!((word >> (half & 63)) & 1, 1, "{half:08x}");
         }
         let ones: u64 = bitmap
             .words
