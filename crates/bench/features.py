@@ -1,7 +1,7 @@
-"""The speed of the peers' fingerprints on one core: features.py DOCS.parquet METHOD...
+"""Measures how fast other programs (peers) fingerprint texts on one core: features.py DOCS.parquet METHOD...
 
-The texts are in memory beforehand, in the peer's own form. Prints a line of JSON for each method: the best seconds of
-three runs, and the documents and bytes of text of a run; peers in Python get the first 5 MB.
+Texts are in memory beforehand, in the form that the peer takes. Prints a line of JSON for each method: the seconds of the
+fastest of three runs, and the documents and bytes of text. Peers written in Python get only the first 5 MB.
 """
 
 import importlib.metadata
@@ -10,7 +10,7 @@ import os
 import sys
 import time
 
-# Before any peer counts the cores.
+# Before a peer is imported and counts the cores.
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 import pyarrow as pa
@@ -29,7 +29,7 @@ def clickhouse(function):
 
         session = Session()
         corpus = pa.table({"text": texts})
-        # Every session of the process has the same tables.
+        # All sessions of a process share their tables.
         session.query("DROP TABLE IF EXISTS t")
         session.query("CREATE TABLE t (text String) ENGINE = Memory")
         session.query("INSERT INTO t SELECT text FROM Python(corpus)")
@@ -48,14 +48,14 @@ def daft(texts):
 def python(function):
     def prepare(texts):
         strings = texts.to_pylist()
-        # The import is in the first call.
+        # The first call imports the peer.
         function(strings[:1])
         return lambda: function(strings)
 
     return prepare
 
 
-# Package, how its run is prepared, whether it gets all the documents.
+# Package; function that prepares a run; whether it gets all documents.
 METHODS = {
     "clickhouse-wordShingleSimHash": ("chdb-core", clickhouse("wordShingleSimHash"), True),
     "clickhouse-wordShingleSimHashUTF8": ("chdb-core", clickhouse("wordShingleSimHashUTF8"), True),
@@ -67,8 +67,8 @@ METHODS = {
 }
 
 
-def first(texts):
-    """The documents before the one that passes the limit, at least one."""
+def first_documents(texts):
+    """Returns the first documents, at most LIMIT bytes of them but at least one document."""
     total, count = 0, 0
     for size in pc.binary_length(texts).to_pylist():
         total += size
@@ -86,8 +86,8 @@ def measure(run):
 
 documents = pq.read_table(sys.argv[1], columns=["text"])["text"].fill_null("")
 for method in sys.argv[2:]:
-    package, prepare, everything = METHODS[method]
-    texts = documents if everything else first(documents)
+    package, prepare, gets_all = METHODS[method]
+    texts = documents if gets_all else first_documents(documents)
     run = prepare(texts)
     result = {
         "method": method,

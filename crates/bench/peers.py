@@ -1,7 +1,7 @@
-"""One peer's join: peers.py WAY K THREADS BATCH ARCHIVE PAIRS.
+"""Joins with another program (a peer): peers.py METHOD K THREADS BATCH ARCHIVE PAIRS.
 
-Prints the seconds of the join alone (tables of the batch built and data loaded beforehand, which is in the peer's
-favour) and writes its pairs: batch row, archive index, distance.
+Prints the seconds of the join, without building the tables of the batch and loading the data, which favours the peer.
+Writes its pairs: row in the batch, index in the archive, distance.
 """
 
 import sys
@@ -9,14 +9,14 @@ import time
 
 import numpy as np
 
-way, k, threads, batch_file, archive_file, pairs_file = sys.argv[1:]
+method, k, threads, batch_file, archive_file, pairs_file = sys.argv[1:]
 k, threads = int(k), int(threads)
 batch = np.fromfile(batch_file, dtype="<u8")
 archive = np.fromfile(archive_file, dtype="<u8")
 
 
 def duckdb_blocks():
-    """Pigeonhole: within k = 3, one of four blocks of 16 bits is equal."""
+    """Joins on each of k + 1 blocks: fingerprints within k bits agree on one of them."""
     import duckdb
 
     connection = duckdb.connect(config={"threads": threads})
@@ -38,15 +38,15 @@ def duckdb_blocks():
     return seconds, (found["new"], found["base"], found["distance"])
 
 
-def faiss_ranges(index):
-    """The batch is indexed, the archive's fingerprints are the queries."""
+def faiss_range_search(index):
+    """Indexes the batch, and searches it with every fingerprint of the archive."""
     import faiss
 
     faiss.omp_set_num_threads(threads)
     index.add(batch.view("u1").reshape(-1, 8))
     queries = archive.view("u1").reshape(-1, 8)
     begin = time.perf_counter()
-    # Distances below the radius.
+    # Finds distances below the radius, which is exclusive.
     limits, distances, labels = index.range_search(queries, k + 1)
     seconds = time.perf_counter() - begin
     base = np.repeat(np.arange(len(archive)), np.diff(limits.astype("i8")))
@@ -54,15 +54,15 @@ def faiss_ranges(index):
 
 
 def run():
-    if way == "duckdb":
+    if method == "duckdb":
         return duckdb_blocks()
     import faiss
 
-    if way == "faiss-multi-hash":
-        return faiss_ranges(faiss.IndexBinaryMultiHash(64, k + 1, 64 // (k + 1)))
-    if way == "faiss-flat":
-        return faiss_ranges(faiss.IndexBinaryFlat(64))
-    sys.exit(f"unknown way {way}")
+    if method == "faiss-multi-hash":
+        return faiss_range_search(faiss.IndexBinaryMultiHash(64, k + 1, 64 // (k + 1)))
+    if method == "faiss-flat":
+        return faiss_range_search(faiss.IndexBinaryFlat(64))
+    sys.exit(f"unknown method {method}")
 
 
 seconds, columns = run()

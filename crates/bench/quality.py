@@ -1,7 +1,7 @@
-"""What peers make of a corpus: quality.py CORPUS.parquet OUT_DIR.
+"""Runs other programs (peers) on a corpus: quality.py CORPUS.parquet OUT_DIR.
 
-Writes the fingerprints of the simhash-like peers (fingerprints.parquet), the pairs that MinHash LSH finds
-(pairs.parquet) and what each method is, with the seconds it took (peers.json). Rows are those of the corpus, from 0.
+Writes the fingerprints of peers like simhash (fingerprints.parquet), the pairs that MinHash LSH finds (pairs.parquet), and the
+package, settings and seconds of each method (peers.json). Rows are numbered as in the corpus, from 0.
 """
 
 import importlib.metadata
@@ -22,12 +22,12 @@ CLICKHOUSE = [
 THRESHOLDS = (0.8, 0.9, 0.95)
 PERMUTATIONS = 128
 
-# Kana and Han. Hangul is written with spaces.
+# Kana and Han, but not Hangul, whose words are separated by spaces.
 cjk = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 def shingles(text, size):
-    """Shingles of words, or of characters where the text is mostly CJK: more such characters than words.
+    """Returns shingles of words, or of characters if the text has more CJK characters than words.
 
     A text shorter than a shingle is one shingle.
     """
@@ -40,7 +40,7 @@ def shingles(text, size):
 def simhash_pybind(texts):
     import simhash
 
-    # Its own hash (of MD5), and the size of its own shingles, which it would make of a list of words.
+    # Its own hash (from MD5) and its own default shingle size of 4; its own shingles would need a list of words.
     return [simhash.compute([simhash.unsigned_hash(s) for s in shingles(text, 4)]) for text in texts]
 
 
@@ -130,7 +130,7 @@ def main():
         }
         pairs.append(pa.table(table))
 
-    # Not measured: imports and the start of engines.
+    # Untimed first calls, which import packages and start engines.
     clickhouse(corpus.slice(0, 1), CLICKHOUSE[0], 3)
     daft_simhash(corpus.slice(0, 1))
     for function in (text_dedup, simhash_pybind, minhashes):

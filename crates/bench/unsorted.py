@@ -1,4 +1,4 @@
-"""Copies the fingerprints of an archive, in no order, to plain Parquet files below another directory."""
+"""Copies the fingerprints of an archive in shuffled order to plain Parquet files: unsorted.py ARCHIVE OUT_DIR."""
 
 import pathlib
 import sys

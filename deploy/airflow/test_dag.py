@@ -314,6 +314,8 @@ def test_the_real_program(module, monkeypatch, tmp_path):
     assert (summary["day"], summary["new"]["documents"], summary["hits"]) == ("2026-01-31", 400, 113)
     assert (tmp_path / "hits.parquet").read_bytes() == (ROOT / "testdata" / "expected.parquet").read_bytes()
     # The archive has the day now, with other documents than these.
-    config.write_text(config.read_text().replace("day.parquet", "archive/day=2026-01-30"))
+    [other] = (ROOT / "testdata" / "archive" / "day=2026-01-30").glob("*.parquet")
+    shutil.copy(other, tmp_path / "other.parquet")
+    config.write_text(config.read_text().replace(f"{ROOT}/testdata/day.parquet", f"{tmp_path}/other.parquet"))
     run = module.dag.test(run_conf={"day": "2026-01-31"})
     assert task_of(run).state == "failed"

@@ -59,11 +59,11 @@ def labels(manifests, name):
     return templates(manifests)[name]["metadata"]["labels"]
 
 
-# Exit codes: the README's table is the contract.
+# Exit codes: the table of docs/errors-and-exit-codes.md is the contract.
 
 
 def documented():
-    rows = re.findall(r"^\| ([\d, ]+) \| (.+) \|$", text("README.md"), re.MULTILINE)
+    rows = re.findall(r"^\| ([\d, ]+) \| (.+) \|$", text("docs/errors-and-exit-codes.md"), re.MULTILINE)
     return {int(code) for codes, _ in rows for code in codes.split(",")}
 
 
@@ -74,12 +74,12 @@ def permanent():
     return set(ast.literal_eval(value))
 
 
-def test_the_program_says_the_codes_of_the_readme():
-    sentence = found(r"Exit codes: (.*?)\. On any", text("jobs/dedup-job/src/args.rs"))
+def test_the_program_says_the_codes_of_the_documents():
+    sentence = found(r"Exit codes: (.*?)\. On any", text("jobs/dedup-job/src/args/mod.rs"))
     assert {int(code) for code in re.findall(r"\b\d+\b", sentence)} == documented()
 
 
-def test_what_is_not_tried_again_is_a_failure_of_the_readme():
+def test_what_is_not_tried_again_is_a_documented_failure():
     assert permanent() < documented() - {0}
 
 
@@ -98,7 +98,7 @@ def wrong_policy(job):
     if set(codes["FailJob"]["values"]) != permanent():
         yield "other codes fail the job than those for which no other program tries again"
     if not set(codes["Count"]["values"]) <= again:
-        yield "counts codes that are not to be tried again, or are not in the README"
+        yield "counts codes that are not to be tried again, or are not documented"
     if [condition["type"] for condition in conditions.get("Ignore", [])] != ["DisruptionTarget"]:
         yield "a disruption counts"
     if any(rule["values"] != sorted(set(rule["values"])) for rule in codes.values()):
@@ -360,6 +360,8 @@ def wrong_cluster(manifests):
         at = mounts.get("tls")
         if any(keys) and keys != [f"{at}/ca.crt", f"{at}/tls.crt", f"{at}/tls.key"]:
             yield f"{name}: the keys are elsewhere"
+        if name != NIGHT and any(keys) == ("--insecure" in container["args"]):
+            yield f"{name} has keys, and would do without" if any(keys) else f"{name} would refuse to listen"
     if len(encrypted) != 1:
         yield "some speak TLS, and some do not"
 
@@ -533,6 +535,8 @@ CLUSTER_FAULTS = {
     "no time to wait": lambda m: given(m, NIGHT, "executor-wait", "4h"),
     "the keys are elsewhere": lambda m: given(m, EXECUTORS, "tls-key", "/etc/dedup-job-tls/key.pem"),
     "some speak TLS": lambda m: [given(m, NIGHT, option, None) for option in ("tls-ca", "tls-cert", "tls-key")],
+    "would refuse to listen": lambda m: [given(m, EXECUTORS, key, None) for key in ("tls-ca", "tls-cert", "tls-key")],
+    "would do without": lambda m: executor(m)["args"].append("--insecure"),
     "no volume tls": lambda m: templates(m)[EXECUTORS]["spec"]["volumes"].pop(),
     "read by others": lambda m: templates(m)[EXECUTORS]["spec"]["volumes"][-1]["secret"].pop("defaultMode"),
     "no scratch": lambda m: without(executor(m), "scratch"),
@@ -599,6 +603,7 @@ def test_the_builder_is_sent_what_it_copies_and_no_more():
         "testdata/day.parquet",
         "deploy/README.md",
         "README.md",
+        "docs/tutorial.md",
         "crates/hamming/fuzz/Cargo.toml",
         "crates/engine/target/x",
     ):
@@ -619,7 +624,7 @@ def size(written):
 def test_systemd_allows_the_memory_that_the_settings_ask_for():
     settings = tomllib.loads(text("deploy/dedup-job.toml"))
     limit = size(found(r"^MemoryMax=(\S+)$", text("deploy/dedup-job.service")))
-    # The README says the program takes about its limit: a quarter more is safe.
+    # docs/operations.md says that the program takes about its limit: a quarter more is safe.
     assert limit >= size(settings["memory-limit"]) * 5 / 4
 
 

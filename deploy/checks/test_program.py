@@ -222,6 +222,16 @@ def test_the_night_on_a_cluster(tmp_path, manifests):
         assert [done["commit"] for done in nights] == [expected["commit"], "already_there"]
 
 
+@pytest.mark.parametrize("service", ["dedup-job-scheduler", "dedup-job-executors"])
+def test_a_port_is_not_opened_to_others_without_keys(place, service):
+    kubernetes = Kubernetes(place, "CLUSTER_MANIFESTS")
+    [container] = kubernetes.containers(service)
+    arguments = kubernetes.arguments(container, {"POD_NAME": "pod-0", "POD_NAMESPACE": "dedup-job"})
+    arguments.remove("--insecure")
+    said = call(arguments, 64).stderr
+    assert "0.0.0.0:5005" in said and "--tls-ca" in said
+
+
 def test_the_night_of_the_unit(place):
     unit = (ROOT / "deploy/dedup-job.service").read_text()
     [command] = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)

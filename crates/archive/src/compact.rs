@@ -1,7 +1,7 @@
-//! Merging small files of a day into few large ones, without a change of what a run finds.
+//! Merging small data files of a day into few large ones. A run finds the same pairs as before.
 //!
-//! A run reads every file's footer and one piece of each row group; what it costs grows with their number. The rows of a
-//! day stay together in its partition, sorted as before, with the day's own digest.
+//! The cost of a run grows with the number of files and row groups: it reads every footer, and a part of each row group.
+//! The rows of a day stay in its partition, sorted as before, with the day's own digest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -9,41 +9,39 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringBuilder};
 use arrow::datatypes::Int64Type;
-use bytes::Bytes;
 use chrono::NaiveDate;
-use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
-use deltalake_core::kernel::{Action, Remove};
+use deltalake_core::kernel::Action;
+use deltalake_core::kernel::transaction::CommitProperties;
 use deltalake_core::protocol::DeltaOperation;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
-use sha2::{Digest as _, Sha256};
 use simhash::hash::murmur3_low64;
+use storage::ErrorKind;
 
-use crate::data_files::{DayTags, Rows, WrittenFile};
-use crate::error::{ArchiveError, ErrorKind, Result};
+use crate::commit::COMMIT_ATTEMPTS;
+use crate::data_files::{DayTags, Rows, StoredRows, WrittenFile};
+use crate::error::{ArchiveError, Result};
 use crate::schema::{self, IdType};
 use crate::table::{Archive, DataFile};
-use crate::upload::hex;
 
-/// Rows of a batch of merged rows.
+/// Rows of a record batch of merged rows.
 const BATCH_ROWS: usize = 8192;
 
-/// What was merged.
+/// What a compaction did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Compacted {
     /// Days that had files to merge.
     pub days: u64,
     /// Files that were merged.
     pub merged: u64,
-    /// Files that hold their rows now.
+    /// Files written for their rows.
     pub written: u64,
-    /// The rows.
+    /// Rows of the merged files.
     pub rows: u64,
-    /// The version that this made, if there was anything to do.
+    /// The version that the compaction committed; `None` if there was nothing to merge.
     pub version: Option<u64>,
 }
 
-/// Files of a day whose rows fit into fewer files.
-struct Group {
+/// Small files of a day whose rows fit into one file.
+struct MergeSet {
     day: NaiveDate,
     tags: DayTags,
     files: Vec<DataFile>,
@@ -51,95 +49,102 @@ struct Group {
 }
 
 impl Archive {
-    /// Merges small files of the days before `before`, or of all days, in one commit. The files that were merged stay
-    /// until they are vacuumed, for those who read an earlier version.
+    /// Merges small files of the days before `before`, or of all days, in one commit. The merged files stay for readers of
+    /// earlier versions until a vacuum removes them.
     ///
     /// # Errors
     /// [`ArchiveError`]; the table is then as it was.
     pub async fn compact(&mut self, before: Option<NaiveDate>) -> Result<Compacted> {
-        let groups = self.groups(before)?;
+        let sets = self.sets(before)?;
         let mut compacted = Compacted::default();
-        if groups.is_empty() {
+        if sets.is_empty() {
             return Ok(compacted);
         }
         self.preflight().await?;
         let mut written = Vec::new();
-        let done = self.merge_all(&groups, &mut written, &mut compacted).await;
-        match done {
-            Ok(version) => {
-                compacted.version = Some(version);
-                self.reopen().await?;
-                Ok(compacted)
-            }
+        let merged = self.merge_all(&sets, &mut written, &mut compacted).await;
+        let done = match merged {
+            Ok(actions) => self.commit_merged(&sets, &written, actions).await,
+            // No log entry names the files.
             Err(error) => {
-                // The outcome is in the log. While it cannot be read, the files stay: it may name them.
-                let now = Self::open(self.location()).await?;
-                let files = now.files()?;
-                if files
-                    .iter()
-                    .any(|file| written.iter().any(|of| of.path == file.path))
-                {
-                    compacted.version = Some(now.version());
-                    *self = now.with_file_rows(self.file_rows());
-                    return Ok(compacted);
-                }
-                // Only where it is certain that the entry cannot come any more.
-                if error.kind() == ErrorKind::TryAgain {
-                    self.remove(&written).await;
-                }
-                Err(error)
+                self.remove_written(&written).await;
+                return Err(error);
             }
-        }
+        };
+        compacted.version = Some(done?);
+        Ok(compacted)
     }
 
+    /// Commits the new files, as long as the latest version still has the files that they replace.
+    async fn commit_merged(
+        &mut self,
+        sets: &[MergeSet],
+        written: &[WrittenFile],
+        actions: Vec<Action>,
+    ) -> Result<u64> {
+        for _ in 0..COMMIT_ATTEMPTS {
+            let version = self.version();
+            let operation = DeltaOperation::Optimize {
+                predicate: None,
+                target_size: 0,
+            };
+            let properties = CommitProperties::default();
+            let error = match self
+                .commit_next(actions.clone(), operation, properties)
+                .await
+            {
+                Ok(version) => return Ok(version),
+                Err(error) => ArchiveError::delta(self.location().given())(error),
+            };
+            // Only the log tells the outcome. If it cannot be read, the new files stay, because it may name them.
+            self.reopen().await?;
+            if self.next_entry_adds(version, written).await? {
+                return Ok(version + 1);
+            }
+            if error.kind() != ErrorKind::TryAgain || self.version() == version {
+                return Err(error);
+            }
+            let now = self.files()?;
+            let mut merged = sets.iter().flat_map(|set| &set.files);
+            // If one was rewritten or removed meanwhile, this commit would bring its rows back.
+            if !merged.all(|file| now.iter().any(|other| other.is_same_file(file))) {
+                self.remove_written(written).await;
+                return Err(self.busy());
+            }
+        }
+        self.remove_written(written).await;
+        Err(self.busy())
+    }
+
+    /// Merges all sets, and returns the log actions.
     async fn merge_all(
         &self,
-        groups: &[Group],
+        sets: &[MergeSet],
         written: &mut Vec<WrittenFile>,
         compacted: &mut Compacted,
-    ) -> Result<u64> {
+    ) -> Result<Vec<Action>> {
         let now = chrono::Utc::now().timestamp_millis();
         let mut actions = Vec::new();
         let mut days = BTreeSet::new();
-        for group in groups {
+        for set in sets {
             let from = written.len();
-            self.merge(group, written).await?;
-            days.insert(group.day);
-            compacted.merged += group.files.len() as u64;
+            self.merge(set, written).await?;
+            days.insert(set.day);
+            compacted.merged += set.files.len() as u64;
             compacted.written += (written.len() - from) as u64;
-            compacted.rows += group.rows;
-            let removed = group.files.iter().map(|file| removal(file, now));
-            actions.extend(removed.map(Action::Remove));
+            compacted.rows += set.rows;
+            let removed = set.files.iter();
+            actions.extend(removed.map(|file| Action::Remove(file.remove_action(now, false))));
+            let (day, tags) = (Some(set.day), Some(&set.tags));
             let added = written[from..].iter();
-            actions.extend(
-                added.map(|file| Action::Add(file.add(group.day, &group.tags, now, false))),
-            );
+            actions.extend(added.map(|file| Action::Add(file.add_action(day, tags, now, false))));
         }
         compacted.days = days.len() as u64;
-        let given = self.location().given();
-        let operation = DeltaOperation::Optimize {
-            predicate: None,
-            target_size: 0,
-        };
-        let state = self
-            .table()
-            .snapshot()
-            .map_err(ArchiveError::delta(given))?;
-        let properties = CommitProperties::default().with_cleanup_expired_logs(Some(false));
-        let committed = CommitBuilder::from(properties)
-            .with_actions(actions)
-            .build(
-                Some(state as &dyn TableReference),
-                self.table().log_store(),
-                operation,
-            )
-            .await
-            .map_err(ArchiveError::delta(given))?;
-        Ok(committed.version())
+        Ok(actions)
     }
 
-    /// What is worth merging: the files of a day that are less than half full, if they fit into fewer.
-    fn groups(&self, before: Option<NaiveDate>) -> Result<Vec<Group>> {
+    /// The sets of files worth merging: files of one day that are at most half full, and together fit into one file.
+    fn sets(&self, before: Option<NaiveDate>) -> Result<Vec<MergeSet>> {
         let mut days: BTreeMap<NaiveDate, Vec<DataFile>> = BTreeMap::new();
         for file in self.files()? {
             let Some(day) = file.day else { continue };
@@ -148,19 +153,21 @@ impl Archive {
                 days.entry(day).or_default().push(file);
             }
         }
-        let groups = days.into_iter().flat_map(|(day, mut files)| {
+        let sets = days.into_iter().flat_map(|(day, mut files)| {
             files.sort_by(|a, b| a.path.cmp(&b.path));
-            let mut groups: Vec<Group> = Vec::new();
+            let mut sets: Vec<MergeSet> = Vec::new();
             for file in files {
                 let rows = file.rows.unwrap_or(0);
-                let Some(tags) = tags_of(&file) else { continue };
-                match groups.last_mut() {
-                    // Each group becomes one file, and is held in memory as such.
-                    Some(group) if group.rows + rows <= self.file_rows() && group.tags == tags => {
-                        group.rows += rows;
-                        group.files.push(file);
+                let Some(tags) = DayTags::from_file(&file) else {
+                    continue;
+                };
+                match sets.last_mut() {
+                    // A set becomes one file, which has to fit into memory.
+                    Some(set) if set.rows + rows <= self.file_rows() && set.tags == tags => {
+                        set.rows += rows;
+                        set.files.push(file);
                     }
-                    _ => groups.push(Group {
+                    _ => sets.push(MergeSet {
                         day,
                         tags,
                         files: vec![file],
@@ -168,22 +175,18 @@ impl Archive {
                     }),
                 }
             }
-            groups
+            sets
         });
-        Ok(groups.filter(|group| group.files.len() > 1).collect())
+        Ok(sets.filter(|set| set.files.len() > 1).collect())
     }
 
-    /// Writes the rows of a group's files as few files.
-    async fn merge(&self, group: &Group, written: &mut Vec<WrittenFile>) -> Result<()> {
+    /// Writes the rows of a set as one file, and checks that they are the same rows.
+    async fn merge(&self, set: &MergeSet, written: &mut Vec<WrittenFile>) -> Result<()> {
         let mut sources = Vec::new();
-        for file in &group.files {
-            let location = self.location().child(&file.path)?;
-            let bytes = location.read().await;
-            let bytes = bytes.map_err(|error| error.or_missing(location.given()))?;
-            file.check(location.given(), &hex(&Sha256::digest(&bytes)))?;
-            sources.push(Source::open(location.given().to_owned(), bytes)?);
+        for file in &set.files {
+            sources.push(Cursor::new(self.stored_rows(file).await?));
         }
-        let mut merged = Merged {
+        let mut merged = MergedRows {
             sources,
             heap: BinaryHeap::new(),
             id_type: self.id_type(),
@@ -192,21 +195,22 @@ impl Archive {
         };
         let own = written.len();
         let mut rows = Rows::new(&mut merged);
-        self.write_files(group.day, group.rows, &mut rows, written)
+        self.write_files(Some(set.day), set.rows, &mut rows, written)
             .await?;
-        // Whatever the merge did: the rows that went out are those that came in.
+        // Checks the merge itself: the rows written must be the rows read.
         let mut wrote = Checksum::default();
         for file in &written[own..] {
             let location = self.location().child(&file.path)?;
-            let mut source = Source::open(location.given().to_owned(), location.read().await?)?;
+            let rows = StoredRows::open(location.given(), location.read().await?, self.id_type())?;
+            let mut source = Cursor::new(rows);
             while source.advance()? {
                 wrote.add(&source.batch, source.row);
             }
         }
-        match wrote == merged.read && wrote.rows == group.rows {
+        match wrote == merged.read && wrote.rows == set.rows {
             true => Ok(()),
             false => Err(ArchiveError::BadData {
-                object: format!("{}, day {}", self.location(), group.day),
+                object: format!("{}, day {}", self.location(), set.day),
                 reason: format!(
                     "{} rows were read and {} written, or they differ; nothing was changed",
                     merged.read.rows, wrote.rows
@@ -216,28 +220,7 @@ impl Archive {
     }
 }
 
-fn tags_of(file: &DataFile) -> Option<DayTags> {
-    Some(DayTags {
-        digest: file.day_digest.clone()?,
-        base_version: file.base_version?,
-    })
-}
-
-fn removal(file: &DataFile, now: i64) -> Remove {
-    Remove {
-        path: file.path.clone(),
-        data_change: false,
-        deletion_timestamp: Some(now),
-        extended_file_metadata: Some(true),
-        partition_values: file
-            .day
-            .map(|day| [(schema::DAY.to_owned(), Some(day.to_string()))].into()),
-        size: Some(file.size.cast_signed()),
-        ..Default::default()
-    }
-}
-
-/// What rows are there, in whatever order.
+/// A checksum of rows that does not depend on their order.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Checksum {
     rows: u64,
@@ -262,39 +245,31 @@ impl Checksum {
     }
 }
 
-/// The rows of one file, at one of them.
-struct Source {
-    name: String,
-    batches: ParquetRecordBatchReader,
+/// A cursor over the rows of one file.
+struct Cursor {
+    rows: StoredRows,
     batch: RecordBatch,
     row: usize,
 }
 
-impl Source {
-    fn open(name: String, bytes: Bytes) -> Result<Self> {
-        let reader = ParquetRecordBatchReaderBuilder::try_new(bytes)
-            .and_then(|builder| builder.with_batch_size(BATCH_ROWS).build())
-            .map_err(ArchiveError::parquet(name.clone()))?;
-        let batch = RecordBatch::new_empty(arrow::array::RecordBatchReader::schema(&reader));
-        Ok(Self {
-            name,
-            batches: reader,
+impl Cursor {
+    fn new(rows: StoredRows) -> Self {
+        let batch = RecordBatch::new_empty(rows.schema());
+        Self {
+            rows,
             batch,
             row: 0,
-        })
+        }
     }
 
-    /// Goes on to the next row; false when there is none.
+    /// Moves to the next row; false after the last.
     fn advance(&mut self) -> Result<bool> {
         self.row += 1;
         while self.row >= self.batch.num_rows() {
-            let Some(batch) = self.batches.next() else {
+            let Some(batch) = self.rows.next().transpose()? else {
                 return Ok(false);
             };
-            self.batch = batch.map_err(|source| ArchiveError::Arrow {
-                object: self.name.clone(),
-                source,
-            })?;
+            self.batch = batch;
             self.row = 0;
             if self.batch.num_rows() > 0 {
                 break;
@@ -303,35 +278,37 @@ impl Source {
         Ok(true)
     }
 
-    /// What the row is sorted by.
-    fn key(&self) -> (i64, Key) {
+    /// The sort key of the current row: fingerprint, then id.
+    fn key(&self) -> (i64, IdKey) {
         let fingerprint = self.batch.column(0).as_primitive::<Int64Type>();
         let ids = self.batch.column(1);
         let id = match ids.as_string_opt::<i32>() {
-            Some(text) => Key::Text(text.value(self.row).into()),
-            None => Key::Number(ids.as_primitive::<Int64Type>().value(self.row)),
+            Some(text) => IdKey::Text(text.value(self.row).into()),
+            None => IdKey::Number(ids.as_primitive::<Int64Type>().value(self.row)),
         };
         (fingerprint.value(self.row), id)
     }
 }
 
+/// An id as a sort key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-enum Key {
+enum IdKey {
     Number(i64),
     Text(Box<str>),
 }
 
-/// The rows of several sorted files, sorted.
-struct Merged {
-    sources: Vec<Source>,
-    /// The next row of each file, the least on top.
-    heap: BinaryHeap<Reverse<(i64, Key, usize)>>,
+/// The rows of several sorted files, merged in sort order.
+struct MergedRows {
+    sources: Vec<Cursor>,
+    /// The sort key of each file's next row, with the file's number; the smallest key on top.
+    heap: BinaryHeap<Reverse<(i64, IdKey, usize)>>,
     id_type: IdType,
     started: bool,
     read: Checksum,
 }
 
-impl Merged {
+impl MergedRows {
+    /// Moves one file's cursor to its next row, and pushes that row's key onto the heap.
     fn advance(&mut self, source: usize) -> Result<()> {
         let from = &mut self.sources[source];
         if from.advance()? {
@@ -342,7 +319,8 @@ impl Merged {
         Ok(())
     }
 
-    fn batch(&mut self) -> Result<Option<RecordBatch>> {
+    /// The next rows, [`BATCH_ROWS`] at most; `None` after the last.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         if !self.started {
             self.started = true;
             for source in 0..self.sources.len() {
@@ -358,8 +336,8 @@ impl Merged {
             };
             fingerprints.push(fingerprint);
             match id {
-                Key::Text(text) => texts.append_value(&text),
-                Key::Number(number) => numbers.push(number),
+                IdKey::Text(text) => texts.append_value(&text),
+                IdKey::Number(number) => numbers.push(number),
             }
             self.advance(source)?;
         }
@@ -379,10 +357,10 @@ impl Merged {
     }
 }
 
-impl Iterator for &mut Merged {
+impl Iterator for &mut MergedRows {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.batch().transpose()
+        self.next_batch().transpose()
     }
 }

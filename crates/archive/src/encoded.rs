@@ -1,7 +1,7 @@
 //! The encoded pages of one column chunk: fetched at once from a store, or read from a local file as they are decoded.
 //!
-//! Local pages go through one small buffer, so that what is read is decoded while it is in the cache, and what the
-//! probe keeps there is not driven out.
+//! Local pages go through one small buffer: they are decoded while they are in the CPU's cache, and do not evict the
+//! probe's tables from it.
 
 use std::fs::File;
 use std::ops::Range;
@@ -12,38 +12,39 @@ use std::time::{Duration, Instant};
 use bytes::{Buf as _, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
+use storage::{LocalFile, StorageError};
 
-use crate::local_file::LocalFile;
+use crate::checked_pages::EndIsError;
 
-/// Bytes that are read from a local file at once.
-const BLOCK: u64 = 256 << 10;
-/// Bytes that a page header surely fits in.
-const HEADER: u64 = 16 << 10;
+/// Bytes read from a local file at once.
+const READ_BYTES: u64 = 256 << 10;
+/// An upper bound for the bytes of a page header.
+const MAX_HEADER_BYTES: u64 = 16 << 10;
 
-/// What is needed to decode a column chunk.
+/// An encoded column chunk.
 #[derive(Debug, Clone)]
 pub enum Encoded {
-    /// Its bytes.
+    /// Its bytes, fetched from a store.
     Fetched(Bytes),
-    /// The file that they are in.
+    /// The local file that has its bytes.
     Local(Arc<File>),
 }
 
 impl Encoded {
-    /// The bytes at `range` of a file, which the system is asked to bring on.
-    pub(crate) fn local(file: &LocalFile, range: &Range<u64>) -> crate::error::Result<Self> {
+    /// The column chunk at `range` of a local file. Asks the system to read it ahead.
+    pub(crate) fn local(file: &LocalFile, range: &Range<u64>) -> Result<Self, StorageError> {
         let file = file.open()?;
         #[cfg(target_os = "linux")]
         {
             let length = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
-            // Without it, reading takes longer, no more.
+            // Failure costs time, nothing else.
             let _ = rustix::fs::fadvise(&file, range.start, length, rustix::fs::Advice::WillNeed);
         }
         Ok(Self::Local(Arc::new(file)))
     }
 }
 
-/// A column chunk, addressed as in the file.
+/// A column chunk, addressed by offsets in its file.
 pub(crate) struct Pages {
     range: Range<u64>,
     source: Source,
@@ -53,50 +54,51 @@ enum Source {
     Fetched(Bytes),
     Local {
         file: Arc<File>,
-        block: Mutex<Block>,
+        buffer: Mutex<ReadBuffer>,
         spent: Arc<Mutex<Duration>>,
     },
 }
 
-/// The bytes that were read last, and where they begin.
+/// The bytes of a local file read last, and their offset in the file.
 #[derive(Default)]
-struct Block {
+struct ReadBuffer {
     start: u64,
     bytes: Bytes,
-    /// Those before, of which no page is in use any more.
-    before: Bytes,
+    /// The bytes read before those. No page in use refers to them, so that their memory can be reused.
+    previous: Bytes,
 }
 
-impl Block {
+impl ReadBuffer {
+    /// Reads `length` bytes from offset `start` on.
     fn read(&mut self, file: &File, start: u64, length: usize) -> std::io::Result<()> {
-        // Fresh memory would have to be cleared.
-        let mut bytes = std::mem::take(&mut self.before)
+        // Reused memory need not be zeroed.
+        let mut bytes = std::mem::take(&mut self.previous)
             .try_into_mut()
             .unwrap_or_default();
         bytes.resize(length, 0);
         file.read_exact_at(&mut bytes, start)?;
-        self.before = std::mem::replace(&mut self.bytes, bytes.freeze());
+        self.previous = std::mem::replace(&mut self.bytes, bytes.freeze());
         self.start = start;
         Ok(())
     }
 }
 
 impl Pages {
-    /// The pages at `range`; the time that reading them takes is added to `spent`.
+    /// The pages at `range` of the file. Reading a local file adds the time it takes to `spent`.
     pub(crate) fn new(encoded: Encoded, range: Range<u64>, spent: Arc<Mutex<Duration>>) -> Self {
         let source = match encoded {
             Encoded::Fetched(bytes) => Source::Fetched(bytes),
             Encoded::Local(file) => Source::Local {
                 file,
-                block: Mutex::default(),
+                buffer: Mutex::default(),
                 spent,
             },
         };
         Self { range, source }
     }
 
-    /// At least `least` bytes from `start` on, more if there are.
-    fn from(&self, start: u64, least: u64) -> Result<Bytes> {
+    /// The bytes from offset `start` on: at least `least`, and as many more as are in memory.
+    fn bytes_from(&self, start: u64, least: u64) -> Result<Bytes> {
         let left = if self.range.contains(&start) || start == self.range.end {
             self.range.end - start
         } else {
@@ -109,13 +111,17 @@ impl Pages {
         }
         match &self.source {
             Source::Fetched(bytes) => Ok(bytes.slice((start - self.range.start) as usize..)),
-            Source::Local { file, block, spent } => {
-                let mut block = block.lock().unwrap_or_else(PoisonError::into_inner);
-                let end = block.start + block.bytes.len() as u64;
-                if start < block.start || start + least > end {
+            Source::Local {
+                file,
+                buffer,
+                spent,
+            } => {
+                let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+                let end = buffer.start + buffer.bytes.len() as u64;
+                if start < buffer.start || start + least > end {
                     let begin = Instant::now();
-                    let length = left.min(BLOCK.max(least)) as usize;
-                    block
+                    let length = left.min(READ_BYTES.max(least)) as usize;
+                    buffer
                         .read(file, start, length)
                         .map_err(|error| match error.kind() {
                             std::io::ErrorKind::UnexpectedEof => ParquetError::EOF(format!(
@@ -126,7 +132,7 @@ impl Pages {
                         })?;
                     *spent.lock().unwrap_or_else(PoisonError::into_inner) += begin.elapsed();
                 }
-                Ok(block.bytes.slice((start - block.start) as usize..))
+                Ok(buffer.bytes.slice((start - buffer.start) as usize..))
             }
         }
     }
@@ -139,14 +145,16 @@ impl Length for Pages {
 }
 
 impl ChunkReader for Pages {
-    type T = bytes::buf::Reader<Bytes>;
+    type T = EndIsError<bytes::buf::Reader<Bytes>>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let left = self.range.end.saturating_sub(start);
-        Ok(self.from(start, left.min(HEADER))?.reader())
+        Ok(EndIsError(
+            self.bytes_from(start, left.min(MAX_HEADER_BYTES))?.reader(),
+        ))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        Ok(self.from(start, length as u64)?.slice(..length))
+        Ok(self.bytes_from(start, length as u64)?.slice(..length))
     }
 }

@@ -1,54 +1,20 @@
-//! What can go wrong with an archive, and of which kind it is.
+//! What can go wrong with an archive.
 
 use deltalake_core::DeltaTableError;
 use deltalake_core::kernel::transaction::TransactionError;
 use simhash::{Difference, SpecError};
-
-use crate::location::Location;
-use crate::store::{REPLACED, explain, of_chain, scrub};
+use storage::{ErrorKind, StorageError, cause_kind, plain_message};
 
 /// Result of this crate.
 pub type Result<T, E = ArchiveError> = std::result::Result<T, E>;
-
-/// What a failure calls for; each kind has one exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorKind {
-    /// The request makes no sense: correct the command.
-    Usage,
-    /// The data is wrong: correct the data.
-    Data,
-    /// The storage cannot be reached.
-    Unreachable,
-    /// A fault of this program.
-    Internal,
-    /// Local input or output failed, as when a disk is full.
-    Io,
-    /// The same command may succeed later, or with more memory.
-    TryAgain,
-    /// Access was refused.
-    Permission,
-    /// The configuration, or the fingerprint specs, do not go together.
-    Configuration,
-}
 
 /// An operation on an archive that failed; every variant names its object.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// There is nothing at the path.
-    #[error("{path}: no such file or directory")]
-    NotFound {
-        /// The path as given.
-        path: String,
-    },
-    /// A path that cannot be used.
-    #[error("{path}: {reason}")]
-    BadPath {
-        /// The path as given.
-        path: String,
-        /// Why not.
-        reason: String,
-    },
+    /// A file or a store failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// A directory without a Delta log, where an archive is needed.
     #[error(
         "{path}: not an archive (no Delta log); make one with `dedup-job archive create {path}`"
@@ -57,7 +23,7 @@ pub enum ArchiveError {
         /// The path as given.
         path: String,
     },
-    /// `create` where a table is already.
+    /// `create` at the path of an existing table.
     #[error("{path}: there is a table already")]
     Exists {
         /// The path as given.
@@ -71,6 +37,48 @@ pub enum ArchiveError {
         /// What is missing or different.
         reason: String,
     },
+    /// `create` in a directory that holds something else.
+    #[error(
+        "{path}: not empty: {found} lies there; an archive needs a directory, or a prefix, of its own"
+    )]
+    NotEmpty {
+        /// The path as given.
+        path: String,
+        /// What lies there.
+        found: String,
+    },
+    /// A Delta table with a feature that makes its rows differ from those of its data files.
+    #[error(
+        "{path}: another program changed this Delta table in a way that this version cannot read correctly: {feature}"
+    )]
+    Unreadable {
+        /// The path as given.
+        path: String,
+        /// The feature, by Delta's name.
+        feature: String,
+    },
+    /// The day to be committed has rows that another program wrote.
+    #[error(
+        "{path}: another program wrote rows of day {day}; commit the documents as another day, or replace those rows by --replace-day"
+    )]
+    UnknownDay {
+        /// The archive.
+        path: String,
+        /// The day.
+        day: String,
+    },
+    /// The log no longer says which rows a day was compared with.
+    #[error(
+        "{path}: which rows day {day} was compared with can no longer be told: another program changed {file}; so it cannot be run again with the same result"
+    )]
+    Rewritten {
+        /// The archive.
+        path: String,
+        /// The day.
+        day: String,
+        /// What another program changed: a file, or the log, with the version that it no longer has.
+        file: String,
+    },
     /// A stored spec that this version cannot read.
     #[error("{path}: {source}")]
     Spec {
@@ -82,7 +90,7 @@ pub enum ArchiveError {
     /// Fingerprints made under different specs.
     #[error(
         "{left} and {right} hold fingerprints of different specs, which must not be compared:{}",
-        list(differences)
+        lines(differences)
     )]
     SpecMismatch {
         /// One side.
@@ -95,17 +103,17 @@ pub enum ArchiveError {
     /// A file whose content is not what it should be.
     #[error("{object}: {reason}")]
     BadData {
-        /// File, and row group and column where they are known.
+        /// The file, with row group and column if they are known.
         object: String,
         /// What is wrong.
         reason: String,
     },
     /// A Parquet file that cannot be read or written.
-    #[error("{object}: {}", told(source))]
+    #[error("{object}: {}", plain_message(source))]
     Parquet {
-        /// File, and row group and column where they are known.
+        /// The file, with row group and column if they are known.
         object: String,
-        /// What the reader said.
+        /// The error of the Parquet library.
         source: parquet::errors::ParquetError,
     },
     /// Arrow data that cannot be handled.
@@ -113,7 +121,7 @@ pub enum ArchiveError {
     Arrow {
         /// The object.
         object: String,
-        /// What Arrow said.
+        /// The error of the Arrow library.
         source: arrow::error::ArrowError,
     },
     /// A file whose digest is not the one in the log.
@@ -140,105 +148,52 @@ pub enum ArchiveError {
         /// Digest of the day as given now.
         new: String,
     },
-    /// A local file is no longer the one that was opened.
-    #[error("{path}: {REPLACED}; run it again")]
-    Changed {
-        /// The file.
-        path: String,
-    },
-    /// A vacuum that could remove what a run is about to commit.
+    /// A vacuum that could remove the files of a run in progress.
     #[error(
-        "{path}: --older-than is less than 24h: files of a run that is going on could be removed; if none is, say --nothing-runs"
+        "{path}: --older-than is less than 24h: files of a run in progress could be deleted; if no run is in progress, add --nothing-runs"
     )]
     TooYoung {
         /// The archive.
         path: String,
     },
-    /// Data files of a day went away before the log could name them.
-    #[error("{object}: it was removed before the day was committed; run it again")]
+    /// A data file of a day was removed before the day was committed.
+    #[error("{object}: it was removed before the day was committed; run the same command again")]
     Unstaged {
         /// The data file.
         object: String,
-    },
-    /// What is needed to be let into a store is missing.
-    #[error("{url}: {reason}")]
-    Credentials {
-        /// The store.
-        url: String,
-        /// What is missing.
-        reason: String,
-    },
-    /// A store cannot be reached as it was asked for.
-    #[error("{url}: {reason}")]
-    StoreOptions {
-        /// The store.
-        url: String,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A store on which two runs could overwrite each other's commits.
-    #[error(
-        "{path}: its store cannot hold an archive: {reason}. Two runs could overwrite each other's commits"
-    )]
-    Unconditional {
-        /// The archive.
-        path: String,
-        /// What the store does.
-        reason: String,
     },
     /// Other programs commit to the archive faster than this one can.
     #[error("{path}: other commits came first, {attempts} times; try again")]
     Busy {
         /// The archive.
         path: String,
-        /// How often it was tried.
+        /// How often the commit was tried.
         attempts: usize,
     },
-    /// The store refused or failed.
-    #[error("{object}: {}", explain(source).text)]
-    Store {
-        /// The file or table.
-        object: String,
-        /// What the store said.
-        source: object_store::Error,
-    },
     /// The Delta log cannot be read or written.
-    #[error("{path}: {}", told(source.as_ref()))]
+    #[error("{path}: {}", plain_message(source.as_ref()))]
     Delta {
         /// The table.
         path: String,
-        /// What the library said.
+        /// The error of the Delta library.
         source: Box<DeltaTableError>,
-    },
-    /// A local file operation failed.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file.
-        path: String,
-        /// What the system said.
-        source: std::io::Error,
     },
 }
 
-// What libraries' errors hold may quote what was sent.
+// Errors of libraries may quote what was sent, secrets included, so only the scrubbed message is shown.
 impl std::fmt::Debug for ArchiveError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} error: {self}", self.kind())
     }
 }
 
-/// What an error says; of one that a store's is the cause of, what that means.
-#[must_use]
-pub fn told(error: &(dyn std::error::Error + 'static)) -> String {
-    of_chain(error).map_or_else(|| scrub(&error.to_string()), |explained| explained.text)
-}
-
-fn list(differences: &[Difference]) -> String {
+/// One line for each difference.
+fn lines(differences: &[Difference]) -> String {
     differences.iter().map(|d| format!("\n  {d}")).collect()
 }
 
 impl ArchiveError {
-    /// An error of the Parquet reader or writer, with the object that it is about.
+    /// Wraps an error of the Parquet library that concerns `object`.
     pub fn parquet(
         object: impl Into<String>,
     ) -> impl FnOnce(parquet::errors::ParquetError) -> Self {
@@ -246,6 +201,7 @@ impl ArchiveError {
         move |source| Self::Parquet { object, source }
     }
 
+    /// Wraps an error of the Delta library that concerns the table at `path`.
     pub(crate) fn delta(path: impl Into<String>) -> impl FnOnce(DeltaTableError) -> Self {
         let path = path.into();
         move |source| Self::Delta {
@@ -254,21 +210,7 @@ impl ArchiveError {
         }
     }
 
-    pub(crate) fn store(object: impl Into<String>) -> impl FnOnce(object_store::Error) -> Self {
-        let object = object.into();
-        move |source| Self::Store { object, source }
-    }
-
-    /// An error of the store that holds `location`.
-    #[must_use]
-    pub fn stored(location: &Location, source: object_store::Error) -> Self {
-        Self::Store {
-            object: location.to_string(),
-            source,
-        }
-    }
-
-    /// A data file that the log names, but that is not there.
+    /// A data file that the log names is missing.
     pub(crate) fn missing(object: &str) -> Self {
         Self::BadData {
             object: object.to_owned(),
@@ -276,46 +218,38 @@ impl ArchiveError {
         }
     }
 
-    /// The same, unless a data file that the log names was not found.
-    pub(crate) fn or_missing(self, object: &str) -> Self {
-        match self {
-            Self::NotFound { .. } => Self::missing(object),
-            other => other,
+    /// Wraps the error of reading a data file that the log names.
+    pub(crate) fn data_file(object: &str) -> impl FnOnce(StorageError) -> Self {
+        move |error| match error {
+            StorageError::NotFound { .. } => Self::missing(object),
+            other => other.into(),
         }
     }
 
-    /// What the failure calls for.
+    /// The kind of failure: what it asks of the user, and the exit code.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::NotFound { .. }
-            | Self::BadPath { .. }
-            | Self::Exists { .. }
-            | Self::TooYoung { .. } => ErrorKind::Usage,
+            Self::Storage(error) => error.kind(),
+            Self::Exists { .. } | Self::NotEmpty { .. } | Self::TooYoung { .. } => ErrorKind::Usage,
             Self::NotAnArchive { .. }
             | Self::ForeignTable { .. }
+            | Self::Unreadable { .. }
+            | Self::UnknownDay { .. }
+            | Self::Rewritten { .. }
             | Self::Spec { .. }
             | Self::SpecMismatch { .. } => ErrorKind::Configuration,
             Self::BadData { .. } | Self::Digest { .. } | Self::DayDiffers { .. } => ErrorKind::Data,
-            Self::Arrow { source, .. } => kind_of_chain(source),
-            Self::Parquet { source, .. } => kind_of_chain(source),
-            Self::Delta { source, .. } => of_delta(source),
-            Self::Io { source, .. } => of_io(source),
-            Self::Store { source, .. } => of_store(source),
-            Self::Busy { .. } | Self::Changed { .. } | Self::Unstaged { .. } => ErrorKind::TryAgain,
-            Self::Credentials { .. } => ErrorKind::Permission,
-            Self::StoreOptions { .. } | Self::Unconditional { .. } => ErrorKind::Configuration,
+            Self::Arrow { source, .. } => cause_kind(source).unwrap_or(ErrorKind::Data),
+            Self::Parquet { source, .. } => cause_kind(source).unwrap_or(ErrorKind::Data),
+            Self::Delta { source, .. } => delta_kind(source),
+            Self::Busy { .. } | Self::Unstaged { .. } => ErrorKind::TryAgain,
         }
     }
 }
 
-/// The kind of the first cause that tells; what readers complain of else is data.
-fn kind_of_chain(error: &(dyn std::error::Error + 'static)) -> ErrorKind {
-    of_chain(error).map_or(ErrorKind::Data, |explained| explained.kind)
-}
-
-fn of_delta(error: &DeltaTableError) -> ErrorKind {
-    let lost = matches!(
+fn delta_kind(error: &DeltaTableError) -> ErrorKind {
+    let is_conflict = matches!(
         error,
         DeltaTableError::Transaction {
             source: TransactionError::MaxCommitAttempts(_)
@@ -323,26 +257,18 @@ fn of_delta(error: &DeltaTableError) -> ErrorKind {
                 | TransactionError::VersionAlreadyExists(_)
         } | DeltaTableError::VersionAlreadyExists(_)
     );
-    match lost {
-        true => ErrorKind::TryAgain,
-        false => kind_of_chain(error),
-    }
-}
-
-/// The kind of a store's error.
-#[must_use]
-pub fn of_store(error: &object_store::Error) -> ErrorKind {
-    explain(error).kind
-}
-
-/// The kind of a local input or output error.
-#[must_use]
-pub fn of_io(error: &std::io::Error) -> ErrorKind {
-    match error.kind() {
-        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
-            ErrorKind::Permission
+    // The table requires a feature of its readers or writers that the library does not know.
+    let is_unsupported = matches!(
+        error,
+        DeltaTableError::Transaction {
+            source: TransactionError::UnsupportedTableFeatures(_)
+                | TransactionError::TableFeaturesRequired(_)
+                | TransactionError::DeltaTableAppendOnly
         }
-        std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => ErrorKind::Data,
-        _ => ErrorKind::Io,
+    ) || error.to_string().contains("nsupported");
+    match is_conflict {
+        true => ErrorKind::TryAgain,
+        false if is_unsupported => ErrorKind::Configuration,
+        false => cause_kind(error).unwrap_or(ErrorKind::Data),
     }
 }

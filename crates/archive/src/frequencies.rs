@@ -1,7 +1,7 @@
-//! Files of document frequencies: Parquet with `feature` and `document_frequency`, the most frequent first.
+//! Parquet files of document frequencies: columns `feature` and `document_frequency`, the most frequent feature first.
 //!
 //! The footer has the number of documents, the frequency of features that are not listed, and the spec by which texts were
-//! cut into features.
+//! split into features.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ use crate::schema::SPEC_KEY;
 
 /// Column of features.
 pub const FEATURE: &str = "feature";
-/// Column of the numbers of documents that have them.
+/// Column of the number of documents with each feature.
 pub const DOCUMENT_FREQUENCY: &str = "document_frequency";
 const DOCUMENTS_KEY: &str = "dedup-job.documents";
 const REST_KEY: &str = "dedup-job.rest";
 
-/// Encodes a table of features cut under `spec`.
+/// Encodes the frequencies of features that were made under `spec`. Errors call the file `name`.
 ///
 /// # Errors
 /// [`ArchiveError::Parquet`] when it cannot be encoded.
@@ -71,10 +71,10 @@ pub fn encode(name: &str, spec: &Spec, frequencies: &DocumentFrequencies) -> Res
     writer.into_inner().map_err(failed)
 }
 
-/// Decodes a table.
+/// Decodes a file of document frequencies: its spec and the frequencies. Errors call the file `name`.
 ///
 /// # Errors
-/// [`ArchiveError`] when it is not one of this program's.
+/// [`ArchiveError`] when this program did not make it, or it is damaged.
 pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
     let bad = |reason: &str| ArchiveError::BadData {
         object: name.to_owned(),
@@ -83,7 +83,7 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
         ),
     };
     let failed = |error: ParquetError| ArchiveError::parquet(name)(error);
-    // As in reading fingerprints: forged pages make the reader panic.
+    // The Parquet library panics on some forged pages.
     let decoded = std::panic::catch_unwind(|| {
         let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(failed)?;
         let pairs = builder.metadata().file_metadata().key_value_metadata();
@@ -134,16 +134,21 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
     decoded.unwrap_or_else(|_| Err(bad("the pages are damaged")))
 }
 
-/// The table in numbers that texts are weighed by, for features hashed under `seed`.
+/// The weights of features hashed under `seed`. Errors call the file of frequencies `name`.
 ///
 /// # Errors
-/// [`ArchiveError::BadData`] when the frequencies make no sense.
-pub fn table(name: &str, spec: &Spec, seed: u32, of: &DocumentFrequencies) -> Result<Idf> {
+/// [`ArchiveError::BadData`] when the frequencies contradict each other.
+pub fn weights(
+    name: &str,
+    spec: &Spec,
+    seed: u32,
+    frequencies: &DocumentFrequencies,
+) -> Result<Idf> {
     let spec = Spec {
         seed,
         ..spec.clone()
     };
-    Idf::new(&spec, of).map_err(|error| ArchiveError::BadData {
+    Idf::new(&spec, frequencies).map_err(|error| ArchiveError::BadData {
         object: name.to_owned(),
         reason: error.to_string(),
     })
@@ -174,7 +179,7 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x55;
-            // Some bytes do not matter; what comes out is then the same or an error, never a panic.
+            // Some bytes do not matter: the result is then the same, or an error, but never a panic.
             let _ = decode("x", damaged.into());
             let _ = decode("x", bytes[..at].to_vec().into()).unwrap_err();
         }

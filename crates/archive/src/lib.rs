@@ -1,40 +1,54 @@
-//! The fingerprint table: where fingerprints are kept, and how they are read back.
+//! The archive: a Delta Lake table of fingerprints.
 //!
-//! An archive is a Delta Lake table (columns `fp`, `id`, partition column `day`), one commit a day, whose data
-//! files are Parquet sorted by `fp`; [`Archive`] makes and extends it. [`Base`] is what a run reads: an archive
-//! at one version, or a plain set of Parquet files. [`FingerprintReader`] reads one such file: fingerprints a
-//! row group at a time, ids for single rows. A day's own fingerprints travel as one [`fingerprints`] file,
-//! which the map writes and everything after it reads.
+//! An archive has the columns `fp`, `id` and the partition column `day`. Each day is one commit, and its data files are
+//! Parquet sorted by `fp`. [`Archive`] creates it, appends to it, and maintains it.
+//!
+//! A run reads a [`Snapshot`]: an archive at one version, or plain Parquet files. [`FingerprintReader`] reads one of its
+//! files, fingerprints by row group and ids by row. The map writes the batch's own fingerprints as one
+//! [`FingerprintFile`], which every later stage reads.
 
-pub mod base;
+mod checked_pages;
+mod commit;
 mod compact;
 mod data_files;
+mod days;
+mod delta;
 mod encoded;
-pub mod error;
+mod error;
+mod facts;
 pub mod fingerprints;
+mod foreign;
 pub mod frequencies;
-mod local_file;
-pub mod location;
-pub mod model;
+mod history;
+mod input_files;
+mod layout;
 mod object_reader;
 pub mod reader;
+mod remove;
+mod row_group_sums;
 pub mod schema;
-pub mod store;
-pub mod table;
-mod upload;
+mod snapshot;
+pub mod spec_files;
+mod table;
+mod tail;
 mod vacuum;
 
-pub use base::{Base, BaseFile, Scope};
+pub use commit::{Append, Existing, StagedDay};
 pub use compact::Compacted;
+pub use days::CommittedDay;
 pub use encoded::Encoded;
-pub use error::{ArchiveError, ErrorKind, Result};
+pub use error::{ArchiveError, Result};
+pub use facts::FileFacts;
 pub use fingerprints::{FingerprintFile, FingerprintWriter, RowDigest};
-pub use local_file::LocalFile;
-pub use location::Location;
-pub use model::Kept;
+pub use history::Scope;
+pub use input_files::input_files;
+pub use layout::ROW_GROUP_ROWS;
 pub use object_reader::ObjectReader;
-pub use reader::{BaseColumns, FingerprintReader, IdPages, Step};
+pub use reader::{ColumnNames, DecodedStep, FingerprintReader, IdPages};
+pub use remove::{IdSet, Removed};
 pub use schema::IdType;
-pub use store::{StoreOptions, Stores};
-pub use table::{Append, Archive, CommittedDay, Info, StagedDay};
+pub use snapshot::{Snapshot, SnapshotFile};
+pub use spec_files::SpecFiles;
+pub use table::{Archive, DataFile, DayInfo, FILE_ROWS, Info};
+pub use tail::Tail;
 pub use vacuum::{Vacuum, Vacuumed};

@@ -1,4 +1,4 @@
-//! Parquet's view of one object in a store: ranges, checked for length.
+//! One object in a store as the Parquet library reads it: by byte ranges, checked for length.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,49 +12,61 @@ use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use storage::{Location, short_body};
 
-use crate::location::Location;
-use crate::store::short;
+use crate::tail::{BlockSums, Tail};
 
-/// Bytes that are read from the end of a file at first: enough for most footers.
+/// Bytes read from the end of a file at first: most footers fit.
 const FOOTER_HINT: usize = 64 << 10;
 
-/// See the module.
+/// An object that the Parquet library reads by byte ranges.
 #[derive(Debug, Clone)]
 pub struct ObjectReader {
     store: Arc<dyn ObjectStore>,
     path: Path,
     size: u64,
+    /// The checksums of the object's blocks. If present, reads fetch whole blocks and check them.
+    sums: Option<BlockSums>,
 }
 
 impl ObjectReader {
-    /// A view of the object of `size` bytes at `location`.
+    /// A reader of the object of `size` bytes at `location`.
     #[must_use]
     pub fn new(location: &Location, size: u64) -> Self {
         Self {
             store: Arc::clone(location.store()),
             path: location.path().clone(),
             size,
+            sums: None,
         }
     }
 
-    /// Bytes of the object.
+    /// The same object, with reads checked by the sums of its blocks.
+    #[must_use]
+    pub(crate) fn checked_by(self, sums: BlockSums) -> Self {
+        Self {
+            sums: Some(sums),
+            ..self
+        }
+    }
+
+    /// Size of the object in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// Exactly the bytes of `range`: a store may cut a range at the end of an object without a word.
-    pub(crate) async fn range(&self, range: Range<u64>) -> Result<Bytes> {
-        self.check(&range)?;
-        // Some servers answer a range that is the whole object as if none was asked for.
+    /// Reads exactly the bytes of `range`, and refuses fewer: a store may silently cut a range off at the object's end.
+    pub(crate) async fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
+        self.check_range(&range)?;
+        // Some servers answer a range of the whole object with status 200 instead of 206.
         let bytes = match range == (0..self.size) {
             true => self.store.get(&self.path).await?.bytes().await?,
             false => self.store.get_range(&self.path, range.clone()).await?,
         };
-        whole(bytes, &range)
+        require_length(bytes, &range)
     }
 
-    /// The footer, without the page index.
+    /// Reads the footer, without the page index.
     ///
     /// # Errors
     /// [`ParquetError`] when it cannot be read.
@@ -66,7 +78,57 @@ impl ObjectReader {
             .await
     }
 
-    fn check(&self, range: &Range<u64>) -> Result<()> {
+    /// Reads the footer, and checks it by its checksum in the log.
+    ///
+    /// # Errors
+    /// [`ParquetError`] when it is damaged or cannot be read.
+    pub(crate) async fn checked_metadata(&self, tail: &Tail) -> Result<ParquetMetaData> {
+        let bytes = self.read_range(tail.footer..self.size).await?;
+        tail.check_footer(&bytes)?;
+        let end = bytes.len().saturating_sub(8);
+        ParquetMetaDataReader::decode_metadata(&bytes[..end])
+    }
+
+    /// Reads the bytes of `ranges`: fetches each block that they touch once, and checks it.
+    async fn read_checked_ranges(
+        &self,
+        sums: &BlockSums,
+        ranges: &[Range<u64>],
+    ) -> Result<Vec<Bytes>> {
+        let mut blocks: Vec<Range<u64>> = Vec::new();
+        let all: Result<Vec<_>> = ranges
+            .iter()
+            .map(|range| sums.whole_blocks(range))
+            .collect();
+        let mut all = all?;
+        all.sort_unstable_by_key(|range| range.start);
+        for range in all {
+            match blocks.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => blocks.push(range),
+            }
+        }
+        let parts = self.store.get_ranges(&self.path, &blocks).await?;
+        let parts: Result<Vec<(u64, Bytes)>> = parts
+            .into_iter()
+            .zip(&blocks)
+            .map(|(bytes, range)| {
+                let bytes = require_length(bytes, range)?;
+                sums.check(range.start, &bytes)?;
+                Ok((range.start, bytes))
+            })
+            .collect();
+        let parts = parts?;
+        let slice = |range: &Range<u64>| {
+            let at = parts.partition_point(|(start, _)| *start <= range.start);
+            let (start, bytes) = &parts[at.saturating_sub(1)];
+            bytes.slice((range.start - start) as usize..(range.end - start) as usize)
+        };
+        Ok(ranges.iter().map(slice).collect())
+    }
+
+    /// Refuses a range outside the object.
+    fn check_range(&self, range: &Range<u64>) -> Result<()> {
         if range.start > range.end || range.end > self.size {
             return Err(ParquetError::EOF(format!(
                 "bytes {}..{} of a file of {}",
@@ -77,28 +139,43 @@ impl ObjectReader {
     }
 }
 
-fn whole(bytes: Bytes, range: &Range<u64>) -> Result<Bytes> {
+/// Refuses fewer or more bytes than `range` has.
+fn require_length(bytes: Bytes, range: &Range<u64>) -> Result<Bytes> {
     if bytes.len() as u64 == range.end - range.start {
         Ok(bytes)
     } else {
-        let error = short(bytes.len() as u64, range.end - range.start);
+        let error = short_body(bytes.len() as u64, range.end - range.start);
         Err(ParquetError::External(error.into()))
     }
 }
 
 impl AsyncFileReader for ObjectReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>> {
-        self.range(range).boxed()
+        async move {
+            match &self.sums {
+                Some(sums) => {
+                    let ranges = std::slice::from_ref(&range);
+                    Ok(self.read_checked_ranges(sums, ranges).await?.swap_remove(0))
+                }
+                None => self.read_range(range).await,
+            }
+        }
+        .boxed()
     }
 
     fn get_byte_ranges(&mut self, ranges: Vec<Range<u64>>) -> BoxFuture<'_, Result<Vec<Bytes>>> {
         async move {
-            ranges.iter().try_for_each(|range| self.check(range))?;
+            ranges
+                .iter()
+                .try_for_each(|range| self.check_range(range))?;
+            if let Some(sums) = &self.sums {
+                return self.read_checked_ranges(sums, &ranges).await;
+            }
             let parts = self.store.get_ranges(&self.path, &ranges).await?;
             parts
                 .into_iter()
                 .zip(&ranges)
-                .map(|(bytes, range)| whole(bytes, range))
+                .map(|(bytes, range)| require_length(bytes, range))
                 .collect()
         }
         .boxed()

@@ -1,4 +1,4 @@
-//! Names and types that the data carries: columns, metadata keys, id types.
+//! Names and types in the data: columns, metadata keys, tags, id types.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,19 +10,22 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 pub const FINGERPRINT: &str = "fp";
 /// Column of ids.
 pub const ID: &str = "id";
-/// Partition column: the day a document came in.
+/// Partition column: the day on which a document was added.
 pub const DAY: &str = "day";
 
-/// Metadata key, in Parquet footers and the Delta table, of the fingerprint spec as canonical JSON.
+/// Metadata key of the fingerprint spec, as canonical JSON, in Parquet footers and in the Delta table.
 pub const SPEC_KEY: &str = "dedup-job.spec";
-/// Key of the footer's metadata that has the sum of each row group's fingerprints, see
-/// [`crate::fingerprints::RowGroupSums`].
+/// Metadata key, in Parquet footers, of the checksums of the row groups' fingerprints; see `row_group_sums`.
+pub const CHECKSUMS_KEY: &str = "dedup-job.row-group-checksums";
+/// [`CHECKSUMS_KEY`] in files of earlier versions, whose checksums are plain sums.
 pub const SUMS_KEY: &str = "dedup-job.row-group-sums";
 /// Tag of a data file: SHA-256 of its bytes, hexadecimal.
 pub const SHA256_TAG: &str = "sha256";
-/// Tag of a data file: digest of its day's rows, see [`crate::fingerprints::RowDigest`].
+/// Tag of a data file: offsets and checksums of its block sums and its footer; see `tail`.
+pub const TAIL_TAG: &str = "dedup-job.tail";
+/// Tag of a data file: digest of its day's rows, a [`RowDigest`](crate::RowDigest).
 pub const DAY_DIGEST_TAG: &str = "dedup-job.day-digest";
-/// Tag of a data file: the table's version that the day was compared with.
+/// Tag of a data file: the table version that its day was compared with.
 pub const BASE_VERSION_TAG: &str = "dedup-job.base-version";
 
 /// The type of an archive's ids, fixed when it is created.
@@ -44,9 +47,9 @@ impl IdType {
         }
     }
 
-    /// The id type that holds values of an Arrow type, if there is one.
+    /// The id type for columns of an Arrow type, if there is one.
     #[must_use]
-    pub fn holding(data_type: &DataType) -> Option<Self> {
+    pub fn for_arrow(data_type: &DataType) -> Option<Self> {
         match data_type {
             DataType::Utf8
             | DataType::LargeUtf8
@@ -54,7 +57,7 @@ impl IdType {
             | DataType::Binary
             | DataType::LargeBinary
             | DataType::BinaryView => Some(Self::String),
-            DataType::Dictionary(_, values) => Self::holding(values),
+            DataType::Dictionary(_, values) => Self::for_arrow(values),
             DataType::Int8
             | DataType::Int16
             | DataType::Int32
@@ -88,7 +91,7 @@ impl FromStr for IdType {
     }
 }
 
-/// Schema of fingerprints with ids: `fp` BIGINT, null where a document has none, and `id`.
+/// Arrow schema of fingerprints with ids: `fp`, null if the document has no fingerprint, and `id`.
 #[must_use]
 pub fn fingerprints(id_type: IdType, nullable: bool) -> SchemaRef {
     Arc::new(Schema::new(vec![

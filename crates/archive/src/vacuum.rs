@@ -1,29 +1,39 @@
-//! Removing files that no version needs any more: those of runs that died, and those that were merged.
+//! Deleting files that no recent version needs: those of killed runs, and those that were merged or removed.
+//!
+//! Only two kinds of files are ever deleted: those that the log says were removed, and those with names that only this
+//! program writes. Any other file in an archive's directory may belong to somebody else.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path as FsPath, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use deltalake_core::operations::vacuum::VacuumMode;
+use chrono::{DateTime, NaiveDate, Utc};
+use futures::TryStreamExt as _;
+use object_store::path::Path;
+use object_store::{ObjectStore as _, ObjectStoreExt as _};
+use storage::{STAGED_MARK, StorageError};
 
+use crate::data_files::is_data_file;
+use crate::days;
+use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
-use crate::store::STAGED;
 use crate::table::Archive;
 
-/// A run that is going on has files that the log does not name yet; younger ones are never removed while it may be there.
+/// Minimum age of deleted files while a run may be in progress: the log does not name a run's files yet.
 const LEAST_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// What is asked for.
+/// Settings of a vacuum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vacuum {
-    /// Only files that have not been needed for so long are removed.
+    /// Deletes only files that no version of the last `older_than` needs.
     pub older_than: Duration,
-    /// Whether only to say what would be removed.
+    /// Only lists the files.
     pub dry_run: bool,
-    /// Whether no run is going on, so that younger files than those of a day can be removed.
+    /// The caller says that no run is in progress, which allows an `older_than` of less than 24 hours.
     pub nothing_runs: bool,
 }
 
-/// What was removed, or would be.
+/// The files that a vacuum deleted, or would delete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vacuumed {
     /// Paths below the archive's directory, sorted.
@@ -31,10 +41,11 @@ pub struct Vacuumed {
 }
 
 impl Archive {
-    /// Removes what no version of the last `older_than` needs. The log notes it.
+    /// Deletes the files that no version of the last `older_than` needs. The log remembers removals for a week
+    /// (`delta.deletedFileRetentionDuration`).
     ///
     /// # Errors
-    /// [`ArchiveError::TooYoung`] when files of a run could be removed, or a store's error.
+    /// [`ArchiveError::TooYoung`] when files of a run could be deleted, or a store's error.
     pub async fn vacuum(&mut self, vacuum: Vacuum) -> Result<Vacuumed> {
         if !vacuum.dry_run {
             if vacuum.older_than < LEAST_AGE && !vacuum.nothing_runs {
@@ -42,38 +53,39 @@ impl Archive {
                     path: self.location().to_string(),
                 });
             }
+            // If log entries can be overwritten, the log does not say what is needed.
             self.preflight().await?;
         }
-        let given = self.location().given().to_owned();
-        let failed = || ArchiveError::delta(given.clone());
-        let age = chrono::Duration::from_std(vacuum.older_than).map_err(|error| {
-            ArchiveError::BadPath {
-                path: given.clone(),
-                reason: error.to_string(),
+        let mut files = self.unneeded(vacuum.older_than).await?;
+        let store = self.object_store();
+        for file in &files {
+            if vacuum.dry_run {
+                continue;
             }
-        })?;
-        let (_, metrics) = self
-            .table()
-            .clone()
-            .vacuum()
-            .with_mode(VacuumMode::Full)
-            .with_retention_period(age)
-            // The table's own period is a week; this command's is what was asked for.
-            .with_enforce_retention_duration(false)
-            .with_dry_run(vacuum.dry_run)
-            .await
-            .map_err(failed())?;
-        let mut files = metrics.files_deleted;
-        if let Some(local) = self.location().local() {
-            // The listing leaves them out.
-            for staged in staged(local, vacuum.older_than)? {
-                if !vacuum.dry_run {
-                    std::fs::remove_file(&staged).map_err(|source| ArchiveError::Io {
-                        path: staged.display().to_string(),
-                        source,
-                    })?;
+            match store.delete(&Path::from(file.as_str())).await {
+                // Another vacuum deleted it.
+                Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
+                Err(error) => {
+                    return Err(StorageError::store(self.location().child_name(file))(error).into());
                 }
-                let below = staged.strip_prefix(local).unwrap_or(&staged);
+            }
+        }
+        if let Some(local) = self.location().local() {
+            // The store's listing leaves unfinished files out.
+            for unfinished in unfinished_files(local, local, vacuum.older_than)? {
+                let removed = match vacuum.dry_run {
+                    true => Ok(()),
+                    false => std::fs::remove_file(&unfinished),
+                };
+                match removed {
+                    // Its writer renamed it, or another vacuum deleted it.
+                    Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                    removed => removed.map_err(|source| StorageError::Io {
+                        path: unfinished.display().to_string(),
+                        source,
+                    })?,
+                }
+                let below = unfinished.strip_prefix(local).unwrap_or(&unfinished);
                 files.push(below.display().to_string());
             }
         }
@@ -81,38 +93,115 @@ impl Archive {
         files.dedup();
         Ok(Vacuumed { files })
     }
+
+    /// The files that no version of the last `older_than` needs, sorted.
+    async fn unneeded(&self, older_than: Duration) -> Result<Vec<String>> {
+        let given = self.location().given();
+        let failed = || ArchiveError::delta(given);
+        let age = chrono::Duration::from_std(older_than).ok();
+        let cutoff = age.and_then(|age| Utc::now().checked_sub_signed(age));
+        // The calendar does not reach back that far: no file is that old.
+        let Some(cutoff) = cutoff else {
+            return Ok(Vec::new());
+        };
+        let live: HashSet<String> = self.files()?.into_iter().map(|file| file.path).collect();
+        let state = self.table().snapshot().map_err(failed())?;
+        let log = self.table().log_store();
+        let tombstones = state
+            .all_tombstones(log.as_ref())
+            .map_ok(|file| (file.path().into_owned(), file.deletion_timestamp()));
+        let tombstones: Vec<(String, Option<i64>)> = catch_async_panic(tombstones.try_collect())
+            .await
+            .map_err(failed())?;
+        let (mut expired, mut retained) = (HashSet::new(), HashSet::new());
+        for (path, removed) in tombstones {
+            match removed.and_then(DateTime::from_timestamp_millis) {
+                Some(removed) if removed > cutoff => retained.insert(path),
+                // A removal without a time counts as old.
+                _ => expired.insert(path),
+            };
+        }
+        let store = self.object_store();
+        let mut listed = store.list(None);
+        let mut unneeded = Vec::new();
+        let mut records: HashMap<NaiveDate, Vec<(i64, bool)>> = HashMap::new();
+        while let Some(object) = listed
+            .try_next()
+            .await
+            .map_err(StorageError::store(given))?
+        {
+            let path = object.location.to_string();
+            let is_old = object.last_modified <= cutoff;
+            if let Some((day, version)) = days::parse_record_path(&path) {
+                records.entry(day).or_default().push((version, is_old));
+            } else if live.contains(&path) || retained.contains(&path) {
+            } else if expired.contains(&path) || (is_old && is_data_file(&path)) {
+                unneeded.push(path);
+            }
+        }
+        for (day, versions) in records {
+            if !versions.iter().any(|(_, is_old)| *is_old) {
+                continue;
+            }
+            let current = self.transaction_version(day).await?;
+            let old = versions.into_iter().filter(|(_, is_old)| *is_old);
+            let others = old.filter(|(version, _)| Some(*version) != current);
+            unneeded.extend(others.map(|(version, _)| days::record_path(day, version)));
+        }
+        unneeded.sort();
+        Ok(unneeded)
+    }
 }
 
-/// Local files that were being written when their writer died.
-fn staged(directory: &FsPath, older_than: Duration) -> Result<Vec<PathBuf>> {
-    let failed = |source| ArchiveError::Io {
+/// Local files, at least `older_than` old, that a killed process did not finish writing.
+fn unfinished_files(
+    root: &FsPath,
+    directory: &FsPath,
+    older_than: Duration,
+) -> Result<Vec<PathBuf>> {
+    let failed = |source| StorageError::Io {
         path: directory.display().to_string(),
         source,
     };
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(failed)? {
+    let entries = match std::fs::read_dir(directory) {
+        // Another vacuum deleted it.
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(found),
+        entries => entries.map_err(failed)?,
+    };
+    for entry in entries {
         let entry = entry.map_err(failed)?;
         let path = entry.path();
+        // This does not follow symlinks.
         let metadata = match entry.metadata() {
-            // A run has just given it its name.
+            // A run has just renamed it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             metadata => metadata.map_err(failed)?,
         };
         if metadata.is_dir() {
-            found.extend(staged(&path, older_than)?);
+            found.extend(unfinished_files(root, &path, older_than)?);
             continue;
         }
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let is_staged = name.rsplit_once(STAGED).is_some_and(|(_, number)| {
-            !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
-        });
+        let below = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
+        let is_unfinished = below
+            .rsplit_once(STAGED_MARK)
+            .is_some_and(|(target, number)| {
+                !number.is_empty()
+                    && number.bytes().all(|digit| digit.is_ascii_digit())
+                    && is_own(target)
+            });
         let modified = metadata.modified().map_err(failed)?;
         let age = SystemTime::now()
             .duration_since(modified)
             .unwrap_or_default();
-        if is_staged && age >= older_than {
+        if is_unfinished && age >= older_than {
             found.push(path);
         }
     }
     Ok(found)
+}
+
+/// Whether this program writes files with this path below the archive's directory.
+fn is_own(path: &str) -> bool {
+    is_data_file(path) || path.starts_with("_delta_log/") || path.starts_with("_dedup-job/")
 }

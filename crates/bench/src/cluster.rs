@@ -1,7 +1,7 @@
-//! The job on a cluster of two executors with one slot each, against one process with two threads, on the same cores and data
-//! in one run. All runs must give the expected bytes.
+//! `dedup-job run` on a cluster of two executors with one slot each, against one process with two threads, on the same cores
+//! and data. Every run must write the expected file, byte for byte.
 //!
-//! The scheduler stands behind a meter, so that what goes through it is counted where it goes through.
+//! A metering TCP proxy in front of the scheduler counts the bytes that pass through it.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,30 +17,32 @@ use crate::program;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What `dedup-job generate fingerprints` made
+    /// Output directory of `dedup-job generate fingerprints`
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// The same in a store, below this URL, which the environment says how to reach; instead of the local files
+    /// Read the same data from a store, below this URL, with credentials from the environment
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// Times that each is run; the fastest counts
+    /// Number of runs of each; the fastest counts
     #[arg(long, default_value_t = 5)]
     times: usize,
-    /// Times that an executor is killed in the middle
+    /// Number of runs in which an executor is killed halfway
     #[arg(long, default_value_t = 3)]
     kills: usize,
-    /// The program [default: dedup-job beside this one]
+    /// Path of dedup-job [default: beside this program]
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
 }
 
-/// A process that ends with this one.
+/// A scheduler or executor, killed when this is dropped.
 struct Process {
     child: Child,
-    said: Value,
+    /// The line of JSON that it prints once it is ready.
+    started: Value,
 }
 
 impl Process {
+    /// Starts the program with the arguments in `line`, and waits until it is ready.
     fn start(program: &Path, line: &str) -> Self {
         let mut child = Command::new(program)
             .args(line.split_whitespace())
@@ -54,12 +56,12 @@ impl Process {
         BufReader::new(output)
             .read_line(&mut first)
             .expect("a line");
-        let said = serde_json::from_str(&first).expect("a line of JSON");
-        Self { child, said }
+        let started = serde_json::from_str(&first).expect("a line of JSON");
+        Self { child, started }
     }
 
-    /// The most memory that it has had, in bytes.
-    fn peak(&self) -> u64 {
+    /// Returns its peak memory, in bytes.
+    fn peak_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
         let status = status.unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -76,14 +78,14 @@ impl Drop for Process {
     }
 }
 
-/// Passes connections on to a scheduler, and counts bytes both ways.
+/// A TCP proxy in front of the scheduler that counts bytes in both directions.
 struct Meter {
     address: SocketAddr,
     bytes: Arc<AtomicU64>,
 }
 
 impl Meter {
-    fn before(scheduler: SocketAddr) -> Self {
+    fn start(scheduler: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("a port");
         let bytes = Arc::new(AtomicU64::new(0));
@@ -115,73 +117,80 @@ impl Meter {
         Self { address, bytes }
     }
 
-    fn read(&self) -> u64 {
+    fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 }
 
-struct Bench<'a> {
+/// Runs `dedup-job run` on the data, and checks its output.
+struct Job<'a> {
     program: &'a Path,
-    /// Where the data are.
-    at: String,
+    /// Directory or URL of the data.
+    data: String,
+    /// The option `--scratch` for cluster runs on a store; otherwise empty.
     scratch: String,
     output: PathBuf,
+    /// Bytes of the expected output.
     expected: Vec<u8>,
 }
 
-impl Bench<'_> {
-    fn line(&self, more: &str) -> Command {
+impl Job<'_> {
+    /// Returns the command with further options.
+    fn command(&self, options: &str) -> Command {
         let mut command = Command::new(self.program);
         let line = format!(
-            "run --new {at}/day.parquet --base {at}/archive --day 2026-01-31 --output {} --json --quiet {more}",
+            "run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 --output {} --json --quiet {options}",
             self.output.display(),
-            at = self.at
+            data = self.data
         );
         command.args(line.split_whitespace());
         command
     }
 
-    fn run(&self, more: &str) -> Value {
-        let ran = self.line(more).output().expect("the program");
-        self.check(ran)
+    /// Runs the command with further options, and returns its summary.
+    fn run(&self, options: &str) -> Value {
+        let ended = self.command(options).output().expect("the program");
+        self.checked_summary(ended)
     }
 
-    fn check(&self, ran: std::process::Output) -> Value {
-        let said = String::from_utf8_lossy(&ran.stderr);
-        assert!(ran.status.success(), "{said}");
-        let found = std::fs::read(&self.output).expect("the hits");
-        assert!(found == self.expected, "other hits than were planted");
-        serde_json::from_slice(&ran.stdout).expect("a summary")
+    /// Returns the summary of a run; fails if the run failed or wrote other pairs.
+    fn checked_summary(&self, ended: std::process::Output) -> Value {
+        let errors = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{errors}");
+        let found = std::fs::read(&self.output).expect("the pairs");
+        assert!(found == self.expected, "other pairs than were planted");
+        serde_json::from_slice(&ended.stdout).expect("a summary")
     }
 
-    fn on(&self, scheduler: SocketAddr) -> String {
+    /// Returns the options of a cluster run.
+    fn cluster_options(&self, scheduler: SocketAddr) -> String {
         format!("--cluster df://{scheduler} {}", self.scratch)
     }
 }
 
-/// What a run took.
+/// Times of a run, in seconds.
 #[derive(Debug, Clone, Copy)]
-struct Took {
-    /// Seconds of the join, without what comes before it.
-    join: f64,
-    /// Of these, until the tables were there.
+struct Timing {
+    /// Probing; on a cluster, this includes `start`.
+    probe: f64,
+    /// On a cluster: until the first slice began, and until the slowest executor had its tables.
     start: f64,
-    /// From the fingerprints of the day to the sorted hits.
-    all: f64,
+    /// Building the tables, and probing.
+    join: f64,
     total: f64,
 }
 
-impl Took {
-    fn of(summary: &Value) -> Self {
+impl Timing {
+    fn from_summary(summary: &Value) -> Self {
         let seconds = |name: &str| summary["seconds"][name].as_f64().unwrap_or(0.0);
         let executors = summary["cluster"]["executors"].as_array();
         let prepared = executors.into_iter().flatten();
-        let prepared = prepared.filter_map(|of| of["prepare_seconds"].as_f64());
+        let prepared = prepared.filter_map(|executor| executor["prepare_seconds"].as_f64());
         let first = summary["cluster"]["start_seconds"].as_f64().unwrap_or(0.0);
         Self {
-            join: seconds("probe"),
+            probe: seconds("probe"),
             start: first + prepared.fold(0.0, f64::max),
-            all: seconds("build") + seconds("probe"),
+            join: seconds("build") + seconds("probe"),
             total: seconds("total"),
         }
     }
@@ -190,9 +199,9 @@ impl Took {
 pub fn run(args: &Args) -> Vec<Value> {
     let program = program::path(args.program.as_deref());
     let directory = tempfile::tempdir().expect("a directory");
-    let bench = Bench {
+    let job = Job {
         program: &program,
-        at: match &args.url {
+        data: match &args.url {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => args.data.display().to_string(),
         },
@@ -201,28 +210,28 @@ pub fn run(args: &Args) -> Vec<Value> {
             None => String::new(),
         },
         output: directory.path().join("hits.parquet"),
-        expected: std::fs::read(args.data.join("expected.parquet")).expect("expected hits"),
+        expected: std::fs::read(args.data.join("expected.parquet")).expect("expected pairs"),
     };
     let plan = Command::new(&program)
         .args([
             "plan",
             "--json",
             "--new",
-            &format!("{}/day.parquet", bench.at),
+            &format!("{}/day.parquet", job.data),
         ])
-        .args(["--base", &format!("{}/archive", bench.at)])
+        .args(["--base", &format!("{}/archive", job.data)])
         .output()
         .expect("the program");
     let plan: Value = serde_json::from_slice(&plan.stdout).expect("a plan");
     let row_groups = plan["base"]["row_groups"].as_u64().unwrap_or(0);
 
     let scheduler = Process::start(&program, "scheduler --bind 127.0.0.1:0");
-    let address = scheduler.said["scheduler"].as_str().unwrap_or_default();
+    let address = scheduler.started["scheduler"].as_str().unwrap_or_default();
     let address: SocketAddr = address
         .trim_start_matches("df://")
         .parse()
         .expect("an address");
-    let meter = Meter::before(address);
+    let meter = Meter::start(address);
     let executor = || {
         let line = format!(
             "executor --scheduler {} --slots 1 --threads 1",
@@ -232,25 +241,29 @@ pub fn run(args: &Args) -> Vec<Value> {
     };
     let mut executors = vec![executor(), executor()];
 
-    let mut one: Option<(Took, Value)> = None;
-    let mut many: Option<(Took, Value)> = None;
-    let mut through = u64::MAX;
-    let better = |best: &mut Option<(Took, Value)>, summary: Value| {
-        let took = Took::of(&summary);
-        if best.as_ref().is_none_or(|(best, _)| took.all < best.all) {
-            *best = Some((took, summary));
+    let mut one: Option<(Timing, Value)> = None;
+    let mut many: Option<(Timing, Value)> = None;
+    let mut through_scheduler = u64::MAX;
+    let keep_faster = |best: &mut Option<(Timing, Value)>, summary: Value| {
+        let timing = Timing::from_summary(&summary);
+        if best
+            .as_ref()
+            .is_none_or(|(best, _)| timing.join < best.join)
+        {
+            *best = Some((timing, summary));
         }
     };
     for _ in 0..args.times {
-        better(&mut one, bench.run("--threads 2"));
-        let before = meter.read();
+        keep_faster(&mut one, job.run("--threads 2"));
+        let before = meter.bytes();
         let begin = Instant::now();
-        better(&mut many, bench.run(&bench.on(meter.address)));
-        // Executors without work call too; that is no part of the job.
-        let (job, took) = (meter.read() - before, begin.elapsed());
-        let before = meter.read();
-        std::thread::sleep(took);
-        through = through.min(job.saturating_sub(meter.read() - before));
+        keep_faster(&mut many, job.run(&job.cluster_options(meter.address)));
+        // Idle executors poll, too: subtract the bytes of an idle period of the same length.
+        let (bytes, elapsed) = (meter.bytes() - before, begin.elapsed());
+        let before = meter.bytes();
+        std::thread::sleep(elapsed);
+        let idle = meter.bytes() - before;
+        through_scheduler = through_scheduler.min(bytes.saturating_sub(idle));
     }
     let (Some((one, one_summary)), Some((many, many_summary))) = (one, many) else {
         return Vec::new();
@@ -259,10 +272,10 @@ pub fn run(args: &Args) -> Vec<Value> {
         .as_u64()
         .unwrap_or(0);
     let items = row_groups + distinct.div_ceil(1 << 18);
-    let peaks: Vec<u64> = executors.iter().map(Process::peak).collect();
+    let peaks: Vec<u64> = executors.iter().map(Process::peak_bytes).collect();
     let fingerprints = many_summary["base"]["fingerprints"].as_u64().unwrap_or(0) as f64;
     let rate = |seconds: f64| fingerprints / seconds / 1e6;
-    let started = rate(many.join - many.start);
+    let once_started = rate(many.probe - many.start);
     println!(
         "{} fingerprints, {items} work items in {} slices, best of {}; a cluster of two executors with one slot, against two threads",
         fingerprints, many_summary["cluster"]["slices"], args.times
@@ -271,61 +284,62 @@ pub fn run(args: &Args) -> Vec<Value> {
         "{:<12} {:>8} {:>8} {:>8} {:>9} {:>14} {:>10}",
         "", "total s", "join s", "start s", "M fp/s", "once started", "MiB peak"
     );
-    let peak = |summary: &Value| summary["peak_memory_bytes"].as_u64().unwrap_or(0);
-    let line = |name: &str, took: &Took, started: f64, peak: u64| {
+    let peak_bytes = |summary: &Value| summary["peak_memory_bytes"].as_u64().unwrap_or(0);
+    let print_row = |name: &str, timing: &Timing, once_started: f64, peak: u64| {
         println!(
             "{name:<12} {:>8.2} {:>8.2} {:>8.2} {:>9.1} {:>14.1} {:>10}",
-            took.total,
-            took.all,
-            took.start,
-            rate(took.all),
-            started,
+            timing.total,
+            timing.join,
+            timing.start,
+            rate(timing.join),
+            once_started,
             peak >> 20
         );
     };
-    line("one process", &one, rate(one.join), peak(&one_summary));
-    line(
+    let one_peak = peak_bytes(&one_summary);
+    print_row("one process", &one, rate(one.probe), one_peak);
+    print_row(
         "cluster",
         &many,
-        started,
+        once_started,
         peaks.iter().copied().max().unwrap_or(0),
     );
     println!(
-        "once started {:.2} of one process; all of the join {:.2}; {} bytes through the scheduler for each work item",
-        started / rate(one.join),
-        one.all / many.all,
-        through / items.max(1)
+        "speed relative to one process: {:.2} once started, {:.2} over the whole join; {} bytes through the scheduler for each work item",
+        once_started / rate(one.probe),
+        one.join / many.join,
+        through_scheduler / items.max(1)
     );
     let mut rows = vec![json!({
         "storage": if args.url.is_some() { "store" } else { "local files" },
         "fingerprints": fingerprints,
         "work_items": items,
         "slices": many_summary["cluster"]["slices"],
-        "one_process": { "join_seconds": one.all, "million_per_second": rate(one.all), "once_started": rate(one.join), "peak_bytes": peak(&one_summary) },
-        "cluster": { "join_seconds": many.all, "million_per_second": rate(many.all), "once_started": started, "start_seconds": many.start, "peak_bytes": peaks },
-        "once_started_of_one_process": started / rate(one.join),
-        "bytes_through_scheduler_per_item": through / items.max(1),
+        "one_process": { "join_seconds": one.join, "million_per_second": rate(one.join), "once_started": rate(one.probe), "peak_bytes": one_peak },
+        "cluster": { "join_seconds": many.join, "million_per_second": rate(many.join), "once_started": once_started, "start_seconds": many.start, "peak_bytes": peaks },
+        "once_started_of_one_process": once_started / rate(one.probe),
+        "bytes_through_scheduler_per_item": through_scheduler / items.max(1),
     })];
 
     let mut worst = 0.0_f64;
     for _ in 0..args.kills {
         let begin = Instant::now();
-        let run = bench
-            .line(&bench.on(meter.address))
+        let run = job
+            .command(&job.cluster_options(meter.address))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the program");
-        let middle = many.total - many.join + many.start + (many.join - many.start) / 2.0;
-        std::thread::sleep(Duration::from_secs_f64(middle));
+        let halfway = many.total - many.probe + many.start + (many.probe - many.start) / 2.0;
+        std::thread::sleep(Duration::from_secs_f64(halfway));
         drop(executors.remove(0));
-        bench.check(run.wait_with_output().expect("its end"));
+        job.checked_summary(run.wait_with_output().expect("its end"));
         worst = worst.max(begin.elapsed().as_secs_f64());
         executors.push(executor());
     }
     if args.kills > 0 {
         println!(
-            "with one of two executors killed in the middle, {} times: {worst:.2} s at most",
+            "with one of two executors killed halfway: at most {worst:.2} s in total, over {} runs",
             args.kills
         );
         rows.push(

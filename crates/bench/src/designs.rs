@@ -1,4 +1,4 @@
-//! Every design in memory, predicted and measured.
+//! Joins in memory with every design: predicted and measured cost.
 
 use std::time::Instant;
 
@@ -11,31 +11,31 @@ use crate::data;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Fingerprints of the batch
+    /// Number of fingerprints in the batch
     #[arg(long, default_value_t = 1_000_000)]
     batch: usize,
-    /// Fingerprints of the archive that the row groups are samples of
+    /// Number of fingerprints in the archive that the row groups are sampled from
     #[arg(long, default_value_t = 1_000_000_000)]
     archive: u64,
-    /// Row groups of 2^20
+    /// Number of row groups to probe, each of 2^20 fingerprints
     #[arg(long, default_value_t = 16)]
     chunks: usize,
-    /// Largest distance
+    /// Largest distance of a pair, in bits
     #[arg(short = 'k', long, default_value_t = 3)]
     max_distance: u32,
-    /// One design only
+    /// Measure only this design
     #[arg(long)]
     design: Option<String>,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 1)]
     threads: usize,
-    /// Leave out designs that are predicted to be slower, in nanoseconds a fingerprint
+    /// Leave out designs whose predicted cost is above this many nanoseconds for each fingerprint of the archive
     #[arg(long, default_value_t = 2000.0)]
     slowest: f64,
 }
 
 pub fn run(args: &Args) -> Vec<Value> {
-    let batch = data::batch(args.batch);
+    let batch = data::random_batch(args.batch);
     let groups = data::row_groups(&batch, args.archive, args.chunks);
     let distinct = Distinct::new(&batch).values().len();
     let plans: Vec<Plan> = Plan::alternatives(
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     );
     println!(
         "{:<12} {:>12} {:>10} {:>10} {:>12} {:>10} {:>10}",
-        "design", "MiB", "predicted", "ns/fp", "build pred.", "build s", "hits"
+        "design", "MiB", "predicted", "ns/fp", "build pred.", "build s", "matches"
     );
     plans
         .into_iter()
@@ -71,15 +71,16 @@ pub fn run(args: &Args) -> Vec<Value> {
         .collect()
 }
 
+/// Builds the tables of a plan and probes all row groups three times; prints and returns the fastest.
 fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) -> Value {
     let begin = Instant::now();
-    let design =
-        Design::named(&plan.design.name(), args.max_distance).expect("a design that was offered");
-    let tables = Tables::of(Distinct::new(batch), design);
+    let design = Design::named(&plan.design.name(), args.max_distance)
+        .expect("the name of a planned design");
+    let tables = Tables::new(Distinct::new(batch), design);
     let build = begin.elapsed().as_secs_f64();
     let mut best = f64::MAX;
     let mut hits = 0;
-    // Reused, as the program's are.
+    // Reused between runs, as the program reuses its buffers.
     let mut buffers: Vec<_> = (0..args.threads)
         .map(|_| (Scratch::default(), Vec::new(), Vec::new()))
         .collect();
@@ -99,7 +100,7 @@ fn measure(args: &Args, plan: Plan, batch: &[u64], groups: &[Vec<u64>]) -> Value
                         let share = groups.len().div_ceil(args.threads);
                         let together = groups.chunks(TOGETHER.min(share));
                         for groups in together.skip(first).step_by(args.threads) {
-                            let step = tables.chunk();
+                            let step = tables.chunk_len();
                             if step < data::ROW_GROUP {
                                 groups
                                     .iter()

@@ -7,7 +7,7 @@ use arrow::array::AsArray as _;
 use arrow::datatypes::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// The texts of a Parquet file's column `text`, a null as an empty one.
+/// Reads the column `text` of a Parquet file; nulls are empty texts.
 pub fn texts(path: &Path) -> Vec<String> {
     let fail = |error: &dyn std::fmt::Display| -> ! { panic!("{}: {error}", path.display()) };
     let file = File::open(path).unwrap_or_else(|error| fail(&error));

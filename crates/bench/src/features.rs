@@ -1,4 +1,4 @@
-//! Text to fingerprint on one core: ours for each way of cutting and weighing, and the peers', on the same documents.
+//! Fingerprinting on one core, on the same documents: dedup-job with several tokenizers and weights, and other programs (peers).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,20 +15,21 @@ pub struct Args {
     /// Parquet files with a column `text`
     #[arg(required = true, value_name = "PATH")]
     documents: Vec<PathBuf>,
-    /// Python with the packages of crates/bench/requirements.txt; without it the peers are left out
+    /// Python with the packages of crates/bench/requirements.txt; other programs are left out without it
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// Terms of the table of document frequencies
+    /// Number of terms in the table of document frequencies
     #[arg(long, default_value_t = 1_000_000)]
     terms: usize,
-    /// Only our ways whose names contain this
+    /// Of dedup-job's methods, measure only those whose names contain this
     #[arg(long, value_name = "NAME", default_value = "")]
     only: String,
-    /// Runs, of which the best counts
+    /// Number of runs; the fastest counts
     #[arg(long, default_value_t = 15)]
     runs: usize,
 }
 
+/// Methods of `features.py`.
 const PEERS: [&str; 7] = [
     "clickhouse-wordShingleSimHash",
     "clickhouse-wordShingleSimHashUTF8",
@@ -50,13 +51,13 @@ pub fn run(args: &Args) -> Vec<Value> {
             texts.len(),
             bytes as f64 / 1e6
         );
-        println!("{:<44} {:>10} {:>10}", "way", "seconds", "MB/s");
+        println!("{:<44} {:>10} {:>10}", "method", "seconds", "MB/s");
         let corpus = path.file_stem().unwrap_or_default().to_string_lossy();
-        let mut row = |way: &str, seconds: f64, bytes: usize, version: &str| {
+        let mut report = |method: &str, seconds: f64, bytes: usize, version: &str| {
             let rate = bytes as f64 / 1e6 / seconds;
-            println!("{way:<44} {seconds:>10.3} {rate:>10.1}");
+            println!("{method:<44} {seconds:>10.3} {rate:>10.1}");
             rows.push(json!({
-                "corpus": corpus, "way": way, "version": version, "seconds": seconds, "bytes": bytes,
+                "corpus": corpus, "way": method, "version": version, "seconds": seconds, "bytes": bytes,
                 "megabytes_per_second": rate,
             }));
         };
@@ -76,7 +77,7 @@ pub fn run(args: &Args) -> Vec<Value> {
                 begin.elapsed().as_secs_f64()
             });
             let best = seconds.fold(f64::INFINITY, f64::min);
-            row(&name, best, bytes, env!("CARGO_PKG_VERSION"));
+            report(&name, best, bytes, env!("CARGO_PKG_VERSION"));
         }
         let Some(python) = &args.python else { continue };
         let output = Command::new(python)
@@ -89,7 +90,7 @@ pub fn run(args: &Args) -> Vec<Value> {
         assert!(output.status.success(), "the peers failed");
         for line in String::from_utf8_lossy(&output.stdout).lines() {
             let peer: Value = serde_json::from_str(line).expect("a line of JSON for each peer");
-            row(
+            report(
                 peer["method"].as_str().unwrap_or_default(),
                 peer["seconds"].as_f64().unwrap_or(f64::NAN),
                 peer["bytes"].as_u64().unwrap_or(0) as usize,
@@ -100,7 +101,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     rows
 }
 
-/// What is measured of ours.
+/// Returns dedup-job's methods: name, model, and kernel.
 fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model, Kernel)> {
     let plain = |tokenizer: Tokenizer, weight: Weight| {
         let spec = Spec {
@@ -111,7 +112,7 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
         Model::plain(spec).expect("a spec without tables")
     };
     let words = Tokenizer::WordsCjkBigrams;
-    let idf = Arc::new(table(texts, terms));
+    let idf = Arc::new(padded_idf(texts, terms));
     let with_idf = |weight| {
         let spec = Spec {
             tokenizer: words,
@@ -163,10 +164,10 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
             kernel,
         ));
     }
-    let others = Kernel::available()
+    let other_kernels = Kernel::available()
         .into_iter()
         .filter(|other| *other != kernel);
-    let others: Vec<_> = others
+    let others: Vec<_> = other_kernels
         .map(|other| {
             (
                 format!("words, tf ({})", other.name()),
@@ -179,8 +180,8 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
     models
 }
 
-/// Document frequencies of the documents' own features, and of made-up ones up to so many.
-fn table(texts: &[String], terms: usize) -> Idf {
+/// Returns the document frequencies of `texts`, cut or padded with made-up features to `terms` of them.
+fn padded_idf(texts: &[String], terms: usize) -> Idf {
     let spec = Spec {
         tokenizer: Tokenizer::WordsCjkBigrams,
         ..Spec::default()
@@ -205,5 +206,5 @@ fn table(texts: &[String], terms: usize) -> Idf {
         rest: 1,
         features,
     };
-    Idf::new(&spec, &frequencies).expect("counted as it must be")
+    Idf::new(&spec, &frequencies).expect("features in order of frequency")
 }

@@ -1,6 +1,6 @@
-//! The join against other ways to do it: the same fingerprints, the same two threads, and all must find the same pairs.
+//! The join against other programs and naive methods, on the same fingerprints and threads. All must find the same pairs.
 //!
-//! Slow ways get fewer of the archive's fingerprints, spread over all of it; what is compared is the rate.
+//! Slow methods get a sample of the archive, evenly spread over it. Rates are compared, not times.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,49 +11,49 @@ use std::time::Instant;
 
 use hamming::{Distinct, Kernel, Limits, Plan, Scratch, Tables};
 use serde_json::{Value, json};
-use testkit::codewords::{Generator, Plan as Planted};
+use testkit::codewords::{Generator, Settings};
 
-/// Pairs within this distance.
+/// Largest distance of a pair, in bits.
 const K: u32 = 3;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Fingerprints of the new batch
+    /// Number of fingerprints in the batch
     #[arg(long, default_value_t = 1_000_000)]
     batch: u64,
-    /// Fingerprints of the archive
+    /// Number of fingerprints in the archive
     #[arg(long, default_value_t = 100_000_000)]
     archive: u64,
-    /// Threads of each way
+    /// Number of threads of each method
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// Python with the packages of crates/bench/requirements.txt; without it the peers are left out
+    /// Python with the packages of crates/bench/requirements.txt; other programs are left out without it
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// Archive fingerprints for DuckDB
+    /// Number of archive fingerprints for DuckDB
     #[arg(long, default_value_t = 10_000_000)]
     duckdb: usize,
-    /// Archive fingerprints for FAISS IndexBinaryMultiHash
+    /// Number of archive fingerprints for FAISS IndexBinaryMultiHash
     #[arg(long, default_value_t = 1_000_000)]
     multi_hash: usize,
-    /// Archive fingerprints for those that compare all with all
+    /// Number of archive fingerprints for methods that compare every fingerprint with every other
     #[arg(long, default_value_t = 10_000)]
     exhaustive: usize,
-    /// Fingerprints of the batch whose variants are generated beforehand
+    /// Number of batch fingerprints for the method that stores every variant within 3 bits of each
     #[arg(long, default_value_t = 1_000)]
     pregenerated: usize,
 }
 
-/// Row of the batch, index in the archive, distance.
+/// Row in the batch, index in the archive, distance.
 type Pair = (u32, u32, u32);
 
-/// What a way found, and how long it took.
+/// The pairs that a method found, and its time.
 struct Outcome {
     seconds: f64,
     pairs: Vec<Pair>,
 }
 
-/// Batch, archive, and the pairs that must be found.
+/// A batch, an archive, and the pairs that a method must find.
 struct Problem {
     batch: Vec<u64>,
     archive: Vec<u64>,
@@ -61,8 +61,9 @@ struct Problem {
 }
 
 impl Problem {
+    /// Generates the problem with planted pairs.
     fn planted(args: &Args) -> Self {
-        let plan = Planted {
+        let settings = Settings {
             base: args.archive,
             days: 1,
             new: args.batch,
@@ -70,11 +71,11 @@ impl Problem {
             max_distance: K,
             seed: 1,
         };
-        let generator = Generator::new(plan).expect("a problem that can be made");
-        let blocks = (0..generator.blocks(0)).flat_map(|block| generator.block(0, block).1);
-        let archive = blocks.collect();
-        let day = generator.new_day();
-        let planted = day.iter().enumerate();
+        let generator = Generator::new(settings).expect("enough codewords");
+        let chunks = (0..generator.chunks(0)).flat_map(|chunk| generator.chunk(0, chunk).1);
+        let archive = chunks.collect();
+        let batch = generator.batch();
+        let planted = batch.iter().enumerate();
         let mut expected: Vec<Pair> = planted
             .filter_map(|(row, new)| {
                 new.near
@@ -83,13 +84,13 @@ impl Problem {
             .collect();
         expected.sort_unstable();
         Self {
-            batch: day.iter().map(|new| new.fingerprint).collect(),
+            batch: batch.iter().map(|new| new.fingerprint).collect(),
             archive,
             expected,
         }
     }
 
-    /// The same with about `archive` of the archive's fingerprints and the first `batch` of the batch's.
+    /// Returns the problem with about `archive` fingerprints of the archive and the first `batch` of the batch.
     fn sample(&self, archive: usize, batch: usize) -> Self {
         let step = self.archive.len().div_ceil(archive.max(1)).max(1);
         let kept = |&(row, index, _): &Pair| {
@@ -110,7 +111,7 @@ impl Problem {
 
 pub fn run(args: &Args) -> Vec<Value> {
     let whole = Problem::planted(args);
-    let all = whole.batch.len();
+    let batch = whole.batch.len();
     println!(
         "k = {K}, batch {}, archive {}, {} threads, {}",
         args.batch,
@@ -120,23 +121,23 @@ pub fn run(args: &Args) -> Vec<Value> {
     );
     println!(
         "{:<34} {:>12} {:>14} {:>10} {:>12} {:>10}",
-        "way", "archive", "seconds", "pairs", "M/s", "slower by"
+        "method", "archive", "seconds", "pairs", "M/s", "slower by"
     );
     let mut rows = Vec::new();
-    let ours = best(|| ours(&whole, args.threads), 5);
-    let rate = report(&mut rows, "ours", &whole, ours, None);
+    let found = fastest(|| planned_join(&whole, args.threads), 5);
+    let rate = report(&mut rows, "ours", &whole, found, None);
     if let Some(python) = &args.python {
-        for (way, archive) in [
+        for (method, archive) in [
             ("duckdb", args.duckdb),
             ("faiss-multi-hash", args.multi_hash),
             ("faiss-flat", args.exhaustive),
         ] {
-            let problem = whole.sample(archive, all);
-            let found = peer(python, way, &problem, args.threads);
-            report(&mut rows, way, &problem, found, Some(rate));
+            let problem = whole.sample(archive, batch);
+            let found = run_peer(python, method, &problem, args.threads);
+            report(&mut rows, method, &problem, found, Some(rate));
         }
     }
-    let problem = whole.sample(args.exhaustive, all);
+    let problem = whole.sample(args.exhaustive, batch);
     let found = exhaustive(&problem, args.threads);
     report(
         &mut rows,
@@ -145,7 +146,7 @@ pub fn run(args: &Args) -> Vec<Value> {
         found,
         Some(rate),
     );
-    let found = flips(&problem, args.threads);
+    let found = expand_queries(&problem, args.threads);
     report(
         &mut rows,
         "43,744 flips of each query",
@@ -154,7 +155,7 @@ pub fn run(args: &Args) -> Vec<Value> {
         Some(rate),
     );
     let small = whole.sample(args.multi_hash, args.pregenerated);
-    let found = best(|| self::ours(&small, args.threads), 5);
+    let found = fastest(|| planned_join(&small, args.threads), 5);
     let rate = report(
         &mut rows,
         &format!("ours, batch {}", args.pregenerated),
@@ -162,7 +163,7 @@ pub fn run(args: &Args) -> Vec<Value> {
         found,
         None,
     );
-    let found = pregenerated(&small, args.threads);
+    let found = expand_batch(&small, args.threads);
     report(
         &mut rows,
         &format!("variants of {} stored", args.pregenerated),
@@ -173,31 +174,31 @@ pub fn run(args: &Args) -> Vec<Value> {
     rows
 }
 
-/// Prints a row, checks the answer, and gives the rate in fingerprints a second.
+/// Checks the pairs of a method, prints and records its row, and returns its rate in fingerprints per second.
 fn report(
     rows: &mut Vec<Value>,
-    way: &str,
+    method: &str,
     problem: &Problem,
     mut outcome: Outcome,
-    ours: Option<f64>,
+    our_rate: Option<f64>,
 ) -> f64 {
     outcome.pairs.sort_unstable();
     let (found, expected) = (outcome.pairs.len(), problem.expected.len());
     assert!(
         outcome.pairs == problem.expected,
-        "{way}: {found} pairs, not the {expected} expected ones"
+        "{method}: {found} pairs, not the {expected} expected ones"
     );
     let rate = problem.archive.len() as f64 / outcome.seconds;
-    let slower = ours.map(|ours| ours / rate);
+    let slower = our_rate.map(|our_rate| our_rate / rate);
     println!(
-        "{way:<34} {:>12} {:>14.3} {found:>10} {:>12.4} {:>10}",
+        "{method:<34} {:>12} {:>14.3} {found:>10} {:>12.4} {:>10}",
         problem.archive.len(),
         outcome.seconds,
         rate * 1e-6,
         slower.map_or("1".into(), |ratio| format!("{ratio:.0}")),
     );
     rows.push(json!({
-        "way": way,
+        "way": method,
         "batch": problem.batch.len(),
         "archive": problem.archive.len(),
         "seconds": outcome.seconds,
@@ -208,15 +209,15 @@ fn report(
     rate
 }
 
-fn best(mut run: impl FnMut() -> Outcome, times: usize) -> Outcome {
+/// Runs a method several times; returns the fastest outcome.
+fn fastest(mut run: impl FnMut() -> Outcome, times: usize) -> Outcome {
     let runs = (0..times).map(|_| run());
     runs.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
         .expect("at least one run")
 }
 
-/// Splits the archive among threads; `work` gets a part and the index of its first fingerprint. The time is that of
-/// the parts, not of what was prepared before.
-fn on_threads(
+/// Divides the archive among threads, and times them. `work` gets a part and the index of its first fingerprint.
+fn probe_on_threads(
     archive: &[u64],
     threads: usize,
     work: impl Fn(&[u64], u32) -> Vec<Pair> + Sync,
@@ -240,8 +241,8 @@ fn on_threads(
     }
 }
 
-/// The planned join; building the tables is part of it.
-fn ours(problem: &Problem, threads: usize) -> Outcome {
+/// Joins as dedup-job does, with the design that it plans. The time includes building the tables.
+fn planned_join(problem: &Problem, threads: usize) -> Outcome {
     let begin = Instant::now();
     let batch = std::sync::Arc::new(Distinct::new(&problem.batch));
     let values = batch.values().len();
@@ -252,13 +253,13 @@ fn ours(problem: &Problem, threads: usize) -> Outcome {
     let plan = Plan::choose(values, K, &limits).expect("a plan");
     let tables = Tables::build(batch, 0..values, plan.design, threads);
     let built = begin.elapsed().as_secs_f64();
-    let mut outcome = on_threads(&problem.archive, threads, |part, first| {
+    let mut outcome = probe_on_threads(&problem.archive, threads, |part, first| {
         let (mut scratch, mut matches, mut pairs) = (Scratch::default(), Vec::new(), Vec::new());
-        for (at, step) in part.chunks(tables.chunk()).enumerate() {
+        for (at, step) in part.chunks(tables.chunk_len()).enumerate() {
             matches.clear();
             tables.probe(Kernel::detect(), step, &mut scratch, &mut matches);
             for found in &matches {
-                let index = first + (at * tables.chunk()) as u32 + found.query;
+                let index = first + (at * tables.chunk_len()) as u32 + found.query;
                 pairs.extend(
                     tables
                         .batch()
@@ -273,11 +274,11 @@ fn ours(problem: &Problem, threads: usize) -> Outcome {
     outcome
 }
 
-/// Every fingerprint of the archive with every one of the batch, by our widest comparison.
+/// Compares every fingerprint of the archive with every one of the batch, with dedup-job's fastest kernel.
 fn exhaustive(problem: &Problem, threads: usize) -> Outcome {
     let design = hamming::Design::named("exhaustive", K).expect("a design");
-    let tables = Tables::of(Distinct::new(&problem.batch), design);
-    on_threads(&problem.archive, threads, |part, first| {
+    let tables = Tables::new(Distinct::new(&problem.batch), design);
+    probe_on_threads(&problem.archive, threads, |part, first| {
         let (mut scratch, mut matches) = (Scratch::default(), Vec::new());
         tables.probe(Kernel::detect(), part, &mut scratch, &mut matches);
         let pairs = matches.iter().flat_map(|found| {
@@ -288,11 +289,11 @@ fn exhaustive(problem: &Problem, threads: usize) -> Outcome {
     })
 }
 
-/// Fingerprints are as good as random: their own bits are the hash.
+/// Hashes a fingerprint by one multiplication: its bits are random already.
 #[derive(Default)]
-struct Mixed(u64);
+struct MixHasher(u64);
 
-impl Hasher for Mixed {
+impl Hasher for MixHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -306,18 +307,19 @@ impl Hasher for Mixed {
     }
 }
 
-type Rows = HashMap<u64, Vec<u32>, BuildHasherDefault<Mixed>>;
+/// Rows of the batch by fingerprint.
+type RowMap = HashMap<u64, Vec<u32>, BuildHasherDefault<MixHasher>>;
 
-fn rows_of(batch: &[u64]) -> Rows {
-    let mut rows = Rows::default();
+fn row_map(batch: &[u64]) -> RowMap {
+    let mut rows = RowMap::default();
     for (row, &fingerprint) in batch.iter().enumerate() {
         rows.entry(fingerprint).or_default().push(row as u32);
     }
     rows
 }
 
-/// Calls `each` with `value` and all that differ from it in up to `K` bits, and their distance.
-fn each_variant(value: u64, each: &mut impl FnMut(u64, u32)) {
+/// Calls `each` with every number within `K` bits of `value`, and its distance.
+fn for_each_variant(value: u64, each: &mut impl FnMut(u64, u32)) {
     fn flip(value: u64, below: u32, distance: u32, each: &mut impl FnMut(u64, u32)) {
         each(value, distance);
         if distance < K {
@@ -327,13 +329,13 @@ fn each_variant(value: u64, each: &mut impl FnMut(u64, u32)) {
     flip(value, 64, 0, each);
 }
 
-/// The first naive way of the literature: every query with up to k bits flipped is looked up.
-fn flips(problem: &Problem, threads: usize) -> Outcome {
-    let rows = rows_of(&problem.batch);
-    on_threads(&problem.archive, threads, |part, first| {
+/// Looks up every variant of each archive fingerprint in the batch: the first naive method of the paper.
+fn expand_queries(problem: &Problem, threads: usize) -> Outcome {
+    let rows = row_map(&problem.batch);
+    probe_on_threads(&problem.archive, threads, |part, first| {
         let mut pairs = Vec::new();
         for (index, &query) in part.iter().enumerate() {
-            each_variant(query, &mut |variant, distance| {
+            for_each_variant(query, &mut |variant, distance| {
                 let rows = rows.get(&variant).into_iter().flatten();
                 pairs.extend(rows.map(|&row| (row, first + index as u32, distance)));
             });
@@ -342,18 +344,19 @@ fn flips(problem: &Problem, threads: usize) -> Outcome {
     })
 }
 
-/// The second: all variants of the batch are stored, and each query is looked up once.
-fn pregenerated(problem: &Problem, threads: usize) -> Outcome {
-    let mut variants: HashMap<u64, Vec<(u32, u8)>, BuildHasherDefault<Mixed>> = HashMap::default();
+/// Stores every variant of the batch, and looks up each archive fingerprint once: the second naive method of the paper.
+fn expand_batch(problem: &Problem, threads: usize) -> Outcome {
+    let mut variants: HashMap<u64, Vec<(u32, u8)>, BuildHasherDefault<MixHasher>> =
+        HashMap::default();
     for (row, &fingerprint) in problem.batch.iter().enumerate() {
-        each_variant(fingerprint, &mut |variant, distance| {
+        for_each_variant(fingerprint, &mut |variant, distance| {
             variants
                 .entry(variant)
                 .or_default()
                 .push((row as u32, distance as u8));
         });
     }
-    on_threads(&problem.archive, threads, |part, first| {
+    probe_on_threads(&problem.archive, threads, |part, first| {
         let found = part.iter().enumerate().flat_map(|(index, query)| {
             let rows = variants.get(query).into_iter().flatten();
             rows.map(move |&(row, distance)| (row, first + index as u32, distance.into()))
@@ -362,8 +365,8 @@ fn pregenerated(problem: &Problem, threads: usize) -> Outcome {
     })
 }
 
-/// A peer in its own process; the script prints seconds, then writes pairs as little-endian numbers of 32 bits.
-fn peer(python: &Path, way: &str, problem: &Problem, threads: usize) -> Outcome {
+/// Runs another program through `peers.py`, which prints the seconds and writes the pairs as little-endian 32-bit numbers.
+fn run_peer(python: &Path, method: &str, problem: &Problem, threads: usize) -> Outcome {
     let directory = std::env::temp_dir().join(format!("dedup-job-bench-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory for the peers");
     let file = |name: &str| directory.join(name);
@@ -382,13 +385,13 @@ fn peer(python: &Path, way: &str, problem: &Problem, threads: usize) -> Outcome 
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers.py");
     let output = Command::new(python)
         .arg(script)
-        .args([way, &K.to_string(), &threads.to_string()])
+        .args([method, &K.to_string(), &threads.to_string()])
         .args(["batch", "archive", "pairs"].map(file))
         .output()
         .expect("the peers' Python");
     assert!(
         output.status.success(),
-        "{way}: {}",
+        "{method}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
     let seconds = String::from_utf8_lossy(&output.stdout)

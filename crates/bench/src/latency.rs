@@ -1,41 +1,43 @@
-//! The join from a store whose every answer takes its time, against the same store without that and against local files.
+//! The join of an archive in a store with latency, against the same store without latency and against local files.
 //!
-//! The store is in memory, so that what is measured is waiting and nothing else: a server on the same machine would take
-//! the cores that the join runs on. All runs must find the hits that were planted.
+//! The store is in memory, so only waiting is measured: a server on this machine would compete for the cores of the join. All
+//! runs must find the planted pairs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::{StoreOptions, Stores};
+use engine::output::OutputTarget;
 use engine::resources::Resources;
-use engine::{Limits, RunSettings, Summary, Wanted};
+use engine::{Limits, RunSettings, SpecOptions, Summary};
 use object_store::memory::InMemory;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use serde_json::{Value, json};
+use storage::{StoreOptions, Stores};
 use url::Url;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// What `dedup-job generate fingerprints` made; all of it is held in memory
+    /// Output directory of `dedup-job generate fingerprints`; its archive is held in memory twice
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Milliseconds that every request takes besides its work
+    /// Latency added to each request, in milliseconds
     #[arg(long, default_value_t = 20)]
     latency: u64,
-    /// Times that each is run; the fastest counts
+    /// Number of runs of each; the fastest counts
     #[arg(long, default_value_t = 5)]
     times: usize,
-    /// Threads
+    /// Number of threads
     #[arg(long, default_value_t = 2)]
     threads: usize,
 }
 
-/// How the history is reached.
-struct Way {
+/// Where the archive is.
+struct Source {
     name: &'static str,
     stores: Stores,
+    /// Directory or URL of the archive.
     base: String,
 }
 
@@ -51,7 +53,7 @@ pub fn run(args: &Args) -> Vec<Value> {
 async fn measure(args: &Args) -> Vec<Value> {
     let wait = Duration::from_millis(args.latency);
     let slow = ThrottledStore::new(
-        load(&args.data).await,
+        load_archive(&args.data).await,
         ThrottleConfig {
             wait_get_per_call: wait,
             wait_list_per_call: wait,
@@ -60,32 +62,32 @@ async fn measure(args: &Args) -> Vec<Value> {
             ..Default::default()
         },
     );
-    let at = |store: Arc<dyn ObjectStore>| {
+    let stores_with = |store: Arc<dyn ObjectStore>| {
         let stores = Stores::new(StoreOptions::default());
         stores.register(&Url::parse("s3://bench").expect("a URL"), store);
         stores
     };
-    let ways = [
-        Way {
+    let sources = [
+        Source {
             name: "local files",
             stores: Stores::default(),
             base: args.data.join("archive").display().to_string(),
         },
-        Way {
+        Source {
             name: "store",
-            stores: at(Arc::new(load(&args.data).await)),
+            stores: stores_with(Arc::new(load_archive(&args.data).await)),
             base: "s3://bench/archive".into(),
         },
-        Way {
+        Source {
             name: "slow store",
-            stores: at(Arc::new(slow)),
+            stores: stores_with(Arc::new(slow)),
             base: "s3://bench/archive".into(),
         },
     ];
     let mut best: [Option<Summary>; 3] = [const { None }; 3];
     for _ in 0..args.times {
-        for (way, best) in ways.iter().zip(&mut best) {
-            let summary = once(args, way).await;
+        for (source, best) in sources.iter().zip(&mut best) {
+            let summary = run_once(args, source).await;
             let faster = best
                 .as_ref()
                 .is_none_or(|best| summary.seconds.probe < best.seconds.probe);
@@ -95,20 +97,20 @@ async fn measure(args: &Args) -> Vec<Value> {
         }
     }
     println!(
-        "{} ms a request, {} threads, best of {}; rates are of the join: fetching, probing, ids, reducing, writing",
+        "{} ms per request, {} threads, best of {}; rates are of the join: fetching, probing, reading ids, reducing, writing",
         args.latency, args.threads, args.times
     );
     println!(
         "{:<12} {:>13} {:>9} {:>9} {:>8} {:>9} {:>7}",
-        "history", "fingerprints", "hits", "join s", "M fp/s", "of local", "open s"
+        "archive", "fingerprints", "pairs", "join s", "M fp/s", "of local", "open s"
     );
     let local = best[0].as_ref().map_or(0.0, rate);
-    let rows = ways.iter().zip(best.iter().flatten());
-    rows.map(|(way, summary)| {
+    let rows = sources.iter().zip(best.iter().flatten());
+    rows.map(|(source, summary)| {
         let (join, rate) = (summary.seconds.probe, rate(summary));
         println!(
             "{:<12} {:>13} {:>9} {:>9.2} {:>8.1} {:>9.2} {:>7.2}",
-            way.name,
+            source.name,
             summary.base.fingerprints,
             summary.hits,
             join,
@@ -117,8 +119,8 @@ async fn measure(args: &Args) -> Vec<Value> {
             summary.seconds.open
         );
         json!({
-            "history": way.name,
-            "latency_ms": if way.name == "slow store" { args.latency } else { 0 },
+            "history": source.name,
+            "latency_ms": if source.name == "slow store" { args.latency } else { 0 },
             "fingerprints": summary.base.fingerprints,
             "hits": summary.hits,
             "join_seconds": join,
@@ -130,14 +132,15 @@ async fn measure(args: &Args) -> Vec<Value> {
     .collect()
 }
 
-/// Million fingerprints of the history a second.
+/// Returns the rate of the join, in million fingerprints of the archive per second.
 fn rate(summary: &Summary) -> f64 {
     summary.base.fingerprints as f64 / summary.seconds.probe / 1e6
 }
 
-async fn once(args: &Args, way: &Way) -> Summary {
+/// Joins once, and checks the pairs.
+async fn run_once(args: &Args, source: &Source) -> Summary {
     let scratch = tempfile::tempdir().expect("a directory");
-    let resources = Arc::new(Resources::new(way.stores.clone()));
+    let resources = Arc::new(Resources::new(source.stores.clone()));
     let limits = Limits {
         threads: args.threads,
         memory: 8 << 30,
@@ -147,13 +150,17 @@ async fn once(args: &Args, way: &Way) -> Summary {
     let hits = scratch.path().join("hits.parquet");
     let settings = RunSettings {
         new: vec![args.data.join("day.parquet").display().to_string()],
-        base: way.base.clone(),
-        output: way
-            .stores
-            .locate(&hits.display().to_string())
-            .expect("a local path"),
+        base: source.base.clone(),
+        output: OutputTarget::file(
+            source
+                .stores
+                .locate(&hits.display().to_string())
+                .expect("a local path"),
+        )
+        .expect("a known ending"),
         max_distance: 3,
         within: true,
+        existing: archive::Existing::Keep,
         append: false,
         rows_per_file: None,
         day: Some("2026-01-31".parse().expect("a day")),
@@ -162,24 +169,24 @@ async fn once(args: &Args, way: &Way) -> Summary {
         design: None,
         max_hits: None,
         verify: None,
-        wanted: Wanted::default(),
+        wanted: SpecOptions::default(),
         scratch: scratch.path().to_owned(),
         cluster: None,
     };
     let summary = engine::run(&context, &resources, &settings)
         .await
-        .unwrap_or_else(|error| panic!("{}: {error}", way.name));
-    let expected = std::fs::read(args.data.join("expected.parquet")).expect("expected hits");
+        .unwrap_or_else(|error| panic!("{}: {error}", source.name));
+    let expected = std::fs::read(args.data.join("expected.parquet")).expect("expected pairs");
     assert!(
-        std::fs::read(hits).expect("hits") == expected,
-        "{}: other hits than were planted",
-        way.name
+        std::fs::read(hits).expect("pairs") == expected,
+        "{}: other pairs than were planted",
+        source.name
     );
     summary
 }
 
-/// The archive's files, in memory.
-async fn load(data: &Path) -> InMemory {
+/// Copies the archive below `data` into a store in memory.
+async fn load_archive(data: &Path) -> InMemory {
     let store = InMemory::new();
     let mut open = vec![data.join("archive")];
     while let Some(directory) = open.pop() {

@@ -1,8 +1,8 @@
-//! What the figures were measured on.
+//! Description of the machine that the figures were measured on.
 
 use serde_json::{Value, json};
 
-/// Processor, cores, memory and instructions, where the system tells.
+/// Returns processor, cores, memory and kernel; null where the system does not say.
 pub fn describe() -> Value {
     let line = |file: &str, key: &str| {
         let text = std::fs::read_to_string(file).ok()?;

@@ -1,4 +1,5 @@
-//! The measured comparisons, with known answers: each prints a table and can write what it found as JSON.
+//! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its figures and can
+//! write them as JSON. `cluster`, `join`, `latency`, `map` and `scale` also check their results against known answers.
 
 mod cluster;
 mod data;
@@ -17,33 +18,33 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Measures dedup-job, side by side with others, with known answers.
+/// Benchmarks dedup-job, against other programs and against itself
 #[derive(Debug, Parser)]
 struct Args {
     #[command(subcommand)]
     bench: Bench,
-    /// Also write the results, with the machine's description, to this JSON file
+    /// Also write the results and a description of the machine to this JSON file
     #[arg(long, global = true, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Bench {
-    /// A cluster against one process, and what it takes
+    /// Run on a cluster of two executors, against one process on the same cores
     Cluster(cluster::Args),
-    /// Every design, in memory: predicted and measured cost
+    /// Join in memory with every design: predicted and measured cost
     Designs(designs::Args),
-    /// Text to fingerprint on one core, for each spec and the peers
+    /// Fingerprint texts on one core, with several specs and with other programs
     Features(features::Args),
-    /// The join against other ways to do it, on the same data in one run
+    /// Join in memory, against other programs and naive methods on the same data
     Join(join::Args),
-    /// The join from a store whose every answer takes its time
+    /// Join an archive in a store whose every request has a latency
     Latency(latency::Args),
-    /// `dedup-job fingerprint` from Parquet, against the kernel alone
+    /// Run `dedup-job fingerprint` on Parquet files, against its kernel alone
     Map(map::Args),
-    /// How many of the near-duplicates of real documents each way finds, and what else
+    /// Measure precision and recall of many specs and other programs on real documents
     Quality(quality::Args),
-    /// `dedup-job run` itself on archives of growing size
+    /// Run `dedup-job run` on archives of growing size
     Scale(scale::Args),
 }
 

@@ -1,7 +1,7 @@
-//! `dedup-job fingerprint` from Parquet, against the rate at which the kernel alone takes the same texts from memory.
+//! `dedup-job fingerprint` on Parquet files, against the kernel alone on the same texts in memory.
 //!
-//! The documents were just written, so that they come from the system's page cache where they fit. Every fingerprint in the
-//! output is compared with one that was made of the text on its own.
+//! The documents have just been written, so the page cache holds them if they fit. Every fingerprint in the output is checked
+//! against one computed from its text directly.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -24,51 +24,51 @@ use crate::{documents, program};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Parquet files with a column `text`, of which documents are put together
+    /// Parquet files with a column `text`, from whose texts the documents are assembled
     #[arg(required = true, value_name = "PATH")]
     texts: Vec<PathBuf>,
-    /// Documents
+    /// Number of documents
     #[arg(long, default_value_t = 1_000_000)]
     documents: usize,
-    /// Bytes of a document, about
+    /// Approximate size of a document, in bytes
     #[arg(long, default_value_t = 5_000)]
     bytes: usize,
-    /// Where the documents are written; some 5 GB by default, removed at the end
+    /// Directory in which the documents are written, about 5 GB by default; they are removed at the end
     #[arg(long, value_name = "DIR")]
     directory: PathBuf,
-    /// Times that each is run; the fastest counts
+    /// Number of runs of each; the fastest counts
     #[arg(long, default_value_t = 5)]
     times: usize,
-    /// The program [default: dedup-job beside this one]
+    /// Path of dedup-job [default: beside this program]
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
 }
 
 /// Rows of a row group.
-const GROUP: usize = 25_000;
-/// Bytes of a piece of text; a document has pieces from several places.
-const PIECE: usize = 500;
-/// Bytes of text that the kernel is measured on, for each thread, and how often it takes them: about as long as a run, so
-/// that both meet what else the machine does.
-const SAMPLE: usize = 128 << 20;
+const GROUP_ROWS: usize = 25_000;
+/// Bytes of one excerpt; a document is several excerpts.
+const EXCERPT_BYTES: usize = 500;
+/// Bytes of text on which the kernel is measured, for each thread.
+const SAMPLE_BYTES: usize = 128 << 20;
+/// Times that the kernel fingerprints the sample: together about as long as a run, so that other load affects both alike.
 const PASSES: usize = 16;
 
-/// Real text, to cut documents from.
+/// Real text, and the number of excerpts in a document.
 struct Source {
     text: String,
-    pieces: usize,
+    excerpts: usize,
 }
 
 impl Source {
-    /// Document `number`, the same each time.
+    /// Assembles document `number`, which is the same in each call.
     fn document(&self, number: usize) -> String {
         let mut rng = ChaCha8Rng::seed_from_u64(number as u64);
-        let mut document = String::with_capacity(self.pieces * PIECE);
-        for _ in 0..self.pieces {
-            let at = rng.random_range(0..self.text.len() - PIECE);
+        let mut document = String::with_capacity(self.excerpts * EXCERPT_BYTES);
+        for _ in 0..self.excerpts {
+            let at = rng.random_range(0..self.text.len() - EXCERPT_BYTES);
             let (from, to) = (
                 self.text.floor_char_boundary(at),
-                self.text.floor_char_boundary(at + PIECE),
+                self.text.floor_char_boundary(at + EXCERPT_BYTES),
             );
             document.push_str(&self.text[from..to]);
         }
@@ -89,15 +89,15 @@ pub fn run(args: &Args) -> Vec<Value> {
         .collect();
     let source = Source {
         text: texts.concat(),
-        pieces: args.bytes.div_ceil(PIECE),
+        excerpts: args.bytes.div_ceil(EXCERPT_BYTES),
     };
-    assert!(source.text.len() > PIECE, "too little text");
+    assert!(source.text.len() > EXCERPT_BYTES, "too little text");
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let directory = tempfile::tempdir_in(&args.directory).expect("a directory");
     println!(
         "{} documents of {} bytes, {threads} threads, best of {}",
         args.documents,
-        source.pieces * PIECE,
+        source.excerpts * EXCERPT_BYTES,
         args.times
     );
     println!(
@@ -117,7 +117,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     let mut rows = Vec::new();
     for (name, codec) in codecs {
         let input = directory.path().join(format!("{name}.parquet"));
-        let (bytes, expected) = write(&source, args.documents, &input, codec);
+        let (bytes, expected) = write_documents(&source, args.documents, &input, codec);
         let mut best = f64::INFINITY;
         let (mut alone, mut together) = (0.0, 0.0);
         for _ in 0..args.times {
@@ -136,12 +136,12 @@ pub fn run(args: &Args) -> Vec<Value> {
                 String::from_utf8_lossy(&ran.stderr)
             );
             assert!(
-                found(&output, args.documents) == expected,
+                read_fingerprints(&output, args.documents) == expected,
                 "other fingerprints"
             );
             best = best.min(seconds);
-            alone = kernel(&source, 1).max(alone);
-            together = kernel(&source, threads).max(together);
+            alone = kernel_rate(&source, 1).max(alone);
+            together = kernel_rate(&source, threads).max(together);
         }
         let rate = bytes as f64 / 1e6 / best;
         let of_alone = rate / alone / threads as f64;
@@ -163,8 +163,8 @@ pub fn run(args: &Args) -> Vec<Value> {
     rows
 }
 
-/// Writes the documents; their bytes, and their fingerprints in the order of ids.
-fn write(
+/// Writes the documents to a Parquet file; returns the bytes of their texts, and their fingerprints in the order of ids.
+fn write_documents(
     source: &Source,
     documents: usize,
     path: &Path,
@@ -173,18 +173,18 @@ fn write(
     let properties = WriterProperties::builder()
         .set_compression(codec)
         .set_dictionary_enabled(false)
-        .set_max_row_group_row_count(Some(GROUP))
+        .set_max_row_group_row_count(Some(GROUP_ROWS))
         .build();
     let mut fingerprinter = Fingerprinter::new(model());
     let (mut bytes, mut expected) = (0, Vec::with_capacity(documents));
     let mut writer = None;
-    for first in (0..documents).step_by(GROUP) {
-        let texts: Vec<String> = (first..documents.min(first + GROUP))
+    for first in (0..documents).step_by(GROUP_ROWS) {
+        let texts: Vec<String> = (first..documents.min(first + GROUP_ROWS))
             .map(|number| source.document(number))
             .collect();
         bytes += texts.iter().map(String::len).sum::<usize>();
-        let own = texts.iter().map(|text| fingerprinter.fingerprint(text));
-        expected.extend(own.map(|fingerprint| fingerprint.map(u64::cast_signed)));
+        let fingerprints = texts.iter().map(|text| fingerprinter.fingerprint(text));
+        expected.extend(fingerprints.map(|fingerprint| fingerprint.map(u64::cast_signed)));
         let ids: Int64Array = (first..first + texts.len())
             .map(|number| number as i64)
             .collect();
@@ -203,8 +203,8 @@ fn write(
     (bytes, expected)
 }
 
-/// The fingerprints in a file, in the order of ids.
-fn found(path: &Path, documents: usize) -> Vec<Option<i64>> {
+/// Reads the fingerprints of a file, in the order of ids.
+fn read_fingerprints(path: &Path, documents: usize) -> Vec<Option<i64>> {
     let file = File::open(path).expect("the output");
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
     let mut found = vec![None; documents];
@@ -226,9 +226,9 @@ fn found(path: &Path, documents: usize) -> Vec<Option<i64>> {
     found
 }
 
-/// Megabytes a second that the kernel takes on so many threads at the same time, from memory, until the last is done.
-fn kernel(source: &Source, threads: usize) -> f64 {
-    let share = (SAMPLE / (source.pieces * PIECE)).max(1);
+/// Returns the rate at which the kernel fingerprints texts in memory, in megabytes per second of all threads together.
+fn kernel_rate(source: &Source, threads: usize) -> f64 {
+    let share = (SAMPLE_BYTES / (source.excerpts * EXCERPT_BYTES)).max(1);
     let samples: Vec<Vec<String>> = (0..threads)
         .map(|thread| {
             (0..share)

@@ -1,8 +1,8 @@
-//! The program that is measured, where a bench runs it as users do.
+//! The `dedup-job` program, for benchmarks that run it as users do.
 
 use std::path::{Path, PathBuf};
 
-/// The program at `given`, or else `dedup-job` beside this one.
+/// Returns `given`, or the path of `dedup-job` beside this program.
 pub fn path(given: Option<&Path>) -> PathBuf {
     given.map_or_else(
         || {

@@ -1,8 +1,8 @@
-//! How good fingerprints are: of the near-duplicates among real documents, how many each way finds, and what else it finds.
+//! Precision and recall of fingerprints on real documents: dedup-job with many specs, and other programs (peers).
 //!
-//! The truth is the exact Jaccard similarity of 3-shingles of all pairs, by brute force, with code of its own. A way is a set
-//! of pairs: fingerprints within k bits, or what a peer says. With verification, a pair found is kept when our own
-//! exact similarity of the two texts says so.
+//! The ground truth is the exact Jaccard similarity of three-word shingles, by brute force, with code of its own. A method
+//! yields a set of pairs: fingerprints within k bits, or the pairs that a peer reports. A verified pair also passes the exact
+//! similarity of dedup-job's `--verify`.
 
 mod truth;
 
@@ -16,7 +16,8 @@ use arrow::datatypes::{Int32Type, UInt64Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 use simhash::{
-    DocumentFrequencies, Fingerprinter, Idf, Measure, Model, Similarity, Spec, Tokenizer, Weight,
+    Choice as _, DocumentFrequencies, Fingerprinter, Idf, Measure, Model, Similarity, Spec,
+    Tokenizer, Weight,
 };
 use truth::Truth;
 
@@ -27,27 +28,28 @@ pub struct Args {
     /// Parquet files with a column `text`
     #[arg(required = true, value_name = "PATH")]
     documents: Vec<PathBuf>,
-    /// Python with the packages of crates/bench/requirements.txt; without it the peers are left out
+    /// Python with the packages of crates/bench/requirements.txt; other programs are left out without it
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// Directory that keeps what the peers found, and where it is taken from if it is there
+    /// Directory in which the results of other programs are kept, and from which they are read if they exist
     #[arg(long, value_name = "DIR")]
     peers: Option<PathBuf>,
-    /// Largest distances
+    /// Largest distances of a pair, in bits
     #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [3, 6, 8, 10, 12])]
     distances: Vec<u32>,
 }
 
-/// Pairs at least so alike are near-duplicates.
+/// Similarities from which on a pair counts as a near-duplicate.
 const LEVELS: [f64; 3] = [0.8, 0.9, 0.95];
 
 type Pair = (u32, u32);
 
-/// What a way found.
-struct Way {
+/// A method, and the pairs that it finds.
+struct Method {
     name: String,
-    /// Without it, the pairs are what a peer says.
+    /// Largest distance of its pairs; `None` for a peer that compares no fingerprints.
     max_distance: Option<u32>,
+    /// Whether it is one of dedup-job's specs.
     ours: bool,
     pairs: Vec<Pair>,
 }
@@ -56,7 +58,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     let mut rows = Vec::new();
     for path in &args.documents {
         let texts = documents::texts(path);
-        let truth = Truth::find(&texts, 0.5);
+        let truth = Truth::compute(&texts, 0.5);
         let corpus = path.file_stem().unwrap_or_default().to_string_lossy();
         println!(
             "\n{corpus}: {} documents; pairs at J >= .8 {}, >= .9 {}, >= .95 {}",
@@ -67,7 +69,7 @@ pub fn run(args: &Args) -> Vec<Value> {
         );
         println!(
             "{:<44} {:>3} {:>8} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5}",
-            "way",
+            "method",
             "k",
             "pairs",
             "P.8",
@@ -86,33 +88,33 @@ pub fn run(args: &Args) -> Vec<Value> {
         let model = Model::plain(Spec::default()).expect("no tables");
         let mut similarity = Similarity::new(Measure::Jaccard, model);
         let prepared: Vec<_> = texts.iter().map(|text| similarity.prepare(text)).collect();
-        let mut verified: HashMap<Pair, f64> = HashMap::new();
-        let mut ways = ours(&texts, &args.distances);
-        ways.extend(peers(args, path, &args.distances));
-        for way in ways {
-            let plain = LEVELS.map(|level| Score::of(&way.pairs, &truth, level));
+        let mut similarities: HashMap<Pair, f64> = HashMap::new();
+        let mut methods = our_methods(&texts, &args.distances);
+        methods.extend(peer_methods(args, path, &args.distances));
+        for method in methods {
+            let plain = LEVELS.map(|level| Score::new(&method.pairs, &truth, level));
             let kept: Vec<Vec<Pair>> = LEVELS
                 .iter()
                 .map(|&level| {
-                    let mut kept = way.pairs.clone();
+                    let mut kept = method.pairs.clone();
                     kept.retain(|&(a, b)| {
-                        let found = *verified.entry((a, b)).or_insert_with(|| {
-                            Similarity::of(&prepared[a as usize], &prepared[b as usize], 0.0)
+                        let found = *similarities.entry((a, b)).or_insert_with(|| {
+                            Similarity::between(&prepared[a as usize], &prepared[b as usize], 0.0)
                         });
                         found >= level
                     });
                     kept
                 })
                 .collect();
-            let checked: Vec<Score> = LEVELS
+            let verified: Vec<Score> = LEVELS
                 .iter()
                 .zip(&kept)
-                .map(|(&level, kept)| Score::of(kept, &truth, level))
+                .map(|(&level, kept)| Score::new(kept, &truth, level))
                 .collect();
-            let k = way.max_distance.map_or("".into(), |k| k.to_string());
+            let k = method.max_distance.map_or("".into(), |k| k.to_string());
             let columns: Vec<String> = plain
                 .iter()
-                .chain(&checked[..1])
+                .chain(&verified[..1])
                 .map(|score| {
                     format!(
                         "{:>5.3} {:>5.3} {:>5.3}",
@@ -124,8 +126,8 @@ pub fn run(args: &Args) -> Vec<Value> {
                 .collect();
             println!(
                 "{:<44} {k:>3} {:>8} | {}",
-                way.name,
-                way.pairs.len(),
+                method.name,
+                method.pairs.len(),
                 columns.join(" | ")
             );
             let scores = |scores: &[Score]| -> Value {
@@ -135,41 +137,46 @@ pub fn run(args: &Args) -> Vec<Value> {
                     .into()
             };
             rows.push(json!({
-                "corpus": corpus, "way": way.name, "ours": way.ours, "k": way.max_distance, "pairs": way.pairs.len(),
-                "plain": scores(&plain), "verified": scores(&checked),
+                "corpus": corpus, "way": method.name, "ours": method.ours, "k": method.max_distance, "pairs": method.pairs.len(),
+                "plain": scores(&plain), "verified": scores(&verified),
             }));
         }
     }
     rows
 }
 
-/// How a way did at one level.
+/// Counts of a method at one similarity level.
 struct Score {
+    /// Pairs that it finds.
     found: usize,
-    right: usize,
-    truth: usize,
+    /// Near-duplicates among them.
+    correct: usize,
+    /// Near-duplicates in the corpus.
+    relevant: usize,
 }
 
 impl Score {
-    fn of(pairs: &[Pair], truth: &Truth, level: f64) -> Self {
-        let right = pairs.iter().filter(|pair| truth.of(**pair) >= level);
+    fn new(pairs: &[Pair], truth: &Truth, level: f64) -> Self {
+        let correct = pairs
+            .iter()
+            .filter(|pair| truth.similarity(**pair) >= level);
         Self {
             found: pairs.len(),
-            right: right.count(),
-            truth: truth.count(level),
+            correct: correct.count(),
+            relevant: truth.count(level),
         }
     }
 
     fn precision(&self) -> f64 {
-        self.right as f64 / self.found.max(1) as f64
+        self.correct as f64 / self.found.max(1) as f64
     }
 
     fn recall(&self) -> f64 {
-        self.right as f64 / self.truth.max(1) as f64
+        self.correct as f64 / self.relevant.max(1) as f64
     }
 
     fn f1(&self) -> f64 {
-        2.0 * self.right as f64 / (self.found + self.truth).max(1) as f64
+        2.0 * self.correct as f64 / (self.found + self.relevant).max(1) as f64
     }
 
     fn json(&self) -> Value {
@@ -177,8 +184,8 @@ impl Score {
     }
 }
 
-/// All ways of ours.
-fn ours(texts: &[String], distances: &[u32]) -> Vec<Way> {
+/// Returns dedup-job's methods: each spec at each distance.
+fn our_methods(texts: &[String], distances: &[u32]) -> Vec<Method> {
     let mut specs = Vec::new();
     for tokenizer in [
         Tokenizer::WordsCjkGrams,
@@ -193,7 +200,7 @@ fn ours(texts: &[String], distances: &[u32]) -> Vec<Way> {
         if tokenizer == Tokenizer::WordsJieba && !cfg!(feature = "jieba") {
             continue;
         }
-        for weight in [Weight::Tf, Weight::LogTf, Weight::Set, Weight::Levels] {
+        for weight in Weight::examples() {
             for idf in [false, true] {
                 specs.push((tokenizer, weight, idf));
             }
@@ -206,7 +213,7 @@ fn ours(texts: &[String], distances: &[u32]) -> Vec<Way> {
     ] {
         specs.push((tokenizer, Weight::Tf, false));
     }
-    let mut ways = Vec::new();
+    let mut methods = Vec::new();
     for (tokenizer, weight, with_idf) in specs {
         let spec = Spec {
             tokenizer,
@@ -215,7 +222,7 @@ fn ours(texts: &[String], distances: &[u32]) -> Vec<Way> {
         };
         let plain = Model::plain(spec.clone()).expect("no tables");
         let model = if with_idf {
-            let idf = learn(texts, plain);
+            let idf = learn_idf(texts, plain);
             let spec = Spec {
                 idf: Some(idf.digest().to_owned()),
                 ..spec
@@ -229,19 +236,17 @@ fn ours(texts: &[String], distances: &[u32]) -> Vec<Way> {
             .iter()
             .map(|text| fingerprinter.fingerprint(text))
             .collect();
-        let weight = serde_json::to_value(weight).expect("a name");
-        let weight = weight.as_str().unwrap_or_default();
         let name = format!(
             "{tokenizer}, {weight}{}",
             if with_idf { "·idf" } else { "" }
         );
-        ways.extend(within(&name, true, &fingerprints, distances));
+        methods.extend(at_distances(&name, true, &fingerprints, distances));
     }
-    ways
+    methods
 }
 
-/// Document frequencies of the documents themselves.
-fn learn(texts: &[String], model: Model) -> Idf {
+/// Learns the document frequencies of `texts`.
+fn learn_idf(texts: &[String], model: Model) -> Idf {
     let spec = model.spec().clone();
     let mut fingerprinter = Fingerprinter::new(model);
     let mut counts = HashMap::<String, u64>::new();
@@ -257,11 +262,16 @@ fn learn(texts: &[String], model: Model) -> Idf {
         rest: 1,
         features,
     };
-    Idf::new(&spec, &frequencies).expect("counted as it must be")
+    Idf::new(&spec, &frequencies).expect("features in order of frequency")
 }
 
-/// The pairs within each distance.
-fn within(name: &str, ours: bool, fingerprints: &[Option<u64>], distances: &[u32]) -> Vec<Way> {
+/// Returns a method for each of `distances`, with the pairs of fingerprints within it.
+fn at_distances(
+    name: &str,
+    ours: bool,
+    fingerprints: &[Option<u64>],
+    distances: &[u32],
+) -> Vec<Method> {
     let most = distances.iter().copied().max().unwrap_or(0);
     let mut near = Vec::new();
     for (a, x) in fingerprints.iter().enumerate() {
@@ -276,7 +286,7 @@ fn within(name: &str, ours: bool, fingerprints: &[Option<u64>], distances: &[u32
     }
     distances
         .iter()
-        .map(|&k| Way {
+        .map(|&k| Method {
             name: name.to_owned(),
             max_distance: Some(k),
             ours,
@@ -289,8 +299,8 @@ fn within(name: &str, ours: bool, fingerprints: &[Option<u64>], distances: &[u32
         .collect()
 }
 
-/// What the peers found.
-fn peers(args: &Args, corpus: &Path, distances: &[u32]) -> Vec<Way> {
+/// Runs the peers through `quality.py`, unless their results are kept, and returns their methods.
+fn peer_methods(args: &Args, corpus: &Path, distances: &[u32]) -> Vec<Method> {
     let stem = corpus.file_stem().unwrap_or_default();
     let kept = args.peers.as_ref().map(|directory| directory.join(stem));
     let scratch = std::env::temp_dir().join(format!("dedup-job-quality-{}", std::process::id()));
@@ -309,57 +319,59 @@ fn peers(args: &Args, corpus: &Path, distances: &[u32]) -> Vec<Way> {
         assert!(status.success(), "the peers failed");
     }
     let mut fingerprints: Vec<(String, Vec<Option<u64>>)> = Vec::new();
-    each(&directory.join("fingerprints.parquet"), |batch| {
-        let methods = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Utf8)
+    for_each_batch(&directory.join("fingerprints.parquet"), |batch| {
+        let names = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Utf8)
             .expect("names are text");
         let bits = batch.column(2).as_primitive::<UInt64Type>();
-        for (method, bits) in methods.as_string::<i32>().iter().zip(bits) {
-            let method = method.unwrap_or_default();
-            if fingerprints.last().is_none_or(|(last, _)| last != method) {
-                fingerprints.push((method.to_owned(), Vec::new()));
+        for (name, bits) in names.as_string::<i32>().iter().zip(bits) {
+            let name = name.unwrap_or_default();
+            if fingerprints.last().is_none_or(|(last, _)| last != name) {
+                fingerprints.push((name.to_owned(), Vec::new()));
             }
             if let Some((_, all)) = fingerprints.last_mut() {
                 all.push(bits);
             }
         }
     });
-    let mut ways: Vec<Way> = fingerprints
+    let mut methods: Vec<Method> = fingerprints
         .iter()
-        .flat_map(|(method, bits)| within(method, false, bits, distances))
+        .flat_map(|(method, bits)| at_distances(method, false, bits, distances))
         .collect();
-    let mut pairs: Vec<Way> = Vec::new();
-    each(&directory.join("pairs.parquet"), |batch| {
-        let methods = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Utf8)
+    let mut by_pairs: Vec<Method> = Vec::new();
+    for_each_batch(&directory.join("pairs.parquet"), |batch| {
+        let names = arrow::compute::cast(batch.column(0), &arrow::datatypes::DataType::Utf8)
             .expect("names are text");
         let [a, b] = [1, 2].map(|at| batch.column(at).as_primitive::<Int32Type>());
-        for (at, method) in methods.as_string::<i32>().iter().enumerate() {
-            let method = method.unwrap_or_default();
-            if pairs.last().is_none_or(|way| way.name != method) {
-                pairs.push(Way {
-                    name: method.to_owned(),
+        for (at, name) in names.as_string::<i32>().iter().enumerate() {
+            let name = name.unwrap_or_default();
+            if by_pairs.last().is_none_or(|method| method.name != name) {
+                by_pairs.push(Method {
+                    name: name.to_owned(),
                     max_distance: None,
                     ours: false,
                     pairs: Vec::new(),
                 });
             }
-            if let Some(way) = pairs.last_mut() {
-                way.pairs
+            if let Some(method) = by_pairs.last_mut() {
+                method
+                    .pairs
                     .push((a.value(at).cast_unsigned(), b.value(at).cast_unsigned()));
             }
         }
     });
-    ways.extend(pairs);
+    methods.extend(by_pairs);
     if kept.is_none() {
         let _ = std::fs::remove_dir_all(scratch);
     }
-    ways
+    methods
 }
 
-fn each(path: &Path, mut with: impl FnMut(&arrow::array::RecordBatch)) {
+/// Calls `each` with every record batch of a Parquet file.
+fn for_each_batch(path: &Path, mut each: impl FnMut(&arrow::array::RecordBatch)) {
     let file =
         std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
-    for batch in reader.expect("Parquet, as our script writes it") {
-        with(&batch.expect("Parquet, as our script writes it"));
+    for batch in reader.expect("Parquet, as quality.py writes it") {
+        each(&batch.expect("Parquet, as quality.py writes it"));
     }
 }

@@ -1,4 +1,4 @@
-//! `dedup-job run` itself on archives of growing size with known hits, stage by stage.
+//! `dedup-job run` on archives of growing size with planted pairs: its rate, and the cost of each stage.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow::array::{Int32Array, RecordBatch};
 use arrow::compute::kernels::cmp::lt_eq;
 use arrow::compute::{concat_batches, filter_record_batch};
-use engine::probe::columns::DISTANCE;
+use engine::pairs::DISTANCE;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
 
@@ -16,39 +16,39 @@ use crate::program;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Directory for the archives; those that are there already are used again
+    /// Directory of the archives; archives that exist there are reused
     #[arg(long, value_name = "DIR")]
     directory: PathBuf,
-    /// Fingerprints of the archives
+    /// Numbers of fingerprints in the archives
     #[arg(long, value_delimiter = ',', default_values_t = [10_000_000, 100_000_000, 1_000_000_000])]
     sizes: Vec<u64>,
-    /// Also 8 billion: half an hour to make them, 36 GB on the disk, and the size of a day while it is written
+    /// Also measure 8 billion fingerprints: half an hour to generate, 36 GB on disk, and one more day while it is written
     #[arg(long)]
     full: bool,
-    /// Fingerprints of the new day
+    /// Number of fingerprints in the batch
     #[arg(long, default_value_t = 1_000_000)]
     batch: u64,
-    /// Days of the archives
+    /// Number of days in an archive
     #[arg(long, default_value_t = 1)]
     days: u32,
-    /// Distance
+    /// Largest distance of a pair, in bits
     #[arg(short = 'k', long, default_value_t = 3)]
     max_distance: u32,
-    /// Distance for which the archives are made, less than the run's: hits up to it are checked, those beyond it counted
+    /// Largest planted distance, at most that of the run: pairs up to it are checked, pairs beyond it are only counted
     /// [default: that of the run]
     #[arg(long, value_name = "DISTANCE")]
     made_for: Option<u32>,
-    /// As plain Parquet files in no order instead of an archive; takes Python with the packages of
-    /// crates/bench/requirements.txt to make them
+    /// Probe plain unsorted Parquet files instead of an archive; this Python, with the packages of
+    /// crates/bench/requirements.txt, writes them
     #[arg(long, value_name = "PYTHON")]
     unsorted: Option<PathBuf>,
-    /// What the program may take, as it takes it
+    /// Value of the program's --memory-limit
     #[arg(long, value_name = "SIZE")]
     memory_limit: Option<String>,
-    /// Times that each is run; the fastest counts
+    /// Number of runs of each; the fastest counts
     #[arg(long, default_value_t = 3)]
     times: usize,
-    /// The program [default: dedup-job beside this one]
+    /// Path of dedup-job [default: beside this program]
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
 }
@@ -85,11 +85,13 @@ pub fn run(args: &Args) -> Vec<Value> {
     sizes.map(|size| measure(args, &program, size)).collect()
 }
 
+/// Generates an archive unless it exists, runs the program on it, and prints and returns the fastest run.
 fn measure(args: &Args, program: &Path, size: u64) -> Value {
     let made_for = args.made_for.unwrap_or(args.max_distance);
     assert!(
         made_for <= args.max_distance,
-        "--made-for is {made_for}, and -k less"
+        "--made-for {made_for} is above -k {}",
+        args.max_distance
     );
     let name = format!("{size}x{}-k{made_for}-{}days", args.batch, args.days);
     let directory = args.directory.join(name);
@@ -119,7 +121,7 @@ fn measure(args: &Args, program: &Path, size: u64) -> Value {
             ])
             .status()
             .expect("the program");
-        assert!(status.success(), "the archive cannot be made");
+        assert!(status.success(), "the archive cannot be generated");
     }
     let mut base = directory.join("archive");
     if let Some(python) = &args.unsorted {
@@ -130,36 +132,36 @@ fn measure(args: &Args, program: &Path, size: u64) -> Value {
                 .args([&archive, &base])
                 .status()
                 .expect("python");
-            assert!(status.success(), "the archive cannot be put out of order");
+            assert!(status.success(), "the unsorted files cannot be written");
         }
     }
-    let runs = (0..args.times).map(|_| once(args, program, &directory, &base));
+    let runs = (0..args.times).map(|_| run_once(args, program, &directory, &base));
     let best = runs
-        .min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
+        .min_by(|a, b| total_seconds(a).total_cmp(&total_seconds(b)))
         .expect("at least one run");
-    let total = seconds(&best);
-    let of = |pointer: &str| {
+    let total = total_seconds(&best);
+    let figure = |pointer: &str| {
         best.pointer(pointer)
             .and_then(Value::as_f64)
             .unwrap_or(f64::NAN)
     };
-    let each = |pointer: &str| of(pointer) * 1e9 / size as f64;
+    let nanoseconds = |pointer: &str| figure(pointer) * 1e9 / size as f64;
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as f64;
-    let probe = of("/seconds/probe");
+    let probe = figure("/seconds/probe");
     println!(
         "{size:>13} {total:>8.2} {:>8.1} {probe:>7.2} {:>8.2} {:>7.2} {:>7.2} {:>9.2} {:>7.2} {:>7.2} {:>7.2} {:>8.2} {:>7.2} {:>8.0} {:>6.2}",
         size as f64 / total * 1e-6,
         probe * 1e9 / size as f64 * threads,
-        each("/seconds/of_probe/read"),
-        each("/seconds/of_probe/decode"),
-        each("/seconds/of_probe/partition"),
-        each("/seconds/of_probe/filter"),
-        each("/seconds/of_probe/verify"),
-        each("/seconds/of_probe/ids"),
-        of("/seconds/of_probe/reduce"),
-        of("/seconds/of_probe/write"),
-        of("/peak_memory_bytes") / 1048576.0,
-        of("/base/bytes_read") / size as f64,
+        nanoseconds("/seconds/of_probe/read"),
+        nanoseconds("/seconds/of_probe/decode"),
+        nanoseconds("/seconds/of_probe/partition"),
+        nanoseconds("/seconds/of_probe/filter"),
+        nanoseconds("/seconds/of_probe/verify"),
+        nanoseconds("/seconds/of_probe/ids"),
+        figure("/seconds/of_probe/reduce"),
+        figure("/seconds/of_probe/write"),
+        figure("/peak_memory_bytes") / 1048576.0,
+        figure("/base/bytes_read") / size as f64,
     );
     json!({
         "archive": size,
@@ -171,21 +173,23 @@ fn measure(args: &Args, program: &Path, size: u64) -> Value {
         "memory_limit": args.memory_limit,
         "fingerprints_per_second": size as f64 / total,
         "peak_memory_bytes": best["peak_memory_bytes"],
-        "bytes_per_fingerprint": of("/base/bytes_read") / size as f64,
+        "bytes_per_fingerprint": figure("/base/bytes_read") / size as f64,
         "design": best["design"],
         "hits": best["hits"],
         "seconds": best["seconds"],
     })
 }
 
-fn seconds(run: &Value) -> f64 {
+/// Returns the total time of a run, from its summary.
+fn total_seconds(run: &Value) -> f64 {
     run.pointer("/seconds/total")
         .and_then(Value::as_f64)
         .unwrap_or(f64::MAX)
 }
 
-/// One run, whose hits are checked: byte by byte, where all are known.
-fn once(args: &Args, program: &Path, directory: &Path, base: &Path) -> Value {
+/// Runs the program once, checks the pairs, and returns its summary. Without `--made-for` all pairs are known, and the whole
+/// file is compared.
+fn run_once(args: &Args, program: &Path, directory: &Path, base: &Path) -> Value {
     let hits = directory.join("hits.parquet");
     let output = Command::new(program)
         .args([
@@ -218,14 +222,14 @@ fn once(args: &Args, program: &Path, directory: &Path, base: &Path) -> Value {
     let expected = directory.join("expected.parquet");
     let same = match args.made_for {
         None => std::fs::read(&hits).expect("the hits") == std::fs::read(expected).expect("hits"),
-        Some(distance) => up_to(&hits, distance) == up_to(&expected, distance),
+        Some(distance) => pairs_up_to(&hits, distance) == pairs_up_to(&expected, distance),
     };
-    assert!(same, "{}: not the expected hits", hits.display());
+    assert!(same, "{}: not the expected pairs", hits.display());
     serde_json::from_slice(&output.stdout).expect("the summary")
 }
 
-/// The hits of a file that are not farther away.
-fn up_to(hits: &Path, distance: u32) -> RecordBatch {
+/// Reads the pairs of a file whose distance is at most `distance`.
+fn pairs_up_to(hits: &Path, distance: u32) -> RecordBatch {
     let file = File::open(hits).expect("the hits");
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");
     let schema = Arc::clone(reader.schema());

@@ -1,21 +1,21 @@
-//! What can go wrong between the processes of a cluster.
+//! Errors between the processes of a cluster.
 
-use archive::ErrorKind;
 use engine::EngineError;
+use storage::ErrorKind;
 
-/// A failure of a cluster, or between its processes.
+/// A failure of a cluster's process, or of the connection to one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
-    /// An address that is none.
+    /// A text that is not the address of a scheduler.
     #[error("{given}: {reason}")]
     Address {
-        /// What was given.
+        /// The text.
         given: String,
-        /// Why it is no address.
+        /// What is wrong with it.
         reason: String,
     },
-    /// Keys or certificates that cannot be used.
+    /// A key or certificate that cannot be used.
     #[error("{path}: {reason}")]
     Tls {
         /// The file.
@@ -23,13 +23,22 @@ pub enum ClusterError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A port that cannot be listened on.
+    /// An address at which the process cannot listen.
     #[error("{address}: cannot listen: {source}")]
     Listen {
         /// The address.
         address: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
+    },
+    /// An address that other machines can reach, without encryption.
+    #[error(
+        "{address}: other machines can reach this address, and whoever does could submit work and read its results: give \
+         --tls-ca, --tls-cert and --tls-key, or --insecure if only processes that you trust can reach it"
+    )]
+    Exposed {
+        /// The address.
+        address: std::net::SocketAddr,
     },
     /// A process that does not answer.
     #[error("{address}: {reason}")]
@@ -39,7 +48,7 @@ pub enum ClusterError {
         /// What happened.
         reason: String,
     },
-    /// A process that was there is gone.
+    /// A scheduler that no longer answers, or has forgotten the run's job.
     #[error(
         "{address}: the scheduler is lost ({reason}); nothing was committed: run the same command again"
     )]
@@ -54,36 +63,36 @@ pub enum ClusterError {
     Version {
         /// The process.
         address: String,
-        /// What it said.
+        /// Both versions.
         reason: String,
     },
-    /// No executor does the work.
+    /// No executor is there to do the work.
     #[error("{address}: {reason}")]
     NoExecutors {
         /// The scheduler.
         address: String,
-        /// Since when.
+        /// For how long there was none, or how they were lost.
         reason: String,
     },
-    /// An executor could not do its work.
+    /// A task failed.
     #[error("{message}")]
     Task {
-        /// What kind of failure it was.
+        /// The kind of failure.
         kind: ErrorKind,
-        /// What it said.
+        /// The message of the executor.
         message: String,
     },
-    /// A defect, or a cluster of another make.
+    /// A defect of this program, or a foreign process.
     #[error("{0}")]
     Internal(String),
 }
 
 impl ClusterError {
-    /// What the failure calls for.
+    /// Returns the kind of the failure, which decides the exit code.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Address { .. } => ErrorKind::Usage,
+            Self::Address { .. } | Self::Exposed { .. } => ErrorKind::Usage,
             Self::Tls { .. } | Self::Version { .. } => ErrorKind::Configuration,
             Self::Listen { source, .. }
                 if source.kind() == std::io::ErrorKind::PermissionDenied =>
@@ -108,13 +117,13 @@ impl From<ClusterError> for EngineError {
     }
 }
 
-/// What the innermost cause of an error says; those around it name layers of the connection.
-pub(crate) fn innermost(error: &dyn std::error::Error) -> Option<String> {
+/// Returns the message of the innermost cause of an error; the outer ones only name layers of the connection.
+pub(crate) fn innermost_cause(error: &dyn std::error::Error) -> Option<String> {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes
         .last()
-        .map(|cause| archive::store::scrub(&cause.to_string()))
+        .map(|cause| storage::scrub(&cause.to_string()))
 }
 
-/// Results of this crate.
+/// The result type of this crate.
 pub type Result<T, E = ClusterError> = std::result::Result<T, E>;

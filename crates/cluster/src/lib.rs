@@ -2,41 +2,40 @@
 //!
 //! ```text
 //! run ── slices of work ──▶ scheduler ──▶ executors ── answers ──▶ run (reduce, output, commit)
-//!  └── new batch ──▶ shared store ───────────▲
+//!  └── batch ──▶ shared store ──────────────▲
 //! ```
 //!
-//! [`Remote`] is what a run has of a cluster; [`scheduler`] and [`executor`] are the cluster's processes. A plan has two
-//! operators of ours over a table of work items: the map itself ([`engine::probe::ProbeExec`], [`FingerprintExec`]), and
-//! above it [`AnswerExec`], which ends each slice with a receipt. What has no receipt was not answered and is handed out
-//! again; what has two was answered twice, which the reduce does not notice and the fingerprints are spared.
+//! The folders follow one run: `client` cuts the work and submits it, `scheduler` hands it out, `executor` runs it. All three
+//! use `plan` (the operators and their encoding), `wire` (headers, answers, receipts) and `net` (connections). [`Remote`] is
+//! a run's side; [`scheduler`] and [`executor`] are the processes of a cluster.
 //!
-//! Plans are physical: the client knows them in full, and a scheduler of ours has nothing to plan. They name things, and
-//! hold neither data nor credentials.
+//! A plan has two operators of ours over a table of work items: the map itself ([`engine::probe::ProbeExec`] or
+//! [`FingerprintExec`]), and above it [`AnswerExec`], which ends each slice with a receipt. Work without a receipt is handed
+//! out again. Work with two was answered twice: the reduce removes repeated pairs, and map 1 drops the second answer.
+//!
+//! Plans hold names of files and runs, and settings, but neither data nor credentials. Scheduler and executors refuse foreign plans, and refuse to
+//! listen beyond this machine without keys ([`Tls`]) unless told to.
 
-mod answer;
 mod client;
-mod codec;
 mod error;
 pub mod executor;
-mod fingerprint;
-mod listen;
-mod outstanding;
-mod protocol;
-mod receipt;
-mod registration;
-mod remote;
-mod runs;
+#[cfg(fuzzing)]
+pub mod fuzzing;
+mod net;
+mod plan;
+#[cfg(any(test, fuzzing))]
+mod samples;
 pub mod scheduler;
 pub mod sizing;
-mod slices;
-mod tls;
+mod wire;
 
-pub use answer::AnswerExec;
-pub use client::{Address, Client};
-pub use codec::Codec;
+pub use client::{Client, Guard, Remote, RemoteSettings};
 pub use error::ClusterError;
 pub use executor::ExecutorSettings;
-pub use fingerprint::FingerprintExec;
-pub use remote::{Guard, Remote, RemoteSettings};
+pub use net::address::Address;
+pub use net::listen::is_exposed;
+pub use net::tls::Tls;
+pub use plan::answer::AnswerExec;
+pub use plan::codec::Codec;
+pub use plan::fingerprint::FingerprintExec;
 pub use scheduler::SchedulerSettings;
-pub use tls::Tls;

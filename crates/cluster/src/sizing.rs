@@ -1,93 +1,95 @@
-//! What a run would take on a cluster of a given size: a calculation from the cost model of the join, and what was measured
-//! of the rest.
+//! Estimates what a run takes on a cluster of a given size, from the cost model of the join and from measurements.
 //!
-//! | quantity | is |
+//! | quantity | formula |
 //! |---|---|
-//! | slices | a third of what is left for each slot, so ever smaller ones, none below 4 MiB or above 256 MiB of encoded fingerprints |
-//! | memory of an executor | the new day (40 bytes a document), the tables of a part, and 64 MiB for each slot |
-//! | start | loading the day and building its tables, by each executor for itself |
-//! | probe | the work of all, over all slots, at [`EFFICIENCY`] of what one process does with as many threads |
-//! | requests | one for each row group and pass, up to two more for the ids of hits, three for each file, one for the day |
-//! | bytes from the store | the encoded fingerprints, once for each pass, and the day, once for each executor |
+//! | slices | each a third of a slot's share of the remaining encoded fingerprints, between 4 MiB and 256 MiB |
+//! | memory of an executor | the batch (40 bytes per document), the tables of a part, and 64 MiB per slot |
+//! | start | every executor loads the batch and builds its tables |
+//! | probe | the whole work over all slots, at [`EFFICIENCY`] of one process with as many threads |
+//! | requests | one per row group and pass, up to two more for the ids of its pairs, three per file, one per executor for the batch |
+//! | bytes from the store | the encoded fingerprints once per pass, and the batch once per executor |
 //!
-//! For eight billion fingerprints against a day of ten million at k = 3, on 50 executors with 4 slots each (the
-//! archive as this program writes it: 4.3 bytes a fingerprint, row groups of 2²⁰, files of 2²⁴):
+//! Example: 8 billion fingerprints against a batch of 10 million at k = 3, on 50 executors with 4 slots each. The archive is
+//! as this program writes it: 4.3 bytes per fingerprint, row groups of 2²⁰, files of 2²⁴.
 //!
 //! | | |
 //! |---|---:|
-//! | slices | 1,259, of 57 MB and less |
+//! | slices | 1,259, of at most 57 MB |
 //! | memory of an executor | 2.1 GB |
 //! | start | 2.0 s |
 //! | probe | 0.9 s |
-//! | requests | 24,365 at most, 487 for each executor |
-//! | bytes from the store | 46.4 GB: 34.4 of fingerprints, and 12 of the day |
-//! | to each executor | 928 MB; 715 MB/s while it probes |
+//! | requests | at most 24,365, 487 an executor |
+//! | bytes from the store | 46.4 GB: 34.4 GB of fingerprints and 12 GB of the batch |
+//! | bytes to each executor | 928 MB; 715 MB/s while it probes |
 //!
-//! So the start and the store decide, not cores: on 4 executors it is 13 s, and for a day of a million 0.7 s on 50.
+//! So the start and the store decide, not the cores: 4 executors take 13 s; with a batch of 1 million, 50 take 0.7 s.
 
 use hamming::Plan;
 
-use crate::slices::Weights;
+use crate::client::slices::Weights;
 
-/// What a slot does of what a thread of one process does, waiting for its next slice included. Measured by `bench cluster`:
-/// 0.81 to 0.93 from local files, 0.92 from a store; each executor has tables of its own in the caches.
+/// Speed of a slot relative to a thread of one process, including the wait for its next slice.
+///
+/// Measured by `bench cluster`: 0.81 to 0.93 from local files, 0.92 from a store. Executors on one machine, each with its
+/// own tables, compete for its caches.
 pub const EFFICIENCY: f64 = 0.85;
-/// Nanoseconds to load a document of the new day in an executor: fetched, decoded, checked and grouped. Measured by the same:
-/// a day of a million takes 140 ms, with its tables.
+/// Nanoseconds that an executor takes to load a document of the batch: fetch, decode, check and group.
+///
+/// Measured by `bench cluster`: a batch of a million takes 140 ms, with its tables.
 pub const LOAD_NS: f64 = 130.0;
-/// Bytes of a document of the new day in memory, without tables.
+/// Bytes of a document of the batch in memory, without tables.
 pub const DOCUMENT_BYTES: u64 = 40;
-/// Bytes of a document of the new day in the store.
+/// Bytes of a document of the batch in the store.
 const STORED_BYTES: u64 = 24;
-/// Bytes that a slot needs besides: what is fetched ahead, and hits on their way.
+/// Memory of a slot besides batch and tables, in bytes: read-ahead, and pairs not yet sent.
 const SLOT_BYTES: u64 = 64 << 20;
 
-/// What there is to do.
+/// The work of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workload {
-    /// Documents of the new day.
+    /// Documents of the batch.
     pub documents: u64,
-    /// Fingerprints of the history.
+    /// Fingerprints of the archive.
     pub fingerprints: u64,
-    /// Their encoded bytes.
+    /// Encoded bytes of these fingerprints.
     pub fingerprint_bytes: u64,
-    /// Row groups that they are in.
+    /// Row groups of the archive.
     pub row_groups: u64,
-    /// Files that these are in.
+    /// Data files of the archive.
     pub files: u64,
 }
 
-/// See the module.
+/// An estimate of what a run takes; the module says how it is calculated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sizing {
-    /// Slices that the history is cut into.
+    /// Slices that the archive is cut into.
     pub slices: u64,
-    /// Encoded bytes of the largest of them, which are handed out first.
+    /// Encoded bytes of the first slice, which is the largest.
     pub slice_bytes: u64,
-    /// Bytes that an executor needs.
+    /// Memory that an executor needs, in bytes.
     pub memory: u64,
-    /// Seconds until an executor has its tables.
+    /// Seconds until an executor has built its tables.
     pub start_seconds: f64,
-    /// Seconds that the history is probed for.
+    /// Seconds to probe the archive.
     pub probe_seconds: f64,
-    /// Requests to the store at most, of all executors.
+    /// Upper bound on requests to the store, over all executors.
     pub requests: u64,
-    /// Bytes from the store, of all executors.
+    /// Bytes read from the store, over all executors.
     pub bytes: u64,
 }
 
 impl Sizing {
-    /// What `workload` takes by `plan` on so many executors with so many slots each.
+    /// Estimates what `workload` takes with `plan` on `executors` executors with `slots` slots each.
     #[must_use]
-    pub fn of(workload: &Workload, plan: &Plan, executors: u64, slots: u64) -> Self {
+    pub fn estimate(workload: &Workload, plan: &Plan, executors: u64, slots: u64) -> Self {
         let (executors, slots) = (executors.max(1), slots.max(1));
         let passes = plan.parts as u64;
         let read = workload.fingerprint_bytes * passes;
         let all_slots = executors * slots;
         let slices = || Weights::new(read, all_slots as usize);
-        let day = workload.documents * STORED_BYTES;
+        let batch = workload.documents * STORED_BYTES;
         let load = 1e-9 * LOAD_NS * workload.documents as f64;
-        // A part's tables are built by all threads of an executor.
+        // All threads of an executor build its tables.
         let build = plan.build_seconds / slots as f64;
         let work = plan.seconds(workload.fingerprints) - plan.build_seconds;
         Self {
@@ -97,11 +99,11 @@ impl Sizing {
             start_seconds: load + build,
             probe_seconds: work / all_slots as f64 / EFFICIENCY,
             requests: 3 * workload.row_groups * passes + 3 * workload.files + executors,
-            bytes: read + executors * day,
+            bytes: read + executors * batch,
         }
     }
 
-    /// Seconds from the new day's fingerprints to the last hit.
+    /// Returns the seconds from the fingerprints of the batch to the last pair.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.start_seconds + self.probe_seconds
@@ -114,7 +116,7 @@ mod tests {
 
     use super::*;
 
-    /// Eight billion against ten million, or one; 50 executors, or four.
+    /// Estimates 8 billion fingerprints against `documents`, on executors with 4 slots.
     fn sized(documents: u64, executors: u64) -> Sizing {
         let fingerprints = 8_000_000_000;
         let row_groups = fingerprints / (1 << 20);
@@ -130,18 +132,18 @@ mod tests {
             queries: fingerprints / executors,
         };
         let plan = Plan::choose(documents as usize, 3, &limits).unwrap();
-        Sizing::of(&workload, &plan, executors, 4)
+        Sizing::estimate(&workload, &plan, executors, 4)
     }
 
     #[test]
     fn the_example_of_the_docs() {
-        let of = sized(10_000_000, 50);
-        assert_eq!((of.slices, of.slice_bytes), (1259, 57_333_333));
-        assert_eq!((of.memory / 100_000_000, of.requests), (20, 24_365));
-        assert_eq!(of.bytes, 46_400_000_000);
+        let sizing = sized(10_000_000, 50);
+        assert_eq!((sizing.slices, sizing.slice_bytes), (1259, 57_333_333));
+        assert_eq!((sizing.memory / 100_000_000, sizing.requests), (20, 24_365));
+        assert_eq!(sizing.bytes, 46_400_000_000);
         let tenths = |seconds: f64| (10.0 * seconds).round() / 10.0;
         assert_eq!(
-            (tenths(of.start_seconds), tenths(of.probe_seconds)),
+            (tenths(sizing.start_seconds), tenths(sizing.probe_seconds)),
             (2.0, 0.9)
         );
         assert_eq!(sized(10_000_000, 4).seconds().round(), 13.0);

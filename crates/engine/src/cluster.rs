@@ -1,7 +1,7 @@
-//! Where the two maps of a run happen when it is not this process: what a run asks of a cluster.
+//! The interface through which a run has a cluster run both maps.
 //!
-//! Only the maps run there. The reduce, the output and the commit are this process's own: there an answer that comes
-//! twice does no harm, and one that is missing is noticed.
+//! Only the maps run on the cluster. The reduce, the output and the commit run in this process, where an answer that comes
+//! twice does no harm, and a missing one is noticed.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -14,29 +14,30 @@ use datafusion::execution::SendableRecordBatchStream;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 
+use crate::batch::BatchName;
 use crate::documents::{Columns, Documents};
 use crate::error::Result;
-use crate::probe::{BatchName, Probe};
-use crate::recipe::Wanted;
+use crate::probe::Probe;
+use crate::recipe::SpecOptions;
 use crate::work::Numbered;
 
-/// A cluster that does the maps of one run.
+/// A cluster that runs the maps of one run.
 #[async_trait]
 pub trait Cluster: Debug + Send + Sync {
-    /// Map 1: each document once; `None` where the documents are out of the cluster's reach.
+    /// Map 1: fingerprints each document once; `None` when the cluster cannot reach the documents.
     async fn fingerprint(&self, task: Fingerprinting<'_>) -> Result<Option<Fingerprinted>>;
 
-    /// What its executors have for tables.
+    /// The memory that its executors have for tables.
     async fn capacity(&self) -> Result<Capacity>;
 
-    /// Puts the new batch where the executors find it.
+    /// Puts the batch's file where the executors find it.
     async fn share(&self, file: &FingerprintFile) -> Result<BatchName>;
 
-    /// Map 2: the hits of the work items, each at least once. Ends without an error only if all items were answered, and says
-    /// so to the progress of the run.
+    /// Map 2: the pairs of the work items, each at least once. Ends without an error only if all items were answered, and
+    /// reports each answer to the run's progress.
     async fn probe(&self, items: Vec<Numbered>, probe: Probe) -> Result<SendableRecordBatchStream>;
 
-    /// What it did so far.
+    /// What the cluster did so far, in numbers.
     fn summary(&self) -> ClusterSummary;
 }
 
@@ -45,32 +46,32 @@ pub trait Cluster: Debug + Send + Sync {
 pub struct Fingerprinting<'a> {
     /// The documents.
     pub documents: &'a Documents,
-    /// Their columns, as they were asked for.
+    /// The columns that the options ask for.
     pub columns: &'a Columns,
     /// The type that ids get.
     pub id_type: IdType,
-    /// How fingerprints are made.
+    /// The spec of the fingerprints.
     pub spec: &'a Spec,
-    /// The archive that keeps the tables that the spec names; where there is none, they are `wanted`.
+    /// The archive that keeps the tables of the spec; `None` when the options in `wanted` name them.
     pub archive: Option<&'a Archive>,
-    /// See [`Self::archive`].
-    pub wanted: &'a Wanted,
+    /// The spec fields that the options ask for, and the tables that they name.
+    pub wanted: &'a SpecOptions,
 }
 
-/// Documents on their way back from a cluster.
+/// Rows that a cluster fingerprints.
 pub struct Fingerprinted {
     /// `fp` and `id`.
     pub rows: SendableRecordBatchStream,
-    /// Texts that are not UTF-8; complete when the rows have ended.
+    /// Number of texts that are not UTF-8; complete when the rows have ended.
     pub invalid_utf8: Arc<AtomicU64>,
 }
 
-/// What a cluster has for the tables of the new batch, which each executor holds once.
+/// The memory of a cluster for the batch and its tables, which each executor holds once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
-    /// Executors.
+    /// Number of executors.
     pub executors: usize,
-    /// Bytes for the batch and its tables, in the one that has the fewest.
+    /// Bytes for the batch and its tables in the executor with the fewest.
     pub memory: usize,
 }
 
@@ -83,11 +84,11 @@ pub struct ClusterSummary {
     pub jobs: u32,
     /// Slices that the work was cut into.
     pub slices: u64,
-    /// Slices that were handed out again, because their answers were lost.
+    /// Slices that were sent again because their answers were lost.
     pub slices_again: u64,
-    /// Bytes of plans that went to the scheduler.
+    /// Bytes of plans sent to the scheduler.
     pub plan_bytes: u64,
-    /// Seconds until the last job's first slice began.
+    /// Seconds until the first slice of the last job started.
     pub start_seconds: f64,
     /// What each executor did.
     pub executors: Vec<ExecutorSummary>,
@@ -100,13 +101,13 @@ pub struct ExecutorSummary {
     pub id: String,
     /// Slices that it answered.
     pub slices: u64,
-    /// Fingerprints of the history that it probed.
+    /// Fingerprints of the archive that it probed.
     pub probed: u64,
     /// Documents that it fingerprinted.
     pub documents: u64,
     /// Seconds that its slots were busy.
     pub seconds: f64,
-    /// Seconds that it took to load the new batch and to build its tables.
+    /// Seconds that it took to load the batch and to build its tables.
     pub prepare_seconds: f64,
     /// Encoded bytes of fingerprints that it read.
     pub bytes_read: u64,

@@ -1,34 +1,38 @@
-//! What can go wrong in a run, and of which kind it is.
+//! What can go wrong in a run, and the kind of each failure.
 
-use archive::{ArchiveError, ErrorKind};
+use archive::ArchiveError;
 use datafusion::error::DataFusionError;
 use hamming::{DesignError, PlanError};
+use storage::{ErrorKind, StorageError, io_kind, plain_message, scrub, store_kind};
 
 /// Result of this crate.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
-/// A stage of a run that failed; every variant names its object.
+/// A stage of a run that failed. Every variant names its object.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The archive, or a file of fingerprints.
+    /// The archive, or a file of fingerprints, failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The tables of the new batch.
+    /// A file or a store failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The tables of the batch cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// Documents that are not what they should be.
+    /// Input data that cannot be used.
     #[error("{object}: {reason}")]
     BadData {
-        /// File, and row and column where they are known.
+        /// The file, with row and column if they are known.
         object: String,
         /// What is wrong.
         reason: String,
     },
-    /// Input that the data does not allow, such as a day in a plain directory.
+    /// An option that the data does not allow, such as `--append` to plain files.
     #[error("{0}")]
     Usage(String),
-    /// Specs, tables and options that do not go together.
+    /// Specs, tables of frequencies and options that contradict each other.
     #[error("{0}")]
     Configuration(String),
     /// A defect of the program.
@@ -45,25 +49,25 @@ pub enum EngineError {
     Io {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The day is committed, but its hits did not get their name.
+    /// The batch is committed, but its outputs could not be published.
     #[error(
         "day {day} is committed, but its output is not in place: {source}; run the same command again, which finds the day committed and writes the output"
     )]
     Unpublished {
-        /// The day.
+        /// The day of the batch.
         day: String,
-        /// Why not.
+        /// The error of the output.
         source: Box<EngineError>,
     },
     /// A cluster, or a process of it, failed.
     #[error("{message}")]
     Cluster {
-        /// What kind of failure it was.
+        /// The kind of the failure.
         kind: ErrorKind,
-        /// What it said.
+        /// What failed.
         message: String,
     },
     /// A query failed.
@@ -71,13 +75,13 @@ pub enum EngineError {
     Query {
         /// What was being done.
         stage: String,
-        /// What DataFusion said.
+        /// The error of DataFusion.
         source: DataFusionError,
     },
 }
 
 impl EngineError {
-    /// An error of a query, as what it was before DataFusion wrapped it.
+    /// Wraps an error of a query at `stage`; an exhausted memory pool becomes [`Self::OutOfMemory`].
     pub fn query(stage: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
         let stage = stage.into();
         move |source| match source.find_root() {
@@ -92,11 +96,12 @@ impl EngineError {
         }
     }
 
-    /// What the failure calls for.
+    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Archive(error) => error.kind(),
+            Self::Storage(error) => error.kind(),
             Self::Plan(PlanError::Design(_)) | Self::Usage(_) => ErrorKind::Usage,
             Self::Plan(PlanError::OutOfMemory { .. }) | Self::OutOfMemory { .. } => {
                 ErrorKind::TryAgain
@@ -105,14 +110,14 @@ impl EngineError {
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Internal(_) => ErrorKind::Internal,
             Self::Cluster { kind, .. } => *kind,
-            Self::Io { source, .. } => archive::error::of_io(source),
+            Self::Io { source, .. } => io_kind(source),
             Self::Unpublished { source, .. } => source.kind(),
-            Self::Query { source, .. } => of_query(source),
+            Self::Query { source, .. } => query_kind(source),
         }
     }
 }
 
-// What libraries' errors hold may quote what was sent.
+// Errors of libraries may quote requests, secrets included, so only the scrubbed message is shown.
 impl std::fmt::Debug for EngineError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} error: {self}", self.kind())
@@ -131,15 +136,18 @@ impl From<EngineError> for DataFusionError {
     }
 }
 
-/// What failed; an error of our own names its object itself.
+/// The message of an error at `stage`. Our own errors name their object themselves.
 fn query_message(stage: &str, error: &DataFusionError) -> String {
-    let own = causes(error).find_map(|cause| cause.downcast_ref::<EngineError>());
-    let of_archive = causes(error).find_map(|cause| cause.downcast_ref::<ArchiveError>());
-    match (own, of_archive) {
-        (Some(own), _) => own.to_string(),
-        (None, Some(error)) => error.to_string(),
-        (None, None) => format!("{stage}: {}", root_message(error)),
-    }
+    let engine = first_cause::<EngineError>(error).map(ToString::to_string);
+    let archive = || first_cause::<ArchiveError>(error).map(ToString::to_string);
+    let storage = || first_cause::<StorageError>(error).map(ToString::to_string);
+    let own = engine.or_else(archive).or_else(storage);
+    own.unwrap_or_else(|| format!("{stage}: {}", root_message(error)))
+}
+
+/// The first error of type `E` among `error` and its causes.
+fn first_cause<E: std::error::Error + 'static>(error: &DataFusionError) -> Option<&E> {
+    causes(error).find_map(|cause| cause.downcast_ref::<E>())
 }
 
 /// The error, its cause, and so on.
@@ -149,21 +157,22 @@ fn causes(error: &DataFusionError) -> impl Iterator<Item = &(dyn std::error::Err
     })
 }
 
-/// What the innermost error says, without the names of its wrappers.
+/// The message of the innermost error, without the names of its wrappers.
 pub(crate) fn root_message(error: &DataFusionError) -> String {
     match error.find_root() {
-        // Errors of our own name their object.
         DataFusionError::External(inner)
-            if inner.is::<EngineError>() || inner.is::<ArchiveError>() =>
+            if inner.is::<EngineError>()
+                || inner.is::<ArchiveError>()
+                || inner.is::<StorageError>() =>
         {
             inner.to_string()
         }
-        DataFusionError::External(inner) => archive::error::told(inner.as_ref()),
+        DataFusionError::External(inner) => plain_message(inner.as_ref()),
         DataFusionError::ArrowError(inner, _) => inner.to_string(),
-        DataFusionError::ObjectStore(inner) => archive::error::told(inner.as_ref()),
+        DataFusionError::ObjectStore(inner) => plain_message(inner.as_ref()),
         DataFusionError::IoError(inner) => inner.to_string(),
         DataFusionError::Execution(message) | DataFusionError::Plan(message) => message.clone(),
-        other => archive::store::scrub(first_line(&other.to_string())),
+        other => scrub(first_line(&other.to_string())),
     }
 }
 
@@ -171,8 +180,8 @@ fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or_default()
 }
 
-/// The kind of the first cause that tells; what readers and casts complain of is data.
-fn of_query(error: &DataFusionError) -> ErrorKind {
+/// The kind of the first cause that has one; errors of readers and casts are bad data.
+fn query_kind(error: &DataFusionError) -> ErrorKind {
     for cause in causes(error) {
         if let Some(error) = cause.downcast_ref::<EngineError>() {
             return error.kind();
@@ -180,16 +189,19 @@ fn of_query(error: &DataFusionError) -> ErrorKind {
         if let Some(error) = cause.downcast_ref::<ArchiveError>() {
             return error.kind();
         }
+        if let Some(error) = cause.downcast_ref::<StorageError>() {
+            return error.kind();
+        }
         if let Some(error) = cause.downcast_ref::<std::io::Error>() {
-            return archive::error::of_io(error);
+            return io_kind(error);
         }
         if let Some(error) = cause.downcast_ref::<datafusion::object_store::Error>() {
-            return archive::error::of_store(error);
+            return store_kind(error);
         }
     }
     match error.find_root() {
         DataFusionError::ArrowError(..) | DataFusionError::Execution(_) => ErrorKind::Data,
-        // The spill directory's own limit.
+        // The limit of the spill directory.
         DataFusionError::ResourcesExhausted(_) => ErrorKind::Io,
         _ => ErrorKind::Internal,
     }

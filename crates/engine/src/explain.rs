@@ -1,4 +1,4 @@
-//! Why two documents are near, or are not: their fingerprints bit by bit, and the features behind them.
+//! Why two documents are a pair, or are not: their fingerprints bit by bit, and the features behind them.
 
 use std::collections::HashMap;
 
@@ -10,86 +10,86 @@ use simhash::{Fingerprinter, Measure, Model, Similarity, WeightedFeature};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explanation {
     /// The texts.
-    pub texts: [TextOf; 2],
-    /// In how many bits the fingerprints differ; `None` when a text has none.
+    pub texts: [ExplainedText; 2],
+    /// Distance of the fingerprints; `None` when a text has none.
     pub distance: Option<u32>,
     /// The bits in which they differ, the highest first.
     pub differing_bits: Vec<u32>,
-    /// The design, and its blocks.
+    /// The design.
     pub design: String,
-    /// What each block of the design makes of the difference.
-    pub blocks: Vec<BlockOf>,
+    /// Each block of the design, applied to the difference.
+    pub blocks: Vec<ExplainedBlock>,
     /// Exact similarities.
     pub similarity: Similarities,
-    /// The features that weigh most, of those that both have, that the first alone has, and that the second alone has.
-    pub shared: Vec<FeatureOf>,
-    /// See [`Self::shared`].
-    pub only_first: Vec<FeatureOf>,
-    /// See [`Self::shared`].
-    pub only_second: Vec<FeatureOf>,
-    /// Of the weight of both texts, the share in features that both have.
+    /// The heaviest features that both texts have.
+    pub shared: Vec<ExplainedFeature>,
+    /// The heaviest features of the first text alone.
+    pub only_first: Vec<ExplainedFeature>,
+    /// The heaviest features of the second text alone.
+    pub only_second: Vec<ExplainedFeature>,
+    /// The weight of shared features, as a share of the weight of both texts.
     pub shared_weight: f64,
 }
 
-/// One text.
+/// A text, explained.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TextOf {
+pub struct ExplainedText {
     /// Its fingerprint as 64 binary digits, the highest bit first; `None` with too few features.
     pub fingerprint: Option<String>,
     /// Characters.
     pub characters: usize,
-    /// Features, repeated ones repeatedly.
+    /// Occurrences of features.
     pub features: u64,
-    /// Different features.
+    /// Distinct features.
     pub distinct_features: usize,
 }
 
-/// One block of a design.
+/// A block of a design, applied to the difference of two fingerprints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BlockOf {
+pub struct ExplainedBlock {
     /// Its bits, as 64 binary digits.
     pub mask: String,
-    /// Bits in which fingerprints may differ here to be candidates.
+    /// The most bits in which candidates differ in the block.
     pub radius: u32,
-    /// Bits in which they do.
+    /// Bits in which the fingerprints differ in the block.
     pub differing: u32,
-    /// More bits on which they must agree, in some designs.
+    /// The further bits that some designs compare; `None` in other designs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub beside: Option<BesideOf>,
-    /// Whether all that makes them candidates.
+    pub beside: Option<ExplainedBeside>,
+    /// Whether the fingerprints are candidates by this block.
     pub matches: bool,
 }
 
-/// Bits beside those of a block, of which one may differ.
+/// Bits outside a block that a design compares too: candidates differ in at most one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct BesideOf {
+pub struct ExplainedBeside {
     /// The bits, as 64 binary digits.
     pub mask: String,
-    /// How many of them differ.
+    /// Bits in which the fingerprints differ.
     pub differing: u32,
 }
 
-/// By all measures.
+/// The similarity of two texts by each measure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Similarities {
     /// See [`Measure::Jaccard`].
     pub jaccard: f64,
     /// See [`Measure::Cosine`].
     pub cosine: f64,
-    /// See [`Measure::Edit`]; `None` for texts so long that it would take minutes.
+    /// See [`Measure::Edit`]; `None` for texts too long to be compared within seconds.
     pub edit: Option<f64>,
 }
 
-/// A feature with what it weighs in each text.
+/// A feature with its weight in each text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FeatureOf {
+pub struct ExplainedFeature {
     /// The feature.
     pub feature: String,
     /// Its weight in the first and the second text.
     pub weights: [u64; 2],
 }
 
-/// Compares two texts under `model`, with the blocks of `design`; of each kind of features the `top` heaviest.
+/// Compares two texts under `model`, with the blocks of `design`; lists the `top` heaviest features of each kind.
 #[must_use]
 pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> Explanation {
     let mut fingerprinter = Fingerprinter::new(model.clone());
@@ -100,25 +100,25 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
         _ => None,
     };
     let [first, second] = &features;
-    let of = |features: &[WeightedFeature]| -> HashMap<u64, u64> {
+    let weights_by_hash = |features: &[WeightedFeature]| -> HashMap<u64, u64> {
         let each = features.iter();
         each.map(|feature| (feature.hash, feature.weight)).collect()
     };
-    let (in_first, in_second) = (of(first), of(second));
+    let (in_first, in_second) = (weights_by_hash(first), weights_by_hash(second));
     let weights = |feature: &WeightedFeature| {
-        [&in_first, &in_second].map(|of| of.get(&feature.hash).copied().unwrap_or(0))
+        [&in_first, &in_second].map(|text| text.get(&feature.hash).copied().unwrap_or(0))
     };
     let heaviest = |features: &[WeightedFeature], kept: fn([u64; 2]) -> bool| {
-        let mut kept: Vec<FeatureOf> = features
+        let mut kept: Vec<ExplainedFeature> = features
             .iter()
-            .map(|feature| FeatureOf {
+            .map(|feature| ExplainedFeature {
                 feature: feature.feature.clone(),
                 weights: weights(feature),
             })
             .filter(|feature| kept(feature.weights))
             .collect();
         kept.sort_by(|a, b| {
-            let weight = |of: &FeatureOf| of.weights[0] + of.weights[1];
+            let weight = |feature: &ExplainedFeature| feature.weights[0] + feature.weights[1];
             weight(b)
                 .cmp(&weight(a))
                 .then_with(|| a.feature.cmp(&b.feature))
@@ -128,7 +128,7 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
     let mut shared = heaviest(first, |[a, b]| a > 0 && b > 0);
     let mut only_first = heaviest(first, |[_, b]| b == 0);
     let mut only_second = heaviest(second, |[a, _]| a == 0);
-    let sum = |features: &[FeatureOf]| -> u64 {
+    let sum = |features: &[ExplainedFeature]| -> u64 {
         let each = features.iter();
         each.map(|feature| feature.weights[0] + feature.weights[1])
             .sum()
@@ -140,32 +140,32 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
     let similarity = |measure| {
         let mut similarity = Similarity::new(measure, model.clone());
         let [a, b] = texts.map(|text| similarity.prepare(text));
-        Similarity::of(&a, &b, 0.0)
+        Similarity::between(&a, &b, 0.0)
     };
     Explanation {
-        texts: [0, 1].map(|at| TextOf {
+        texts: [0, 1].map(|at| ExplainedText {
             fingerprint: bits[at].map(digits),
             characters: texts[at].chars().count(),
             features: features[at]
                 .iter()
-                .map(|of| u64::from(of.occurrences))
+                .map(|feature| u64::from(feature.occurrences))
                 .sum(),
             distinct_features: features[at].len(),
         }),
         distance: difference.map(u64::count_ones),
         differing_bits: (0..64)
             .rev()
-            .filter(|bit| difference.is_some_and(|of| of >> bit & 1 == 1))
+            .filter(|bit| difference.is_some_and(|bits| bits >> bit & 1 == 1))
             .collect(),
         design: design.name(),
         blocks: difference.map_or(Vec::new(), |difference| {
             let blocks = design.blocks().iter();
             blocks
-                .map(|block| BlockOf {
+                .map(|block| ExplainedBlock {
                     mask: digits(block.mask),
                     radius: block.radius,
                     differing: (difference & block.mask).count_ones(),
-                    beside: (block.beside != 0).then(|| BesideOf {
+                    beside: (block.beside != 0).then(|| ExplainedBeside {
                         mask: digits(block.beside),
                         differing: (difference & block.beside).count_ones(),
                     }),
@@ -176,7 +176,7 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
         similarity: Similarities {
             jaccard: similarity(Measure::Jaccard),
             cosine: similarity(Measure::Cosine),
-            edit: (texts[0].len() as f64 * texts[1].len() as f64 <= LONG)
+            edit: (texts[0].len() as f64 * texts[1].len() as f64 <= EDIT_PRODUCT)
                 .then(|| similarity(Measure::Edit)),
         },
         shared,
@@ -189,8 +189,8 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
     }
 }
 
-/// The product of the lengths of texts, in bytes, whose edit distance takes some seconds.
-const LONG: f64 = 1e11;
+/// The largest product of two texts' bytes for which the edit distance takes seconds, not minutes.
+const EDIT_PRODUCT: f64 = 1e11;
 
 fn digits(bits: u64) -> String {
     format!("{bits:064b}")
@@ -220,7 +220,7 @@ mod tests {
         );
         assert_eq!(found.texts[0].features, 9);
         assert_eq!(found.texts[0].distinct_features, 7);
-        let the = FeatureOf {
+        let the = ExplainedFeature {
             feature: "the".into(),
             weights: [3, 3],
         };

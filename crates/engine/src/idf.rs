@@ -1,7 +1,7 @@
-//! Learning a table of document frequencies: in how many documents each feature is.
+//! Document frequencies: the number of documents that contain each feature.
 //!
-//! The features of each document, each once, are counted by DataFusion's aggregate, which spills to the disk, so that
-//! counts are exact whatever the memory; the most frequent ones are kept.
+//! A stock DataFusion aggregate counts the distinct features of each document. It spills to the disk, so counts are exact
+//! whatever the memory. Only the most frequent features are kept.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,16 +25,16 @@ use crate::documents::{Documents, TEXT};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
 
-/// What was learnt.
+/// The document frequencies of a set of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Learnt {
-    /// The table.
+    /// The frequencies of the features that are kept.
     pub frequencies: DocumentFrequencies,
-    /// Different features in all.
+    /// Distinct features in all documents.
     pub distinct: u64,
 }
 
-/// Learns the frequencies of the `terms` most frequent features of `documents`, cut under `model`'s spec.
+/// Counts the documents that contain each feature under `model`, and keeps the `terms` most frequent features.
 ///
 /// # Errors
 /// [`EngineError`] naming the input file when a document cannot be read.
@@ -63,7 +63,7 @@ pub async fn learn(
         .and_then(|rows| rows.aggregate(vec![ident(FEATURE)], vec![count(lit(1)).alias("n")]))
         .map_err(failed())?;
     let mut rows = counted.execute_stream().await.map_err(failed())?;
-    // The least frequent of those that are kept is on top.
+    // The top of the heap is the least frequent feature kept.
     let mut kept: BinaryHeap<Reverse<(u64, Reverse<String>)>> = BinaryHeap::new();
     let (mut distinct, mut occurrences) = (0u64, 0u64);
     while let Some(batch) = rows.next().await {
@@ -76,14 +76,14 @@ pub async fn learn(
             };
             distinct += 1;
             occurrences += count;
-            let full = kept.len() >= terms;
-            let worth = kept.peek().is_none_or(|Reverse((least, Reverse(name)))| {
+            let is_full = kept.len() >= terms;
+            let beats_least = kept.peek().is_none_or(|Reverse((least, Reverse(name)))| {
                 count > *least || (count == *least && feature < name.as_str())
             });
-            if full && worth {
+            if is_full && beats_least {
                 kept.pop();
             }
-            if (!full || worth) && terms > 0 {
+            if (!is_full || beats_least) && terms > 0 {
                 kept.push(Reverse((count, Reverse(feature.to_owned()))));
             }
         }
@@ -92,7 +92,7 @@ pub async fn learn(
     if counted == 0 {
         return Err(EngineError::BadData {
             object: documents.given().to_owned(),
-            reason: "no documents, to learn frequencies from".into(),
+            reason: "no documents to learn frequencies from".into(),
         });
     }
     let features: Vec<(String, u64)> = kept
@@ -105,7 +105,7 @@ pub async fn learn(
     Ok(Learnt {
         frequencies: DocumentFrequencies {
             documents: counted,
-            // What is rare is rare in the mean; what was never seen is no commoner.
+            // Every feature that is not kept, and every unseen one, gets the mean of those not kept.
             rest: (occurrences - listed)
                 .checked_div(others)
                 .unwrap_or(1)
@@ -116,6 +116,7 @@ pub async fn learn(
     })
 }
 
+/// Name of the column of features.
 const FEATURE: &str = "feature";
 
 /// `features(text)`: the distinct features of a text.
@@ -134,7 +135,7 @@ impl Features {
     }
 }
 
-fn item() -> Arc<Field> {
+fn list_item() -> Arc<Field> {
     Arc::new(Field::new("item", DataType::Utf8, true))
 }
 
@@ -148,7 +149,7 @@ impl ScalarUDFImpl for Features {
     }
 
     fn return_type(&self, _: &[DataType]) -> datafusion::error::Result<DataType> {
-        Ok(DataType::List(item()))
+        Ok(DataType::List(list_item()))
     }
 
     fn invoke_with_args(
@@ -159,7 +160,7 @@ impl ScalarUDFImpl for Features {
         let [texts] = take_function_args(self.name(), args.args)?;
         let texts = texts.into_array(rows)?;
         let mut fingerprinter = Fingerprinter::new(self.model.clone());
-        let mut lists = ListBuilder::new(StringBuilder::new()).with_field(item());
+        let mut lists = ListBuilder::new(StringBuilder::new()).with_field(list_item());
         let mut bytes = 0;
         for text in texts.as_binary_view() {
             let text = String::from_utf8_lossy(text.unwrap_or_default());

@@ -1,21 +1,22 @@
-//! The job on DataFusion: documents to fingerprints, the probe as an operator, the reduce as a stock plan.
+//! A run on DataFusion: documents to fingerprints, the probe as an operator, the reduce as a stock plan.
 //!
 //! ```text
-//! documents ──▶ day (map 1) ──▶ batch ─┐
-//! base ───────▶ work items ──▶ ProbeExec (map 2) ──▶ reduce ──▶ output
+//! documents ──▶ fingerprint (map 1) ──▶ batch ─┐
+//! archive ────▶ work items ──▶ ProbeExec (map 2) ──▶ reduce ──▶ verify ──▶ output
 //! ```
 //!
 //! [`session`] registers everything that a process needs, in one place; [`run`] strings the stages together.
 
 pub mod batch;
 pub mod cluster;
-pub mod day;
 pub mod documents;
-pub mod draft;
 pub mod error;
 pub mod explain;
+pub mod fingerprint;
 pub mod idf;
+mod memory;
 pub mod output;
+pub mod pairs;
 pub mod probe;
 pub mod progress;
 pub mod recipe;
@@ -30,7 +31,7 @@ pub mod verify;
 pub mod work;
 
 pub use error::{EngineError, Result};
-pub use recipe::{Recipe, Wanted};
+pub use recipe::{Recipe, SpecOptions};
 pub use run::{RunSettings, Summary, run};
 pub use session::Limits;
 pub use verify::{Verified, Verify};

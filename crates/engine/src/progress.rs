@@ -1,4 +1,4 @@
-//! How far a run is: counters that its stages advance and a display reads.
+//! How far a run is: counters that the stages advance and a display reads.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 pub enum Stage {
     /// Opening inputs and the archive.
     Open,
-    /// Documents to fingerprints.
+    /// Fingerprinting the documents.
     Fingerprint,
-    /// Building the tables of the new batch.
+    /// Building the tables of the batch.
     Build,
-    /// Streaming the archive past the tables.
+    /// Comparing the fingerprints of the archive, and of the batch if asked for, with the tables.
     Probe,
-    /// Comparing the texts of hits.
+    /// Comparing the texts of pairs.
     Verify,
-    /// Committing the day.
+    /// Committing the batch and publishing the outputs.
     Commit,
 }
 
@@ -32,7 +32,7 @@ const STAGES: [Stage; 6] = [
 ];
 
 impl Stage {
-    /// What is being done.
+    /// The stage's name for people.
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
@@ -46,35 +46,50 @@ impl Stage {
     }
 }
 
+/// How far a stage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Units that are done.
+    pub done: u64,
+    /// Units to do; `None` when the total is not known.
+    pub total: Option<u64>,
+    /// What is counted, in the plural.
+    pub unit: &'static str,
+}
+
 /// Counters of a run, shared by all its threads.
 #[derive(Debug, Default)]
 pub struct Progress {
     stage: AtomicU8,
-    /// Documents to fingerprint; 0 where the input does not tell.
+    /// Documents to fingerprint; 0 when the number is not known.
     pub documents_total: AtomicU64,
-    /// Documents read and on their way to their fingerprint.
+    /// Documents read.
     pub documents: AtomicU64,
-    /// Texts of them that are not UTF-8, where an executor counts them.
+    /// Documents whose text is not UTF-8, as an executor counts them.
     pub invalid_utf8: AtomicU64,
     /// Archive fingerprints to probe.
     pub probe_total: AtomicU64,
     /// Archive fingerprints probed.
     pub probed: AtomicU64,
+    /// Distinct fingerprints of the batch to compare with the batch.
+    pub within_total: AtomicU64,
+    /// Distinct fingerprints of the batch compared with the batch.
+    pub probed_within: AtomicU64,
     /// Encoded bytes of archive fingerprints read.
     pub bytes_read: AtomicU64,
-    /// Hits found, before repeated ones are dropped.
+    /// Pairs found, before repeated ones are dropped.
     pub hits: AtomicU64,
-    /// Hits left out because a document has nearer ones.
+    /// Pairs left out because a document has nearer ones.
     pub left_out: AtomicU64,
-    /// Time spent in the stages of the probe, by all threads.
+    /// Time spent in the stages of the probe, summed over all threads.
     pub stages: Stages,
-    /// Work that was cut into slices for a cluster, and how much of it is done.
+    /// Slices that the work was cut into for a cluster; 0 without one.
     pub slices_total: AtomicU64,
-    /// See [`Self::slices_total`].
+    /// Slices that are done.
     pub slices: AtomicU64,
     /// Executors of the cluster that are alive.
     pub executors: AtomicU64,
-    /// Numbers of the work items whose hits are all on their way; an item that was done twice is there twice.
+    /// Numbers of the work items whose pairs are all sent; an item that was done twice is there twice.
     answered: Mutex<Vec<u32>>,
     probe_done: Mutex<Option<Instant>>,
 }
@@ -82,24 +97,24 @@ pub struct Progress {
 /// Time spent in the stages of the probe.
 #[derive(Debug, Default)]
 pub struct Stages {
-    /// Loading the new batch and building its tables, or waiting for who does.
+    /// Loading the batch and building its tables, or waiting for the task that does.
     pub prepare: Spent,
     /// Fetching encoded fingerprints.
     pub read: Spent,
     /// Decoding them.
     pub decode: Spent,
-    /// Bringing them into the order of a table.
+    /// Partitioning them by table.
     pub partition: Spent,
-    /// Picking those that are worth a lookup.
+    /// Filtering out fingerprints that have no candidate.
     pub filter: Spent,
-    /// Looking them up and comparing.
+    /// Finding candidates and comparing them.
     pub verify: Spent,
-    /// Reading the ids of hits.
+    /// Reading the ids of pairs.
     pub ids: Spent,
 }
 
 impl Stages {
-    /// Reading, decoding, partitioning, filtering, verifying, and reading ids.
+    /// The stages after the preparation, in order.
     #[must_use]
     pub fn of_probe(&self) -> [&Spent; 6] {
         [
@@ -118,7 +133,7 @@ impl Stages {
 pub struct Spent(AtomicU64);
 
 impl Spent {
-    /// Adds one.
+    /// Adds a duration.
     pub fn add(&self, time: Duration) {
         self.0.fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
@@ -131,27 +146,27 @@ impl Spent {
 }
 
 impl Progress {
-    /// Begins `stage`.
+    /// Enters `stage`.
     pub fn enter(&self, stage: Stage) {
         tracing::debug!(stage = stage.label(), "stage");
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Notes that a partition of the probe is done; the last one stands.
-    pub fn probe_done(&self) {
+    /// Notes that a partition of the probe is done; the time of the last call counts.
+    pub fn note_probe_done(&self) {
         *self
             .probe_done
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
-    /// Notes that all hits of these work items are on their way.
+    /// Notes that all pairs of these work items are sent.
     pub fn answer(&self, items: impl IntoIterator<Item = u32>) {
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         answered.extend(items);
     }
 
-    /// The work items that were answered since this was last asked, ascending, each once.
+    /// Takes the numbers of the work items that were answered since the last call, ascending, each once.
     pub fn take_answered(&self) -> Vec<u32> {
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         let mut items = std::mem::take(&mut *answered);
@@ -160,10 +175,54 @@ impl Progress {
         items
     }
 
-    /// Begins the count of the probe anew; times add up.
-    pub fn compare_again(&self) {
-        for counter in [&self.probed, &self.hits, &self.left_out, &self.slices] {
+    /// Resets the counters of the probe, for another comparison. Times keep adding up.
+    pub fn reset_probe(&self) {
+        for counter in [
+            &self.probed,
+            &self.probed_within,
+            &self.hits,
+            &self.left_out,
+            &self.slices,
+        ] {
             counter.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the current stage runs on a cluster, where its progress is counted in slices.
+    #[must_use]
+    pub fn is_on_cluster(&self) -> bool {
+        let is_map = matches!(self.stage(), Stage::Fingerprint | Stage::Probe);
+        is_map && self.slices_total.load(Ordering::Relaxed) > 0
+    }
+
+    /// How far the current stage is. The probe counts fingerprints of the archive, and of the batch if it is compared
+    /// with itself.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        let sum = |counters: &[&AtomicU64]| -> u64 {
+            let each = counters.iter();
+            each.map(|counter| counter.load(Ordering::Relaxed)).sum()
+        };
+        let (done, total, unit) = match self.stage() {
+            _ if self.is_on_cluster() => {
+                (sum(&[&self.slices]), sum(&[&self.slices_total]), "slices")
+            }
+            Stage::Probe => (
+                sum(&[&self.probed, &self.probed_within]),
+                sum(&[&self.probe_total, &self.within_total]),
+                "fingerprints",
+            ),
+            Stage::Fingerprint => (
+                sum(&[&self.documents]),
+                sum(&[&self.documents_total]),
+                "documents",
+            ),
+            _ => (sum(&[&self.documents]), 0, "documents"),
+        };
+        Position {
+            done,
+            total: Some(total).filter(|total| *total > 0),
+            unit,
         }
     }
 
@@ -177,9 +236,33 @@ impl Progress {
         done.map_or(0.0, |done| done.elapsed().as_secs_f64())
     }
 
-    /// The stage that runs.
+    /// The current stage.
     #[must_use]
     pub fn stage(&self) -> Stage {
         STAGES[usize::from(self.stage.load(Ordering::Relaxed))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_compared_with_itself_counts() {
+        let progress = Progress::default();
+        progress.enter(Stage::Probe);
+        progress.within_total.store(9, Ordering::Relaxed);
+        progress.probed_within.store(4, Ordering::Relaxed);
+        let expected = |done, total| Position {
+            done,
+            total: Some(total),
+            unit: "fingerprints",
+        };
+        assert_eq!(progress.position(), expected(4, 9));
+        progress.probe_total.store(100, Ordering::Relaxed);
+        progress.probed.store(50, Ordering::Relaxed);
+        assert_eq!(progress.position(), expected(54, 109));
+        progress.reset_probe();
+        assert_eq!(progress.position(), expected(0, 109));
     }
 }

@@ -1,16 +1,17 @@
-//! How the new day gets its fingerprints: what was asked for, and what the base asks for.
+//! How the batch gets its fingerprints: by the archive's spec, with which the options must agree, or else by the options.
 
 use std::sync::Arc;
 
-use archive::{Archive, ArchiveError, Kept, Stores, frequencies};
+use archive::{Archive, ArchiveError, SpecFiles, frequencies};
 use bytes::Bytes;
 use simhash::{Idf, Markup, Model, ModelError, Normalize, Spec, StopWords, Tokenizer, Weight};
+use storage::Stores;
 
 use crate::error::{EngineError, Result};
 
-/// What is asked for of a spec; what is not asked for is the base's, or else the default.
+/// The fields of a spec that the options ask for. Other fields are the archive's, or else the default.
 #[derive(Debug, Clone, Default)]
-pub struct Wanted {
+pub struct SpecOptions {
     /// See [`Spec::tokenizer`].
     pub tokenizer: Option<Tokenizer>,
     /// See [`Spec::weight`].
@@ -24,21 +25,21 @@ pub struct Wanted {
     /// See [`Spec::seed`].
     pub seed: Option<u32>,
     /// A file of document frequencies, as `dedup-job idf` makes them.
-    pub idf: Option<Given>,
-    /// A file of words that are left out, one a line.
-    pub stop_words: Option<Given>,
+    pub idf: Option<OptionFile>,
+    /// A file of stop words, one a line.
+    pub stop_words: Option<OptionFile>,
 }
 
-/// A file that was given, read.
+/// A file that an option names, with its content.
 #[derive(Debug, Clone)]
-pub struct Given {
-    /// What errors call it.
+pub struct OptionFile {
+    /// Its name in errors.
     pub name: String,
     /// Its bytes.
     pub bytes: Bytes,
 }
 
-impl Given {
+impl OptionFile {
     /// Reads the file at `path`.
     ///
     /// # Errors
@@ -52,12 +53,12 @@ impl Given {
     }
 }
 
-/// How fingerprints come about.
+/// Where the fingerprints of documents come from.
 #[derive(Debug, Clone)]
 pub enum Recipe {
-    /// They are there already, made under this spec.
+    /// The documents contain them, made under this spec.
     Ready(Spec),
-    /// Of texts.
+    /// This model makes them from the texts.
     Texts(Model),
 }
 
@@ -72,74 +73,74 @@ impl Recipe {
     }
 }
 
-impl Wanted {
-    /// The model that results, and what has to be kept with an archive of it.
+impl SpecOptions {
+    /// The model that the options ask for, over the default spec, and the files that an archive keeps of it.
     ///
     /// # Errors
-    /// [`EngineError`] when a file cannot be read, or things do not go together.
-    pub fn model_and_kept(&self) -> Result<(Model, Kept)> {
-        self.over(Spec::default())
+    /// [`EngineError`] when a file has bad data, or the options contradict each other.
+    pub fn model_and_files(&self) -> Result<(Model, SpecFiles)> {
+        self.model_over(Spec::default())
     }
 
-    /// The model that results.
+    /// The model that the options ask for, over the default spec.
     ///
     /// # Errors
-    /// As [`Self::model_and_kept`].
+    /// As [`Self::model_and_files`].
     pub fn model(&self) -> Result<Model> {
-        Ok(self.model_and_kept()?.0)
+        Ok(self.model_and_files()?.0)
     }
 
-    /// The model of an archive.
+    /// The model of an archive, with which the options must agree.
     ///
     /// # Errors
     /// As [`Self::check`], and when the archive's tables cannot be read.
-    pub async fn model_of(&self, archive: &Archive) -> Result<Model> {
+    pub async fn model_from_archive(&self, archive: &Archive) -> Result<Model> {
         self.check(&archive.location().to_string(), archive.spec())?;
         Ok(archive.model().await?)
     }
 
-    /// The model of the archive at `base`, or, without one, that which results.
+    /// The model of the archive at the path `base`; without `base`, that of [`Self::model`].
     ///
     /// # Errors
-    /// As [`Self::model_of`].
+    /// As [`Self::model_from_archive`].
     pub async fn model_at(&self, stores: &Stores, base: Option<&str>) -> Result<Model> {
         match base {
             None => self.model(),
             Some(base) => {
-                self.model_of(&Archive::open(&stores.locate(base)?).await?)
+                self.model_from_archive(&Archive::open(&stores.locate(base)?).await?)
                     .await
             }
         }
     }
 
-    /// The model for texts that are to be compared with fingerprints of `base`, where no archive keeps its tables.
+    /// The model of plain files called `name` with the spec `base`. Plain files keep no tables: the options must name them.
     ///
     /// # Errors
-    /// As [`Self::model_and_kept`], and when something else is asked for than the base has.
-    pub fn model_for(&self, name: &str, base: &Spec) -> Result<Model> {
-        let (model, _) = self.over(base.clone())?;
-        agree(name, base, model.spec())?;
+    /// As [`Self::model_and_files`], and [`ArchiveError::SpecMismatch`] when the options ask for another spec.
+    pub fn model_like(&self, name: &str, base: &Spec) -> Result<Model> {
+        let (model, _) = self.model_over(base.clone())?;
+        check_same(name, base, model.spec())?;
         Ok(model)
     }
 
-    /// What has to be kept of a model of this spec, so that others can make the same.
+    /// The files that an archive of this spec keeps, so that others can make the same model.
     ///
     /// # Errors
-    /// As [`Self::model_and_kept`].
-    pub fn kept(&self, spec: &Spec) -> Result<Kept> {
-        Ok(self.over(spec.clone())?.1)
+    /// As [`Self::model_and_files`].
+    pub fn files(&self, spec: &Spec) -> Result<SpecFiles> {
+        Ok(self.model_over(spec.clone())?.1)
     }
 
-    /// Checks that nothing else is asked for than `base` has.
+    /// Checks that the options ask for no other spec than `base`.
     ///
     /// # Errors
-    /// [`ArchiveError::SpecMismatch`], or when a file cannot be read.
+    /// [`ArchiveError::SpecMismatch`], or [`EngineError`] when a file has bad data.
     pub fn check(&self, name: &str, base: &Spec) -> Result<()> {
-        agree(name, base, &self.resolve(base.clone())?.0)
+        check_same(name, base, &self.resolve(base.clone())?.0)
     }
 
-    /// `base` with what can be asked for without a file.
-    fn plain(&self, base: Spec) -> Spec {
+    /// `base`, with the fields changed that options set without a file.
+    fn with_plain_fields(&self, base: Spec) -> Spec {
         Spec {
             tokenizer: self.tokenizer.unwrap_or(base.tokenizer),
             weight: self.weight.unwrap_or(base.weight),
@@ -151,9 +152,10 @@ impl Wanted {
         }
     }
 
-    /// `base` with all that is asked for, the table of frequencies, and what has to be kept.
-    fn resolve(&self, base: Spec) -> Result<(Spec, Option<Idf>, Kept)> {
-        let mut spec = self.plain(base);
+    /// `base`, with all fields changed that the options set; the weights by document frequency; and the files that an
+    /// archive keeps.
+    fn resolve(&self, base: Spec) -> Result<(Spec, Option<Idf>, SpecFiles)> {
+        let mut spec = self.with_plain_fields(base);
         let stop_words = self.stop_words(&spec)?;
         if let Some(list) = &stop_words {
             spec.stop_words = Some(list.digest().to_owned());
@@ -162,22 +164,23 @@ impl Wanted {
         if let Some(idf) = &idf {
             spec.idf = Some(idf.digest().to_owned());
         }
-        let kept = Kept {
+        let files = SpecFiles {
             frequencies,
             stop_words,
         };
-        Ok((spec, idf, kept))
+        Ok((spec, idf, files))
     }
 
-    fn over(&self, base: Spec) -> Result<(Model, Kept)> {
-        let (spec, idf, kept) = self.resolve(base)?;
-        let stop_words = kept.stop_words.clone();
+    /// The model of `base`, with all fields changed that the options set, and its files.
+    fn model_over(&self, base: Spec) -> Result<(Model, SpecFiles)> {
+        let (spec, idf, files) = self.resolve(base)?;
+        let stop_words = files.stop_words.clone();
         Model::new(spec, idf.map(Arc::new), stop_words.map(Arc::new))
-            .map(|model| (model, kept))
+            .map(|model| (model, files))
             .map_err(|error| EngineError::Configuration(self.explain(error)))
     }
 
-    /// What to do about it.
+    /// The message of a model's error; names the option that helps.
     fn explain(&self, error: ModelError) -> String {
         match &error {
             ModelError::Table {
@@ -190,7 +193,7 @@ impl Wanted {
                     _ => "--idf",
                 };
                 format!(
-                    "the base's fingerprints were made with {what} {expected}, which plain files do not keep: give them by {option}"
+                    "the fingerprints of --base were made with {what} {expected}, which plain files do not keep: name them by {option}"
                 )
             }
             ModelError::Features { .. } => match &self.idf {
@@ -216,13 +219,14 @@ impl Wanted {
         let Some(file) = &self.idf else {
             return Ok(None);
         };
-        let (spec, of) = frequencies::decode(&file.name, file.bytes.clone())?;
-        let idf = frequencies::table(&file.name, &spec, seed, &of)?;
-        Ok(Some((idf, (spec, of))))
+        let (spec, counts) = frequencies::decode(&file.name, file.bytes.clone())?;
+        let idf = frequencies::weights(&file.name, &spec, seed, &counts)?;
+        Ok(Some((idf, (spec, counts))))
     }
 }
 
-fn agree(name: &str, base: &Spec, asked: &Spec) -> Result<()> {
+/// Refuses the spec `asked` if it differs from `base`, that of `name`.
+fn check_same(name: &str, base: &Spec, asked: &Spec) -> Result<()> {
     if base == asked {
         return Ok(());
     }

@@ -1,32 +1,31 @@
-//! The reduce: repeated pairs dropped, hits in order. Stock DataFusion, which spills where memory ends.
+//! The reduce: drops repeated pairs and sorts. Stock DataFusion, which spills to the disk when memory is full.
 
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
 use datafusion::functions_aggregate::expr_fn::min;
 use datafusion::prelude::ident;
 
-use crate::probe::columns::{BASE_DAY, BASE_ID, DISTANCE, NEW_ID};
+use crate::pairs;
 
-/// One row per pair and day, sorted by new id, distance, base id and day.
+/// Keeps one row for each pair of ids and base day; sorts by new id, distance, base id and base day.
 ///
-/// A pair can come up more than once: when a work item is done twice, or when several documents of a day have
-/// one id; the smallest distance stands.
+/// Documents are compared, not ids, so a pair of ids repeats when several documents of a day have one id; it also repeats
+/// when a work item is done twice. The row with the smallest distance is kept. Two documents of the batch that share an id
+/// are a pair of that id with itself; the probe treats documents that share id and fingerprint as one.
 ///
 /// # Errors
-/// When `hits` lacks a column of hits.
+/// When `hits` lacks a column of [`pairs::schema`].
 pub fn reduce(hits: DataFrame) -> Result<DataFrame> {
+    let least = pairs::least_columns().map(|column| min(ident(column.name)).alias(column.name));
     hits.aggregate(
-        vec![ident(NEW_ID), ident(BASE_ID), ident(BASE_DAY)],
-        vec![min(ident(DISTANCE)).alias(DISTANCE)],
+        pairs::key_columns()
+            .map(|column| ident(column.name))
+            .collect(),
+        least.collect(),
     )?
-    .select(vec![
-        ident(NEW_ID),
-        ident(BASE_ID),
-        ident(DISTANCE),
-        ident(BASE_DAY),
-    ])?
+    .select(pairs::probed_columns().map(|column| ident(column.name)))?
     .sort(
-        [NEW_ID, DISTANCE, BASE_ID, BASE_DAY]
+        pairs::ORDER
             .map(|column| ident(column).sort(true, true))
             .to_vec(),
     )

@@ -1,54 +1,60 @@
-//! What a process holds for its tasks: the loaded batch, open files, progress.
+//! What the tasks of a process share: the loaded batch, open files, progress.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archive::{FingerprintReader, Stores};
-use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
+use archive::{ColumnNames, FileFacts, FingerprintReader};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionContext;
+use storage::Stores;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
-use crate::batch::NewBatch;
+use crate::batch::{Batch, BatchName};
 use crate::error::{EngineError, Result};
-use crate::probe::{BatchName, Probe};
+use crate::memory::limit;
 use crate::progress::Progress;
 
-/// Batches by digest; each is loaded by the first that asks.
-type Batches = Arc<Mutex<HashMap<String, Arc<OnceCell<Arc<NewBatch>>>>>>;
+/// Batches by digest; the first task that asks for one loads it.
+type Batches = Arc<Mutex<HashMap<String, Arc<OnceCell<Arc<Batch>>>>>>;
 
-/// Shared by all tasks of a run in a process; reached through the session's configuration.
+/// What all tasks of a run in a process share, as an extension of the session's configuration.
 #[derive(Debug, Default)]
 pub struct Resources {
-    /// How far the run is; in an executor, how far one task of it is.
+    /// Progress of the run; in an executor, of one task.
     pub progress: Progress,
     /// The stores behind paths.
     pub stores: Stores,
     batches: Batches,
     readers: Arc<Mutex<HashMap<String, FingerprintReader>>>,
-    /// Where batches are put that another process made; `None` where this one made them.
+    /// Directory for copies of batches that another process made; `None` when this process made them.
     received: Option<PathBuf>,
-    /// Permits to compute, where more tasks run than there are cores for.
+    /// Permits to compute, when more tasks run than there are cores.
     cores: Option<Arc<Semaphore>>,
-    /// Tasks that run at the same time, where each fetches ahead for itself.
+    /// Tasks that run at the same time in an executor, where each fetches ahead for itself; `None` elsewhere.
     tasks: Option<usize>,
 }
 
-/// Bytes of the pool.
-pub(crate) fn limit(pool: &Arc<dyn MemoryPool>) -> usize {
-    match pool.memory_limit() {
-        MemoryLimit::Finite(limit) => limit,
-        _ => usize::MAX,
-    }
-}
-
-/// Bytes that are free in the pool.
-pub(crate) fn free(pool: &Arc<dyn MemoryPool>) -> usize {
-    limit(pool).saturating_sub(pool.reserved())
+/// Runs `load` on a thread that may block. If another process wrote the file, `received` names it, and a panic is an error
+/// of bad data: the Parquet reader panics at some damaged files. Otherwise a panic is an internal error.
+async fn load_on_thread(
+    load: impl FnOnce() -> Result<Batch> + Send + 'static,
+    received: Option<String>,
+) -> Result<Batch> {
+    let loaded = tokio::task::spawn_blocking(load).await;
+    loaded.unwrap_or_else(|error| {
+        Err(match received {
+            Some(object) if error.is_panic() => EngineError::BadData {
+                object,
+                reason: "it is damaged: its reader panicked".into(),
+            },
+            _ => EngineError::Internal(format!("loading the batch failed: {error}")),
+        })
+    })
 }
 
 impl Resources {
-    /// What a process has that reaches its data through `stores`.
+    /// The resources of a process that reads and writes through `stores`.
     #[must_use]
     pub fn new(stores: Stores) -> Self {
         Self {
@@ -57,8 +63,8 @@ impl Resources {
         }
     }
 
-    /// What an executor has for a run: batches come from another process, by way of `directory` where they are in a store,
-    /// and are checked; as many of its tasks, of which `tasks` run at the same time, compute as `cores` has permits.
+    /// The resources of an executor for a run. Batches come from another process: they are checked and, if they are in a
+    /// store, copied to `directory`. `tasks` tasks run at the same time; those that compute hold a permit of `cores`.
     #[must_use]
     pub fn executor(
         stores: Stores,
@@ -75,32 +81,36 @@ impl Resources {
         }
     }
 
-    /// Threads and bytes for what is fetched ahead together.
-    pub(crate) fn ahead(&self, threads: usize, pool: &Arc<dyn MemoryPool>) -> (usize, usize) {
+    /// The threads that one queue of fetches serves, and the bytes of memory for them.
+    pub(crate) fn fetch_limits(
+        &self,
+        threads: usize,
+        pool: &Arc<dyn MemoryPool>,
+    ) -> (usize, usize) {
         match self.tasks {
             Some(tasks) => (1, limit(pool) / tasks.max(1)),
             None => (threads, limit(pool)),
         }
     }
 
-    /// Lets go of the batches that are loaded.
+    /// Drops the loaded batches, once no task uses them.
     pub fn release_batches(&self) {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         batches.clear();
     }
 
-    /// Waits until there is a core to compute on.
+    /// Waits for a permit to compute; `None` when none is needed.
     pub async fn core(&self) -> Option<OwnedSemaphorePermit> {
         match &self.cores {
-            // It is never closed.
+            // The semaphore is never closed.
             Some(cores) => Arc::clone(cores).acquire_owned().await.ok(),
             None => None,
         }
     }
 
-    /// The same, with a progress of its own.
+    /// The same resources, with new progress, for another task.
     #[must_use]
-    pub fn another_task(&self) -> Self {
+    pub fn for_another_task(&self) -> Self {
         Self {
             progress: Progress::default(),
             stores: self.stores.clone(),
@@ -112,24 +122,20 @@ impl Resources {
         }
     }
 
-    /// What the process of a session has.
+    /// The resources of a session.
     ///
     /// # Errors
-    /// When the session is none of this engine's.
-    pub fn of(context: &SessionContext) -> Result<Arc<Self>> {
+    /// [`EngineError::Internal`] when the session is not one of this engine's.
+    pub fn from_session(context: &SessionContext) -> Result<Arc<Self>> {
         let resources = context.state().config().get_extension::<Self>();
         resources.ok_or_else(|| EngineError::Internal("a session of another engine".into()))
     }
 
-    /// The batch called `name`, loaded by the first that asks and shared with the others.
+    /// The batch called `name`; the first task that asks loads it.
     ///
     /// # Errors
     /// [`EngineError`] when it cannot be loaded.
-    pub async fn batch(
-        &self,
-        name: &BatchName,
-        pool: &Arc<dyn MemoryPool>,
-    ) -> Result<Arc<NewBatch>> {
+    pub async fn batch(&self, name: &BatchName, pool: &Arc<dyn MemoryPool>) -> Result<Arc<Batch>> {
         let cell = {
             let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(batches.entry(name.digest.clone()).or_default())
@@ -139,7 +145,7 @@ impl Resources {
             .cloned()
     }
 
-    async fn load(&self, name: &BatchName, pool: &Arc<dyn MemoryPool>) -> Result<Arc<NewBatch>> {
+    async fn load(&self, name: &BatchName, pool: &Arc<dyn MemoryPool>) -> Result<Arc<Batch>> {
         let location = self.stores.locate(&name.location)?;
         let mut copy = None;
         let path = match (location.local(), &self.received) {
@@ -166,30 +172,33 @@ impl Resources {
         };
         let (file, pool) = (name.file(path), Arc::clone(pool));
         let is_received = self.received.is_some();
-        let loaded = tokio::task::spawn_blocking(move || match is_received {
-            true => NewBatch::load_checked(&file, &pool),
-            false => NewBatch::load(&file, &pool),
-        });
-        let loaded = loaded.await.unwrap_or_else(|error| {
-            Err(EngineError::Internal(format!(
-                "loading the new batch failed: {error}"
-            )))
-        });
+        let load = move || match is_received {
+            true => Batch::load_checked(&file, &pool),
+            false => Batch::load(&file, &pool),
+        };
+        let received = is_received.then(|| location.to_string());
+        let loaded = load_on_thread(load, received).await;
         drop(copy);
         loaded.map(Arc::new)
     }
 
-    /// Remembers an open file, so that tasks need not open it again.
+    /// Keeps an open file for the tasks that call [`Self::reader`] with its `path`.
     pub fn keep(&self, reader: FingerprintReader, path: &str) {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.insert(path.to_owned(), reader);
     }
 
-    /// The file at `path`, opened unless it is already.
+    /// The reader of the file at `path`; opens the file unless it is open.
     ///
     /// # Errors
     /// [`EngineError`] when it cannot be opened.
-    pub async fn reader(&self, path: &str, size: u64, probe: &Probe) -> Result<FingerprintReader> {
+    pub async fn reader(
+        &self,
+        path: &str,
+        size: u64,
+        facts: &FileFacts,
+        columns: &ColumnNames,
+    ) -> Result<FingerprintReader> {
         let open = self
             .readers
             .lock()
@@ -200,8 +209,28 @@ impl Resources {
             return Ok(reader);
         }
         let location = self.stores.locate(path)?;
-        let reader = FingerprintReader::open(path, &location, size, &probe.columns).await?;
+        let reader = FingerprintReader::open(path, &location, size, columns, facts).await?;
         self.keep(reader.clone(), path);
         Ok(reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage::ErrorKind;
+
+    use super::*;
+
+    /// Row 47: a batch that another process wrote is not the program's defect.
+    #[tokio::test]
+    async fn a_panic_at_a_received_batch_is_bad_data() {
+        let load = |received: Option<String>| {
+            load_on_thread(|| panic!("a panic that the test expects"), received)
+        };
+        let error = load(Some("s3://crawl/batch".into())).await.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Data);
+        assert!(error.to_string().contains("s3://crawl/batch"), "{error}");
+        let error = load(None).await.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Internal);
     }
 }

@@ -1,4 +1,4 @@
-//! The session: limits, and the one registration of everything that plans of ours need.
+//! The session: its limits, and the one registration of everything that our plans need.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -21,25 +21,23 @@ use simhash::{Model, Spec};
 use crate::error::{EngineError, Result};
 use crate::probe::ProbePlanner;
 use crate::resources::Resources;
+use crate::stream::BATCH_ROWS;
 use crate::udf::{FingerprintBits, HammingDistance, Simhash};
-
-/// Rows of a batch between operators.
-pub const BATCH_ROWS: usize = 8192;
 
 /// What a process may use.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Threads, and partitions of a plan.
     pub threads: usize,
-    /// Bytes of memory for the batch, its tables, sorts and aggregates; an eighth of it is left for what nobody counts,
-    /// such as decoded pages, and freed memory that the allocator keeps.
+    /// Bytes of memory. An eighth is left for what no reservation counts, such as decoded pages, and freed memory that the
+    /// allocator keeps.
     pub memory: usize,
-    /// Directory for what does not fit; it must exist.
+    /// Directory for what sorts and aggregates spill; it must exist.
     pub spill: PathBuf,
 }
 
 impl Limits {
-    /// Bytes that are counted.
+    /// Bytes that the memory pool hands out: for the batch, its tables, sorts and aggregates.
     #[must_use]
     pub fn counted(&self) -> usize {
         self.memory - self.memory / 8
@@ -55,7 +53,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
     let mut config = SessionConfig::new()
         .with_target_partitions(limits.threads)
         .with_batch_size(BATCH_ROWS)
-        // Footers are read by our own code, once.
+        // Our own code reads footers.
         .with_collect_statistics(false)
         // The default of 10 MB for each partition does not fit small limits.
         .with_sort_spill_reservation_bytes(
@@ -93,14 +91,14 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
     Ok(context)
 }
 
-/// Adds our planner to a session's state.
+/// Adds our planner to the state of a session.
 fn register(state: SessionStateBuilder) -> SessionStateBuilder {
     state
         .with_default_features()
         .with_query_planner(Arc::new(Planner))
 }
 
-/// DataFusion's planner with ours beside it.
+/// DataFusion's planner, extended by ours.
 #[derive(Debug)]
 struct Planner;
 

@@ -1,4 +1,4 @@
-//! Streams: made ahead of who takes them, in batches of a size, and as a table of a plan.
+//! Streams: read ahead by a task, in batches of one size, and as a table of a plan.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::exec_err;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::dataframe::DataFrame;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
@@ -17,32 +17,50 @@ use futures::StreamExt as _;
 use futures::stream::{BoxStream, Stream};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-/// Items of a stream that are made ahead of who takes them.
+/// Rows of a batch between operators.
+pub const BATCH_ROWS: usize = 8192;
+/// The most items of a stream that are read ahead.
 const AHEAD: usize = 2;
+/// Bytes at which a coalesced batch is finished, however few rows it has: ids may be long.
+const COALESCED_BYTES: usize = 4 << 20;
 
-/// The same items, which a task of its own makes from now on, a few ahead of who takes them.
-pub(crate) fn begun<T: Send + 'static>(
+/// Waits for a task, and returns its result. A panic of the task continues in the caller.
+pub(crate) async fn join<T: Send + 'static>(task: SpawnedTask<Result<T>>) -> Result<T> {
+    let done = task.join_unwind().await;
+    done.map_err(|error| DataFusionError::External(Box::new(error)))?
+}
+
+/// The same items, read by a task that stays up to [`AHEAD`] items ahead.
+pub(crate) fn read_ahead<T: Send + 'static>(
     items: impl Stream<Item = T> + Send + Unpin + 'static,
 ) -> BoxStream<'static, T> {
     let (sender, receiver) = tokio::sync::mpsc::channel(AHEAD);
-    // Ends when it is dropped.
+    // The task is aborted when it is dropped.
     received(receiver, SpawnedTask::spawn(send_all(items, sender)))
 }
 
-/// As [`begun`], on a thread of its own and one item ahead: for a stream that computes long before it waits.
+/// The items of an iterator, made by a thread that stays one item ahead: for iterators that compute or block for long.
 ///
-/// A task that is woken by another waits in that one's queue, where no other thread finds it, until that one waits. So
-/// what is made without a pause would be used by the thread that made it, alone.
-pub(crate) fn begun_apart<T: Send + 'static>(
-    items: impl Stream<Item = T> + Send + Unpin + 'static,
+/// A task would not do: the runtime queues the reader that a task wakes on the task's thread, and no other thread takes it
+/// before the task waits. So one thread would both make the items and use them.
+pub(crate) fn read_ahead_on_thread<T: Send + 'static>(
+    mut items: impl Iterator<Item = T> + Send + 'static,
 ) -> BoxStream<'static, T> {
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     let runtime = tokio::runtime::Handle::current();
-    let making = SpawnedTask::spawn_blocking(move || runtime.block_on(send_all(items, sender)));
+    let making = SpawnedTask::spawn_blocking(move || {
+        // An item is made only when there is a place for it.
+        while let Ok(place) = runtime.block_on(sender.reserve()) {
+            match items.next() {
+                Some(item) => place.send(item),
+                None => break,
+            }
+        }
+    });
     received(receiver, making)
 }
 
-/// Sends all items, as long as someone takes them; none is made before there is a place for it.
+/// Sends all items until the receiver is gone; each is made only when there is a place for it.
 async fn send_all<T>(mut items: impl Stream<Item = T> + Unpin, sender: Sender<T>) {
     while let Ok(place) = sender.reserve().await {
         let item = tokio::select! {
@@ -57,7 +75,7 @@ async fn send_all<T>(mut items: impl Stream<Item = T> + Unpin, sender: Sender<T>
     }
 }
 
-/// What is sent, to the end of who sends.
+/// The received items. At their end, waits for the task that makes them, so that its panic continues in the reader.
 fn received<T: Send + 'static>(
     receiver: Receiver<T>,
     making: SpawnedTask<()>,
@@ -67,40 +85,58 @@ fn received<T: Send + 'static>(
         if let Some(item) = receiver.recv().await {
             return Some((item, Some((receiver, making))));
         }
-        // A panic goes on here: it is no end of the items.
+        // A panic of the task is not the end of the items.
         let _ = making.join_unwind().await;
         None
     })
     .boxed()
 }
 
-/// The same rows, in batches of so many: what is sorted or sent costs something for each batch.
+/// The same rows in batches of `rows` rows, or fewer if they reach 4 MiB: sorting and sending have a cost for each batch.
 #[must_use]
 pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableRecordBatchStream {
     let schema = stream.schema();
     let coalescer = BatchCoalescer::new(Arc::clone(&schema), rows);
-    let begin = (Some(stream), coalescer);
-    let batches = futures::stream::try_unfold(begin, |(mut stream, mut coalescer)| async {
-        loop {
-            if let Some(batch) = coalescer.next_completed_batch() {
-                return Ok(Some((batch, (stream, coalescer))));
-            }
-            let Some(rows) = &mut stream else {
-                return Ok(None);
-            };
-            match rows.next().await.transpose()? {
-                Some(batch) => coalescer.push_batch(batch)?,
-                None => {
-                    stream = None;
-                    coalescer.finish_buffered_batch()?;
+    // The stream, the coalescer, and the bytes of the batches whose rows it holds.
+    let begin = (Some(stream), coalescer, 0_usize);
+    let batches =
+        futures::stream::try_unfold(begin, |(mut stream, mut coalescer, mut held)| async move {
+            loop {
+                if let Some(batch) = coalescer.next_completed_batch() {
+                    return Ok(Some((batch, (stream, coalescer, held))));
+                }
+                let Some(rows) = &mut stream else {
+                    return Ok(None);
+                };
+                match rows.next().await.transpose()? {
+                    Some(batch) => {
+                        let bytes = batch.get_array_memory_size();
+                        coalescer.push_batch(batch)?;
+                        held = match (
+                            coalescer.get_buffered_rows(),
+                            coalescer.has_completed_batch(),
+                        ) {
+                            (0, _) => 0,
+                            // Rows after a completed batch are from the last pushed one.
+                            (_, true) => bytes,
+                            (_, false) => held + bytes,
+                        };
+                        if held >= COALESCED_BYTES {
+                            coalescer.finish_buffered_batch()?;
+                            held = 0;
+                        }
+                    }
+                    None => {
+                        stream = None;
+                        coalescer.finish_buffered_batch()?;
+                    }
                 }
             }
-        }
-    });
+        });
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// The rows of `streams`, which can be read once.
+/// A table of the rows of `streams`, one partition each. It can be read once.
 ///
 /// # Errors
 /// None in practice.
@@ -122,6 +158,7 @@ pub fn table(
     )?))
 }
 
+/// A partition that gives its stream to the first reader.
 struct Once {
     schema: SchemaRef,
     stream: Mutex<Option<SendableRecordBatchStream>>,
@@ -156,60 +193,80 @@ impl PartitionStream for Once {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{AsArray as _, Int64Array, RecordBatch, StringArray};
+    use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
     use arrow::datatypes::Int64Type;
     use futures::TryStreamExt as _;
 
     use super::*;
 
     #[tokio::test]
-    async fn what_was_begun_gives_all_items() {
-        let items = || futures::stream::iter(0..100);
-        for begun in [begun(items()), begun_apart(items())] {
-            let items: Vec<u32> = begun.collect().await;
+    async fn all_items_are_read_ahead() {
+        for stream in [
+            read_ahead(futures::stream::iter(0..100)),
+            read_ahead_on_thread(0..100),
+        ] {
+            let items: Vec<u32> = stream.collect().await;
             assert!(items.into_iter().eq(0..100));
         }
     }
 
-    fn that_panics() -> impl Stream<Item = i32> + Send + Unpin + 'static {
-        futures::stream::iter(0..3).inspect(|&item| {
+    fn items_that_panic() -> impl Iterator<Item = i32> + Send + 'static {
+        (0..3).inspect(|&item| {
             assert!(item < 2, "no end of the items");
         })
     }
 
     #[tokio::test]
     #[should_panic(expected = "no end of the items")]
-    async fn a_panic_ends_who_waits_for_the_items() {
-        let taken: Vec<i32> = begun(that_panics()).collect().await;
+    async fn a_panic_of_the_task_reaches_the_reader() {
+        let items = futures::stream::iter(items_that_panic());
+        let taken: Vec<i32> = read_ahead(items).collect().await;
         unreachable!("{taken:?}");
     }
 
     #[tokio::test]
     #[should_panic(expected = "no end of the items")]
-    async fn a_panic_apart_ends_who_waits_for_the_items() {
-        let taken: Vec<i32> = begun_apart(that_panics()).collect().await;
+    async fn a_panic_on_the_thread_reaches_the_reader() {
+        let taken: Vec<i32> = read_ahead_on_thread(items_that_panic()).collect().await;
         unreachable!("{taken:?}");
     }
 
     #[tokio::test]
-    async fn who_is_not_waited_for_any_more_stops_waiting() {
+    async fn dropping_the_reader_ends_a_task_that_waits() {
         // An item, and another that never comes; dropped when the channel is.
-        let items = || {
-            let (alive, gone) = tokio::sync::oneshot::channel::<()>();
-            let items = futures::stream::iter([1]).chain(futures::stream::once(async move {
-                let () = std::future::pending().await;
-                drop(alive);
-                2
-            }));
-            (items.boxed(), gone)
-        };
-        for make in [begun, begun_apart] {
-            let (items, gone) = items();
-            let mut begun = make(items);
-            assert_eq!(begun.next().await, Some(1));
-            drop(begun);
-            assert!(gone.await.is_err(), "the items are dropped");
+        let (alive, gone) = tokio::sync::oneshot::channel::<()>();
+        let items = futures::stream::iter([1]).chain(futures::stream::once(async move {
+            let () = std::future::pending().await;
+            drop(alive);
+            2
+        }));
+        let mut begun = read_ahead(items.boxed());
+        assert_eq!(begun.next().await, Some(1));
+        drop(begun);
+        assert!(gone.await.is_err(), "the items are dropped");
+    }
+
+    #[tokio::test]
+    async fn dropping_the_reader_ends_the_thread() {
+        // Items without an end; dropped when the channel is.
+        let (alive, gone) = tokio::sync::oneshot::channel::<()>();
+        let mut begun = read_ahead_on_thread((1..).inspect(move |_| assert!(!alive.is_closed())));
+        assert_eq!(begun.next().await, Some(1));
+        drop(begun);
+        assert!(gone.await.is_err(), "the items are dropped");
+    }
+
+    #[tokio::test]
+    async fn an_iterator_on_a_thread_may_block() {
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+        let items = std::iter::from_fn(move || receiver.blocking_recv());
+        let mut begun = read_ahead_on_thread(items);
+        for item in 0..3 {
+            sender.send(item).await.unwrap();
+            assert_eq!(begun.next().await, Some(item));
         }
+        drop(sender);
+        assert_eq!(begun.next().await, None);
     }
 
     #[tokio::test]
@@ -253,5 +310,38 @@ mod tests {
         let (last, others) = found.split_last().unwrap();
         assert!(others.iter().all(|batch| batch.num_rows() == 8192));
         assert!((1..=8192).contains(&last.num_rows()));
+    }
+
+    #[tokio::test]
+    async fn coalesced_batches_of_long_values_have_few_rows() {
+        // Values of 1 MiB, and every fifth a short one.
+        fn value(number: usize) -> String {
+            let rest = if number.is_multiple_of(5) { 0 } else { 1 << 20 };
+            format!("{number} {}", "x".repeat(rest))
+        }
+        fn batch(first: usize) -> RecordBatch {
+            let values = (first..first + 3).map(|number| Some(value(number)));
+            let values: ArrayRef = Arc::new(values.collect::<StringArray>());
+            RecordBatch::try_from_iter([("value", values)]).unwrap()
+        }
+        let schema = batch(0).schema();
+        for rows in [2, 40] {
+            let pushed = (0..60).step_by(3).map(|first| Ok(batch(first)));
+            let stream = futures::stream::iter(pushed);
+            let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), stream);
+            let coalesced = coalesced(Box::pin(stream), rows);
+            let found: Vec<RecordBatch> = coalesced.try_collect().await.unwrap();
+            let mut next = 0;
+            for batch in &found {
+                assert!((1..=rows).contains(&batch.num_rows()));
+                let values = batch.column(0).as_string::<i32>();
+                assert!(values.values().len() < 2 * COALESCED_BYTES);
+                for found in values {
+                    assert!(found == Some(value(next).as_str()), "{next}");
+                    next += 1;
+                }
+            }
+            assert_eq!(next, 60);
+        }
     }
 }

@@ -14,10 +14,9 @@ use datafusion::logical_expr::{
 };
 use simhash::{Fingerprinter, Model};
 
-/// `simhash(text)`: the fingerprint of a text as BIGINT, NULL where it has none.
+/// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
 ///
-/// Takes text or bytes. Bytes that are no UTF-8 count as replacement characters, and the texts that have any
-/// are counted.
+/// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters, and counts such texts.
 #[derive(Debug)]
 pub struct Simhash {
     model: Model,
@@ -26,7 +25,7 @@ pub struct Simhash {
 }
 
 impl Simhash {
-    /// The function for one model; texts that are not UTF-8 are counted in `invalid_utf8`.
+    /// The function for one model; it counts texts that are not UTF-8 in `invalid_utf8`.
     #[must_use]
     pub fn udf(model: Model, invalid_utf8: Arc<AtomicU64>) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self {
@@ -36,19 +35,19 @@ impl Simhash {
         })
     }
 
-    fn of_texts<'a>(&self, texts: impl Iterator<Item = Option<&'a str>>) -> Int64Array {
+    fn fingerprint_texts<'a>(&self, texts: impl Iterator<Item = Option<&'a str>>) -> Int64Array {
         let mut fingerprinter = Fingerprinter::new(self.model.clone());
         texts
             .map(|text| fingerprinter.fingerprint(text?).map(u64::cast_signed))
             .collect()
     }
 
-    fn of_bytes<'a>(&self, texts: impl Iterator<Item = Option<&'a [u8]>>) -> Int64Array {
+    fn fingerprint_bytes<'a>(&self, texts: impl Iterator<Item = Option<&'a [u8]>>) -> Int64Array {
         let mut fingerprinter = Fingerprinter::new(self.model.clone());
         texts
             .map(|bytes| {
                 let bytes = bytes?;
-                // Several times as fast as to replace what is not UTF-8.
+                // Validation is several times as fast as the lossy conversion.
                 let fingerprint = match simdutf8::basic::from_utf8(bytes) {
                     Ok(text) => fingerprinter.fingerprint(text),
                     Err(_) => {
@@ -62,7 +61,7 @@ impl Simhash {
     }
 }
 
-// The counter is no part of what the function is.
+// Functions of one model are equal, whatever their counters.
 impl PartialEq for Simhash {
     fn eq(&self, other: &Self) -> bool {
         self.model == other.model
@@ -109,27 +108,27 @@ impl ScalarUDFImpl for Simhash {
         let [texts] = take_function_args(self.name(), args.args)?;
         let texts = texts.into_array(rows)?;
         let fingerprints = match texts.data_type() {
-            DataType::Utf8 => self.of_texts(texts.as_string::<i32>().iter()),
-            DataType::LargeUtf8 => self.of_texts(texts.as_string::<i64>().iter()),
-            DataType::Utf8View => self.of_texts(texts.as_string_view().iter()),
-            DataType::Binary => self.of_bytes(texts.as_binary::<i32>().iter()),
-            DataType::LargeBinary => self.of_bytes(texts.as_binary::<i64>().iter()),
-            DataType::BinaryView => self.of_bytes(texts.as_binary_view().iter()),
+            DataType::Utf8 => self.fingerprint_texts(texts.as_string::<i32>().iter()),
+            DataType::LargeUtf8 => self.fingerprint_texts(texts.as_string::<i64>().iter()),
+            DataType::Utf8View => self.fingerprint_texts(texts.as_string_view().iter()),
+            DataType::Binary => self.fingerprint_bytes(texts.as_binary::<i32>().iter()),
+            DataType::LargeBinary => self.fingerprint_bytes(texts.as_binary::<i64>().iter()),
+            DataType::BinaryView => self.fingerprint_bytes(texts.as_binary_view().iter()),
             other => return internal_err!("simhash of {other}"),
         };
         Ok(ColumnarValue::Array(Arc::new(fingerprints)))
     }
 }
 
-/// `fingerprint_bits(number)`: a ready fingerprint, signed or unsigned or in decimal text, as the BIGINT with
-/// the same 64 bits.
+/// `fingerprint_bits(number)`: converts a ready fingerprint (signed, unsigned, or decimal text) to the BIGINT with the same
+/// 64 bits.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct FingerprintBits {
     signature: Signature,
 }
 
 impl FingerprintBits {
-    /// The function.
+    /// Creates the function.
     #[must_use]
     pub fn udf() -> ScalarUDF {
         ScalarUDF::new_from_impl(Self {
@@ -138,8 +137,8 @@ impl FingerprintBits {
     }
 }
 
-/// The bits of a number that may be signed or unsigned.
-fn bits(number: i128) -> Result<i64> {
+/// The `i64` with the bits of a number; an error if the number fits neither `i64` nor `u64`.
+fn to_bits(number: i128) -> Result<i64> {
     i64::try_from(number)
         .or_else(|_| u64::try_from(number).map(u64::cast_signed))
         .or_else(|_| exec_err!("{number} is no 64-bit fingerprint"))
@@ -181,12 +180,13 @@ impl ScalarUDFImpl for FingerprintBits {
             DataType::Decimal128(_, 0) => {
                 let values = numbers.as_primitive::<Decimal128Type>();
                 Arc::new(
-                    values.try_unary::<_, Int64Type, datafusion::error::DataFusionError>(bits)?,
+                    values
+                        .try_unary::<_, Int64Type, datafusion::error::DataFusionError>(to_bits)?,
                 )
             }
             DataType::Utf8 => {
                 let parse = |text: &str| match text.trim().parse() {
-                    Ok(number) => bits(number),
+                    Ok(number) => to_bits(number),
                     Err(_) => exec_err!("{text:?} is no 64-bit fingerprint"),
                 };
                 let values = numbers
@@ -201,14 +201,14 @@ impl ScalarUDFImpl for FingerprintBits {
     }
 }
 
-/// `hamming_distance(a, b)`: in how many bits two fingerprints differ.
+/// `hamming_distance(a, b)`: the number of bits in which two fingerprints differ.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct HammingDistance {
     signature: Signature,
 }
 
 impl HammingDistance {
-    /// The function.
+    /// Creates the function.
     #[must_use]
     pub fn udf() -> ScalarUDF {
         let signature = Signature::exact(
@@ -248,11 +248,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_of_signed_and_unsigned() {
-        assert_eq!(bits(-1).unwrap(), -1);
-        assert_eq!(bits(i128::from(u64::MAX)).unwrap(), -1);
-        assert_eq!(bits(1 << 63).unwrap(), i64::MIN);
-        assert!(bits(1 << 64).is_err());
-        assert!(bits(-(1 << 63) - 1).is_err());
+    fn signed_and_unsigned_numbers_keep_their_bits() {
+        assert_eq!(to_bits(-1).unwrap(), -1);
+        assert_eq!(to_bits(i128::from(u64::MAX)).unwrap(), -1);
+        assert_eq!(to_bits(1 << 63).unwrap(), i64::MIN);
+        assert!(to_bits(1 << 64).is_err());
+        assert!(to_bits(-(1 << 63) - 1).is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! Work items: what the probe is asked to do, as rows of a small table.
+//! Work items: the fingerprints to probe, as rows of a small table.
 //!
-//! A row is either a slice of the history (one row group of one file) or a range of the batch's own distinct
-//! fingerprints, which are probed for pairs inside the new day.
+//! A row is either a slice of the archive (one row group of one file) or a range of the batch's own distinct fingerprints,
+//! which are probed for pairs inside the batch.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use archive::Base;
+use archive::{FileFacts, Snapshot};
 use arrow::array::{
     Array as _, ArrayRef, AsArray as _, Date32Array, RecordBatch, StringArray, UInt32Array,
     UInt64Array,
@@ -18,16 +18,16 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::StreamExt as _;
 
-/// Distinct fingerprints of the batch in one item.
+/// The most distinct fingerprints of the batch in one item.
 const WITHIN_STEP: u32 = 1 << 18;
 
 /// A work item with its number in the run.
 pub type Numbered = (u32, WorkItem);
 
-/// One piece of the probe's work.
+/// Fingerprints that are probed in one go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkItem {
-    /// Probe a row group of a file of the history.
+    /// A row group of a file of the archive.
     Slice {
         /// Path or URL of the file.
         file: String,
@@ -41,8 +41,10 @@ pub enum WorkItem {
         part: u32,
         /// Encoded bytes of its fingerprints.
         bytes: u64,
+        /// Facts about the file from the archive's log.
+        facts: FileFacts,
     },
-    /// Probe distinct fingerprints `first..end` of the batch against the batch.
+    /// The distinct fingerprints `first..end` of the batch, compared with the batch.
     Within {
         /// The first.
         first: u32,
@@ -54,22 +56,22 @@ pub enum WorkItem {
 }
 
 impl WorkItem {
-    /// What it costs compared with other items, in bytes.
+    /// Its cost relative to other items, in bytes.
     #[must_use]
     pub fn weight(&self) -> u64 {
         match self {
             Self::Slice { bytes, .. } => *bytes,
-            // As many as they would take in the history.
+            // An encoded fingerprint takes about 5 bytes.
             Self::Within { first, end, .. } => u64::from(end - first) * 5,
         }
     }
 
-    /// Whether its bytes come from a store.
+    /// Whether its bytes are in a store.
     pub(crate) fn is_remote(&self) -> bool {
         matches!(self, Self::Slice { file, .. } if file.contains("://"))
     }
 
-    /// Bytes that are fetched for it.
+    /// Bytes to fetch for it.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
             Self::Slice { bytes, .. } => *bytes,
@@ -91,27 +93,29 @@ pub fn schema() -> SchemaRef {
         Field::new("end", DataType::UInt32, true),
         Field::new("part", DataType::UInt32, false),
         Field::new("bytes", DataType::UInt64, false),
+        Field::new("facts", DataType::Utf8, true),
     ]))
 }
 
-/// The items of a run: for each part of the batch, every row group of `base`, and with `within` the `distinct`
-/// fingerprints of the batch.
+/// The items of a run: for each part of the batch, every row group of `base` and, if `within`, the batch's `distinct`
+/// fingerprints.
 #[must_use]
-pub fn items(base: &Base, within: bool, distinct: usize, parts: u32) -> Vec<WorkItem> {
+pub fn items(base: &Snapshot, within: bool, distinct: usize, parts: u32) -> Vec<WorkItem> {
     (0..parts)
         .flat_map(|part| items_of(base, within, distinct, part))
         .collect()
 }
 
-fn items_of(base: &Base, within: bool, distinct: usize, part: u32) -> Vec<WorkItem> {
+fn items_of(base: &Snapshot, within: bool, distinct: usize, part: u32) -> Vec<WorkItem> {
     let slices = base.files.iter().flat_map(|file| {
         (0..file.reader.row_groups().len()).map(move |row_group| WorkItem::Slice {
             file: file.location.given().to_owned(),
             size: file.size,
             row_group: row_group as u32,
-            day: file.day.map(chrono_days),
+            day: file.day.map(days_since_epoch),
             part,
             bytes: file.reader.fingerprint_bytes(row_group),
+            facts: file.facts.clone(),
         })
     });
     let distinct = if within { distinct as u32 } else { 0 };
@@ -122,11 +126,11 @@ fn items_of(base: &Base, within: bool, distinct: usize, part: u32) -> Vec<WorkIt
             end: distinct.min(first.saturating_add(WITHIN_STEP)),
             part,
         });
-    // The day's own part first: it is read from memory while the first slices are on their way.
+    // The batch first: it is in memory, and is probed while the first slices are fetched.
     within.chain(slices).collect()
 }
 
-/// The items with their numbers, by which they are accounted for.
+/// The items with their numbers in the run, by which answers are counted.
 #[must_use]
 pub fn numbered(items: Vec<WorkItem>) -> Vec<Numbered> {
     (0..).zip(items).collect()
@@ -134,12 +138,11 @@ pub fn numbered(items: Vec<WorkItem>) -> Vec<Numbered> {
 
 /// Days since 1970.
 #[must_use]
-pub fn chrono_days(day: chrono::NaiveDate) -> i32 {
+pub fn days_since_epoch(day: chrono::NaiveDate) -> i32 {
     Date32Type::from_naive_date(day)
 }
 
-/// The items as a table of `partitions` partitions that take from one queue: whoever is done with an item gets
-/// the next, so that all are busy to the end. The table can be read once.
+/// The items as a table whose partitions take from one queue, so that all are busy to the end. It can be read once.
 ///
 /// # Errors
 /// None in practice: the streams have the schema of the table.
@@ -152,7 +155,7 @@ pub fn table(items: Vec<WorkItem>, partitions: usize) -> Result<StreamingTable> 
     StreamingTable::try_new(schema(), streams)
 }
 
-/// A partition that takes from the queue.
+/// A partition of the table: takes items from the queue that all partitions share.
 #[derive(Debug)]
 struct Queue(Arc<Mutex<std::vec::IntoIter<Numbered>>>);
 
@@ -182,6 +185,7 @@ pub fn encode(items: &[Numbered]) -> Result<RecordBatch> {
         WorkItem::Slice { .. } => None,
         WorkItem::Within { first, end, .. } => Some((*first, *end)),
     };
+    let facts: Result<Vec<Option<String>>> = items.iter().map(|item| facts_json(item)).collect();
     let part = |item: &WorkItem| match item {
         WorkItem::Slice { part, .. } | WorkItem::Within { part, .. } => *part,
     };
@@ -230,11 +234,12 @@ pub fn encode(items: &[Numbered]) -> Result<RecordBatch> {
                 .map(|i| Some(i.bytes()))
                 .collect::<UInt64Array>(),
         ),
+        Arc::new(facts?.into_iter().collect::<StringArray>()),
     ];
     Ok(RecordBatch::try_new(schema(), columns)?)
 }
 
-/// File, size, row group and day of a slice.
+/// File, size, row group and day of a slice; `None` for other items.
 fn as_slice(item: &WorkItem) -> Option<(&str, u64, u32, Option<i32>)> {
     match item {
         WorkItem::Slice {
@@ -248,25 +253,47 @@ fn as_slice(item: &WorkItem) -> Option<(&str, u64, u32, Option<i32>)> {
     }
 }
 
+/// The facts about a slice's file as JSON; `None` if there are none.
+fn facts_json(item: &WorkItem) -> Result<Option<String>> {
+    match item {
+        WorkItem::Slice { facts, .. } if *facts != FileFacts::default() => {
+            let text = serde_json::to_string(facts);
+            text.map(Some)
+                .map_err(|error| DataFusionError::External(error.into()))
+        }
+        _ => Ok(None),
+    }
+}
+
 /// The items in a batch of [`schema`].
 ///
 /// # Errors
-/// When the batch has another schema, or a row is neither kind.
+/// When the batch has another schema, or a row is neither a slice nor a range.
 pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
     if batch.schema().fields() != schema().fields() {
         return Err(DataFusionError::Plan(
             "work items have another schema".into(),
         ));
     }
-    let numbers = batch.column(0).as_primitive::<UInt32Type>();
-    let files = batch.column(1).as_string::<i32>();
-    let sizes = batch.column(2).as_primitive::<UInt64Type>();
-    let groups = batch.column(3).as_primitive::<UInt32Type>();
-    let days = batch.column(4).as_primitive::<Date32Type>();
-    let firsts = batch.column(5).as_primitive::<UInt32Type>();
-    let ends = batch.column(6).as_primitive::<UInt32Type>();
-    let parts = batch.column(7).as_primitive::<UInt32Type>();
-    let bytes = batch.column(8).as_primitive::<UInt64Type>();
+    let column = |name: &str| {
+        let column = batch.column_by_name(name);
+        column.ok_or_else(|| DataFusionError::Plan(format!("work items have no column {name:?}")))
+    };
+    let numbers = column("number")?.as_primitive::<UInt32Type>();
+    let files = column("file")?.as_string::<i32>();
+    let sizes = column("size")?.as_primitive::<UInt64Type>();
+    let groups = column("row_group")?.as_primitive::<UInt32Type>();
+    let days = column("day")?.as_primitive::<Date32Type>();
+    let firsts = column("first")?.as_primitive::<UInt32Type>();
+    let ends = column("end")?.as_primitive::<UInt32Type>();
+    let parts = column("part")?.as_primitive::<UInt32Type>();
+    let bytes = column("bytes")?.as_primitive::<UInt64Type>();
+    let facts = column("facts")?.as_string::<i32>();
+    let facts_of = |row| match facts.is_valid(row) {
+        true => serde_json::from_str(facts.value(row))
+            .map_err(|error| DataFusionError::Plan(format!("work item {row}: {error}"))),
+        false => Ok(FileFacts::default()),
+    };
     let item = |row| match (files.is_valid(row), firsts.is_valid(row)) {
         (true, false) => Ok(WorkItem::Slice {
             file: files.value(row).to_owned(),
@@ -275,6 +302,7 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
             day: days.is_valid(row).then(|| days.value(row)),
             part: parts.value(row),
             bytes: bytes.value(row),
+            facts: facts_of(row)?,
         }),
         (false, true) => Ok(WorkItem::Within {
             first: firsts.value(row),
@@ -282,7 +310,7 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
             part: parts.value(row),
         }),
         _ => Err(DataFusionError::Plan(format!(
-            "work item {row} is of no kind"
+            "work item {row} is neither a slice nor a range"
         ))),
     };
     (0..batch.num_rows())
@@ -304,6 +332,11 @@ mod tests {
                 day: Some(20_000),
                 part: 0,
                 bytes: 7,
+                facts: FileFacts {
+                    tail: "xxh3-16384:5:7:00000000000000ff:0000000000000001"
+                        .parse()
+                        .ok(),
+                },
             },
             WorkItem::Slice {
                 file: "c".into(),
@@ -312,6 +345,7 @@ mod tests {
                 day: None,
                 part: 3,
                 bytes: 0,
+                facts: FileFacts::default(),
             },
             WorkItem::Within {
                 first: 5,

@@ -1,10 +1,11 @@
-//! The plan of a probe: its shape is part of the design, so a change of it must be meant.
+//! The plan of a probe: its shape is part of the design, so it must change only on purpose.
 
 use std::sync::Arc;
 
-use archive::{BaseColumns, IdType};
+use archive::{ColumnNames, FileFacts, IdType};
 use datafusion::physical_plan::displayable;
-use engine::probe::{BatchName, Probe, ProbeNode};
+use engine::batch::BatchName;
+use engine::probe::{Probe, ProbeNode};
 use engine::resources::Resources;
 use engine::work::{self, WorkItem};
 use engine::{Limits, reduce, session};
@@ -26,7 +27,7 @@ fn probe() -> Probe {
         parts: 1,
         max_hits: None,
         day: None,
-        columns: BaseColumns::standard_or(None, None),
+        columns: ColumnNames::given_or_standard(None, None),
     }
 }
 
@@ -38,6 +39,7 @@ fn slice(row_group: u32) -> WorkItem {
         day: None,
         part: 0,
         bytes: 0,
+        facts: FileFacts::default(),
     }
 }
 
@@ -84,7 +86,7 @@ async fn our_functions_resolve_beside_the_built_in_ones() {
 #[test]
 fn hits_have_the_columns_of_the_contract() {
     for (id_type, name) in [(IdType::String, "Utf8"), (IdType::Bigint, "Int64")] {
-        let schema = engine::probe::hits_schema(id_type);
+        let schema = engine::pairs::schema(id_type);
         let columns: Vec<String> = schema
             .fields()
             .iter()

@@ -1,8 +1,8 @@
-//! Designs: how the 64 bits are cut so that no pair within `k` is missed.
+//! Designs: the ways to cut the 64 bits into blocks so that no pair within `k` bits is missed.
 //!
-//! Generalised pigeonhole: if disjoint parts have radii rᵢ with Σ(rᵢ + 1) > k, then a pair that differs in
-//! at most k bits differs in at most rᵢ bits of some part i (else it differed in Σ(rᵢ + 1) > k bits). The
-//! designs of Manku, Jain and Das Sarma (WWW 2007, section 3.1.2) are the cases below with radius 0.
+//! The generalised pigeonhole principle: if disjoint blocks have radii rᵢ with Σ(rᵢ + 1) > k, then a pair that differs in at
+//! most k bits differs in at most rᵢ bits of some block i; else it would differ in at least Σ(rᵢ + 1) > k bits. The designs of
+//! Manku, Jain and Das Sarma (WWW 2007, section 3.1.2) are those below with radius 0.
 //!
 //! | name          | tables at k = 3 | key bits | every pair within k … |
 //! |---------------|---:|-------|---|
@@ -10,25 +10,26 @@
 //! | `choose-N-M`  | C(N, M) | 64·M/N | agrees exactly on M of N blocks, for M = N − k |
 //! | `nested-N`    | N² | 64/N + (64 − 64/N)/N | agrees on one of N = k + 1 blocks and, of the rest cut again, on one of N |
 //! | `halves`      | 4  | 16 + 16 | agrees within 1 bit on a half, and so exactly on one quarter of it and within 1 bit on the other |
-//! | `variants-N`  | N  | 64/N  | agrees within the block's radius (at most 2) on one of N blocks, under all of whose values so near the entries stand |
-//! | `exhaustive`  | 1  | 0     | is compared, as all are |
+//! | `variants-N`  | N  | 64/N  | agrees within the block's radius (at most 2) on one of N blocks; each entry stands under every value of the block in that radius |
+//! | `exhaustive`  | 1  | 0     | is compared, as every other pair is |
 //!
-//! `halves` is the design with the fewest candidates that needs no enumeration: two halves of radius 1 (Σ(rᵢ + 1)
-//! = 4 > 3), each cut once more by the same principle. `variants-N` is the one for larger distances: its tables
-//! are large, and a query takes one access to each.
+//! `halves` has the fewest candidates of the designs that need no enumeration: two halves of radius 1 (Σ(rᵢ + 1) = 4 > 3),
+//! each cut once more by the same principle. `variants-N` is for larger distances: its tables are large, and a query takes one
+//! access to each.
 
 use std::fmt;
 
-use crate::MAX_DISTANCE;
+/// The largest distance that a join supports.
+pub const MAX_DISTANCE: u32 = 16;
 
-/// One table's key: the bits that a pair must agree on, but for at most `radius` of them.
+/// The key of one table: a pair agrees on the block when at most `radius` of its bits differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Block {
     /// The bits of the key.
     pub mask: u64,
     /// How many of them may differ.
     pub radius: u32,
-    /// More bits on which a pair must agree, but for at most one; none in most designs.
+    /// More bits, at most one of which may differ; none in most designs.
     pub beside: u64,
 }
 
@@ -42,13 +43,13 @@ impl Block {
     }
 }
 
-/// How many blocks there can be where variants are stored: three at least, because what is beside a block is compared by bits
-/// of the two that follow; not so many that nearly everything is a candidate.
+/// The N of `variants-N`: at least 3, because a block's sketches are bits of the next two blocks; at most 6, because with
+/// more, nearly every entry is a candidate.
 const VARIANT_BLOCKS: std::ops::RangeInclusive<u32> = 3..=6;
-/// Of more than these many flipped bits there are too many variants.
+/// The largest radius of a block of variants: larger ones have too many variants.
 const MAX_VARIANT_RADIUS: u32 = 2;
 
-/// A family of designs; with `k` it fixes the blocks.
+/// A family of designs: together with a distance, it determines the blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Family {
     Blocks(u32),
@@ -59,7 +60,18 @@ enum Family {
     Exhaustive,
 }
 
-/// A set of blocks of which every pair within [`Design::max_distance`] agrees on at least one.
+/// The ways to index the batch by the blocks of a design.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mechanism {
+    /// A permuted copy of the batch for each block.
+    Permuted,
+    /// A scan by halves, and tables of their quarters.
+    Halves,
+    /// Entries under every key within the block's radius.
+    Variants,
+}
+
+/// A set of blocks: every pair within [`Design::max_distance`] bits agrees on at least one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Design {
     family: Family,
@@ -67,10 +79,10 @@ pub struct Design {
     blocks: Vec<Block>,
 }
 
-/// Why a design cannot be had.
+/// Why a design is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DesignError {
-    /// The name is of no family.
+    /// No family has the name.
     #[error(
         "unknown design {name:?}: the designs are blocks-N, choose-N-M, nested-N, halves, variants-N and exhaustive"
     )]
@@ -85,7 +97,7 @@ pub enum DesignError {
         name: String,
         /// The distance.
         max_distance: u32,
-        /// What is wrong.
+        /// Why it does not fit.
         reason: String,
     },
     /// The distance is above [`MAX_DISTANCE`].
@@ -107,7 +119,7 @@ impl fmt::Display for Family {
 }
 
 impl Design {
-    /// The design called `name`, for pairs within `max_distance` bits.
+    /// The design with this name, for pairs within `max_distance` bits.
     ///
     /// # Errors
     /// [`DesignError`] when the name is unknown or the design is not exact at that distance.
@@ -128,11 +140,11 @@ impl Design {
         Self::new(family, max_distance)
     }
 
-    /// Every design that is worth considering at `max_distance`.
+    /// Every design that is worth considering for pairs within `max_distance` bits.
     ///
     /// # Errors
     /// [`DesignError::DistanceTooLarge`].
-    pub fn candidates(max_distance: u32) -> Result<Vec<Self>, DesignError> {
+    pub fn all(max_distance: u32) -> Result<Vec<Self>, DesignError> {
         if max_distance > MAX_DISTANCE {
             return Err(DesignError::DistanceTooLarge(max_distance));
         }
@@ -171,29 +183,35 @@ impl Design {
                 if !(1..=max_distance + 1).contains(&n) {
                     return refuse("N must be between 1 and one more than the distance");
                 }
-                (cut(u64::MAX, n).into_iter().zip(spread(max_distance, n)))
-                    .map(|(mask, radius)| Block {
-                        radius,
-                        ..exact(mask)
-                    })
-                    .collect()
+                (cut_into_runs(u64::MAX, n)
+                    .into_iter()
+                    .zip(spread_radii(max_distance, n)))
+                .map(|(mask, radius)| Block {
+                    radius,
+                    ..exact(mask)
+                })
+                .collect()
             }
             Family::Choose(n, m) => {
                 if n > 64 || m == 0 || n.checked_sub(m) != Some(max_distance) {
                     return refuse("M must be at least 1 and N less M equal to the distance");
                 }
-                let parts = cut(u64::MAX, n);
+                let parts = cut_into_runs(u64::MAX, n);
                 let mut blocks = Vec::new();
-                choose(&parts, m, 0, &mut |mask| blocks.push(exact(mask)));
+                for_each_choice(&parts, m, 0, &mut |mask| blocks.push(exact(mask)));
                 blocks
             }
             Family::Nested(n) => {
                 if n != max_distance + 1 || n > 8 {
                     return refuse("N must be one more than the distance, and at most 8");
                 }
-                cut(u64::MAX, n)
+                cut_into_runs(u64::MAX, n)
                     .into_iter()
-                    .flat_map(|outer| cut(!outer, n).into_iter().map(move |inner| outer | inner))
+                    .flat_map(|outer| {
+                        cut_into_runs(!outer, n)
+                            .into_iter()
+                            .map(move |inner| outer | inner)
+                    })
                     .map(exact)
                     .collect()
             }
@@ -201,7 +219,7 @@ impl Design {
                 if max_distance > 3 {
                     return refuse("two halves of radius 1 cover a distance of at most 3");
                 }
-                let quarters = cut(u64::MAX, 4);
+                let quarters = cut_into_runs(u64::MAX, 4);
                 (0..4)
                     .map(|i| Block {
                         beside: quarters[i ^ 1],
@@ -215,13 +233,13 @@ impl Design {
                         "N must be between 3 and 6, and at most one more than the distance",
                     );
                 }
-                // In an archive in order the first table is read in order. It can be the one with more entries under a
-                // value, that is, fewer bits.
+                // The first block has the fewest bits, so its table has the most entries under a value; but a sorted
+                // archive reads that table in order.
                 let wide = 64u32.div_ceil(n);
                 let first = u64::MAX << (wide * (n - 1));
-                let masks = std::iter::once(first).chain(cut(!first, n - 1));
+                let masks = std::iter::once(first).chain(cut_into_runs(!first, n - 1));
                 let blocks: Vec<Block> = masks
-                    .zip(spread(max_distance, n))
+                    .zip(spread_radii(max_distance, n))
                     .map(|(mask, radius)| Block {
                         radius,
                         ..exact(mask)
@@ -244,26 +262,27 @@ impl Design {
         })
     }
 
-    /// Its name, as [`Design::named`] takes it.
+    /// The design's name, as [`Design::named`] parses it.
     #[must_use]
     pub fn name(&self) -> String {
         self.family.to_string()
     }
 
-    /// Pairs up to this distance are found, all of them.
+    /// The largest distance at which every pair is found.
     #[must_use]
     pub fn max_distance(&self) -> u32 {
         self.max_distance
     }
 
-    /// Whether it is the one of halves, which is scanned before it is probed.
-    pub(crate) fn is_halves(&self) -> bool {
-        self.family == Family::Halves
-    }
-
-    /// Whether its tables hold the variants of the entries.
-    pub(crate) fn is_variants(&self) -> bool {
-        matches!(self.family, Family::Variants(_))
+    /// The mechanism that builds and probes the design's tables.
+    pub(crate) fn mechanism(&self) -> Mechanism {
+        match self.family {
+            Family::Halves => Mechanism::Halves,
+            Family::Variants(_) => Mechanism::Variants,
+            Family::Blocks(_) | Family::Choose(..) | Family::Nested(_) | Family::Exhaustive => {
+                Mechanism::Permuted
+            }
+        }
     }
 
     /// The blocks, one table each.
@@ -273,14 +292,14 @@ impl Design {
     }
 }
 
-/// Radii of `n` blocks with Σ(rᵢ + 1) = `max_distance` + 1, which differ by at most one, larger ones first.
-fn spread(max_distance: u32, n: u32) -> impl Iterator<Item = u32> {
+/// The radii of `n` blocks with Σ(rᵢ + 1) = `max_distance` + 1; they differ by at most one, larger ones first.
+fn spread_radii(max_distance: u32, n: u32) -> impl Iterator<Item = u32> {
     let (share, more) = ((max_distance + 1) / n, (max_distance + 1) % n);
     (0..n).map(move |i| share + u32::from(i < more) - 1)
 }
 
 /// Cuts the bits of `mask` into `n` runs from the top, whose sizes differ by at most one, wider ones first.
-fn cut(mask: u64, n: u32) -> Vec<u64> {
+fn cut_into_runs(mask: u64, n: u32) -> Vec<u64> {
     let bits: Vec<u32> = (0..64).rev().filter(|bit| mask >> bit & 1 == 1).collect();
     let (share, more) = (bits.len() / n as usize, bits.len() % n as usize);
     let mut at = 0;
@@ -295,12 +314,12 @@ fn cut(mask: u64, n: u32) -> Vec<u64> {
 }
 
 /// Calls `each` with the union of every choice of `m` of the `parts`.
-fn choose(parts: &[u64], m: u32, chosen: u64, each: &mut impl FnMut(u64)) {
+fn for_each_choice(parts: &[u64], m: u32, chosen: u64, each: &mut impl FnMut(u64)) {
     if m == 0 {
         return each(chosen);
     }
     for (at, part) in parts.iter().enumerate() {
-        choose(&parts[at + 1..], m - 1, chosen | part, each);
+        for_each_choice(&parts[at + 1..], m - 1, chosen | part, each);
     }
 }
 
@@ -360,7 +379,7 @@ mod tests {
         #[test]
         fn every_design_covers_every_pair(k in 0u32..=16, bits in proptest::collection::vec(0u32..64, 16)) {
             let difference = bits[..k as usize].iter().fold(0u64, |d, bit| d | 1 << bit);
-            for design in Design::candidates(k).unwrap() {
+            for design in Design::all(k).unwrap() {
                 // The first block is the leading one: its table is the batch in order.
                 let first = design.blocks()[0].mask;
                 prop_assert_eq!(first.leading_ones(), first.count_ones());

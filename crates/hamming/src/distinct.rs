@@ -1,20 +1,20 @@
-//! Equal fingerprints held once, with the rows that carry them.
+//! The distinct fingerprints of a batch, each with its rows.
 
 /// The distinct values of a batch in ascending order, each with its rows.
 ///
-/// A page copied a million times is one value with a million rows, so that neither the tables nor the
-/// probe grow with the copies.
+/// A document copied a million times is one value with a million rows, so that neither the tables nor the probe grow with
+/// the copies.
 #[derive(Debug, Clone, Default)]
 pub struct Distinct {
     values: Vec<u64>,
     /// Value `i` has the rows `rows[starts[i]..starts[i + 1]]`.
     starts: Vec<u32>,
-    /// Row numbers in the batch; `None` when the batch was sorted, so that rows are consecutive.
+    /// The batch's rows in the order of their values; `None` when the batch was sorted: then `rows[i]` is `i`.
     rows: Option<Vec<u32>>,
 }
 
 impl Distinct {
-    /// Groups `fingerprints` (at most 2³² − 1), in any order; a row is an index into the slice.
+    /// Collects the distinct values of `fingerprints`, at most 2³² − 1 in any order; a row is an index into the slice.
     ///
     /// # Panics
     /// When there are 2³² or more fingerprints.
@@ -22,7 +22,7 @@ impl Distinct {
     pub fn new(fingerprints: &[u64]) -> Self {
         let count = u32::try_from(fingerprints.len()).expect("a batch has less than 2^32 rows");
         if fingerprints.is_sorted() {
-            let (values, starts) = group(fingerprints.iter().copied());
+            let (values, starts) = distinct_with_starts(fingerprints.iter().copied());
             return Self {
                 values,
                 starts,
@@ -30,10 +30,11 @@ impl Distinct {
             };
         }
         let mut rows: Vec<u32> = (0..count).collect();
-        // Equal values stay in the order of their rows. This sort is quick with runs, which fingerprints in the order
-        // of signed numbers are.
+        // A stable sort keeps the rows of equal values ascending. It is also fast on sorted runs: fingerprints sorted as
+        // signed numbers are two.
         rows.sort_by_key(|&row| fingerprints[row as usize]);
-        let (values, starts) = group(rows.iter().map(|&row| fingerprints[row as usize]));
+        let (values, starts) =
+            distinct_with_starts(rows.iter().map(|&row| fingerprints[row as usize]));
         Self {
             values,
             starts,
@@ -47,7 +48,7 @@ impl Distinct {
         &self.values
     }
 
-    /// The rows that carry value `entry`, ascending.
+    /// The rows that have the value with index `entry`, ascending.
     pub fn rows(&self, entry: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         let entry = entry as usize;
         (self.starts[entry]..self.starts[entry + 1]).map(|at| match &self.rows {
@@ -56,10 +57,10 @@ impl Distinct {
         })
     }
 
-    /// Row `at` of those that carry value `entry`.
+    /// The row at index `at` among the [`Self::rows`] of `entry`.
     ///
     /// # Panics
-    /// When the value has no so many rows.
+    /// When the value has too few rows.
     #[must_use]
     pub fn row(&self, entry: u32, at: usize) -> u32 {
         let entry = entry as usize;
@@ -78,8 +79,8 @@ impl Distinct {
     }
 }
 
-/// Distinct values of an ascending sequence, and where each begins; the last start is its length.
-fn group(sorted: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u32>) {
+/// The distinct values of an ascending sequence, and the position of each one's first copy; the last start is the length.
+fn distinct_with_starts(sorted: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u32>) {
     let mut values: Vec<u64> = Vec::with_capacity(sorted.size_hint().0);
     let mut starts = Vec::with_capacity(sorted.size_hint().0 + 1);
     let mut length = 0;
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_equal_values() {
+    fn equal_values_are_held_once_with_their_rows() {
         for batch in [
             vec![7u64, 3, 7, u64::MAX, 3, 7],
             vec![3, 3, 7, 7, 7, u64::MAX],

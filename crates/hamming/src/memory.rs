@@ -1,5 +1,5 @@
-//! Large zeroed arrays on huge pages, where the system has them: random accesses to tables of many megabytes
-//! otherwise miss the address cache nearly every time.
+//! Large zeroed arrays on huge pages: on small pages, nearly every random access to tables of many megabytes misses the
+//! TLB.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -11,30 +11,31 @@ use memmap2::MmapMut;
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
 
-/// A zeroed array of fixed length that begins at a cache line, and at a huge page when it is as large.
+/// An array of fixed length, aligned to a page, or to a huge page if it is at least as large as one.
 pub(crate) struct Array<T> {
     backing: Backing,
-    /// Where it begins in the backing, in bytes.
+    /// Where the array begins in the backing, in bytes.
     offset: usize,
     length: usize,
-    of: PhantomData<T>,
+    element: PhantomData<T>,
 }
 
 enum Backing {
     Map(MmapMut),
-    /// Where no map can be had.
+    /// The fallback when the system refuses a map; aligned to 8 bytes only.
     Heap(Vec<u64>),
 }
 
 impl<T: Pod> Array<T> {
+    /// An array of `length` zeros.
     pub(crate) fn zeroed(length: usize) -> Self {
         let bytes = length * size_of::<T>();
-        // What is never touched before and behind it costs addresses, not memory.
+        // The slack around the array is never touched: it costs addresses, not memory.
         let slack = if bytes < HUGE { 0 } else { HUGE };
         let (backing, offset) = match MmapMut::map_anon(bytes.max(1) + slack) {
             Ok(map) => {
                 let offset = map.as_ptr().align_offset(HUGE).min(slack);
-                // Without huge pages it is slower, and as right.
+                // Advice may fail: without huge pages, the array is only slower.
                 #[cfg(target_os = "linux")]
                 let _ = map.advise_range(memmap2::Advice::HugePage, offset, bytes);
                 (Backing::Map(map), offset)
@@ -45,7 +46,7 @@ impl<T: Pod> Array<T> {
             backing,
             offset,
             length,
-            of: PhantomData,
+            element: PhantomData,
         }
     }
 

@@ -1,9 +1,9 @@
 //! A permutation of the 64 bits that brings the bits of a mask to the top.
 
-/// Moves runs of bits; a bijection, so distances are the same before and after.
+/// A bijection of the bits of a fingerprint, which keeps distances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Permutation {
-    /// Each run: the bits it takes (in the original) and how far they are rotated to the left.
+    /// Left rotations: the mask of the original bits that each moves, and by how many places.
     runs: Vec<(u64, u32)>,
 }
 
@@ -25,6 +25,7 @@ impl Permutation {
         Self { runs }
     }
 
+    /// Permutes a fingerprint.
     #[inline(always)]
     pub(crate) fn apply(&self, fingerprint: u64) -> u64 {
         self.runs.iter().fold(0, |permuted, &(bits, rotation)| {
@@ -32,6 +33,7 @@ impl Permutation {
         })
     }
 
+    /// The fingerprint that [`Self::apply`] permutes to `permuted`.
     #[inline(always)]
     pub(crate) fn reverse(&self, permuted: u64) -> u64 {
         self.runs.iter().fold(0, |fingerprint, &(bits, rotation)| {

@@ -1,4 +1,4 @@
-//! The join equals a double loop over `count_ones`: every k, every design, every kernel of this machine.
+//! The join finds what a double loop over `count_ones` finds: at every k, with every design and every kernel of this machine.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use testkit::oracle;
 
-/// A batch and an archive: random, with pairs planted at every distance from 0 to 20, clusters of close
-/// fingerprints, repeated ones, and the extremes.
+/// A random batch and a random archive, with planted pairs at every distance from 0 to 20, many fingerprints close to one,
+/// repeated ones, and the extremes.
 fn planted(batch: usize, archive: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut new: Vec<u64> = (0..batch).map(|_| rng.next_u64()).collect();
@@ -41,7 +41,7 @@ fn flipped(value: u64, distance: u32, rng: &mut ChaCha8Rng) -> u64 {
     result
 }
 
-/// The join's pairs in the oracle's terms: row of the batch, index in the archive, distance.
+/// The pairs of the join in the oracle's form: row of the batch, index in the archive, distance.
 fn joined(tables: &Tables, kernel: Kernel, archive: &[u64]) -> Vec<oracle::Pair> {
     let mut matches = Vec::new();
     tables.probe(kernel, archive, &mut Scratch::default(), &mut matches);
@@ -64,7 +64,7 @@ fn joined(tables: &Tables, kernel: Kernel, archive: &[u64]) -> Vec<oracle::Pair>
     pairs
 }
 
-/// The pairs of a part of the batch's values with all of them, in the oracle's terms.
+/// The pairs of the tables' part of the batch with all of its values, `step` values at a time, in the oracle's form.
 fn joined_with_itself(tables: &Tables, kernel: Kernel, step: usize) -> Vec<oracle::Pair> {
     let values = tables.batch().values().len();
     let (mut scratch, mut pairs) = (Scratch::default(), Vec::new());
@@ -84,7 +84,7 @@ fn joined_with_itself(tables: &Tables, kernel: Kernel, step: usize) -> Vec<oracl
     pairs
 }
 
-/// Values of a batch, all and in parts, against the batch itself.
+/// The batch, whole and in parts, is joined with its own values.
 #[test]
 fn the_batch_is_joined_with_itself() {
     let (new, _) = planted(3001, 10, 4);
@@ -94,7 +94,7 @@ fn the_batch_is_joined_with_itself() {
         let mut truth = oracle::pairs_within(values, values, k);
         truth.sort_unstable();
         assert!(k == 0 || truth.len() > values.len());
-        for design in Design::candidates(k).unwrap() {
+        for design in Design::all(k).unwrap() {
             for part in [0..values.len(), 0..1000, 1000..1001, 1700..values.len()] {
                 let of_part: Vec<_> = truth
                     .iter()
@@ -112,13 +112,13 @@ fn the_batch_is_joined_with_itself() {
             }
         }
     }
-    // A table is partitioned for many queries, and is large with many entries.
+    // Enough values that tables are large and chunks are partitioned.
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let mut many: Vec<u64> = (0..800_000).map(|_| rng.next_u64()).collect();
     for at in (0..many.len()).step_by(100) {
         many[at] = flipped(many[at + 1], rng.random_range(0..=3), &mut rng);
     }
-    let tables = Tables::of(Distinct::new(&many), Design::named("halves", 3).unwrap());
+    let tables = Tables::new(Distinct::new(&many), Design::named("halves", 3).unwrap());
     let values = tables.batch().values();
     let found = joined_with_itself(&tables, Kernel::detect(), 1 << 18);
     assert!(found.len() > values.len() + 10_000);
@@ -131,7 +131,7 @@ fn within(pairs: &[oracle::Pair], k: u32) -> Vec<oracle::Pair> {
     pairs.iter().filter(|pair| pair.2 <= k).copied().collect()
 }
 
-/// More than 10⁹ pairs compared once by brute force; the planned join must find the same for every k.
+/// Brute force compares more than 10⁹ pairs once; the planned join finds the same at every k.
 #[test]
 fn the_planned_join_is_exact_over_a_billion_pairs() {
     let (new, old) = planted(31_623, 31_700, 1);
@@ -141,7 +141,7 @@ fn the_planned_join_is_exact_over_a_billion_pairs() {
     for k in 0..=16 {
         let batch = Distinct::new(&new);
         let plan = Plan::choose(batch.values().len(), k, &Limits::default()).unwrap();
-        let tables = Tables::of(batch, plan.design);
+        let tables = Tables::new(batch, plan.design);
         let expected = within(&truth, k);
         for kernel in Kernel::available() {
             let found = joined(&tables, kernel, &old);
@@ -164,9 +164,9 @@ fn every_design_and_kernel_is_exact_at_every_distance() {
     let mut designs = 0;
     for k in 0..=16 {
         let expected = within(&truth, k);
-        for design in Design::candidates(k).unwrap() {
+        for design in Design::all(k).unwrap() {
             designs += 1;
-            let tables = Tables::of(Distinct::new(&new), design);
+            let tables = Tables::new(Distinct::new(&new), design);
             for kernel in Kernel::available() {
                 let found = joined(&tables, kernel, &old);
                 assert!(
@@ -182,7 +182,7 @@ fn every_design_and_kernel_is_exact_at_every_distance() {
 }
 
 #[test]
-fn edges() {
+fn empty_repeated_and_extreme_fingerprints_are_joined() {
     let cases: [(&[u64], &[u64]); 6] = [
         (&[], &[1, 2]),
         (&[1], &[]),
@@ -193,8 +193,8 @@ fn edges() {
     ];
     for (new, old) in cases {
         for k in [0, 1, 3, 8, 16] {
-            for design in Design::candidates(k).unwrap() {
-                let tables = Tables::of(Distinct::new(new), design);
+            for design in Design::all(k).unwrap() {
+                let tables = Tables::new(Distinct::new(new), design);
                 for kernel in Kernel::available() {
                     assert_eq!(
                         joined(&tables, kernel, old),
@@ -206,7 +206,7 @@ fn edges() {
     }
 }
 
-/// A batch in parts, each with tables of its own: the archive is passed over once for each.
+/// The parts of a batch, each with tables of its own, together find what the whole finds.
 #[test]
 fn parts_of_the_batch_find_the_whole() {
     let (new, old) = planted(1500, 2500, 5);
@@ -235,8 +235,7 @@ fn parts_of_the_batch_find_the_whole() {
     }
 }
 
-/// Batches so large that the scan and the directories are laid out in other ways. What is planted is all there is: two
-/// random fingerprints are never so near.
+/// Batches so large that the planner chooses other layouts. All pairs are planted: random fingerprints are never so near.
 #[test]
 fn large_batches_find_all_that_is_planted() {
     for (name, k, size) in [
@@ -283,10 +282,10 @@ fn large_batches_find_all_that_is_planted() {
     }
 }
 
-/// An archive in order with many fingerprints to a key, where buckets are looked up once for all of these, and batches with many
-/// entries to a key or to the bits beside it: of every strip of a bucket what is near is found.
+/// A sorted archive with many fingerprints for each key, which share one lookup of a bucket, and batches with many entries for
+/// each key or each sketch: every strip of a bucket is compared.
 #[test]
-fn crowded_buckets_are_looked_through() {
+fn every_strip_of_a_crowded_bucket_is_compared() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     for (name, k, fixed) in [
         ("variants-3", 3, !0u64 << 44),
@@ -294,7 +293,7 @@ fn crowded_buckets_are_looked_through() {
         ("variants-3", 8, 0x3f_ffff << 20),
         ("variants-4", 9, !0u64 << 48),
     ] {
-        // The bits that all have: of the first block, or of the second.
+        // All fingerprints have the same bits in the first block, or in the second.
         let same = rng.next_u64() & fixed;
         let alike = |rng: &mut ChaCha8Rng| same | rng.next_u64() & !fixed;
         let new: Vec<u64> = (0..1500).map(|_| alike(&mut rng)).collect();
@@ -317,14 +316,14 @@ fn crowded_buckets_are_looked_through() {
     }
 }
 
-/// Archives so dense that regions are worth it, sorted and not, with pairs at every distance on either half: the lines
-/// of regions, kept from chunk to chunk and from tables to tables.
+/// Archives so dense that the scan by runs is worth it, sorted and not, with pairs at every distance on either half. The maps
+/// are kept from chunk to chunk, and the buffers from tables to tables.
 #[test]
-fn dense_archives_are_scanned_by_region_exactly() {
+fn dense_archives_are_scanned_by_runs_exactly() {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let mut scratch = Scratch::default();
     for (seed, bits) in [(1u64, 20), (2, 24), (3, 34)] {
-        // All in a small part of the space, as the row groups of a large archive are.
+        // All fingerprints are in a small part of the space, as those of a row group of a large archive are.
         let top = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits) << (64 - bits);
         let spread = |rng: &mut ChaCha8Rng| top | rng.next_u64() >> bits;
         let mut new: Vec<u64> = (0..4000).map(|_| rng.next_u64()).collect();
@@ -341,7 +340,7 @@ fn dense_archives_are_scanned_by_region_exactly() {
             }
             let expected = oracle::pairs_within(&new, &old, 3);
             assert!(expected.len() > 1000);
-            let tables = Tables::of(Distinct::new(&new), Design::named("halves", 3).unwrap());
+            let tables = Tables::new(Distinct::new(&new), Design::named("halves", 3).unwrap());
             for kernel in Kernel::available() {
                 let mut found = Vec::new();
                 for (at, chunk) in old.chunks(7000).enumerate() {
@@ -362,8 +361,8 @@ fn dense_archives_are_scanned_by_region_exactly() {
     }
 }
 
-/// Sorted archives with long runs of one leading quarter, and batches crowded in one: the run maps and crowded
-/// keys of the scan.
+/// Sorted archives with long runs of one leading quarter, and batches crowded in it: the maps of long runs, and lines that
+/// overflow or are crowded.
 #[test]
 fn long_runs_and_crowded_keys_are_scanned_exactly() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
@@ -376,14 +375,14 @@ fn long_runs_and_crowded_keys_are_scanned_exactly() {
         for at in 0..2000 {
             let near = flipped(new[rng.random_range(0..new.len())], at as u32 % 5, &mut rng);
             old.push(near);
-            // Near the quarter itself, on either side of it.
+            // Near the quarter, on both sides of the join.
             let inside = flipped(quarter | near >> 16, at as u32 % 3, &mut rng);
             new[at % 1500] = flipped(inside, at as u32 % 3, &mut rng);
             old.push(inside);
         }
         let truth = oracle::pairs_within(&new, &old, 3);
         assert!(truth.len() > 1000);
-        let tables = Tables::of(Distinct::new(&new), Design::named("halves", 3).unwrap());
+        let tables = Tables::new(Distinct::new(&new), Design::named("halves", 3).unwrap());
         for kernel in Kernel::available() {
             assert!(
                 joined(&tables, kernel, &old) == truth,
@@ -416,7 +415,7 @@ fn chunks_of_any_size_find_the_same() {
         ("exhaustive", 3),
     ] {
         let truth = oracle::pairs_within(&new, &old, k);
-        let tables = Tables::of(Distinct::new(&new), Design::named(design, k).unwrap());
+        let tables = Tables::new(Distinct::new(&new), Design::named(design, k).unwrap());
         for kernel in Kernel::available() {
             chunks(&tables, kernel, &old, &truth);
         }
@@ -448,9 +447,9 @@ fn chunks(tables: &Tables, kernel: Kernel, old: &[u64], truth: &[oracle::Pair]) 
     }
 }
 
-/// Eight million pairs in a chunk of four thousand: they come a bounded number at a time.
+/// Four thousand fingerprints have eight million pairs; each call of `probe_some` appends a bounded number of them.
 #[test]
-fn matches_of_a_cluster_are_bounded() {
+fn matches_of_one_call_are_bounded() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let origin = rng.next_u64();
     let mut near = |distance: u32| flipped(origin, distance, &mut rng);
@@ -461,9 +460,9 @@ fn matches_of_a_cluster_are_bounded() {
     let values = Distinct::new(&new).values().to_vec();
     let mut with_itself = oracle::pairs_within(&values, &values, 4);
     with_itself.sort_unstable();
-    for design in Design::candidates(4).unwrap() {
-        let tables = Tables::of(Distinct::new(&new), design);
-        // More than come at a time.
+    for design in Design::all(4).unwrap() {
+        let tables = Tables::new(Distinct::new(&new), design);
+        // More pairs than one call appends.
         assert!(joined_with_itself(&tables, Kernel::detect(), values.len()) == with_itself);
         assert!(
             joined(&tables, Kernel::detect(), &old) == truth,
@@ -487,7 +486,7 @@ fn matches_of_a_cluster_are_bounded() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Small sets of close values, where many pairs share many blocks: each is reported once.
+    /// In small sets of close values, where many pairs share many blocks, each pair is reported once.
     #[test]
     fn close_sets_are_joined_exactly(
         origin: u64,
@@ -500,8 +499,8 @@ proptest! {
         };
         let (new, old) = (values(&new), values(&old));
         let expected = oracle::pairs_within(&new, &old, k);
-        for design in Design::candidates(k).unwrap() {
-            let tables = Tables::of(Distinct::new(&new), design);
+        for design in Design::all(k).unwrap() {
+            let tables = Tables::new(Distinct::new(&new), design);
             for kernel in Kernel::available() {
                 prop_assert_eq!(&joined(&tables, kernel, &old), &expected, "{} {}", tables.design().name(), kernel.name());
             }

@@ -1,34 +1,34 @@
-//! The sum over hashed features and its signs: bit i of a fingerprint is 1 where the features with
-//! bit i set weigh more than those without (Charikar; Manku, Jain and Das Sarma, section 2).
+//! Sums hashed features into a fingerprint: bit i is 1 if the features whose hash has bit i set weigh more than the others
+//! (Charikar; Manku, Jain and Das Sarma, section 2).
 //!
-//! Features of equal weight are counted in binary, each digit of all 64 counters in one word, by carry-save adders (Harley
-//! and Seal's positional population count); not even the comparison with half their number needs the counters
-//! one by one. Weighted features are added to 64 counters of 32 bits.
+//! Features of equal weight are counted by carry-save adders (Harley and Seal's positional population count): word d holds
+//! binary digit d of all 64 counters, and the comparison with half the number of features works on these words too.
+//! Weighted features are added to 64 counters of 32 bits, flushed to 64 sums of 64 bits.
 
-use crate::kernels::{Kernel, Work};
+use crate::isa::{Kernel, Work};
 
-/// The fingerprint of features that all weigh the same, each given by its hash. A tie gives 0.
+/// The fingerprint of features of equal weight, given by their hashes. A tie gives bit 0.
 #[must_use]
-pub fn of_equal_weights(kernel: Kernel, hashes: &[u64]) -> u64 {
-    kernel.run(Equal { hashes })
+pub fn unweighted_fingerprint(kernel: Kernel, hashes: &[u64]) -> u64 {
+    kernel.run(Unweighted { hashes })
 }
 
-/// The fingerprint of weighted features, given by their hashes and weights, which are less than 2²⁷. A tie gives 0.
+/// The fingerprint of weighted features, given by their hashes and weights, each below 2²⁷. A tie gives bit 0.
 #[must_use]
-pub fn of_weighted(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> u64 {
+pub fn weighted_fingerprint(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> u64 {
     kernel.run(Weighted { hashes, weights })
 }
 
-/// Binary digits of a counter: more hashes than 2⁴⁰ do not fit into memory.
+/// The binary digits of a counter: no more than 2⁴⁰ hashes fit into memory.
 const DIGITS: usize = 40;
-/// Words that are added at once.
+/// The number of words that are added at once.
 const GROUP: usize = 8;
 
-struct Equal<'a> {
+struct Unweighted<'a> {
     hashes: &'a [u64],
 }
 
-impl Work for Equal<'_> {
+impl Work for Unweighted<'_> {
     type Output = u64;
 
     #[inline(always)]
@@ -37,14 +37,14 @@ impl Work for Equal<'_> {
         let rest = &self.hashes[groups.len() * GROUP * LANES..];
         let mut last = [[0; LANES]; GROUP];
         last.as_flattened_mut()[..rest.len()].copy_from_slice(rest);
-        // Lane by lane: digit d of the counters of all hashes at this lane. How many digits there can be is known, so that
-        // no carry is guessed.
+        // Each lane counts its own hashes. The number of digits in use is known beforehand, so that no branch depends on a
+        // carry.
         let mut digits = [[0u64; LANES]; DIGITS];
         let used = bits(GROUP * (groups.len() + 1));
         for group in groups.iter().chain([&last]) {
-            count(&mut digits[..used], group);
+            add_group(&mut digits[..used], group);
         }
-        // All lanes together.
+        // The sum of all lanes.
         let used = used + bits(LANES);
         let mut total = [0u64; DIGITS];
         let total = &mut total[..used];
@@ -56,7 +56,7 @@ impl Work for Equal<'_> {
                 carry = (a & b) | (carry & (a ^ b));
             }
         }
-        // More than half: compared from the highest digit down.
+        // A bit is set if its counter exceeds half, compared from the highest digit down.
         let half = self.hashes.len() / 2;
         let (mut more, mut same) = (0, u64::MAX);
         for (digit, &sum) in total.iter().enumerate().rev() {
@@ -68,14 +68,14 @@ impl Work for Equal<'_> {
     }
 }
 
-/// Binary digits of a number.
+/// The number of binary digits of `number`.
 const fn bits(number: usize) -> usize {
     (usize::BITS - number.leading_zeros()) as usize
 }
 
-/// Adds a group of words to the digits, of which there are more than three.
+/// Adds a group of words to the counters, which have more than three digits.
 #[inline(always)]
-fn count<const LANES: usize>(digits: &mut [[u64; LANES]], group: &[[u64; LANES]; GROUP]) {
+fn add_group<const LANES: usize>(digits: &mut [[u64; LANES]], group: &[[u64; LANES]; GROUP]) {
     let [first, second, third, rest @ ..] = digits else {
         unreachable!()
     };
@@ -97,7 +97,7 @@ fn count<const LANES: usize>(digits: &mut [[u64; LANES]], group: &[[u64; LANES];
     }
 }
 
-/// Adds two words to a digit; gives what is carried.
+/// Adds two words to a digit and returns the carry.
 #[inline(always)]
 fn add<const LANES: usize>(
     digit: &mut [u64; LANES],
@@ -114,8 +114,8 @@ fn add<const LANES: usize>(
     carry
 }
 
-/// The sum of so many weights is less than 2³².
-const SAME: usize = 31;
+/// Weights added to 32-bit counters before these are flushed: 31 weights below 2²⁷ sum to less than 2³².
+const CHUNK: usize = 31;
 
 struct Weighted<'a> {
     hashes: &'a [u64],
@@ -128,21 +128,21 @@ impl Work for Weighted<'_> {
     #[inline(always)]
     fn run<const LANES: usize>(self) -> u64 {
         let mut sums = [0u64; 64];
-        let chunks = self.hashes.chunks(SAME).zip(self.weights.chunks(SAME));
+        let chunks = self.hashes.chunks(CHUNK).zip(self.weights.chunks(CHUNK));
         for (hashes, weights) in chunks {
-            let mut some = [0u32; 64];
+            let mut partial = [0u32; 64];
             for (&hash, &weight) in hashes.iter().zip(weights) {
                 let halves = [hash as u32, (hash >> 32) as u32];
-                for (half, some) in halves.iter().zip(some.as_chunks_mut::<32>().0) {
-                    for (bit, sum) in some.iter_mut().enumerate() {
+                for (half, partial) in halves.iter().zip(partial.as_chunks_mut::<32>().0) {
+                    for (bit, sum) in partial.iter_mut().enumerate() {
                         // All ones where the bit is set.
                         let set = ((half << (31 - bit)).cast_signed() >> 31).cast_unsigned();
                         *sum += weight & set;
                     }
                 }
             }
-            for (sum, some) in sums.iter_mut().zip(some) {
-                *sum += u64::from(some);
+            for (sum, partial) in sums.iter_mut().zip(partial) {
+                *sum += u64::from(partial);
             }
         }
         let total: u64 = self.weights.iter().map(|&weight| u64::from(weight)).sum();
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Charikar's definition, word for word.
+    /// Charikar's definition.
     fn by_definition(features: &[(u64, u32)]) -> u64 {
         let mut fingerprint = 0;
         for bit in 0..64 {
@@ -182,14 +182,14 @@ mod tests {
         let ones: Vec<(u64, u32)> = hashes.iter().map(|&hash| (hash, 1)).collect();
         for kernel in Kernel::available() {
             assert_eq!(
-                of_weighted(kernel, &hashes, &weights),
+                weighted_fingerprint(kernel, &hashes, &weights),
                 by_definition(features),
                 "{} of {}",
                 kernel.name(),
                 hashes.len()
             );
             assert_eq!(
-                of_equal_weights(kernel, &hashes),
+                unweighted_fingerprint(kernel, &hashes),
                 by_definition(&ones),
                 "{} of {}",
                 kernel.name(),
@@ -219,7 +219,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equals_the_definition(features in proptest::collection::vec((any::<u64>(), 0u32..1 << 27), 0..700)) {
+        fn fingerprints_equal_the_definition(features in proptest::collection::vec((any::<u64>(), 0u32..1 << 27), 0..700)) {
             check(&features);
         }
     }

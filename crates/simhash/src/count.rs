@@ -1,17 +1,18 @@
-//! How often each feature occurs in a text.
+//! Counts how often each feature occurs in a text.
 
-/// Distinct hashes with their numbers of occurrences. Reused from text to text.
+/// Distinct hashes and the number of occurrences of each. Reused from text to text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Count {
-    /// In the order of their first occurrence.
+    /// The distinct hashes in the order of their first occurrence.
     pub(crate) distinct: Vec<u64>,
+    /// The number of occurrences of each.
     pub(crate) occurrences: Vec<u32>,
-    /// Open addressing: the index of each in `distinct`, and 1; 0 is free.
+    /// A hash table with open addressing: each slot is 0 (free) or 1 + an index into `distinct`.
     slots: Vec<u32>,
 }
 
 impl Count {
-    /// Counts `hashes`.
+    /// Counts `hashes`, and forgets all earlier counts.
     pub(crate) fn fill(&mut self, hashes: &[u64]) {
         let bits = (2 * hashes.len() as u64 + 1).next_power_of_two().ilog2();
         self.distinct.clear();
@@ -20,7 +21,7 @@ impl Count {
         self.slots.resize(1 << bits, 0);
         let mask = self.slots.len() - 1;
         for &hash in hashes {
-            // The uppermost bits are as random as any.
+            // The highest `bits` bits choose the slot. Two shifts, because `bits` may be 0.
             let mut at = (hash >> 1 >> (63 - bits)) as usize;
             loop {
                 match self.slots[at] {
@@ -52,7 +53,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts(hashes in proptest::collection::vec(prop_oneof![0u64..20, any::<u64>()], 0..300)) {
+        fn counts_equal_a_hash_maps(hashes in proptest::collection::vec(prop_oneof![0u64..20, any::<u64>()], 0..300)) {
             let mut expected: HashMap<u64, u32> = HashMap::new();
             for &hash in &hashes {
                 *expected.entry(hash).or_default() += 1;

@@ -1,23 +1,22 @@
-//! Runs a [`Model`] over texts, with buffers that are reused from text to text.
+//! Makes fingerprints of texts under one model, with buffers that are reused from text to text.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use crate::accumulate;
 use crate::count::Count;
-use crate::kernels::Kernel;
+use crate::isa::Kernel;
 use crate::model::Model;
 use crate::spec::{Hash, Spec};
 use crate::text::{Feature, Folded};
-use crate::tokenize::{Chars, Cjk, Extract, Sentences, Shingles, Tokenizer, Words};
-use crate::weigh::Weight;
+use crate::tokenize::{Extract as _, Extractor};
+use crate::weight::Addends;
 
-/// Makes fingerprints under one [`Model`]. Cheap to make: it shares the model's tables, and has buffers of its own.
+/// Makes fingerprints under one [`Model`]. Cheap to create: it shares the model's tables and owns only buffers.
 #[derive(Debug, Clone)]
 pub struct Fingerprinter {
     model: Model,
     kernel: Kernel,
-    extract: AnyExtract,
+    extractor: Extractor,
     stripped: String,
     folded: Folded,
     hashes: Vec<u64>,
@@ -25,52 +24,36 @@ pub struct Fingerprinter {
     count: Count,
 }
 
-/// A feature of a text, with what it counts.
+/// A distinct feature of a text, with its weight.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightedFeature {
     /// The feature.
     pub feature: String,
     /// Its hash.
     pub hash: u64,
-    /// How often it occurs in the text.
+    /// The number of its occurrences in the text.
     pub occurrences: u32,
-    /// The weight of all occurrences.
+    /// The weight of all its occurrences together.
     pub weight: u64,
 }
 
 impl Fingerprinter {
-    /// A fingerprinter for `model`.
+    /// A fingerprinter for `model`, with the fastest instructions of this machine.
     #[must_use]
     pub fn new(model: Model) -> Self {
         Self::with_kernel(model, Kernel::detect())
     }
 
-    /// As [`Self::new`], with the instructions of `kernel`.
+    /// A fingerprinter for `model`, with the instructions of `kernel`.
     #[must_use]
     pub fn with_kernel(model: Model, kernel: Kernel) -> Self {
         let spec = model.spec();
-        let words = |cjk| Filtered {
-            words: Words::new(cjk, kernel),
-            stopped: model.stopped().cloned(),
-            seed: spec.seed,
-        };
-        let extract = match spec.tokenizer {
-            Tokenizer::WordsCjkBigrams => AnyExtract::Words(words(Cjk::Bigrams)),
-            Tokenizer::WordsCjkGrams => AnyExtract::Words(words(Cjk::Grams)),
-            Tokenizer::Words => AnyExtract::Words(words(Cjk::Words)),
-            #[cfg(feature = "jieba")]
-            Tokenizer::WordsJieba => AnyExtract::Words(words(Cjk::Jieba)),
-            // Not to be had by its name in such a build.
-            #[cfg(not(feature = "jieba"))]
-            Tokenizer::WordsJieba => AnyExtract::Words(words(Cjk::Words)),
-            Tokenizer::Shingles(n) => AnyExtract::Shingles(Shingles::new(n, words(Cjk::Bigrams))),
-            Tokenizer::Chars(n) => AnyExtract::Chars(Chars::new(n)),
-            Tokenizer::LongestSentences(n) => AnyExtract::Sentences(Sentences::new(n)),
-        };
+        let stop_words = model.stop_word_hashes();
+        let extractor = Extractor::new(spec.tokenizer, kernel, stop_words, spec.seed);
         Self {
             model,
             kernel,
-            extract,
+            extractor,
             stripped: String::new(),
             folded: Folded::default(),
             hashes: Vec::new(),
@@ -79,56 +62,55 @@ impl Fingerprinter {
         }
     }
 
-    /// The spec it was made for.
+    /// The spec of the fingerprints.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         self.model.spec()
     }
 
-    /// The fingerprint of `text`, or `None` when it has fewer distinct features than
-    /// [`Spec::min_features`] (an empty page, a bare "404"): such texts resemble each other only by
-    /// saying nothing.
+    /// The fingerprint of `text`, or `None` if it has fewer distinct features than [`Spec::min_features`]. Such texts (an
+    /// empty page, a bare "404") would be near-duplicates of each other without having anything in common.
     pub fn fingerprint(&mut self, text: &str) -> Option<u64> {
         let seed = self.model.spec().seed;
         let Hash::Murmur3X64128Low64 = self.model.spec().hash;
         let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
         self.extract(text, &mut |feature| hashes.push(feature.hash(seed)));
-        let fingerprint = self.sum(&hashes);
+        let fingerprint = self.fingerprint_of_hashes(&hashes);
         self.hashes = hashes;
         fingerprint
     }
 
-    /// The fingerprint of a text with these features.
-    fn sum(&mut self, hashes: &[u64]) -> Option<u64> {
+    /// The fingerprint of a text whose features have these hashes.
+    fn fingerprint_of_hashes(&mut self, hashes: &[u64]) -> Option<u64> {
         let (spec, kernel) = (self.model.spec(), self.kernel);
         let enough = spec.min_features as usize;
-        match (spec.weight, self.model.idf()) {
-            (Weight::Tf, None) => {
-                has_distinct(hashes, enough).then(|| accumulate::of_equal_weights(kernel, hashes))
-            }
-            (Weight::Tf, Some(idf)) => has_distinct(hashes, enough).then(|| {
+        match (spec.weight.addends(), self.model.idf()) {
+            (Addends::Occurrences, None) => has_distinct(hashes, enough)
+                .then(|| accumulate::unweighted_fingerprint(kernel, hashes)),
+            (Addends::Occurrences, Some(idf)) => has_distinct(hashes, enough).then(|| {
                 let weights = &mut self.weights;
                 weights.clear();
                 weights.extend(hashes.iter().map(|&hash| idf.weight(hash)));
-                accumulate::of_weighted(kernel, hashes, weights)
+                accumulate::weighted_fingerprint(kernel, hashes, weights)
             }),
-            (Weight::Set, None) => {
+            (Addends::Presences, None) => {
                 self.count.fill(hashes);
                 let distinct = &self.count.distinct;
-                (distinct.len() >= enough).then(|| accumulate::of_equal_weights(kernel, distinct))
+                (distinct.len() >= enough)
+                    .then(|| accumulate::unweighted_fingerprint(kernel, distinct))
             }
-            (Weight::Set | Weight::LogTf | Weight::Levels, _) => {
+            (Addends::Presences | Addends::Weights, _) => {
                 self.count.fill(hashes);
                 weigh(&self.model, &self.count, &mut self.weights);
                 let distinct = &self.count.distinct;
                 (distinct.len() >= enough)
-                    .then(|| accumulate::of_weighted(kernel, distinct, &self.weights))
+                    .then(|| accumulate::weighted_fingerprint(kernel, distinct, &self.weights))
             }
         }
     }
 
-    /// The distinct features of a text, in the order of their first occurrence, with what each counts.
+    /// The distinct features of a text with their weights, in the order of their first occurrence.
     pub fn features(&mut self, text: &str) -> Vec<WeightedFeature> {
         let seed = self.model.spec().seed;
         let (mut hashes, mut names) = (Vec::new(), Vec::new());
@@ -148,14 +130,15 @@ impl Fingerprinter {
             feature,
             hash: count.distinct[at],
             occurrences: count.occurrences[at],
-            weight: match self.model.spec().weight {
-                Weight::Tf => u64::from(weights[at]) * u64::from(count.occurrences[at]),
-                _ => u64::from(weights[at]),
+            weight: match self.model.spec().weight.addends() {
+                Addends::Occurrences => u64::from(weights[at]) * u64::from(count.occurrences[at]),
+                Addends::Presences | Addends::Weights => u64::from(weights[at]),
             },
         })
         .collect()
     }
 
+    /// Calls `each` with every feature of `text`.
     fn extract(&mut self, text: &str, each: &mut impl FnMut(Feature<'_>)) {
         let spec = self.model.spec();
         let text = match spec.markup {
@@ -167,66 +150,26 @@ impl Fingerprinter {
             }
         };
         spec.normalize.fold(text, &mut self.folded);
-        match &mut self.extract {
-            AnyExtract::Words(extract) => extract.extract(&self.folded, each),
-            AnyExtract::Shingles(extract) => extract.extract(&self.folded, each),
-            AnyExtract::Chars(extract) => extract.extract(&self.folded, each),
-            AnyExtract::Sentences(extract) => extract.extract(&self.folded, each),
-        }
+        self.extractor.extract(&self.folded, each);
     }
 }
 
-/// The weight of each distinct feature; of `tf`, that of one occurrence. Less than 2²⁷.
+/// Fills `weights` with the weight of each distinct feature, below 2²⁷; for [`Addends::Occurrences`], with that of one
+/// occurrence.
 fn weigh(model: &Model, count: &Count, weights: &mut Vec<u32>) {
-    let scheme = model.spec().weight;
+    let weight = model.spec().weight;
     let idf = |hash| model.idf().map_or(1, |idf| idf.weight(hash));
     weights.clear();
     let each = count.distinct.iter().zip(&count.occurrences);
-    weights.extend(each.map(|(&hash, &tf)| match scheme {
-        Weight::Tf => idf(hash),
-        // Less than 2¹⁵ and 2¹².
-        _ => scheme.of(tf) * idf(hash),
+    weights.extend(each.map(|(&hash, &tf)| match weight.addends() {
+        Addends::Occurrences => idf(hash),
+        // A weight below 2¹⁵ times an idf below 2¹².
+        Addends::Presences | Addends::Weights => weight.weigh(tf) * idf(hash),
     }));
-    if scheme == Weight::Levels {
-        let heaviest = weights.iter().copied().max().unwrap_or(0);
-        for weight in weights {
-            *weight = Weight::level(*weight, heaviest);
-        }
-    }
+    weight.apply_levels(weights);
 }
 
-/// The extractor of a spec.
-#[derive(Debug, Clone)]
-enum AnyExtract {
-    Words(Filtered),
-    Shingles(Shingles<Filtered>),
-    Chars(Chars),
-    Sentences(Sentences),
-}
-
-/// Words without those that are on a list.
-#[derive(Debug, Clone)]
-struct Filtered {
-    words: Words,
-    stopped: Option<Arc<HashSet<u64>>>,
-    seed: u32,
-}
-
-impl Extract for Filtered {
-    #[inline]
-    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
-        match &self.stopped {
-            None => self.words.extract(text, each),
-            Some(stopped) => self.words.extract(text, &mut |feature| {
-                if !stopped.contains(&feature.hash(self.seed)) {
-                    each(feature);
-                }
-            }),
-        }
-    }
-}
-
-/// Whether `hashes` has at least `wanted` distinct values; stops as soon as it knows.
+/// Whether `hashes` has at least `wanted` distinct values; stops as soon as it has found them.
 fn has_distinct(hashes: &[u64], wanted: usize) -> bool {
     if wanted <= 1 {
         return hashes.len() >= wanted;

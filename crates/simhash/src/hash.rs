@@ -1,7 +1,7 @@
-//! MurmurHash3 x64-128, of which the low 64 bits are the hash of a feature.
+//! MurmurHash3 x64-128, whose low 64 bits are the hash of a feature.
 //!
-//! Written over a slice in place: features are a few bytes long, and a reader-based interface costs
-//! more than the hash itself. The `murmur3` crate is the independent implementation it is tested against.
+//! It hashes slices directly: features are a few bytes long, and the reader interface of the `murmur3` crate costs more than
+//! the hash itself. That crate is the oracle of the tests.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
@@ -34,13 +34,13 @@ pub fn murmur3_low64(bytes: &[u8], seed: u32) -> u64 {
     h2 ^= len;
     h1 = h1.wrapping_add(h2);
     h2 = h2.wrapping_add(h1);
-    finish(h1).wrapping_add(finish(h2))
+    fmix64(h1).wrapping_add(fmix64(h2))
 }
 
-/// The same for the first `len` bytes of `word`, less than 16: without a branch on the length.
+/// [`murmur3_low64`] of the first `len` bytes of `word`, fewer than 16, without a branch on the length.
 #[inline(always)]
-pub(crate) fn short(word: &[u8; 16], len: usize, seed: u32) -> u64 {
-    /// The lowest `len` bytes of two words.
+pub(crate) fn murmur3_low64_short(word: &[u8; 16], len: usize, seed: u32) -> u64 {
+    /// Masks of the lowest `len` bytes of two words.
     const KEEP: [[u64; 2]; 16] = {
         let mut masks = [[0; 2]; 16];
         let mut len = 0;
@@ -53,12 +53,12 @@ pub(crate) fn short(word: &[u8; 16], len: usize, seed: u32) -> u64 {
     };
     let word = u128::from_le_bytes(*word);
     let [low, high] = KEEP[len & 15];
-    // A missing word is zero, and so is what is mixed in for it.
+    // A word without bytes is zero, and mixes to zero.
     let h1 = u64::from(seed) ^ mix1(word as u64 & low) ^ len as u64;
     let h2 = u64::from(seed) ^ mix2((word >> 64) as u64 & high) ^ len as u64;
     let h1 = h1.wrapping_add(h2);
     let h2 = h2.wrapping_add(h1);
-    finish(h1).wrapping_add(finish(h2))
+    fmix64(h1).wrapping_add(fmix64(h2))
 }
 
 /// Up to eight bytes as a little-endian word, the missing ones zero.
@@ -80,7 +80,7 @@ fn mix2(k: u64) -> u64 {
 }
 
 #[inline(always)]
-fn finish(mut k: u64) -> u64 {
+fn fmix64(mut k: u64) -> u64 {
     k ^= k >> 33;
     k = k.wrapping_mul(0xff51_afd7_ed55_8ccd);
     k ^= k >> 33;
@@ -101,18 +101,18 @@ mod tests {
 
     #[test]
     fn published_vectors() {
-        let of = |text: &str| murmur3_low64(text.as_bytes(), 0);
-        assert_eq!(of(""), 0);
-        assert_eq!(of("hello"), 0xcbd8_a7b3_41bd_9b02);
-        assert_eq!(of("hello, world"), 0x342f_ac62_3a5e_bc8e);
-        assert_eq!(of("19 Jan 2038 at 3:14:07 AM"), 0xb89e_5988_b737_affc);
-        // Two blocks, and more than half of a third.
+        let hash = |text: &str| murmur3_low64(text.as_bytes(), 0);
+        assert_eq!(hash(""), 0);
+        assert_eq!(hash("hello"), 0xcbd8_a7b3_41bd_9b02);
+        assert_eq!(hash("hello, world"), 0x342f_ac62_3a5e_bc8e);
+        assert_eq!(hash("19 Jan 2038 at 3:14:07 AM"), 0xb89e_5988_b737_affc);
+        // Two blocks of 16 bytes and more than half of a third.
         assert_eq!(
-            of("The quick brown fox jumps over the lazy dog."),
+            hash("The quick brown fox jumps over the lazy dog."),
             0xcd99_481f_9ee9_02c9
         );
         assert_eq!(
-            of("The quick brown fox jumps over the lazy dog"),
+            hash("The quick brown fox jumps over the lazy dog"),
             0xe34b_bc7b_bc07_1b6c
         );
     }

@@ -1,4 +1,4 @@
-//! A table of document frequencies, learnt once and then part of what fingerprints are made by.
+//! Document frequencies of features, and the inverse document frequency (idf) that multiplies weights.
 
 use std::fmt;
 
@@ -7,10 +7,11 @@ use sha2::{Digest, Sha256};
 use crate::hash::murmur3_low64;
 use crate::spec::{Spec, hex};
 
-/// In how many of a collection's documents each feature is, for the most frequent ones, and from that how much a feature
-/// says: `ln(1 + N / df)`, in steps of 1/64.
+/// The inverse document frequency of features: `ln(1 + N / df)` in steps of 1/64, where df of N documents contain the
+/// feature.
 ///
-/// Features are told apart by the upper 48 bits of their hash.
+/// The table lists the most frequent features of a collection, keyed by the upper 48 bits of their hash. All other features
+/// count as equally rare.
 #[derive(Clone)]
 pub struct Idf {
     spec: Spec,
@@ -18,24 +19,24 @@ pub struct Idf {
     rest: u64,
     terms: usize,
     digest: String,
-    /// Open addressing: 48 bits of a feature's hash and 16 of its weight; 0 is free.
+    /// A hash table with open addressing: 48 bits of a feature's hash and 16 of its weight; 0 is a free slot.
     slots: Box<[u64]>,
     /// The weight of features that are not listed.
     default: u32,
 }
 
-/// Features with their document frequencies, the most frequent first.
+/// Document frequencies of a collection's features, the most frequent first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DocumentFrequencies {
-    /// Documents that were counted.
+    /// The number of documents of the collection.
     pub documents: u64,
-    /// The document frequency of features that are not listed.
+    /// The document frequency assumed for each feature that is not listed.
     pub rest: u64,
-    /// The listed features.
+    /// The listed features, each with the number of documents that contain it.
     pub features: Vec<(String, u64)>,
 }
 
-/// Why a table cannot be used.
+/// Why document frequencies are refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdfError {
     /// A frequency is not between 1 and the number of documents.
@@ -43,12 +44,12 @@ pub enum IdfError {
     Frequency {
         /// The feature.
         feature: String,
-        /// Its frequency.
+        /// Its document frequency.
         frequency: u64,
-        /// All documents.
+        /// The number of documents of the collection.
         documents: u64,
     },
-    /// A feature is listed twice, or the order is wrong.
+    /// A feature is listed twice or in the wrong place.
     #[error(
         "feature {feature:?} is out of order: the most frequent come first, equally frequent ones in the order of their bytes"
     )]
@@ -58,14 +59,14 @@ pub enum IdfError {
     },
 }
 
-/// The part of a hash by which features are told apart.
+/// The upper 48 bits of a hash, which identify a feature in the table.
 const KEY: u64 = !0xffff;
 
 impl Idf {
-    /// The table for features cut under `spec`.
+    /// Builds the table from `frequencies`, which count features extracted under `spec`.
     ///
     /// # Errors
-    /// [`IdfError`] when the frequencies make no sense.
+    /// [`IdfError`] if a frequency is impossible or the features are out of order.
     pub fn new(spec: &Spec, frequencies: &DocumentFrequencies) -> Result<Self, IdfError> {
         let DocumentFrequencies {
             documents,
@@ -73,7 +74,8 @@ impl Idf {
             ref features,
         } = *frequencies;
         let mut digest = Sha256::new();
-        digest.update(format!("{documents} {rest} {}\n", spec_of(spec)));
+        let features_spec = spec.features_only().to_json();
+        digest.update(format!("{documents} {rest} {features_spec}\n"));
         let mut table = Self {
             spec: spec.clone(),
             documents,
@@ -81,7 +83,7 @@ impl Idf {
             terms: features.len(),
             digest: String::new(),
             slots: vec![0; features.len() + features.len() / 2 + 1].into(),
-            default: weight(documents, rest.max(1)),
+            default: idf_weight(documents, rest.max(1)),
         };
         let mut before: Option<&(String, u64)> = None;
         for next in features {
@@ -107,16 +109,16 @@ impl Idf {
             digest.update("\n");
             table.insert(
                 murmur3_low64(feature.as_bytes(), spec.seed),
-                weight(documents, *frequency),
+                idf_weight(documents, *frequency),
             );
         }
         table.digest = hex(&digest.finalize());
         Ok(table)
     }
 
-    /// Of several features with the same key, the first and most frequent counts.
+    /// Adds a feature. If its key is taken, the earlier feature stays: it is more frequent.
     fn insert(&mut self, hash: u64, weight: u32) {
-        let mut at = self.home(hash);
+        let mut at = self.home_slot(hash);
         while self.slots[at] != 0 {
             if self.slots[at] & KEY == hash & KEY {
                 return;
@@ -126,16 +128,17 @@ impl Idf {
         self.slots[at] = (hash & KEY) | u64::from(weight);
     }
 
+    /// The slot at which the search for `hash` begins.
     #[inline(always)]
-    fn home(&self, hash: u64) -> usize {
+    fn home_slot(&self, hash: u64) -> usize {
         ((u128::from(hash) * self.slots.len() as u128) >> 64) as usize
     }
 
-    /// The weight of the feature with this hash, at least 1, less than 2¹².
+    /// The idf of the feature with this hash in steps of 1/64: at least 1, below 2¹².
     #[inline(always)]
     #[must_use]
     pub fn weight(&self, hash: u64) -> u32 {
-        let mut at = self.home(hash);
+        let mut at = self.home_slot(hash);
         loop {
             let slot = self.slots[at];
             if slot == 0 {
@@ -151,7 +154,7 @@ impl Idf {
         }
     }
 
-    /// What texts were cut into features by.
+    /// The spec under which the features were extracted.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
@@ -163,33 +166,21 @@ impl Idf {
         &self.digest
     }
 
-    /// Listed features.
+    /// The number of listed features.
     #[must_use]
     pub fn terms(&self) -> usize {
         self.terms
     }
 
-    /// Documents that were counted.
+    /// The number of documents of the collection.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
     }
 }
 
-/// What of a spec decides the features.
-fn spec_of(spec: &Spec) -> String {
-    let features = Spec {
-        idf: None,
-        min_features: 0,
-        seed: 0,
-        weight: crate::Weight::Tf,
-        ..spec.clone()
-    };
-    features.to_json()
-}
-
-/// `64 ln(1 + documents / frequency)`, at least 1.
-fn weight(documents: u64, frequency: u64) -> u32 {
+/// `64 ln(1 + documents / frequency)`, rounded, at least 1.
+fn idf_weight(documents: u64, frequency: u64) -> u32 {
     let ratio = documents as f64 / frequency.max(1) as f64;
     (64.0 * libm::log(1.0 + ratio)).round().max(1.0) as u32
 }
@@ -228,12 +219,12 @@ mod tests {
             &frequencies(&[("the", 1000), ("a", 999), ("simhash", 3)]),
         )
         .unwrap();
-        let of = |feature: &str| idf.weight(murmur3_low64(feature.as_bytes(), 0));
+        let weight_of = |feature: &str| idf.weight(murmur3_low64(feature.as_bytes(), 0));
         assert_eq!(
-            ["the", "a", "simhash", "unknown"].map(of),
+            ["the", "a", "simhash", "unknown"].map(weight_of),
             [44, 44, 372, 398]
         );
-        assert_eq!(weight(u64::MAX, 1), 2839);
+        assert_eq!(idf_weight(u64::MAX, 1), 2839);
         let empty = Idf::new(&spec, &frequencies(&[])).unwrap();
         assert_eq!(empty.weight(0), 398);
     }
@@ -253,13 +244,13 @@ mod tests {
         for (feature, frequency) in &all.features {
             assert_eq!(
                 idf.weight(murmur3_low64(feature.as_bytes(), 0)),
-                weight(1000, *frequency)
+                idf_weight(1000, *frequency)
             );
         }
     }
 
     #[test]
-    fn contents_decide_the_digest_and_must_make_sense() {
+    fn contents_decide_the_digest_and_bad_frequencies_are_refused() {
         let spec = Spec::default();
         let digest = |features: &[(&str, u64)]| {
             Idf::new(&spec, &frequencies(features)).map(|idf| idf.digest().to_owned())

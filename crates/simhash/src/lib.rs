@@ -1,11 +1,12 @@
 //! Text to 64-bit simhash fingerprints.
 //!
-//! The way of a text through this crate is the order of its modules: [`normalize`] folds it,
-//! [`tokenize`] cuts it into features, [`hash`] maps each feature to 64 bits, [`weigh`] and [`Idf`] say how much
-//! each counts, [`accumulate`] sums the weighted bits and takes their signs (Charikar's simhash, as in
-//! Manku, Jain and Das Sarma, WWW 2007, section 2). [`Spec`] names every choice on the way, because
-//! fingerprints made under different choices must never be compared; a [`Model`] is a spec with the tables that it
-//! names, and a [`Fingerprinter`] runs it.
+//! A text goes through these modules in order: [`normalize`] folds it, [`tokenize`] cuts it into features, [`hash`] maps
+//! each feature to 64 bits, [`weight`] and [`Idf`] say how much each feature counts, and [`accumulate`] sums the weighted
+//! bits and takes the signs of the sums (Charikar's simhash, as in Manku, Jain and Das Sarma, WWW 2007, section 2).
+//!
+//! [`Spec`] names every choice on the way, because only fingerprints made under equal specs may be compared. A [`Model`] is
+//! a spec with the tables that it names; a [`Fingerprinter`] makes fingerprints under a model. [`Similarity`] compares two
+//! texts exactly.
 //!
 //! ```
 //! use simhash::{Fingerprinter, Model, Spec};
@@ -18,11 +19,12 @@
 //! ```
 
 pub mod accumulate;
+pub mod choice;
 mod count;
 mod fingerprinter;
 pub mod hash;
 mod idf;
-pub mod kernels;
+mod isa;
 mod model;
 pub mod normalize;
 pub mod similarity;
@@ -30,15 +32,16 @@ pub mod spec;
 mod stop_words;
 pub mod text;
 pub mod tokenize;
-pub mod weigh;
+pub mod weight;
 
+pub use choice::Choice;
 pub use fingerprinter::{Fingerprinter, WeightedFeature};
 pub use idf::{DocumentFrequencies, Idf, IdfError};
-pub use kernels::Kernel;
+pub use isa::Kernel;
 pub use model::{Model, ModelError};
 pub use normalize::{Markup, Normalize};
 pub use similarity::{Measure, Similarity};
 pub use spec::{Difference, Spec, SpecError};
 pub use stop_words::StopWords;
 pub use tokenize::Tokenizer;
-pub use weigh::Weight;
+pub use weight::Weight;

@@ -6,51 +6,49 @@ use std::sync::Arc;
 use crate::idf::Idf;
 use crate::spec::Spec;
 use crate::stop_words::StopWords;
-use crate::tokenize::Tokenizer;
 
-/// All that is needed to make fingerprints under a [`Spec`]: the spec, and the tables that it names by their digests.
-/// Cheap to clone.
+/// Everything that is needed to make fingerprints under a [`Spec`]: the spec, and the tables that it names by their
+/// digests. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Model {
     spec: Spec,
     idf: Option<Arc<Idf>>,
     stop_words: Option<Arc<StopWords>>,
-    /// The hashes of those.
-    stopped: Option<Arc<HashSet<u64>>>,
+    stop_word_hashes: Option<Arc<HashSet<u64>>>,
 }
 
-/// Why a spec and tables do not go together.
+/// Why a spec and tables do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// A table that the spec names was not given, or another one, or one that the spec does not name.
-    #[error("the spec asks for {what} {expected}, and {found} was given")]
+    /// The table that was given is not the one that the spec names.
+    #[error("the spec names {what} {expected}, but {found} was given")]
     Table {
         /// The kind of table.
         what: &'static str,
         /// The digest in the spec, or "none".
         expected: String,
-        /// The digest of the table, or "none".
+        /// The digest of the given table, or "none".
         found: String,
     },
-    /// The table of document frequencies counts other features.
-    #[error("the document frequencies are of other features: {differences}")]
+    /// The table counts the document frequencies of features that the spec does not extract.
+    #[error("the document frequencies count other features: {differences}")]
     Features {
-        /// The fields of the specs in which they differ.
+        /// The fields that differ between the table's spec and this one.
         differences: String,
     },
-    /// No document can have so many features.
+    /// The tokenizer never gives as many features as a fingerprint needs.
     #[error(
         "{tokenizer} gives at most {most} features, and documents with fewer than {min_features} have no fingerprint: set --min-features {most} or less"
     )]
     TooFew {
         /// The tokenizer.
         tokenizer: String,
-        /// Features of a document, at most.
+        /// The greatest number of features of a document.
         most: u8,
         /// See [`Spec::min_features`].
         min_features: u32,
     },
-    /// Stop words, and features that are no words.
+    /// The spec names stop words, but the tokenizer's features do not consist of words.
     #[error("stop words go with words and shingles, not with {tokenizer}")]
     StopWords {
         /// The tokenizer.
@@ -59,10 +57,10 @@ pub enum ModelError {
 }
 
 impl Model {
-    /// The spec with its tables.
+    /// A model of `spec` and the tables that it names.
     ///
     /// # Errors
-    /// [`ModelError`] when they do not go together.
+    /// [`ModelError`] if they do not fit together.
     pub fn new(
         spec: Spec,
         idf: Option<Arc<Idf>>,
@@ -90,13 +88,13 @@ impl Model {
             stop_words.as_deref().map(StopWords::digest),
         )?;
         if let Some(idf) = &idf
-            && !idf.spec().has_features_of(&spec)
+            && !idf.spec().has_same_features(&spec)
         {
-            let differences = idf.spec().differences(&spec).into_iter();
-            let differences: Vec<String> = differences
-                .filter(|of| !["idf", "min_features", "seed", "weight"].contains(&&*of.field))
-                .map(|difference| difference.to_string())
-                .collect();
+            let differences = idf
+                .spec()
+                .features_only()
+                .differences(&spec.features_only());
+            let differences: Vec<String> = differences.iter().map(ToString::to_string).collect();
             return Err(ModelError::Features {
                 differences: differences.join("; "),
             });
@@ -106,7 +104,7 @@ impl Model {
                 tokenizer: spec.tokenizer.to_string(),
             });
         }
-        if let Tokenizer::LongestSentences(most) = spec.tokenizer
+        if let Some(most) = spec.tokenizer.max_features()
             && spec.min_features > u32::from(most)
         {
             return Err(ModelError::TooFew {
@@ -117,17 +115,17 @@ impl Model {
         }
         let hashes = |list: &StopWords| Arc::new(list.hashes(spec.seed));
         Ok(Self {
-            stopped: stop_words.as_deref().map(hashes),
+            stop_word_hashes: stop_words.as_deref().map(hashes),
             spec,
             idf,
             stop_words,
         })
     }
 
-    /// A spec that names no tables.
+    /// A model of a spec that names no tables.
     ///
     /// # Errors
-    /// [`ModelError::Table`] when it does.
+    /// [`ModelError`] if the spec names a table, or contradicts itself.
     pub fn plain(spec: Spec) -> Result<Self, ModelError> {
         Self::new(spec, None, None)
     }
@@ -138,25 +136,25 @@ impl Model {
         &self.spec
     }
 
-    /// The document frequencies, if weights use them.
+    /// The document frequencies that multiply weights, if the spec names any.
     #[must_use]
     pub fn idf(&self) -> Option<&Arc<Idf>> {
         self.idf.as_ref()
     }
 
-    /// The words that are left out, if any are.
+    /// The words that are left out of the features, if the spec names any.
     #[must_use]
     pub fn stop_words(&self) -> Option<&Arc<StopWords>> {
         self.stop_words.as_ref()
     }
 
-    /// The hashes of the words that are left out, if any are.
-    pub(crate) fn stopped(&self) -> Option<&Arc<HashSet<u64>>> {
-        self.stopped.as_ref()
+    /// The hashes of [`Self::stop_words`].
+    pub(crate) fn stop_word_hashes(&self) -> Option<&Arc<HashSet<u64>>> {
+        self.stop_word_hashes.as_ref()
     }
 }
 
-// Digests stand for the tables.
+// Models of one spec have the same tables: the spec has their digests.
 impl PartialEq for Model {
     fn eq(&self, other: &Self) -> bool {
         self.spec == other.spec

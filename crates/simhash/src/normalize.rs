@@ -1,33 +1,46 @@
-//! Folding of a text before it is cut into features: Unicode NFKC and full case folding, and taking markup out where
-//! that is asked for.
+//! Folds a text before it is cut into features: Unicode NFKC and full case folding. [`Markup`] removes markup before that.
 
 mod markup;
 mod pages;
 
 use icu_casemap::CaseMapperBorrowed;
 use icu_normalizer::ComposingNormalizerBorrowed;
-use serde::{Deserialize, Serialize};
 
 pub use markup::Markup;
 use pages::Class;
 
+use crate::choice::{Choice, Name, by_name};
 use crate::text::Folded;
 use crate::tokenize::cjk::HAN;
 
 /// How a text is folded before tokenizing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Normalize {
-    /// NFKC, full case folding, NFKC again (folding can undo composition).
+    /// NFKC, full case folding, and NFKC again, because case folding can undo composition.
     NfkcCasefold,
-    /// NFKC alone: case counts.
+    /// NFKC without case folding.
     Nfkc,
-    /// The text as it is.
+    /// No folding.
     AsIs,
 }
 
+impl Choice for Normalize {
+    const PLURAL: &'static str = "foldings";
+    const NAMES: &'static [Name<Self>] = &[
+        Name::new(
+            "nfkc-casefold",
+            Self::NfkcCasefold,
+            "Unicode NFKC, ignoring case",
+        ),
+        Name::new("nfkc", Self::Nfkc, "Unicode NFKC: case counts"),
+        Name::new("as-is", Self::AsIs, "no folding"),
+    ];
+}
+
+by_name!(Normalize);
+
 impl Normalize {
-    /// Writes the folded `text` to `folded`.
+    /// Replaces the contents of `folded` by the folded `text`.
     pub fn fold(self, text: &str, folded: &mut Folded) {
         folded.fill(|out| match self {
             Self::NfkcCasefold => nfkc_casefold(text, out),
@@ -40,8 +53,8 @@ impl Normalize {
 const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfkc();
 const CASES: CaseMapperBorrowed<'static> = CaseMapperBorrowed::new();
 
-/// By definition: both steps over a whole text.
-fn by_definition(text: &str) -> String {
+/// Folds a whole text by the definition of [`Normalize::NfkcCasefold`].
+fn fold_by_definition(text: &str) -> String {
     let composed = NFKC.normalize(text);
     let folded = CASES.fold_string(&composed);
     NFKC.normalize(&folded).into_owned()
@@ -49,14 +62,14 @@ fn by_definition(text: &str) -> String {
 
 /// Appends `text` in NFKC with full case folding.
 ///
-/// Text is cut before characters that never join what precedes them. All of ASCII is of this kind, and most other
-/// characters: those are looked up one by one ([`pages`]). What is left goes the general way, with the character before it.
+/// Characters that never combine with the character before them are folded one by one: ASCII in bulk, others by a table
+/// ([`pages`]). Characters that may combine are folded by definition, together with the character before them.
 fn nfkc_casefold(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     out.reserve(bytes.len() + crate::text::PADDING);
-    // What is before `copied` was written; from there to `at` only ASCII changes.
+    // The text before `copied` is written. From there to `at`, folding only makes ASCII lowercase.
     let (mut copied, mut at) = (0, 0);
-    // Where the last character before `copied` begins, and what was written for it.
+    // Where the last character before `copied` begins in `text`, and where its folding begins in `out`.
     let mut last = (0, out.len());
     let copy = |range: std::ops::Range<usize>, out: &mut String| {
         let begin = out.len();
@@ -65,7 +78,7 @@ fn nfkc_casefold(text: &str, out: &mut String) {
     };
     loop {
         at += ascii_len(&bytes[at..]);
-        // Han stays.
+        // Folding leaves Han unchanged.
         while bytes.get(at).is_some_and(|byte| HAN.contains(byte)) {
             at += 3;
         }
@@ -95,8 +108,8 @@ fn nfkc_casefold(text: &str, out: &mut String) {
                 let run = text[at..].chars().take_while(joining);
                 at += run.map(char::len_utf8).sum::<usize>();
                 out.truncate(last.1);
-                out.push_str(&by_definition(&text[last.0..at]));
-                // What follows does not join, so that nothing is taken back behind here.
+                out.push_str(&fold_by_definition(&text[last.0..at]));
+                // The next character does not combine, so nothing before `at` is folded again.
                 last = (at, out.len());
                 copied = at;
             }
@@ -105,7 +118,7 @@ fn nfkc_casefold(text: &str, out: &mut String) {
     copy(copied..at, out);
 }
 
-/// How many bytes of ASCII there are to begin with.
+/// The number of ASCII bytes at the start of `bytes`.
 fn ascii_len(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<32>();
     let whole = match bytes.first() {
@@ -148,7 +161,7 @@ mod tests {
         assert_eq!(folded.as_str(), "Ｅ\u{301}t");
     }
 
-    /// Characters that join, and those around them.
+    /// Texts that mix characters that combine with others.
     fn text() -> impl Strategy<Value = String> {
         let pieces = prop_oneof![
             Just("e".to_owned()),
@@ -174,8 +187,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
         #[test]
-        fn piece_by_piece_equals_the_definition(text in text()) {
-            prop_assert_eq!(fold(&text), by_definition(&text));
+        fn folding_piece_by_piece_equals_the_definition(text in text()) {
+            prop_assert_eq!(fold(&text), fold_by_definition(&text));
         }
     }
 }

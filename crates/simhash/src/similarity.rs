@@ -1,41 +1,52 @@
-//! How alike two texts are, exactly: what verifies a pair that fingerprints only suggest.
+//! The exact similarity of two texts, which verifies pairs that their fingerprints found.
 
 use rapidfuzz::distance::levenshtein;
-use serde::{Deserialize, Serialize};
 
+use crate::choice::{Choice, Name, by_name};
+use crate::fingerprinter::Fingerprinter;
 use crate::hash::murmur3_low64;
-use crate::kernels::Kernel;
+use crate::isa::Kernel;
 use crate::model::Model;
+use crate::spec::Spec;
 use crate::text::Folded;
 use crate::tokenize::{Cjk, Extract as _, Shingles, Words};
-use crate::{Fingerprinter, Spec};
 
-/// A measure of likeness, from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// A measure of similarity, from 0 to 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measure {
-    /// The share of common ones among all shingles of three words, Han characters counting as words (Broder 1997). Texts
-    /// of fewer words are one shingle.
+    /// The number of shingles of three words that both texts have, over the number that either has (Broder 1997). A Han
+    /// character is a word; a text of fewer than three words is one shingle.
     Jaccard,
-    /// The cosine of the weights of the features that fingerprints are made of.
+    /// The cosine of the angle between the weighted features of the two texts.
     Cosine,
-    /// 1 less the Levenshtein distance over the longer one's length, in characters of the folded texts.
+    /// `1 - d / n`, where d is the Levenshtein distance of the folded texts and n the length of the longer, in characters.
     Edit,
 }
 
-/// A text made ready for comparison.
+impl Choice for Measure {
+    const PLURAL: &'static str = "measures";
+    const NAMES: &'static [Name<Self>] = &[
+        Name::new("jaccard", Self::Jaccard, "common shingles of three words"),
+        Name::new("cosine", Self::Cosine, "weighted words"),
+        Name::new("edit", Self::Edit, "characters; for short texts"),
+    ];
+}
+
+by_name!(Measure);
+
+/// A text prepared for comparison by one measure.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prepared {
-    /// The distinct shingles by their hashes, ascending.
+    /// For [`Measure::Jaccard`]: the hashes of the distinct shingles, ascending.
     Shingles(Vec<u64>),
-    /// The distinct features by their hashes, ascending, with their weights.
+    /// For [`Measure::Cosine`]: the hashes of the distinct features with their weights, in ascending order of the hashes.
     Weights(Vec<(u64, f64)>),
-    /// The characters.
+    /// For [`Measure::Edit`]: the characters of the folded text.
     Characters(Vec<char>),
 }
 
 impl Prepared {
-    /// Bytes that it takes.
+    /// The size in memory, in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match self {
@@ -46,10 +57,10 @@ impl Prepared {
     }
 }
 
-/// Words of a shingle.
+/// The number of words of a shingle.
 const SHINGLE: u8 = 3;
 
-/// Compares texts by one measure. Hold one per thread for its buffers.
+/// Compares texts by one measure, with buffers that are reused from text to text. Each thread needs its own.
 #[derive(Debug, Clone)]
 pub struct Similarity {
     measure: Measure,
@@ -60,7 +71,7 @@ pub struct Similarity {
 }
 
 impl Similarity {
-    /// By `measure`, of texts folded as `model` says.
+    /// Compares texts by `measure`; `model` says how they are folded and, for [`Measure::Cosine`], weighted.
     #[must_use]
     pub fn new(measure: Measure, model: Model) -> Self {
         Self {
@@ -76,7 +87,7 @@ impl Similarity {
         self.fingerprinter.spec()
     }
 
-    /// Makes a text ready.
+    /// Prepares a text for [`Self::between`].
     pub fn prepare(&mut self, text: &str) -> Prepared {
         if self.measure == Measure::Cosine {
             let features = self.fingerprinter.features(text);
@@ -110,26 +121,28 @@ impl Similarity {
         Prepared::Shingles(shingles)
     }
 
-    /// How alike two texts are that this made ready. Below `least`, that it is may be all that is found out. Two texts without
-    /// anything to compare are alike.
+    /// The similarity of two prepared texts, from 0 to 1; 1 if both have nothing to compare, 0 if they were prepared for
+    /// different measures. A similarity below `least` may be returned as 0, which is faster.
     #[must_use]
-    pub fn of(a: &Prepared, b: &Prepared, least: f64) -> f64 {
+    pub fn between(a: &Prepared, b: &Prepared, least: f64) -> f64 {
         match (a, b) {
             (Prepared::Shingles(a), Prepared::Shingles(b)) => jaccard(a, b),
             (Prepared::Weights(a), Prepared::Weights(b)) => {
-                let dot: f64 = common(a, b, |(hash, _)| *hash)
+                let dot: f64 = intersection(a, b, |(hash, _)| *hash)
                     .map(|((_, a), (_, b))| a * b)
                     .sum();
-                let square =
-                    |of: &[(u64, f64)]| of.iter().map(|(_, weight)| weight * weight).sum::<f64>();
-                match square(a) * square(b) {
+                let squared_norm = |weights: &[(u64, f64)]| {
+                    let squares = weights.iter().map(|(_, weight)| weight * weight);
+                    squares.sum::<f64>()
+                };
+                match squared_norm(a) * squared_norm(b) {
                     0.0 if a.is_empty() && b.is_empty() => 1.0,
                     0.0 => 0.0,
                     product => (dot / product.sqrt()).min(1.0),
                 }
             }
             (Prepared::Characters(a), Prepared::Characters(b)) => {
-                // What the lengths alone forbid.
+                // The lengths alone may rule out a similarity of `least`.
                 let (shorter, longer) = (a.len().min(b.len()), a.len().max(b.len()));
                 if (shorter as f64) < least * longer as f64 {
                     return 0.0;
@@ -142,24 +155,23 @@ impl Similarity {
                 );
                 found.unwrap_or(0.0)
             }
-            // Made ready for different measures: nothing in common.
             _ => 0.0,
         }
     }
 }
 
-/// The Jaccard similarity of two sets, ascending; of empty ones 1.
+/// The Jaccard similarity of two sets in ascending order; 1 if both are empty.
 #[must_use]
 pub fn jaccard(a: &[u64], b: &[u64]) -> f64 {
-    let common = common(a, b, |element| *element).count();
+    let common = intersection(a, b, |element| *element).count();
     match a.len() + b.len() - common {
         0 => 1.0,
         all => common as f64 / all as f64,
     }
 }
 
-/// What two ascending lists have in common.
-fn common<'a, T: Copy>(
+/// Pairs the elements of `a` and `b` that have equal keys; both lists are in ascending order of keys.
+fn intersection<'a, T: Copy>(
     a: &'a [T],
     b: &'a [T],
     key: impl Fn(&T) -> u64 + 'a,
@@ -188,24 +200,27 @@ mod tests {
 
     use super::*;
 
-    fn of(measure: Measure, a: &str, b: &str) -> f64 {
+    fn similarity(measure: Measure, a: &str, b: &str) -> f64 {
         let model = Model::plain(Spec::default()).unwrap();
         let mut similarity = Similarity::new(measure, model);
         let (a, b) = (similarity.prepare(a), similarity.prepare(b));
-        Similarity::of(&a, &b, 0.0)
+        Similarity::between(&a, &b, 0.0)
     }
 
     #[test]
-    fn measures() {
+    fn measures_of_small_texts() {
         // Shingles: abc bcd cde against abc bcd cdx.
-        assert_eq!(of(Measure::Jaccard, "a b c d e", "A, b, c, d, x"), 0.5);
-        assert_eq!(of(Measure::Jaccard, "近似重复", "近似重"), 0.5);
-        assert_eq!(of(Measure::Jaccard, "a b", "a b"), 1.0);
-        assert_eq!(of(Measure::Edit, "近似重复", "近似重x"), 0.75);
-        assert_eq!(of(Measure::Cosine, "a a", "a b"), 2.0 / 8f64.sqrt());
+        assert_eq!(
+            similarity(Measure::Jaccard, "a b c d e", "A, b, c, d, x"),
+            0.5
+        );
+        assert_eq!(similarity(Measure::Jaccard, "近似重复", "近似重"), 0.5);
+        assert_eq!(similarity(Measure::Jaccard, "a b", "a b"), 1.0);
+        assert_eq!(similarity(Measure::Edit, "近似重复", "近似重x"), 0.75);
+        assert_eq!(similarity(Measure::Cosine, "a a", "a b"), 2.0 / 8f64.sqrt());
         for measure in [Measure::Jaccard, Measure::Cosine, Measure::Edit] {
-            assert_eq!(of(measure, "", ""), 1.0);
-            assert_eq!(of(measure, "a b c", ""), 0.0);
+            assert_eq!(similarity(measure, "", ""), 1.0);
+            assert_eq!(similarity(measure, "a b c", ""), 0.0);
         }
     }
 
@@ -215,7 +230,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equal_their_definitions(a in text(), b in text()) {
+        fn measures_equal_their_definitions(a in text(), b in text()) {
             let words = |text: &str| -> Vec<String> { text.split(' ').filter(|w| !w.is_empty()).map(str::to_owned).collect() };
             let shingles = |text: &str| -> BTreeSet<Vec<String>> {
                 let words = words(text);
@@ -224,21 +239,21 @@ mod tests {
             let (x, y) = (shingles(&a), shingles(&b));
             let union = x.union(&y).count();
             let jaccard = if union == 0 { 1.0 } else { x.intersection(&y).count() as f64 / union as f64 };
-            prop_assert_eq!(of(Measure::Jaccard, &a, &b), jaccard);
+            prop_assert_eq!(similarity(Measure::Jaccard, &a, &b), jaccard);
 
             let counts = |text: &str| words(text).into_iter().fold(BTreeMap::<String, f64>::new(), |mut counts, word| {
                 *counts.entry(word).or_default() += 1.0;
                 counts
             });
             let (x, y) = (counts(&a), counts(&b));
-            let length = |of: &BTreeMap<String, f64>| of.values().map(|n| n * n).sum::<f64>().sqrt();
+            let length = |counts: &BTreeMap<String, f64>| counts.values().map(|n| n * n).sum::<f64>().sqrt();
             let dot: f64 = x.iter().map(|(word, n)| n * y.get(word).unwrap_or(&0.0)).sum();
             let cosine = match (x.is_empty(), y.is_empty()) {
                 (true, true) => 1.0,
                 (false, false) => dot / (length(&x) * length(&y)),
                 _ => 0.0,
             };
-            prop_assert!((of(Measure::Cosine, &a, &b) - cosine).abs() < 1e-9);
+            prop_assert!((similarity(Measure::Cosine, &a, &b) - cosine).abs() < 1e-9);
 
             let (x, y): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
             let mut row: Vec<usize> = (0..=y.len()).collect();
@@ -252,7 +267,7 @@ mod tests {
             }
             let longer = x.len().max(y.len()).max(1);
             let edit = 1.0 - row[y.len()] as f64 / longer as f64;
-            prop_assert!((of(Measure::Edit, &a, &b) - edit).abs() < 1e-9);
+            prop_assert!((similarity(Measure::Edit, &a, &b) - edit).abs() < 1e-9);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Words that are left out of the features.
+//! Stop words: words that are left out of the features.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,7 +8,7 @@ use crate::normalize::Normalize;
 use crate::spec::hex;
 use crate::text::Folded;
 
-/// A list of words, folded as texts are.
+/// A list of stop words, folded as texts are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopWords {
     words: BTreeSet<String>,
@@ -16,7 +16,7 @@ pub struct StopWords {
 }
 
 impl StopWords {
-    /// The words of a list, one a line; empty lines and lines that begin with `#` are passed over.
+    /// Reads and folds a list of one word per line; empty lines and lines that begin with `#` are ignored.
     #[must_use]
     pub fn parse(list: &str, normalize: Normalize) -> Self {
         let mut folded = Folded::default();
@@ -28,23 +28,23 @@ impl StopWords {
                 folded.as_str().to_owned()
             })
             .collect();
-        Self::of(words)
+        Self::from_folded(words)
     }
 
-    /// The words that [`Self::stored`] wrote.
+    /// Reads the words that [`Self::encode`] wrote.
     #[must_use]
-    pub fn load(stored: &str) -> Self {
-        let words = stored.split('\n').filter(|word| !word.is_empty());
-        Self::of(words.map(str::to_owned).collect())
+    pub fn decode(encoded: &str) -> Self {
+        let words = encoded.split('\n').filter(|word| !word.is_empty());
+        Self::from_folded(words.map(str::to_owned).collect())
     }
 
-    /// The words as a file: folded already, each with a newline.
+    /// The folded words in order, a newline after each.
     #[must_use]
-    pub fn stored(&self) -> String {
+    pub fn encode(&self) -> String {
         self.words.iter().map(|word| format!("{word}\n")).collect()
     }
 
-    fn of(mut words: BTreeSet<String>) -> Self {
+    fn from_folded(mut words: BTreeSet<String>) -> Self {
         words.remove("");
         let mut digest = Sha256::new();
         for word in &words {
@@ -57,13 +57,13 @@ impl StopWords {
         }
     }
 
-    /// SHA-256 of the words, in order, each with a newline; [`crate::Spec::stop_words`] names the list by it.
+    /// SHA-256 of [`Self::encode`], in hexadecimal; [`crate::Spec::stop_words`] names the list by it.
     #[must_use]
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// The hashes of the words.
+    /// The hashes of the words under `seed`.
     pub(crate) fn hashes(&self, seed: u32) -> HashSet<u64> {
         let hash = |word: &String| crate::hash::murmur3_low64(word.as_bytes(), seed);
         self.words.iter().map(hash).collect()
@@ -78,11 +78,11 @@ mod tests {
     fn order_case_and_comments_do_not_matter() {
         let parse = |list| StopWords::parse(list, Normalize::NfkcCasefold);
         let list = parse("# English\nThe\n\n a\n");
-        assert_eq!(list.stored(), "a\nthe\n");
+        assert_eq!(list.encode(), "a\nthe\n");
         assert_eq!(list, parse("a\nthe"));
         assert_ne!(list.digest(), parse("a").digest());
-        // What folding makes of a word is not read as a comment, nor trimmed.
+        // A folded word that begins with # or a space is read back unchanged.
         let odd = parse("\u{ff03}hash\n\u{b4}\nx");
-        assert_eq!(StopWords::load(&odd.stored()), odd);
+        assert_eq!(StopWords::decode(&odd.encode()), odd);
     }
 }

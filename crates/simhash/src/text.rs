@@ -1,10 +1,10 @@
-//! A folded text, and features as places in it.
+//! A folded text and its features, which are slices of it.
 
 use std::ops::Range;
 
 use crate::hash;
 
-/// Bytes that can be read behind the end of a text.
+/// The number of zero bytes behind the end of a text.
 pub(crate) const PADDING: usize = 64;
 
 const ZEROS: &str = match str::from_utf8(&[0; PADDING]) {
@@ -12,8 +12,7 @@ const ZEROS: &str = match str::from_utf8(&[0; PADDING]) {
     Err(_) => unreachable!(),
 };
 
-/// A text after normalisation, with zeros behind it, so that features can be read in whole words. Reused from text to
-/// text.
+/// A folded text, padded with zeros, so that every feature has 16 bytes to read. Reused from text to text.
 #[derive(Debug, Clone, Default)]
 pub struct Folded {
     /// The text and [`PADDING`] zeros.
@@ -22,7 +21,7 @@ pub struct Folded {
 }
 
 impl Folded {
-    /// What `write` appends to an empty string becomes the text.
+    /// Replaces the text by what `write` appends to an empty string.
     pub(crate) fn fill(&mut self, write: impl FnOnce(&mut String)) {
         self.padded.clear();
         write(&mut self.padded);
@@ -36,12 +35,12 @@ impl Folded {
         &self.padded[..self.len]
     }
 
-    /// The text's bytes with those behind it.
+    /// The text's bytes, and [`PADDING`] zeros behind them.
     pub(crate) fn padded(&self) -> &[u8] {
         self.padded.as_bytes()
     }
 
-    /// The bytes at `range` of the text as a feature.
+    /// The feature that consists of the bytes at `range`.
     #[inline(always)]
     pub(crate) fn feature(&self, range: Range<usize>) -> Feature<'_> {
         debug_assert!(range.end <= self.len);
@@ -53,36 +52,36 @@ impl Folded {
     }
 }
 
-/// One feature of a text: some of its bytes.
+/// One feature: a slice of a folded text.
 #[derive(Debug, Clone, Copy)]
 pub struct Feature<'a> {
-    /// At least 16 bytes from `start` on, whatever the length.
+    /// The padded text: at least 16 bytes follow `start`, whatever `len` is.
     padded: &'a str,
     start: usize,
     len: usize,
 }
 
 impl<'a> Feature<'a> {
-    /// Its text.
+    /// The feature's text.
     #[must_use]
     pub fn text(&self) -> &'a str {
         &self.padded[self.start..self.start + self.len]
     }
 
-    /// Its bytes.
+    /// The feature's bytes.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         &self.padded.as_bytes()[self.start..self.start + self.len]
     }
 
-    /// Its hash.
+    /// The feature's hash.
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, seed: u32) -> u64 {
         if self.len < 16
             && let Some(word) = self.padded.as_bytes()[self.start..].first_chunk::<16>()
         {
-            return hash::short(word, self.len, seed);
+            return hash::murmur3_low64_short(word, self.len, seed);
         }
         hash::murmur3_low64(self.bytes(), seed)
     }

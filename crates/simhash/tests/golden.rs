@@ -1,7 +1,7 @@
-//! Golden fingerprints: a change of any bit is a new version of the spec, not a refactoring.
+//! Golden fingerprints: a change that alters any bit needs a new version of the spec.
 //!
-//! `golden.txt` has a line for each spec and text: the spec's name, the text's, and the 64 bits or `-`; `golden-jieba.txt`
-//! those that only some builds know.
+//! `golden.txt` has one line for each spec and text: the name of the spec, the name of the text, and the fingerprint or `-`.
+//! `golden-jieba.txt` has those of builds with the feature `jieba`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ const TEXTS: [(&str, &str); 5] = [
     ("short", "404 Not Found"),
 ];
 
-/// Words and bigrams, with a change.
+/// The spec of words and bigrams of CJK characters, after `change`.
 fn spec(change: impl FnOnce(&mut Spec)) -> Spec {
     let mut spec = Spec {
         tokenizer: Tokenizer::WordsCjkBigrams,
@@ -123,7 +123,6 @@ fn golden_fingerprints() {
     check(&models(), include_str!("golden.txt"));
 }
 
-/// In a build that has the dictionary.
 #[cfg(feature = "jieba")]
 #[test]
 fn golden_fingerprints_of_dictionary_words() {
@@ -145,13 +144,13 @@ fn check(models: &[(String, Model)], golden: &str) {
         }
         assert!(
             found == golden,
-            "with {}, not the golden ones:\n{found}",
+            "{} gives other fingerprints than the golden ones:\n{found}",
             kernel.name()
         );
     }
 }
 
-/// What a fingerprint is the sign of: the features as they are shown to users weigh what the sum says.
+/// The features and weights that users see add up to the fingerprint.
 #[test]
 fn features_add_up_to_the_fingerprint() {
     for (name, model) in models() {
@@ -179,7 +178,7 @@ fn features_add_up_to_the_fingerprint() {
     }
 }
 
-/// As since the first version: these three specs are in archives.
+/// Archives exist under these three specs, so their fingerprints never change.
 #[test]
 fn specs_of_the_first_version_stay() {
     let page = "Near-duplicate web documents are abundant. Two such documents differ \

@@ -1,12 +1,13 @@
-//! Bare fingerprints at any scale with exactly known hits.
+//! Fingerprints without texts, at any scale, whose pairs are known exactly.
 //!
-//! Random 64-bit numbers have accidental near pairs (19 expected for 8 billion against 1 million at k = 3),
-//! and only a join could tell which. So fingerprints are taken from an extended BCH code of length 64:
-//! any two different codewords are at least d bits apart, and a codeword with e ≤ k of its bits flipped is
-//! at least d − e > k from every other when d ≥ 2k + 1. Planted pairs are then the only hits. The code is
-//! systematic with its message on top, so that ascending messages give fingerprints that ascend as signed
-//! numbers: a day of any size streams out sorted. Every run of fewer than d′ bits (the dual's distance) is uniform, as in
-//! random numbers, and no bit tells one day from another, so that the join's work is the same.
+//! Random 64-bit numbers have accidental pairs (19 expected for 8 billion against 1 million at k = 3), which only a join could
+//! find. So fingerprints are codewords of an extended BCH code of length 64. Two different codewords differ in at least d
+//! bits. A codeword with e ≤ k bits flipped differs from every other in at least d − e > k bits if d ≥ 2k + 1, so the
+//! planted pairs are the only ones.
+//!
+//! The code is systematic with the message in the high bits: ascending messages give fingerprints that ascend as signed
+//! numbers, and a day of any size is generated in order. The join does the same work as on random numbers: any group of
+//! fewer than d′ bits (the distance of the dual code) is uniform, and no bit depends on the day.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -19,13 +20,13 @@ pub const MAX_DISTANCE: u32 = 10;
 pub struct Code {
     message_bits: u32,
     min_distance: u32,
-    /// The codewords of each byte of a message, from the lowest.
+    /// Codeword of each value of each byte of a message, lowest byte first.
     bytes: Vec<[u64; 256]>,
 }
 
 impl Code {
-    /// A code whose codewords stay more than `max_distance` apart even when one of them has
-    /// `max_distance` bits flipped; `None` above [`MAX_DISTANCE`].
+    /// Returns a code whose codewords differ in more than `max_distance` bits even after `max_distance` bits of one are
+    /// flipped; `None` above [`MAX_DISTANCE`].
     #[must_use]
     pub fn for_distance(max_distance: u32) -> Option<Self> {
         // Designed distances of the narrow-sense BCH codes of length 63; the extension adds one.
@@ -35,16 +36,17 @@ impl Code {
             .map(Self::bch)
     }
 
+    /// Returns the extended BCH code of a designed distance.
     fn bch(designed: u32) -> Self {
         let generator = generator_polynomial(designed);
         let check_bits = generator.ilog2();
         let message_bits = 63 - check_bits;
         let basis: Vec<u64> = (0..message_bits)
             .map(|bit| {
-                // The message times x^check_bits, less its remainder, is a multiple of the generator.
+                // x^(check_bits + bit) minus its remainder is a multiple of the generator.
                 let shifted = 1u64 << (check_bits + bit);
                 let word = shifted | remainder(shifted, generator);
-                // The extension: an overall parity bit below.
+                // The extension: an overall parity bit as the lowest.
                 word << 1 | u64::from(word.count_ones() & 1)
             })
             .collect();
@@ -62,20 +64,21 @@ impl Code {
         }
     }
 
-    /// Bits of a message.
+    /// Returns the number of bits of a message.
     #[must_use]
     pub fn message_bits(&self) -> u32 {
         self.message_bits
     }
 
-    /// Different codewords differ in at least so many bits.
+    /// Returns the minimum distance: the least number of bits in which two codewords differ.
     #[must_use]
     pub fn min_distance(&self) -> u32 {
         self.min_distance
     }
 
-    /// The codeword of `message` with its top bit flipped, which makes it ascending in the message when read
-    /// as a signed number, and changes no distance.
+    /// Returns the codeword of `message` with its top bit flipped.
+    ///
+    /// The flip makes fingerprints ascend with their messages as signed numbers, and changes no distance.
     #[must_use]
     pub fn encode(&self, message: u64) -> u64 {
         let bytes = self.bytes.iter().zip(message.to_le_bytes());
@@ -85,7 +88,7 @@ impl Code {
     }
 }
 
-/// The product of the minimal polynomials over GF(2) of α¹, α², …, α^(designed − 1), α primitive in GF(64).
+/// Returns the product of the distinct minimal polynomials over GF(2) of α¹, α², …, α^(designed − 1), α primitive in GF(64).
 fn generator_polynomial(designed: u32) -> u64 {
     let mut covered = [false; 63];
     let mut product = 1;
@@ -98,7 +101,7 @@ fn generator_polynomial(designed: u32) -> u64 {
         let mut conjugate = power;
         while !covered[conjugate] {
             covered[conjugate] = true;
-            // Times (x + α^conjugate); coefficients from the constant up.
+            // Multiplies by (x + α^conjugate); the constant coefficient is the first.
             let root = alpha(conjugate);
             let mut next = vec![0; minimal.len() + 1];
             for (i, &c) in minimal.iter().enumerate() {
@@ -117,11 +120,12 @@ fn generator_polynomial(designed: u32) -> u64 {
     product
 }
 
-/// α^power in GF(64) = GF(2)[x]/(x⁶ + x + 1).
+/// Returns α^power in GF(64) = GF(2)[x]/(x⁶ + x + 1).
 fn alpha(power: usize) -> u8 {
     (0..power).fold(1, |value, _| multiply(value, 2))
 }
 
+/// Multiplies in GF(64).
 fn multiply(a: u8, b: u8) -> u8 {
     let product = carryless_product(a.into(), b.into());
     remainder(product, 0b100_0011) as u8
@@ -133,6 +137,7 @@ fn carryless_product(a: u64, b: u64) -> u64 {
         .fold(0, |product, bit| product ^ a << bit)
 }
 
+/// Returns the remainder of a division of polynomials over GF(2).
 fn remainder(mut value: u64, divisor: u64) -> u64 {
     while value != 0 && value.ilog2() >= divisor.ilog2() {
         value ^= divisor << (value.ilog2() - divisor.ilog2());
@@ -140,24 +145,24 @@ fn remainder(mut value: u64, divisor: u64) -> u64 {
     value
 }
 
-/// A new day and an archive of bare fingerprints with planted pairs.
+/// Sizes and seed of a batch and an archive of fingerprints with planted pairs.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// Fingerprints in the archive.
+pub struct Settings {
+    /// Number of fingerprints in the archive.
     pub base: u64,
-    /// Days that they are shared out to, as evenly as can be.
+    /// Number of days among which the archive is divided evenly.
     pub days: u64,
-    /// Fingerprints in the new day.
+    /// Number of fingerprints in the batch.
     pub new: u64,
-    /// How many of the day's are planted near one of the archive's, one archive fingerprint each.
+    /// Number of planted pairs, each of one batch and one archive fingerprint that are in no other pair.
     pub pairs: u64,
-    /// Planted distances run from 0 to this, and no other pair is within it.
+    /// Largest distance of a planted pair; all other fingerprints are farther apart.
     pub max_distance: u32,
-    /// Decides everything else.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Why a [`Plan`] cannot be carried out.
+/// The reason why no fingerprints can be generated from [`Settings`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Impossible(pub String);
 
@@ -169,108 +174,109 @@ impl std::fmt::Display for Impossible {
 
 impl std::error::Error for Impossible {}
 
-/// A fingerprint of the new day.
+/// A fingerprint of the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct New {
-    /// Its 64 bits.
+pub struct BatchFingerprint {
+    /// The 64 bits.
     pub fingerprint: u64,
-    /// The archive fingerprint that it is planted near, and the distance.
-    pub near: Option<(Base, u32)>,
+    /// The archive fingerprint of its planted pair, and the distance.
+    pub near: Option<(ArchivePosition, u32)>,
 }
 
-/// A fingerprint of the archive.
+/// Where a fingerprint is in the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Base {
-    /// Its number, in the order of the days and in each in ascending order of the fingerprints.
+pub struct ArchivePosition {
+    /// Its number: days in their order, and in each day fingerprints in ascending order.
     pub number: u64,
     /// Its day.
     pub day: u64,
 }
 
-/// Carries out a [`Plan`].
+/// Generates fingerprints from [`Settings`].
 #[derive(Debug, Clone)]
 pub struct Generator {
-    plan: Plan,
+    settings: Settings,
     code: Code,
 }
 
-/// Archive fingerprints made at once; they are sorted block by block. So few that one of them costs little.
-const BLOCK: u64 = 1 << 10;
+/// Fingerprints of a chunk, which is generated and sorted at once. Small, because one planted pair needs a whole chunk.
+const CHUNK: u64 = 1 << 10;
 
 impl Generator {
-    /// Checks that `plan` can be carried out.
+    /// Creates a generator.
     ///
     /// # Errors
     /// [`Impossible`] when the distance is above [`MAX_DISTANCE`] or the code has too few words.
-    pub fn new(plan: Plan) -> Result<Self, Impossible> {
-        let code = Code::for_distance(plan.max_distance).ok_or_else(|| {
-            Impossible(format!("fingerprints with known answers can be made up to a distance of {MAX_DISTANCE}, not {}", plan.max_distance))
+    pub fn new(settings: Settings) -> Result<Self, Impossible> {
+        let code = Code::for_distance(settings.max_distance).ok_or_else(|| {
+            Impossible(format!("fingerprints with known pairs can be generated up to a distance of {MAX_DISTANCE}, not {}", settings.max_distance))
         })?;
-        let generator = Self { plan, code };
-        let plan = &generator.plan;
+        let generator = Self { settings, code };
+        let settings = &generator.settings;
         let capacity = generator.messages() / 4;
-        if plan.base.div_ceil(plan.days.max(1)) > capacity || plan.new > capacity {
+        if settings.base.div_ceil(settings.days.max(1)) > capacity || settings.new > capacity {
             return Err(Impossible(format!(
-                "at a distance of {} and with {} days of history at most {capacity} fingerprints of a day can be made",
-                plan.max_distance, plan.days
+                "at a distance of {} and with {} archived days, a day or batch can have at most {capacity} fingerprints",
+                settings.max_distance, settings.days
             )));
         }
-        if plan.pairs > plan.base.min(plan.new) {
+        if settings.pairs > settings.base.min(settings.new) {
             return Err(Impossible(format!(
-                "{} pairs need as many fingerprints on either side",
-                plan.pairs
+                "{} pairs need as many fingerprints in the batch and in the archive",
+                settings.pairs
             )));
         }
         Ok(generator)
     }
 
-    /// The first number of a day of the archive.
+    /// Returns the number of the first fingerprint of an archived day.
     #[must_use]
-    pub fn first(&self, day: u64) -> u64 {
-        share(self.plan.base, day, self.plan.days)
+    pub fn first_of_day(&self, day: u64) -> u64 {
+        part_start(self.settings.base, day, self.settings.days)
     }
 
-    /// Blocks of a day of the archive.
+    /// Returns the number of chunks of an archived day.
     #[must_use]
-    pub fn blocks(&self, day: u64) -> u64 {
-        self.len(day).div_ceil(BLOCK)
+    pub fn chunks(&self, day: u64) -> u64 {
+        self.len(day).div_ceil(CHUNK)
     }
 
-    /// Block `block` of a day of the archive: the number of its first fingerprint, and its fingerprints. Block after
-    /// block they ascend as signed numbers.
+    /// Returns chunk `chunk` of an archived day: the number of its first fingerprint, and its fingerprints. They ascend as
+    /// signed numbers, also from chunk to chunk.
     #[must_use]
-    pub fn block(&self, day: u64, block: u64) -> (u64, Vec<u64>) {
-        let of = self.blocks(day);
+    pub fn chunk(&self, day: u64, chunk: u64) -> (u64, Vec<u64>) {
+        let chunks = self.chunks(day);
         let (first, end) = (
-            share(self.len(day), block, of),
-            share(self.len(day), block + 1, of),
+            part_start(self.len(day), chunk, chunks),
+            part_start(self.len(day), chunk + 1, chunks),
         );
         let messages = self.messages();
-        let mut rng = self.rng((1 + day) << 32 | block);
-        let range = share(messages, block, of)..share(messages, block + 1, of);
+        let mut rng = self.rng((1 + day) << 32 | chunk);
+        let range = part_start(messages, chunk, chunks)..part_start(messages, chunk + 1, chunks);
         let drawn = draw(&mut rng, range, (end - first) as usize);
         let words = drawn.into_iter().map(|number| self.word(day, number));
-        (self.first(day) + first, words.collect())
+        (self.first_of_day(day) + first, words.collect())
     }
 
-    /// The day's fingerprints in a mixed order; planted ones name their pair.
+    /// Returns the fingerprints of the batch in random order.
     #[must_use]
-    pub fn new_day(&self) -> Vec<New> {
-        let plan = &self.plan;
+    pub fn batch(&self) -> Vec<BatchFingerprint> {
+        let settings = &self.settings;
         let mut rng = self.rng(0);
-        let mut new = Vec::with_capacity(plan.new as usize);
-        let mut made = ((u64::MAX, u64::MAX), (0, Vec::new()));
-        for pair in 0..plan.pairs {
-            // Spread over the archive; blocks are made again one at a time.
-            let number = share(plan.base, pair, plan.pairs);
-            let day = part_of(plan.base, number, plan.days);
-            let block = part_of(self.len(day), number - self.first(day), self.blocks(day));
-            if made.0 != (day, block) {
-                made = ((day, block), self.block(day, block));
+        let mut batch = Vec::with_capacity(settings.new as usize);
+        let mut cached = ((u64::MAX, u64::MAX), (0, Vec::new()));
+        for pair in 0..settings.pairs {
+            // Spread over the archive in ascending order, so each chunk is generated once.
+            let number = part_start(settings.base, pair, settings.pairs);
+            let day = part_of(settings.base, number, settings.days);
+            let in_day = number - self.first_of_day(day);
+            let chunk = part_of(self.len(day), in_day, self.chunks(day));
+            if cached.0 != (day, chunk) {
+                cached = ((day, chunk), self.chunk(day, chunk));
             }
-            let (first, fingerprints) = &made.1;
+            let (first, fingerprints) = &cached.1;
             let original = fingerprints[(number - first) as usize];
-            let distance = (pair % u64::from(plan.max_distance + 1)) as u32;
+            let distance = (pair % u64::from(settings.max_distance + 1)) as u32;
             let mut fingerprint = original;
             while (fingerprint ^ original).count_ones() < distance {
                 let bit = 1u64 << rng.random_range(0..64);
@@ -278,62 +284,64 @@ impl Generator {
                     fingerprint ^= bit;
                 }
             }
-            new.push(New {
+            batch.push(BatchFingerprint {
                 fingerprint,
-                near: Some((Base { number, day }, distance)),
+                near: Some((ArchivePosition { number, day }, distance)),
             });
         }
-        let unrelated = (plan.new - plan.pairs) as usize;
+        let unrelated = (settings.new - settings.pairs) as usize;
         let drawn = draw(&mut rng, 0..self.messages(), unrelated);
-        new.extend(drawn.into_iter().map(|number| New {
-            fingerprint: self.word(plan.days, number),
+        batch.extend(drawn.into_iter().map(|number| BatchFingerprint {
+            fingerprint: self.word(settings.days, number),
             near: None,
         }));
-        // Fisher and Yates.
-        for last in (1..new.len()).rev() {
-            new.swap(last, rng.random_range(0..=last));
+        // Fisher-Yates shuffle.
+        for last in (1..batch.len()).rev() {
+            batch.swap(last, rng.random_range(0..=last));
         }
-        new
+        batch
     }
 
-    /// Fingerprints of a day of the archive.
+    /// Returns the number of fingerprints of an archived day.
     fn len(&self, day: u64) -> u64 {
-        self.first(day + 1) - self.first(day)
+        self.first_of_day(day + 1) - self.first_of_day(day)
     }
 
-    /// Messages that each day, the new one too, may use.
+    /// Returns the number of messages available to each archived day and to the batch.
     fn messages(&self) -> u64 {
-        (1 << self.code.message_bits()) / (self.plan.days + 1)
+        (1 << self.code.message_bits()) / (self.settings.days + 1)
     }
 
-    /// The fingerprint of the message of a day, `number` in ascending order. Days never meet: of the messages
-    /// that follow each other each has one; which one is mixed, or a few bits would tell the days apart, and
-    /// the join would have candidates to verify only where those agree.
+    /// Returns fingerprint `number` of a day, in ascending order; the batch counts as one more day.
+    ///
+    /// Each group of consecutive messages has one for each day, so no two days share a message. Which one is hashed from the
+    /// group's number: otherwise the low bits of a message would name its day, and the join would have fewer candidates.
     fn word(&self, day: u64, number: u64) -> u64 {
-        let days = self.plan.days + 1;
+        let days = self.settings.days + 1;
         self.code
             .encode(number * days + (mix(number) % days + day) % days)
     }
 
+    /// Returns the generator of one random stream: 0 for the batch, others for chunks.
     fn rng(&self, stream: u64) -> ChaCha8Rng {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.plan.seed);
+        let mut rng = ChaCha8Rng::seed_from_u64(self.settings.seed);
         rng.set_stream(stream);
         rng
     }
 }
 
-/// Where part `part` of `total` in `parts` begins.
-fn share(total: u64, part: u64, parts: u64) -> u64 {
+/// Returns where part `part` begins when `total` is divided into `parts`.
+fn part_start(total: u64, part: u64, parts: u64) -> u64 {
     (u128::from(total) * u128::from(part) / u128::from(parts.max(1))) as u64
 }
 
-/// The part of `total` in `parts` that `number` is in.
+/// Returns the part that holds `number` when `total` is divided into `parts`.
 fn part_of(total: u64, number: u64, parts: u64) -> u64 {
-    // Below the last part that begins at `number` or before.
+    // The last part that begins at `number` or before.
     ((u128::from(number) + 1) * u128::from(parts)).div_ceil(u128::from(total)) as u64 - 1
 }
 
-/// `count` different numbers in ascending order.
+/// Draws `count` different numbers; returns them in ascending order.
 fn draw(rng: &mut ChaCha8Rng, range: std::ops::Range<u64>, count: usize) -> Vec<u64> {
     let mut drawn = Vec::with_capacity(count);
     while drawn.len() < count {
@@ -372,7 +380,7 @@ mod tests {
             );
             let mut rng = ChaCha8Rng::seed_from_u64(k.into());
             for _ in 0..20_000 {
-                // The code is linear: its least distance is the least weight.
+                // The code is linear: its minimum distance is its minimum weight.
                 let message = rng.random_range(1..1u64 << message_bits);
                 let zero = code.encode(0);
                 assert!((code.encode(message) ^ zero).count_ones() >= min_distance);
@@ -388,8 +396,8 @@ mod tests {
         assert!(Code::for_distance(11).is_none());
     }
 
-    fn plan(base: u64, days: u64, new: u64, pairs: u64, max_distance: u32) -> Plan {
-        Plan {
+    fn settings(base: u64, days: u64, new: u64, pairs: u64, max_distance: u32) -> Settings {
+        Settings {
             base,
             days,
             new,
@@ -399,14 +407,14 @@ mod tests {
         }
     }
 
-    /// The archive in the order of its numbers, which must be without gaps.
+    /// Returns the archive in the order of its numbers; fails if they have gaps or a day does not ascend.
     fn archive(generator: &Generator) -> Vec<u64> {
         let mut archive = Vec::new();
-        for day in 0..generator.plan.days {
+        for day in 0..generator.settings.days {
             let start = archive.len();
-            assert_eq!(generator.first(day), start as u64);
-            for block in 0..generator.blocks(day) {
-                let (first, fingerprints) = generator.block(day, block);
+            assert_eq!(generator.first_of_day(day), start as u64);
+            for chunk in 0..generator.chunks(day) {
+                let (first, fingerprints) = generator.chunk(day, chunk);
                 assert_eq!(first, archive.len() as u64);
                 archive.extend(fingerprints);
             }
@@ -418,13 +426,13 @@ mod tests {
     #[test]
     fn planted_pairs_are_the_only_ones() {
         for (max_distance, days) in [(0, 1), (3, 1), (3, 4), (5, 2), (7, 3)] {
-            let generator = Generator::new(plan(3000, days, 700, 200, max_distance)).unwrap();
+            let generator = Generator::new(settings(3000, days, 700, 200, max_distance)).unwrap();
             let base = archive(&generator);
             assert_eq!(base.len(), 3000);
             assert!(pairs_inside(&base, max_distance).is_empty());
-            let day = generator.new_day();
-            let fingerprints: Vec<u64> = day.iter().map(|new| new.fingerprint).collect();
-            let near = day.iter().enumerate();
+            let batch = generator.batch();
+            let fingerprints: Vec<u64> = batch.iter().map(|new| new.fingerprint).collect();
+            let near = batch.iter().enumerate();
             let expected: Vec<_> = near
                 .filter_map(|(i, new)| Some((i, new.near?)))
                 .map(|(i, (base, distance))| (i, base.number as usize, distance))
@@ -432,47 +440,47 @@ mod tests {
             assert_eq!(expected.len(), 200);
             assert_eq!(pairs_within(&fingerprints, &base, max_distance), expected);
             assert!(pairs_inside(&fingerprints, max_distance).is_empty());
-            assert_eq!(generator.new_day(), day);
+            assert_eq!(generator.batch(), batch);
         }
     }
 
     #[test]
-    fn blocks_and_days_join_up() {
+    fn chunks_and_days_leave_no_gaps() {
         for (base, days) in [
-            (2 * BLOCK + 77, 1),
-            (9 * BLOCK + 1, 7),
+            (2 * CHUNK + 77, 1),
+            (9 * CHUNK + 1, 7),
             (3, 5),
             (1, 1),
             (0, 2),
         ] {
-            let generator = Generator::new(plan(base, days, 50, base.min(50), 3)).unwrap();
+            let generator = Generator::new(settings(base, days, 50, base.min(50), 3)).unwrap();
             let archive = archive(&generator);
             assert_eq!(archive.len() as u64, base);
-            for new in generator.new_day() {
+            for new in generator.batch() {
                 let Some((base, distance)) = new.near else {
                     continue;
                 };
-                let days = generator.first(base.day)..generator.first(base.day + 1);
-                assert!(days.contains(&base.number));
+                let day = generator.first_of_day(base.day)..generator.first_of_day(base.day + 1);
+                assert!(day.contains(&base.number));
                 let original = archive[base.number as usize];
                 assert_eq!((original ^ new.fingerprint).count_ones(), distance);
             }
         }
-        let too_many = Generator::new(plan(40_000, 1, 10, 0, 10));
+        let too_many = Generator::new(settings(40_000, 1, 10, 0, 10));
         assert!(too_many.unwrap_err().0.contains("at most 32768"));
     }
 
     #[test]
     fn no_bits_tell_days_apart() {
-        let generator = Generator::new(plan(4000, 2, 2000, 0, 3)).unwrap();
+        let generator = Generator::new(settings(4000, 2, 2000, 0, 3)).unwrap();
         let archive = archive(&generator);
-        let new = generator.new_day();
+        let batch = generator.batch();
         let days = [
             archive[..2000].to_vec(),
             archive[2000..].to_vec(),
-            new.iter().map(|new| new.fingerprint).collect(),
+            batch.iter().map(|new| new.fingerprint).collect(),
         ];
-        // Of 2000 random ones half have a bit set, within five standard deviations; so of the sums of neighbouring bits.
+        // Half of 2000 random fingerprints have a bit set, within five standard deviations; likewise the XOR of nearby bits.
         for day in days {
             for (bits, shift) in [1u64, 3, 5, 7, 15]
                 .iter()

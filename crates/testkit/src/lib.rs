@@ -1,8 +1,8 @@
-//! Known answers: the brute-force oracle, and generated days and archives with the hits they must give.
+//! Test data with known answers: a brute-force oracle, generators of a batch and an archive, and a proxy that injects faults.
 //!
-//! Nothing here uses the join it is there to check. Two kinds of data are generated, both fixed by a seed:
-//! [`pages`], texts with planted near-copies of the kinds that crawls meet, and [`codewords`], bare
-//! fingerprints at any scale whose only near pairs are the planted ones.
+//! Nothing here uses the join that it checks. A seed fixes all generated data: [`pages`] are texts with planted near-copies
+//! of the kinds that crawls meet, [`codewords`] are fingerprints without texts, at any scale, whose only pairs are the
+//! planted ones.
 
 pub mod codewords;
 pub mod oracle;

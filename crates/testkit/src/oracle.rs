@@ -1,10 +1,10 @@
-//! The definition of a hit, in a double loop: what every other way of finding hits is checked against; and a plain way
-//! of finding the same pairs in sets that are too large for it.
+//! Reference implementations of the join: the definition of a pair as a double loop, and a sort-and-compare join for sets
+//! that are too large for the loop.
 
-/// A pair by the indexes of its fingerprints, with its distance.
+/// The indexes of two fingerprints, and their distance.
 pub type Pair = (usize, usize, u32);
 
-/// Every pair `(i, j, distance)` with `left[i]` and `right[j]` at most `max_distance` bits apart, in order.
+/// Returns every `(i, j, distance)` where `left[i]` and `right[j]` differ in at most `max_distance` bits, ascending.
 #[must_use]
 pub fn pairs_within(left: &[u64], right: &[u64], max_distance: u32) -> Vec<Pair> {
     let mut pairs = Vec::new();
@@ -19,7 +19,7 @@ pub fn pairs_within(left: &[u64], right: &[u64], max_distance: u32) -> Vec<Pair>
     pairs
 }
 
-/// Every pair `(i, j, distance)` with `i < j` inside one set.
+/// Returns every `(i, j, distance)` where `i < j` and `set[i]` and `set[j]` differ in at most `max_distance` bits, ascending.
 #[must_use]
 pub fn pairs_inside(set: &[u64], max_distance: u32) -> Vec<Pair> {
     let mut pairs = Vec::new();
@@ -34,9 +34,11 @@ pub fn pairs_inside(set: &[u64], max_distance: u32) -> Vec<Pair> {
     pairs
 }
 
-/// The pairs of [`pairs_within`] for large sets: those that agree on one of `max_distance + 1` runs of bits are compared,
-/// because a pair that differs in all of them differs in more bits. Written for being plainly right, not for speed;
-/// it shares no code with the join. Useful while the runs are long: for `max_distance` up to 7 or so.
+/// Returns the pairs of [`pairs_within`], for large sets.
+///
+/// Cuts the 64 bits into `max_distance + 1` blocks, and compares fingerprints that agree on a block: two that differ in
+/// every block differ in more than `max_distance` bits. Simple rather than fast, and without code of the join. Blocks are
+/// long enough to be selective up to a `max_distance` of about 7.
 #[must_use]
 pub fn pairs_by_blocks(left: &[u64], right: &[u64], max_distance: u32) -> Vec<Pair> {
     let blocks = max_distance + 1;
@@ -66,7 +68,7 @@ pub fn pairs_by_blocks(left: &[u64], right: &[u64], max_distance: u32) -> Vec<Pa
             for &(_, a, i) in group {
                 for &(_, b, j) in same {
                     let distance = (a ^ b).count_ones();
-                    // A pair that agrees on several runs is reported by the first.
+                    // Only the first of the blocks on which a pair agrees reports it.
                     if distance <= max_distance
                         && (0..block).all(|earlier| (a ^ b) & mask_of(earlier) != 0)
                     {
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_ways_find_the_same_pairs() {
+    fn blocks_and_double_loop_find_the_same_pairs() {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
         let left: Vec<u64> = (0..400).map(|_| rng.next_u64()).collect();
         let right: Vec<u64> = (0..1000)

@@ -1,90 +1,93 @@
-//! Synthetic pages with planted near-copies of the kinds that crawls meet.
+//! Synthetic web pages with planted near-copies of the kinds that crawls meet.
 //!
-//! Every page is a function of the seed and its number, so that a day of any size is made page by page and
-//! nothing is kept. Words are drawn from a vocabulary large enough for unrelated pages to be unrelated;
-//! one page in eight is Chinese.
+//! Each page is a function of the seed and its number, so a batch of any size is generated page by page and nothing is kept.
+//! The vocabulary is large enough that unrelated pages are far apart. One page in eight is Chinese.
 
 use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// A day and an archive of pages.
+/// Sizes and seed of a batch and an archive of pages.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// Pages in the archive.
+pub struct Settings {
+    /// Number of pages in the archive.
     pub base: u64,
-    /// Pages in the new day.
+    /// Number of pages in the batch.
     pub new: u64,
-    /// Decides everything else.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// What a page of the new day is.
+/// How a page relates to its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A page like no other.
+    /// Like no other page.
     Unrelated,
-    /// Word for word the same.
+    /// A copy with the same text.
     Mirror,
-    /// The same page around another advertisement.
+    /// A copy with another advertisement.
     Advertisement,
-    /// The same page with another counter and date.
+    /// A copy with another counter and date.
     Counter,
-    /// A few words of the same page changed.
+    /// A copy with one to three words changed.
     Edit,
-    /// An error page of three words: too little to have a fingerprint.
+    /// An error page of three words, too short for a fingerprint.
     Empty,
 }
 
-/// The page that another is a copy of, by its number; it stands for the family of all its copies.
+/// Number of the page that another is a copy of. All copies of one page have the same origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// A page of the archive.
-    Base(u64),
-    /// A page of the new day.
-    New(u64),
+    Archive(u64),
+    /// A page of the batch.
+    Batch(u64),
 }
 
-/// A document.
+/// A generated page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Unique among both sides.
+    /// Unique in batch and archive together.
     pub id: String,
-    /// What it says.
+    /// Title, body, advertisement, and date with counter.
     pub text: String,
-    /// What it is.
+    /// How it relates to its origin.
     pub kind: Kind,
-    /// Of what it is a copy, or itself.
+    /// The page that it copies; itself if it is no copy.
     pub origin: Origin,
 }
 
-/// In every 20 pages of the new day: so many are copies of archive pages, then so many of other new pages.
-const COPIES_OF_BASE: u64 = 5;
-const COPIES_OF_NEW: u64 = 2;
+/// Pages of the batch come in cycles: first copies of archive pages, then unrelated pages, last copies of batch pages.
+const COPIES_OF_ARCHIVE: u64 = 5;
+const COPIES_OF_BATCH: u64 = 2;
 const CYCLE: u64 = 20;
-/// One page in so many is an error page.
+/// One page in this many is an error page.
 const EMPTY_EVERY: u64 = 97;
 
+/// Number of words in the vocabulary.
 const VOCABULARY: u64 = 60_000;
 
-/// Carries out a [`Plan`].
+/// Generates pages from [`Settings`].
 #[derive(Debug, Clone)]
 pub struct Pages {
-    plan: Plan,
+    settings: Settings,
     vocabulary: Vec<String>,
 }
 
 impl Pages {
-    /// A generator for `plan`.
+    /// Creates a generator.
     #[must_use]
-    pub fn new(plan: Plan) -> Self {
+    pub fn new(settings: Settings) -> Self {
         let vocabulary = (0..VOCABULARY).map(word).collect();
-        Self { plan, vocabulary }
+        Self {
+            settings,
+            vocabulary,
+        }
     }
 
-    /// Page `number` of the archive.
+    /// Returns page `number` of the archive.
     #[must_use]
-    pub fn base(&self, number: u64) -> Page {
-        let mut layout = self.layout(Origin::Base(number));
+    pub fn archive_page(&self, number: u64) -> Page {
+        let mut layout = self.layout(Origin::Archive(number));
         let kind = if is_empty(number) {
             layout = Layout::empty();
             Kind::Empty
@@ -95,20 +98,20 @@ impl Pages {
             id: format!("archive/{number:010}"),
             text: layout.render(),
             kind,
-            origin: Origin::Base(number),
+            origin: Origin::Archive(number),
         }
     }
 
-    /// Page `number` of the new day.
+    /// Returns page `number` of the batch.
     #[must_use]
-    pub fn new_day(&self, number: u64) -> Page {
-        let mut rng = self.rng(Origin::New(number), 1);
+    pub fn batch_page(&self, number: u64) -> Page {
+        let mut rng = self.rng(Origin::Batch(number), 1);
         let origin = self.origin(number, &mut rng);
         let mut layout = self.layout(origin);
         let kind = if is_empty(number) {
             layout = Layout::empty();
             Kind::Empty
-        } else if origin == Origin::New(number) {
+        } else if origin == Origin::Batch(number) {
             Kind::Unrelated
         } else {
             [Kind::Mirror, Kind::Advertisement, Kind::Counter, Kind::Edit][rng.random_range(0..4)]
@@ -129,43 +132,44 @@ impl Pages {
             text: layout.render(),
             kind,
             origin: if kind == Kind::Empty {
-                Origin::New(number)
+                Origin::Batch(number)
             } else {
                 origin
             },
         }
     }
 
-    /// What page `number` of the new day is a copy of.
+    /// Returns the origin of page `number` of the batch.
     fn origin(&self, number: u64, rng: &mut ChaCha8Rng) -> Origin {
         let place = number % CYCLE;
-        if place < COPIES_OF_BASE && self.plan.base > 0 {
-            let base = rng.random_range(0..self.plan.base);
-            if !is_empty(base) {
-                return Origin::Base(base);
+        if place < COPIES_OF_ARCHIVE && self.settings.base > 0 {
+            let original = rng.random_range(0..self.settings.base);
+            if !is_empty(original) {
+                return Origin::Archive(original);
             }
-        } else if place >= CYCLE - COPIES_OF_NEW {
+        } else if place >= CYCLE - COPIES_OF_BATCH {
             // An unrelated page of the same cycle.
             let other = number - place
-                + COPIES_OF_BASE
-                + rng.random_range(0..CYCLE - COPIES_OF_NEW - COPIES_OF_BASE);
+                + COPIES_OF_ARCHIVE
+                + rng.random_range(0..CYCLE - COPIES_OF_BATCH - COPIES_OF_ARCHIVE);
             if !is_empty(other) {
-                return Origin::New(other);
+                return Origin::Batch(other);
             }
         }
-        Origin::New(number)
+        Origin::Batch(number)
     }
 
-    fn rng(&self, of: Origin, purpose: u64) -> ChaCha8Rng {
-        let mut rng = ChaCha8Rng::seed_from_u64(self.plan.seed);
-        rng.set_stream(match of {
-            Origin::Base(number) => 4 * number + 2 * purpose,
-            Origin::New(number) => 4 * number + 2 * purpose + 1,
+    /// Returns the generator of one of a page's random streams: 0 for its layout, 1 for how it copies.
+    fn rng(&self, page: Origin, purpose: u64) -> ChaCha8Rng {
+        let mut rng = ChaCha8Rng::seed_from_u64(self.settings.seed);
+        rng.set_stream(match page {
+            Origin::Archive(number) => 4 * number + 2 * purpose,
+            Origin::Batch(number) => 4 * number + 2 * purpose + 1,
         });
         rng
     }
 
-    /// The page as it first was.
+    /// Returns the parts of the original page.
     fn layout(&self, origin: Origin) -> Layout {
         let mut rng = self.rng(origin, 0);
         let chinese = rng.random_ratio(1, 8);
@@ -190,7 +194,7 @@ impl Pages {
                 } else if rng.random_ratio(1, 6) {
                     COMMON[rng.random_range(0..COMMON.len())].to_owned()
                 } else {
-                    // The product of two uniform draws favours low ranks, as words do.
+                    // The larger of two uniform draws: some words are more frequent than others.
                     let a = rng.random_range(0..VOCABULARY);
                     let b = rng.random_range(0..VOCABULARY);
                     self.vocabulary[(a.max(b)) as usize].clone()
@@ -242,7 +246,7 @@ impl Layout {
     }
 }
 
-/// Whether the page of this number is an error page.
+/// Returns whether page `number` is an error page.
 fn is_empty(number: u64) -> bool {
     number % EMPTY_EVERY == EMPTY_EVERY - 1
 }
@@ -263,7 +267,7 @@ const COMMON: [&str; 32] = [
     "were", "when", "we", "there",
 ];
 
-/// Word `rank` of the vocabulary: its number in syllables.
+/// Returns word `rank` of the vocabulary: the number in base 80, with a syllable for each digit.
 fn word(rank: u64) -> String {
     const ONSETS: [&str; 16] = [
         "b", "d", "f", "g", "k", "l", "m", "n", "p", "r", "s", "t", "v", "ch", "st", "tr",
@@ -287,26 +291,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_has_every_kind_and_is_fixed_by_its_seed() {
-        let plan = Plan {
+    fn a_batch_has_every_kind_and_is_fixed_by_its_seed() {
+        let settings = Settings {
             base: 500,
             new: 400,
             seed: 1,
         };
-        let pages = Pages::new(plan.clone());
-        let day: Vec<Page> = (0..400).map(|number| pages.new_day(number)).collect();
-        let kinds: HashSet<Kind> = day.iter().map(|page| page.kind).collect();
+        let pages = Pages::new(settings.clone());
+        let batch: Vec<Page> = (0..400).map(|number| pages.batch_page(number)).collect();
+        let kinds: HashSet<Kind> = batch.iter().map(|page| page.kind).collect();
         assert_eq!(kinds.len(), 6);
-        let again = Pages::new(plan);
+        let again = Pages::new(settings);
         assert!(
-            day.iter()
+            batch
+                .iter()
                 .enumerate()
-                .all(|(number, page)| again.new_day(number as u64) == *page)
+                .all(|(number, page)| again.batch_page(number as u64) == *page)
         );
-        for page in &day {
+        for page in &batch {
             let original = match page.origin {
-                Origin::Base(number) => pages.base(number),
-                Origin::New(number) => pages.new_day(number),
+                Origin::Archive(number) => pages.archive_page(number),
+                Origin::Batch(number) => pages.batch_page(number),
             };
             match page.kind {
                 Kind::Mirror => assert_eq!(page.text, original.text),

@@ -1,8 +1,7 @@
-//! An HTTP/1.1 proxy in front of one server that does harm on demand: what a network and a loaded
-//! object store do to a client, one request at a time.
+//! An HTTP/1.1 proxy that injects the faults of networks and loaded object stores, chosen for each request.
 //!
-//! Heads are forwarded byte for byte in both directions, so that signed requests stay valid and a
-//! `Connection: close` of either side means the same on the other. Bodies are streamed.
+//! It stands in front of one server. Heads are forwarded byte for byte in both directions, so signed requests stay valid and a
+//! `Connection: close` from either side reaches the other. Bodies are streamed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,70 +22,68 @@ type Headers = Vec<(String, String)>;
 type Reader = BufReader<TcpStream>;
 type Sink<'a> = &'a mut dyn Write;
 
-/// What is done to one request.
+/// What the proxy does to one request and its response.
 #[derive(Clone, Debug)]
 pub enum Fault {
-    /// Nothing: the request and its response are passed on.
+    /// Forwards both unchanged.
     Pass,
-    /// Passed on after a wait, even if the client has gone away meanwhile.
+    /// Forwards the request after a delay, even if the client has disconnected meanwhile.
     Delay(Duration),
-    /// Answered without asking upstream; the body of the request is read and dropped.
+    /// Responds without asking upstream; reads and drops the body of the request.
     Status {
         /// The status code.
         code: u16,
-        /// The body of the answer.
+        /// The body of the response.
         body: String,
     },
-    /// Carried out upstream, then answered with this instead of upstream's response.
+    /// Lets upstream carry out the request, then responds with this instead of upstream's response.
     StatusAfter {
         /// The status code.
         code: u16,
-        /// The body of the answer.
+        /// The body of the response.
         body: String,
     },
-    /// The connection is closed at once, without asking upstream. The client sees a reset if it is
-    /// still sending, else an end without a response.
+    /// Closes the connection at once, without asking upstream. A client that is still sending sees a reset, others see the
+    /// connection end without a response.
     Reset,
-    /// Carried out upstream, then the connection is closed without a response.
+    /// Lets upstream carry out the request, then closes the connection without a response.
     LoseResponse,
-    /// The true head of the response and at most so many bytes of its body, then the connection is
-    /// closed.
+    /// Forwards the head of the response and at most this many bytes of its body, then closes the connection.
     CutBody(u64),
-    /// A well-formed response with at most so many bytes of the body, and a `Content-Length` that
-    /// says so; other headers are untouched.
+    /// Truncates the body to at most this many bytes, and sets `Content-Length` to match: the response is well-formed.
+    /// Other headers are untouched.
     ShortBody(u64),
-    /// The request is read but never answered nor passed on, until the client closes.
+    /// Reads the request, then neither forwards nor answers it until the client closes.
     Hang,
-    /// The true head of the response and at most so many bytes of its body, then silence until the
-    /// client closes.
+    /// Forwards the head of the response and at most this many bytes of its body, then sends nothing until the client closes.
     HangBody(u64),
-    /// The status and headers of upstream, but this body and its length.
+    /// Forwards upstream's status and headers, with this body and its length.
     ReplaceBody(Vec<u8>),
 }
 
-/// The head of a request as the client sent it.
+/// The head of a request, as the client sent it.
 #[derive(Clone)]
 pub struct Request {
-    /// How many requests came before it, on any connection.
+    /// The number of earlier requests, on all connections.
     pub number: u64,
     /// The method.
     pub method: String,
     /// Path and query, exactly as sent.
     pub target: String,
-    /// The value of `Range`, or else of `x-ms-range`.
+    /// The value of `Range`, or of `x-ms-range` if there is none.
     pub range: Option<String>,
-    /// Names and values in the order sent.
+    /// Names and values, in the order sent.
     pub headers: Vec<(String, String)>,
 }
 
 impl Request {
-    /// The first value of a header, whatever the case of its name.
+    /// Returns the first value of a header; the case of its name is ignored.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
 
-    /// The target without its query.
+    /// Returns the target without its query.
     #[must_use]
     pub fn path(&self) -> &str {
         self.target.split('?').next().unwrap_or_default()
@@ -112,8 +109,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// A running proxy on a port of its own. Dropping it ends every connection, and nothing is sent
-/// upstream from then on.
+/// A running proxy on a port of its own. Dropping it closes every connection; nothing is sent upstream afterwards.
 pub struct Proxy {
     address: SocketAddr,
     shared: Arc<Shared>,
@@ -121,8 +117,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens on a free loopback port in front of `upstream`. `decide` is called once for each
-    /// request, from the thread of its connection.
+    /// Starts a proxy in front of `upstream`, on a free loopback port. Each request calls `decide` once, from the thread of
+    /// its connection.
     pub fn start(
         upstream: SocketAddr,
         decide: impl Fn(&Request) -> Fault + Send + Sync + 'static,
@@ -144,13 +140,13 @@ impl Proxy {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address at which the proxy listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// All requests so far, in order of arrival.
+    /// Returns all requests so far, in order of arrival.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.shared.state().requests.clone()
@@ -168,7 +164,7 @@ impl Drop for Proxy {
             let _ = stream.shutdown(Shutdown::Both);
         }
         self.shared.stopped.notify_all();
-        // A blocked accept wakes up only for a connection. If none can be had, do not wait for it.
+        // Only a connection wakes a blocked `accept`. If none can be made, do not join its thread.
         if TcpStream::connect(self.address).is_ok()
             && let Some(listener) = self.listener.take()
         {
@@ -184,12 +180,12 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             return;
         }
         let Ok((stream, _)) = accepted else {
-            // Out of descriptors, most likely: others have to be closed first.
+            // Probably out of file descriptors: wait until other connections close.
             thread::sleep(Duration::from_millis(10));
             continue;
         };
         let shared = Arc::clone(shared);
-        // A connection that fails has told its client all there is to tell by ending.
+        // The client of a failed connection sees it close; nobody else needs the error.
         let _ = thread::Builder::new().spawn(move || serve(shared, stream));
     }
 }
@@ -205,7 +201,7 @@ struct Shared {
 struct State {
     stopped: bool,
     next_peer: u64,
-    /// A handle on every connection, of clients and upstream, to shut it down from outside.
+    /// Handles of all connections, to clients and upstream, with which another thread shuts them down.
     open: HashMap<u64, TcpStream>,
     requests: Vec<Request>,
 }
@@ -215,20 +211,21 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Numbers a request and keeps a copy.
     fn record(&self, request: &mut Request) {
         let mut state = self.state();
         request.number = state.requests.len() as u64;
         state.requests.push(request.clone());
     }
 
-    /// Waits, but not longer than the proxy runs.
+    /// Sleeps for `time`, or until the proxy stops.
     fn wait(&self, time: Duration) {
         let running = |state: &mut State| !state.stopped;
         drop(self.stopped.wait_timeout_while(self.state(), time, running));
     }
 }
 
-/// One end of a connection, which the proxy can shut down as long as this lives.
+/// A connection to a client or upstream, registered so that dropping the proxy shuts it down.
 struct Peer {
     reader: Reader,
     id: u64,
@@ -255,7 +252,7 @@ impl Peer {
         self.reader.get_ref()
     }
 
-    /// Whether the other side has neither closed nor sent anything.
+    /// Returns whether the other side has neither closed the connection nor sent anything.
     fn is_idle(&self) -> bool {
         let stream = self.stream();
         let peeked = stream
@@ -265,31 +262,31 @@ impl Peer {
         silent && self.reader.buffer().is_empty() && stream.set_nonblocking(false).is_ok()
     }
 
-    /// Reads the final response's head; `None` if the connection ends before it begins.
-    fn response(mut self, to: &Incoming) -> io::Result<Option<Response>> {
+    /// Reads the head of the final response to a request; `None` if the connection ends before it begins.
+    fn read_response(mut self, to: &Incoming) -> io::Result<Option<Response>> {
         while let Some(raw) = read_head(&mut self.reader)? {
             let mut space = [httparse::EMPTY_HEADER; MAX_HEADERS];
             let mut parsed = httparse::Response::new(&mut space);
             parsed.parse(&raw).map_err(|_| malformed())?;
             let code = parsed.code.unwrap_or_default();
-            // Interim responses are dropped: the client had its `100 Continue` from the proxy.
+            // Interim responses are dropped: the proxy itself sends `100 Continue`.
             if code < 200 {
                 continue;
             }
-            let headers = owned(parsed.headers);
-            let framing = if to.request.method == "HEAD" || may_not_have_body(code) {
+            let headers = to_owned_headers(parsed.headers);
+            let framing = if to.request.method == "HEAD" || forbids_body(code) {
                 Framing::Empty
             } else {
                 framing(&headers, Framing::UntilClose)?
             };
-            let keep = to.keep && stays_open(parsed.version, &headers);
+            let keep_alive = to.keep_alive && is_keep_alive(parsed.version, &headers);
             let upstream = self;
             return Ok(Some(Response {
                 upstream,
                 code,
                 raw,
                 framing,
-                keep,
+                keep_alive,
             }));
         }
         Ok(None)
@@ -307,8 +304,8 @@ struct Incoming {
     request: Request,
     raw: Vec<u8>,
     framing: Framing,
-    /// The client means to go on using the connection.
-    keep: bool,
+    /// Whether the client will reuse the connection.
+    keep_alive: bool,
 }
 
 /// A response whose body is still to be read.
@@ -317,11 +314,11 @@ struct Response {
     code: u16,
     raw: Vec<u8>,
     framing: Framing,
-    /// Client and upstream mean to go on using their connections.
-    keep: bool,
+    /// Whether both client and upstream will reuse their connections.
+    keep_alive: bool,
 }
 
-/// A client's connection, with the one to upstream that its requests share.
+/// A client's connection, and the upstream connection that its requests share.
 struct Connection {
     client: Peer,
     upstream: Option<Peer>,
@@ -344,34 +341,34 @@ fn serve(shared: Arc<Shared>, stream: TcpStream) -> io::Result<()> {
 }
 
 impl Connection {
-    /// Does to the request what `fault` says, and tells whether the client's connection goes on.
+    /// Applies `fault` to a request; returns whether the client's connection stays open.
     fn handle(&mut self, incoming: &Incoming, fault: Fault) -> io::Result<bool> {
         match &fault {
             Fault::Delay(time) => self.client.shared.wait(*time),
             Fault::Status { code, body } => {
-                self.send(incoming, None)?;
-                return self.answer(incoming, *code, body);
+                self.forward(incoming, None)?;
+                return self.respond(incoming, *code, body);
             }
             Fault::Reset => return Ok(false),
             Fault::Hang => {
-                self.send(incoming, None)?;
+                self.forward(incoming, None)?;
                 return self.hang();
             }
             _ => {}
         }
-        let Some(response) = self.ask(incoming)? else {
-            return self.answer(incoming, 502, "no response from upstream");
+        let Some(response) = self.ask_upstream(incoming)? else {
+            return self.respond(incoming, 502, "no response from upstream");
         };
         match fault {
             Fault::StatusAfter { code, body } => {
-                self.finish(response)?;
-                self.answer(incoming, code, &body)
+                self.discard(response)?;
+                self.respond(incoming, code, &body)
             }
-            Fault::LoseResponse => self.finish(response).and(Ok(false)),
-            Fault::CutBody(most) => self.pass(response, most).and(Ok(false)),
-            Fault::ShortBody(most) => self.shorten(response, most),
-            Fault::HangBody(most) => {
-                self.pass(response, most)?;
+            Fault::LoseResponse => self.discard(response).and(Ok(false)),
+            Fault::CutBody(limit) => self.pass(response, limit).and(Ok(false)),
+            Fault::ShortBody(limit) => self.shorten(response, limit),
+            Fault::HangBody(limit) => {
+                self.pass(response, limit)?;
                 self.hang()
             }
             Fault::ReplaceBody(body) => self.replace(response, &body),
@@ -379,15 +376,15 @@ impl Connection {
         }
     }
 
-    /// Sends the request upstream and reads the head of the response; `None` if there is none.
-    fn ask(&mut self, incoming: &Incoming) -> io::Result<Option<Response>> {
+    /// Forwards a request upstream and reads the head of the response; `None` if there is no response.
+    fn ask_upstream(&mut self, incoming: &Incoming) -> io::Result<Option<Response>> {
         let reused = self.upstream.take().filter(Peer::is_idle);
-        // A body is gone once it is sent.
+        // A body that was forwarded cannot be read again.
         let mut may_retry = reused.is_some() && incoming.framing == Framing::Empty;
         let mut peer = reused.or_else(|| self.connect());
         loop {
-            self.send(incoming, peer.as_ref())?;
-            let response = peer.map_or(Ok(None), |peer| peer.response(incoming));
+            self.forward(incoming, peer.as_ref())?;
+            let response = peer.map_or(Ok(None), |peer| peer.read_response(incoming));
             if !may_retry || !matches!(response, Ok(None)) {
                 return Ok(response.unwrap_or(None));
             }
@@ -402,8 +399,8 @@ impl Connection {
         Peer::new(shared, stream).ok()
     }
 
-    /// Sends head and body of the request to `peer`, or reads and drops the body if that is `None`.
-    fn send(&mut self, incoming: &Incoming, peer: Option<&Peer>) -> io::Result<()> {
+    /// Forwards head and body of a request to `peer`; without a peer, reads and drops the body.
+    fn forward(&mut self, incoming: &Incoming, peer: Option<&Peer>) -> io::Result<()> {
         let expected = incoming.request.header("expect").unwrap_or_default();
         if expected.eq_ignore_ascii_case("100-continue") && incoming.framing != Framing::Empty {
             let mut client = self.client.stream();
@@ -415,78 +412,81 @@ impl Connection {
         body.copy(reader, u64::MAX, true, &mut sink).map(drop)
     }
 
-    /// Passes the response on with at most `most` bytes of its body.
-    fn pass(&mut self, mut response: Response, most: u64) -> io::Result<bool> {
+    /// Forwards a response with at most `limit` bytes of its body; returns whether the client's connection stays open.
+    fn pass(&mut self, mut response: Response, limit: u64) -> io::Result<bool> {
         let mut client = self.client.stream();
         client.write_all(&response.raw)?;
         let reader = &mut response.upstream.reader;
-        let whole = response.framing.copy(reader, most, true, &mut client)?;
-        Ok(whole && self.reuse(response))
+        let is_whole = response.framing.copy(reader, limit, true, &mut client)?;
+        Ok(is_whole && self.keep_upstream(response))
     }
 
-    fn shorten(&mut self, mut response: Response, most: u64) -> io::Result<bool> {
+    /// Forwards a response with its body truncated to `limit` bytes and a matching length.
+    fn shorten(&mut self, mut response: Response, limit: u64) -> io::Result<bool> {
         let mut client = self.client.stream();
         let reader = &mut response.upstream.reader;
         match response.framing {
             Framing::Empty => client.write_all(&response.raw)?,
             Framing::Length(length) => {
-                client.write_all(&with_length(&response.raw, length.min(most)))?;
-                response.framing.copy(reader, most, false, &mut client)?;
+                client.write_all(&with_length(&response.raw, length.min(limit)))?;
+                response.framing.copy(reader, limit, false, &mut client)?;
             }
-            // The length is known only once the body is there.
+            // The length is known only after the whole body was read.
             Framing::Chunked | Framing::UntilClose => {
                 let mut body = Vec::new();
-                response.framing.copy(reader, most, false, &mut body)?;
+                response.framing.copy(reader, limit, false, &mut body)?;
                 client.write_all(&with_length(&response.raw, body.len() as u64))?;
                 client.write_all(&body)?;
             }
         }
-        Ok(response.keep)
+        Ok(response.keep_alive)
     }
 
+    /// Forwards the head of a response with `body` instead of its own.
     fn replace(&mut self, response: Response, body: &[u8]) -> io::Result<bool> {
         let mut answer = response.raw.clone();
-        if !may_not_have_body(response.code) {
+        if !forbids_body(response.code) {
             answer = with_length(&answer, body.len() as u64);
         }
         if response.framing != Framing::Empty {
             answer.extend_from_slice(body);
         }
-        let keep = response.keep;
-        self.finish(response)?;
+        let keep_alive = response.keep_alive;
+        self.discard(response)?;
         self.client.stream().write_all(&answer)?;
-        Ok(keep)
+        Ok(keep_alive)
     }
 
-    /// Reads and drops the rest of the response.
-    fn finish(&mut self, mut response: Response) -> io::Result<()> {
+    /// Reads and drops the body of a response.
+    fn discard(&mut self, mut response: Response) -> io::Result<()> {
         let (body, reader) = (response.framing, &mut response.upstream.reader);
         body.copy(reader, u64::MAX, false, &mut io::sink())?;
-        self.reuse(response);
+        self.keep_upstream(response);
         Ok(())
     }
 
-    /// Keeps the connection of a response that was read to its end, if it can be used on.
-    fn reuse(&mut self, response: Response) -> bool {
-        let keep = response.keep && response.framing != Framing::UntilClose;
-        self.upstream = keep.then_some(response.upstream);
-        keep
+    /// Keeps the upstream connection of a response that was read to its end, if it can be reused; returns whether it can.
+    fn keep_upstream(&mut self, response: Response) -> bool {
+        let can_reuse = response.keep_alive && response.framing != Framing::UntilClose;
+        self.upstream = can_reuse.then_some(response.upstream);
+        can_reuse
     }
 
-    fn answer(&self, to: &Incoming, code: u16, body: &str) -> io::Result<bool> {
+    /// Responds to a request in place of upstream; returns whether the client's connection stays open.
+    fn respond(&self, to: &Incoming, code: u16, body: &str) -> io::Result<bool> {
         let length = body.len();
         let headers = format!("Content-Type: application/xml\r\nContent-Length: {length}\r\n");
         let (headers, body) = match &*to.request.method {
-            _ if may_not_have_body(code) => ("", ""),
+            _ if forbids_body(code) => ("", ""),
             "HEAD" => (&*headers, ""),
             _ => (&*headers, body),
         };
         let answer = format!("HTTP/1.1 {code} Injected\r\n{headers}\r\n{body}");
         self.client.stream().write_all(answer.as_bytes())?;
-        Ok(to.keep)
+        Ok(to.keep_alive)
     }
 
-    /// Keeps silent until the client closes.
+    /// Sends nothing until the client closes.
     fn hang(&mut self) -> io::Result<bool> {
         self.upstream = None;
         copy(&mut self.client.reader, u64::MAX, &mut io::sink())?;
@@ -494,8 +494,9 @@ impl Connection {
     }
 }
 
-/// A stream to which nothing more is written after its first error: a server that refuses a request
-/// may close before all of it is sent, and its response is there to be read nevertheless.
+/// A stream that drops what is written to it after its first error.
+///
+/// A server that refuses a request may close before it has read all of it; its response can still be read.
 struct UntilError<'a>(Option<&'a TcpStream>);
 
 impl Write for UntilError<'_> {

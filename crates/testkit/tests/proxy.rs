@@ -1,4 +1,4 @@
-//! The proxy does to a client what it is told to, and nothing else.
+//! The proxy injects exactly the fault that it was given, and forwards all else unchanged.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use testkit::proxy::{Fault, Proxy, Request};
 
+/// Heads of the upstream's responses, and bodies.
 const LENGTH: &str = "HTTP/1.1 200 OK\r\nETag: \"a\"\r\nContent-Length: 10\r\n\r\n";
 const CHUNKED: &str = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
 const CHUNKS: &str = "4\r\n0123\r\n6;x=y\r\n456789\r\n0\r\nT: t\r\n\r\n";
@@ -17,11 +18,12 @@ const EMPTY: &str = "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n";
 const PUT: &str = "PUT /length HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
 const HEAD: &str = "HEAD /length HTTP/1.1\r\n\r\n";
 
+/// A server that answers by the path of the request, and records what it receives.
 #[derive(Default)]
 struct Upstream {
     connections: AtomicUsize,
-    /// Heads and bodies as they came.
-    seen: Mutex<Vec<String>>,
+    /// Requests, head and body, as received.
+    received: Mutex<Vec<String>>,
 }
 
 impl Upstream {
@@ -44,23 +46,23 @@ impl Upstream {
         self.connections.load(Ordering::SeqCst)
     }
 
-    fn seen(&self) -> Vec<String> {
-        self.seen.lock().unwrap().clone()
+    fn received(&self) -> Vec<String> {
+        self.received.lock().unwrap().clone()
     }
 
     fn serve(&self, mut stream: TcpStream) {
         for served in 0.. {
-            let mut text = until(&mut stream, |text| text.contains("\r\n\r\n"));
+            let mut text = read_until(&mut stream, |text| text.contains("\r\n\r\n"));
             if text.contains(": chunked") {
-                text += &until(&mut stream, |text| text.ends_with("0\r\n\r\n"));
+                text += &read_until(&mut stream, |text| text.ends_with("0\r\n\r\n"));
             } else if let Some((_, rest)) = text.split_once("Content-Length: ") {
                 let length = rest.lines().next().unwrap().parse().unwrap();
-                text += &until(&mut stream, |text| text.len() == length);
+                text += &read_until(&mut stream, |text| text.len() == length);
             }
             if text.is_empty() {
                 return;
             }
-            self.seen.lock().unwrap().push(text.clone());
+            self.received.lock().unwrap().push(text.clone());
             let (head, body) = match text.split(' ').nth(1).unwrap() {
                 "/chunked" => (CHUNKED, CHUNKS),
                 "/close" => ("HTTP/1.1 200 OK\r\n\r\n", TEN),
@@ -78,8 +80,8 @@ impl Upstream {
     }
 }
 
-/// Reads byte by byte until what came is enough, or the end.
-fn until(stream: &mut TcpStream, enough: impl Fn(&str) -> bool) -> String {
+/// Reads byte by byte until `enough` accepts the text, or the connection ends.
+fn read_until(stream: &mut TcpStream, enough: impl Fn(&str) -> bool) -> String {
     let (mut text, mut byte) = (String::new(), [0]);
     while !enough(&text) {
         match stream.read(&mut byte) {
@@ -99,11 +101,11 @@ fn start(fault: Fault) -> (Proxy, Arc<Upstream>) {
 
 fn connect(proxy: &Proxy) -> TcpStream {
     let stream = TcpStream::connect(proxy.address()).unwrap();
-    patience(&stream, 10_000);
+    set_read_timeout(&stream, 10_000);
     stream
 }
 
-fn patience(stream: &TcpStream, millis: u64) {
+fn set_read_timeout(stream: &TcpStream, millis: u64) {
     let time = Duration::from_millis(millis);
     stream.set_read_timeout(Some(time)).unwrap();
 }
@@ -112,21 +114,21 @@ fn get(path: &str) -> String {
     format!("GET {path} HTTP/1.1\r\nhost: h\r\n\r\n")
 }
 
-/// Sends requests one after the other on one connection; each must be answered as said.
+/// Sends requests one after the other on one connection; fails unless each gets its expected response.
 fn converse(stream: &mut TcpStream, turns: &[(&str, &str)]) {
-    for (request, answer) in turns {
+    for (request, expected) in turns {
         stream.write_all(request.as_bytes()).unwrap();
-        let given = until(stream, |text| text.len() == answer.len());
-        assert_eq!(given, *answer, "{request}");
+        let response = read_until(stream, |text| text.len() == expected.len());
+        assert_eq!(response, *expected, "{request}");
     }
 }
 
-/// All that comes for one request until the proxy closes.
-fn all(fault: Fault, request: &str) -> String {
+/// Returns all bytes that the proxy sends for one request until it closes.
+fn read_all(fault: Fault, request: &str) -> String {
     let (proxy, _upstream) = start(fault);
     let mut stream = connect(&proxy);
     stream.write_all(request.as_bytes()).unwrap();
-    until(&mut stream, |_| false)
+    read_until(&mut stream, |_| false)
 }
 
 #[test]
@@ -149,8 +151,8 @@ fn many_requests_share_a_connection_and_pass_unchanged() {
     ];
     let mut stream = connect(&proxy);
     converse(&mut stream, &turns);
-    assert_eq!(until(&mut stream, |_| false), "");
-    assert_eq!(upstream.seen(), turns.map(|(request, _)| request));
+    assert_eq!(read_until(&mut stream, |_| false), "");
+    assert_eq!(upstream.received(), turns.map(|(request, _)| request));
     assert_eq!(upstream.connections(), 1);
 
     let requests = proxy.requests();
@@ -171,10 +173,10 @@ fn a_lost_upstream_connection_is_replaced() {
     let whole = &*format!("{LENGTH}{TEN}");
     let mut stream = connect(&proxy);
     converse(&mut stream, &[(&get("/length"), whole)]);
-    // Noticed only once the request is sent.
+    // Upstream closes after the request was forwarded.
     converse(&mut stream, &[(&get("/first"), whole)]);
     assert_eq!(upstream.connections(), 2);
-    // Noticed before.
+    // Upstream closes before the next request.
     converse(&mut stream, &[(&get("/last"), whole)]);
     thread::sleep(Duration::from_millis(50));
     converse(&mut stream, &[(PUT, whole)]);
@@ -182,7 +184,7 @@ fn a_lost_upstream_connection_is_replaced() {
 }
 
 #[test]
-fn without_upstream_the_gateway_is_bad() {
+fn without_upstream_the_proxy_responds_502() {
     let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = free.local_addr().unwrap();
     drop(free);
@@ -190,13 +192,13 @@ fn without_upstream_the_gateway_is_bad() {
     let mut stream = connect(&proxy);
     for request in [PUT, PUT] {
         stream.write_all(request.as_bytes()).unwrap();
-        let answer = until(&mut stream, |text| text.ends_with("upstream"));
+        let answer = read_until(&mut stream, |text| text.ends_with("upstream"));
         assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
     }
 }
 
 #[test]
-fn a_client_may_wait_for_permission_to_send() {
+fn a_client_may_wait_for_100_continue() {
     for (fault, status) in [(Fault::Pass, "200 OK"), (busy(), "503 Injected")] {
         let (proxy, _upstream) = start(fault);
         let mut stream = connect(&proxy);
@@ -217,29 +219,29 @@ fn an_injected_status_keeps_the_connection() {
     let bare = &*format!("HTTP/1.1 503 Injected\r\n{headers}\r\n");
     let answer = &*format!("{bare}busy");
     let body = "busy".to_owned();
-    for (fault, asked) in [(busy(), 0), (Fault::StatusAfter { code: 503, body }, 3)] {
+    for (fault, forwarded) in [(busy(), 0), (Fault::StatusAfter { code: 503, body }, 3)] {
         let (proxy, upstream) = start(fault);
         let turns = [(PUT, answer), (HEAD, bare), (&get("/chunked"), answer)];
         converse(&mut connect(&proxy), &turns);
-        assert_eq!(upstream.seen().len(), asked);
+        assert_eq!(upstream.received().len(), forwarded);
     }
 }
 
 #[test]
 fn a_connection_can_end_before_the_response() {
-    for (fault, asked) in [(Fault::Reset, 0), (Fault::LoseResponse, 1)] {
+    for (fault, forwarded) in [(Fault::Reset, 0), (Fault::LoseResponse, 1)] {
         let (proxy, upstream) = start(fault);
         let mut stream = connect(&proxy);
         stream.write_all(get("/length").as_bytes()).unwrap();
-        assert_eq!(until(&mut stream, |_| false), "");
-        assert_eq!(upstream.seen().len(), asked);
+        assert_eq!(read_until(&mut stream, |_| false), "");
+        assert_eq!(upstream.received().len(), forwarded);
     }
 }
 
 #[test]
 fn a_body_can_be_cut() {
     let chunk = &*format!("{CHUNKED}4\r\n0123\r\n6;x=y\r\n");
-    for (most, path, given) in [
+    for (limit, path, expected) in [
         (0, "/length", LENGTH),
         (4, "/length", &format!("{LENGTH}0123")),
         (99, "/length", &format!("{LENGTH}{TEN}")),
@@ -247,13 +249,13 @@ fn a_body_can_be_cut() {
         (10, "/chunked", &format!("{chunk}456789\r\n")),
         (5, "/close", "HTTP/1.1 200 OK\r\n\r\n01234"),
     ] {
-        assert_eq!(all(Fault::CutBody(most), &get(path)), given);
+        assert_eq!(read_all(Fault::CutBody(limit), &get(path)), expected);
     }
 }
 
 #[test]
-fn a_body_can_be_short_or_another() {
-    let told = |head: &str, body: &str| {
+fn a_body_can_be_truncated_or_replaced() {
+    let with_length = |head: &str, body: &str| {
         let length = body.len();
         format!("HTTP/1.1 200 OK\r\n{head}Content-Length: {length}\r\n\r\n{body}")
     };
@@ -268,10 +270,10 @@ fn a_body_can_be_short_or_another() {
     ] {
         let (proxy, _upstream) = start(fault);
         let turns = [
-            (&*get("/length"), &*told(tag, body)),
-            (&get("/chunked"), &told("", body)),
+            (&*get("/length"), &*with_length(tag, body)),
+            (&get("/chunked"), &with_length("", body)),
             (HEAD, head),
-            (&get("/close"), &told("", body)),
+            (&get("/close"), &with_length("", body)),
             (&get("/empty"), EMPTY),
         ];
         converse(&mut connect(&proxy), &turns);
@@ -279,7 +281,7 @@ fn a_body_can_be_short_or_another() {
 }
 
 #[test]
-fn a_delay_holds_up_no_other_connection() {
+fn a_delay_blocks_no_other_connection() {
     let (address, _upstream) = Upstream::start();
     let late = Duration::from_millis(300);
     let decide = move |request: &Request| match &*request.target {
@@ -297,9 +299,9 @@ fn a_delay_holds_up_no_other_connection() {
 }
 
 #[test]
-fn dropping_ends_whatever_hangs() {
+fn dropping_the_proxy_closes_hanging_connections() {
     let long = Duration::from_secs(600);
-    for (fault, before, asked) in [
+    for (fault, before, forwarded) in [
         (Fault::Hang, String::new(), 0),
         (Fault::HangBody(4), format!("{LENGTH}0123"), 1),
         (Fault::Delay(long), String::new(), 0),
@@ -308,13 +310,13 @@ fn dropping_ends_whatever_hangs() {
         let (proxy, upstream) = start(fault);
         let mut stream = connect(&proxy);
         converse(&mut stream, &[(&get("/length"), &before)]);
-        patience(&stream, 50);
+        set_read_timeout(&stream, 50);
         assert!(stream.read(&mut [0]).is_err(), "silence was expected");
-        patience(&stream, 10_000);
+        set_read_timeout(&stream, 10_000);
         let start = Instant::now();
         drop(proxy);
         assert_eq!(stream.read(&mut [0]).unwrap(), 0);
         assert!(start.elapsed() < Duration::from_secs(5));
-        assert_eq!(upstream.seen().len(), asked);
+        assert_eq!(upstream.received().len(), forwarded);
     }
 }

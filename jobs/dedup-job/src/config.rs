@@ -1,28 +1,27 @@
 //! The configuration file: a TOML file whose keys are the long names of options.
 //!
-//! Keys at the top are options of every command; a table named after a command holds that command's. They
-//! become arguments in front of those that were given, so that they are judged by the same rules, and flags
-//! win over them.
+//! Keys at the top are options of every command; a table named after a command holds that command's options. They become
+//! arguments before those of the command line, so that the same rules check them, and flags override them.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 use toml::{Table, Value};
 
 use crate::args::Cli;
 use crate::exit::Failure;
 
-/// Why there are no arguments to work with.
+/// Why the arguments were not parsed.
 pub enum Refused {
-    /// clap has something to say: help, or a wrong argument.
+    /// clap has a message to print: help, the version, or an error.
     Clap(clap::Error),
-    /// The configuration file is at fault.
+    /// The configuration file cannot be used.
     Failure(Failure),
 }
 
-/// The command line, with what the configuration file adds.
+/// Parses the command line, together with the options of the configuration file.
 pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
     let matches = Cli::command()
         .try_get_matches_from(arguments)
@@ -38,13 +37,13 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
             path.display()
         )))
     };
-    let added = added(&table, &matches).map_err(wrong)?;
+    let added = arguments_of(&table, &matches).map_err(wrong)?;
     let Some((command, _)) = matches.subcommand() else {
         return Ok(given);
     };
     // After the command's name, before everything that follows it.
     let mut all = arguments.to_vec();
-    let at = position(arguments, command);
+    let at = position_after(arguments, command);
     all.splice(at..at, added.into_iter().map(OsString::from));
     Cli::command()
         .args_override_self(true)
@@ -69,8 +68,8 @@ fn read(path: &Path) -> Result<Table, Failure> {
     })
 }
 
-/// What the file says about this command and was not given as a flag, as arguments.
-fn added(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
+/// The options that the file sets for this command, as arguments, without those that the command line sets.
+fn arguments_of(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
     let Some((command, own)) = matches.subcommand() else {
         return Ok(Vec::new());
     };
@@ -79,30 +78,23 @@ fn added(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
     for (key, value) in table {
         match value {
             Value::Table(options) => {
-                let Some(of) = definition.find_subcommand(key) else {
+                let Some(subcommand) = definition.find_subcommand(key) else {
                     return Err(format!("there is no command {key:?}"));
                 };
                 for (option, value) in options {
-                    let id = option.replace('-', "_");
-                    if !of
-                        .get_arguments()
-                        .any(|argument| argument.get_long() == Some(option))
-                    {
-                        return Err(format!("{key} has no option {option:?}"));
+                    if !has_option(subcommand, option) {
+                        return Err(misplaced(&definition, command, option));
                     }
-                    if key == command && !is_given(own, &id) {
+                    if key == command && !is_given(own, &argument_id(option)) {
                         push(&mut arguments, option, value)?;
                     }
                 }
             }
             value => {
-                let known = definition
-                    .get_arguments()
-                    .any(|argument| argument.get_long() == Some(key) && argument.is_global_set());
-                if !known || key == "config" {
-                    return Err(format!("{key:?} is no option of every command"));
+                if !is_common(&definition, key) {
+                    return Err(misplaced(&definition, command, key));
                 }
-                let id = key.replace('-', "_");
+                let id = argument_id(key);
                 if !is_given(own, &id) && !is_given(matches, &id) {
                     push(&mut arguments, key, value)?;
                 }
@@ -112,12 +104,45 @@ fn added(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
     Ok(arguments)
 }
 
+/// Whether a command has an option of this long name; options of every command do not count.
+fn has_option(command: &Command, option: &str) -> bool {
+    command
+        .get_arguments()
+        .any(|argument| argument.get_long() == Some(option))
+}
+
+/// Whether an option of every command may stand in the file under this name.
+fn is_common(definition: &Command, option: &str) -> bool {
+    option != "config"
+        && definition
+            .get_arguments()
+            .any(|argument| argument.get_long() == Some(option) && argument.is_global_set())
+}
+
+/// Says where in the file an option belongs, `command`'s table if it is among several.
+fn misplaced(definition: &Command, command: &str, option: &str) -> String {
+    if is_common(definition, option) {
+        return format!("`{option}` belongs at the top of the file, above all tables");
+    }
+    let has = |subcommand: &&Command| has_option(subcommand, option);
+    let this = definition.find_subcommand(command).filter(has);
+    match this.or_else(|| definition.get_subcommands().find(has)) {
+        Some(owner) => format!("`{option}` belongs under `[{}]`", owner.get_name()),
+        None => format!("there is no option `{option}` that a configuration file can set"),
+    }
+}
+
+/// clap's id of an option.
+fn argument_id(option: &str) -> String {
+    option.replace('-', "_")
+}
+
 fn is_given(matches: &ArgMatches, id: &str) -> bool {
     matches.try_contains_id(id).is_ok()
         && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// One option as arguments: a list is given again and again, a switch is given or not.
+/// Adds one option: a list repeats the option, a boolean adds its switch or not.
 fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), String> {
     let text = match value {
         Value::Boolean(true) => {
@@ -125,7 +150,7 @@ fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), 
             return Ok(());
         }
         Value::Boolean(false) => {
-            // The one switch that is on by default has a switch against it.
+            // The only switch that is on by default has an opposite.
             arguments.extend((option == "within").then(|| "--no-within".to_owned()));
             return Ok(());
         }
@@ -138,16 +163,16 @@ fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), 
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
         Value::Datetime(date) => date.to_string(),
-        other => return Err(format!("{option} = {other} is of no use")),
+        other => return Err(format!("`{option}` cannot be a table: {other}")),
     };
     arguments.push(format!("--{option}={text}"));
     Ok(())
 }
 
-/// Just behind the name of the command.
-fn position(arguments: &[OsString], command: &str) -> usize {
+/// The index after the command's name.
+fn position_after(arguments: &[OsString], command: &str) -> usize {
     let definition = Cli::command();
-    // What follows an option that takes a value is that.
+    // The argument after such an option is its value, not the command.
     let takes_value = |argument: &OsString| {
         let name = argument.to_str().and_then(|text| text.strip_prefix("--"));
         definition.get_arguments().any(|known| {

@@ -1,23 +1,28 @@
-//! Failures and the exit codes they give.
+//! Failures and their exit codes.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
-use archive::{ArchiveError, ErrorKind};
+use archive::ArchiveError;
 use engine::EngineError;
+use storage::{ErrorKind, StorageError};
 
-/// Why a command did not do what it was asked.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A stage of the engine failed.
+    /// The engine failed.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// The archive failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// A cluster, or a process of it, failed.
+    /// A file or an object store failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A cluster, or one of its processes, failed.
     #[error(transparent)]
     Cluster(#[from] cluster::ClusterError),
-    /// The arguments make no sense together.
+    /// The arguments are wrong, or contradict each other.
     #[error("{0}")]
     Usage(String),
     /// The configuration file cannot be used.
@@ -28,33 +33,35 @@ pub enum Failure {
     Io {
         /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A signal came.
+    /// A signal arrived.
     #[error("stopped by {name}; {}", match committing {
         false => "the archive and an earlier output are as they were",
-        true => "the day was being committed, and may be in the archive: run the same command again",
+        true => "a commit or an output was in progress, and may be in the archive or in place: run the same command again",
     })]
     Signal {
         /// Name of the signal.
         name: &'static str,
         /// Its number.
         number: u8,
-        /// Whether a commit had begun.
+        /// Whether a commit, or the publication of an output, had begun.
         committing: bool,
     },
-    /// Standard output was closed by its reader, who has what he wanted.
+    /// The reader closed standard output, because it has read enough.
     #[error("standard output is closed")]
     ClosedPipe,
 }
 
 impl Failure {
-    /// Says what happened on standard error; the exit code tells programs.
+    /// Prints the failure on standard error and returns its exit code.
     pub fn report(&self) -> ExitCode {
         if !matches!(self, Self::ClosedPipe) {
             // Libraries may quote what was sent.
-            eprintln!("dedup-job: {}", archive::store::scrub(&self.to_string()));
+            let text = storage::scrub(&self.to_string());
+            // Standard error may be a closed terminal, as after SIGHUP; the exit code is returned anyway.
+            let _ = writeln!(std::io::stderr(), "dedup-job: {text}");
         }
         ExitCode::from(self.code())
     }
@@ -64,10 +71,11 @@ impl Failure {
         let kind = match self {
             Self::Engine(error) => error.kind(),
             Self::Archive(error) => error.kind(),
+            Self::Storage(error) => error.kind(),
             Self::Cluster(error) => error.kind(),
             Self::Usage(_) => ErrorKind::Usage,
             Self::Configuration(_) => ErrorKind::Configuration,
-            Self::Io { source, .. } => archive::error::of_io(source),
+            Self::Io { source, .. } => storage::io_kind(source),
             Self::Signal { number, .. } => return 128 + number,
             Self::ClosedPipe => return 0,
         };
@@ -84,9 +92,9 @@ impl Failure {
     }
 }
 
-/// Prints what clap has to say: help and version are no errors, wrong arguments are 64.
-pub fn of_clap(error: &clap::Error) -> ExitCode {
-    // Where standard output is closed there is nobody to tell.
+/// Prints clap's help, version or error, and returns its exit code: 64 for wrong arguments, or else 0.
+pub fn report_clap(error: &clap::Error) -> ExitCode {
+    // If standard output is closed, there is nowhere to report it.
     let _ = error.print();
     ExitCode::from(if error.use_stderr() { 64 } else { 0 })
 }

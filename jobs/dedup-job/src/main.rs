@@ -1,11 +1,14 @@
-//! `dedup-job`: arguments to settings, one call into a library, a summary and an exit code.
+//! `dedup-job`: arguments become settings, then one call into a library, a summary and an exit code.
 
 mod args;
 mod commands;
 mod config;
 mod exit;
-mod metrics;
+mod logging;
 mod process;
+mod progress;
+mod scratch;
+mod settings;
 mod signals;
 mod terminal;
 
@@ -20,7 +23,7 @@ fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let cli = match config::parse(&arguments) {
         Ok(cli) => cli,
-        Err(Refused::Clap(error)) => return exit::of_clap(&error),
+        Err(Refused::Clap(error)) => return exit::report_clap(&error),
         Err(Refused::Failure(failure)) => return failure.report(),
     };
     match dispatch(cli) {
@@ -31,8 +34,8 @@ fn main() -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<(), Failure> {
     let common = cli.common;
-    terminal::start_logging(&common);
-    process::check_scratch(&common, &cli.command)?;
+    logging::start(&common);
+    scratch::check(&common, &cli.command)?;
     match cli.command {
         Command::Run(args) => commands::run::run(&common, &args),
         Command::Fingerprint(args) => commands::fingerprint::run(&common, &args),

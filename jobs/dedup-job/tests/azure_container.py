@@ -1,6 +1,6 @@
-"""Makes a container in an emulator of Azure's blobs.
+"""Creates a container in an emulator of Azure Blob Storage.
 
-Usage: azure_container.py ENDPOINT ACCOUNT KEY CONTAINER. The client library of the program makes none.
+Usage: azure_container.py ENDPOINT ACCOUNT KEY CONTAINER. The client library of the program cannot create one.
 """
 
 import base64

@@ -1,6 +1,6 @@
-"""Reads a table each time that its path comes in, with a program that shares no code with this project.
+"""Reads a Delta table for each path on standard input, without code of this project.
 
-Answers each line with one line: the rows of each day, as JSON.
+Prints one line of JSON per path: the number of rows of each day.
 """
 
 import collections

@@ -1,4 +1,4 @@
-"""Reads an archive and the hits of a run with programs that share no code with this project.
+"""Reads an archive and the pairs of a run with programs that share no code with this project.
 
 Usage: interop.py DATA HITS. DATA holds day.parquet and archive/ (the day appended), as `dedup-job generate
 fingerprints` and `run --append` leave them.

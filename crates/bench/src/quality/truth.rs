@@ -4,16 +4,17 @@ use std::collections::HashMap;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// The pairs at least so alike, with how alike they are.
+/// The pairs whose similarity reaches a minimum, with their similarity.
 pub struct Truth {
     pairs: HashMap<(u32, u32), f64>,
 }
 
 impl Truth {
-    /// Compares all texts with all, by the sets of their shingles of three words (UAX #29, lower case; each Han character is a
-    /// word). What is less alike than `least` is left out.
-    pub fn find(texts: &[String], least: f64) -> Self {
-        // Equal shingles have equal numbers: no hashing decides.
+    /// Compares every pair of texts by their sets of three-word shingles. Pairs below `min_similarity` are left out.
+    ///
+    /// Words are those of UAX #29 in lower case, so each Han character is a word.
+    pub fn compute(texts: &[String], min_similarity: f64) -> Self {
+        // Shingles are compared by number, not by hash, so collisions cannot change a similarity.
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let sets: Vec<Vec<u32>> = texts
             .iter()
@@ -41,9 +42,9 @@ impl Truth {
                         let mut pairs = Vec::new();
                         for a in (worker..sets.len()).step_by(threads) {
                             for b in a + 1..sets.len() {
-                                let alike = jaccard(&sets[a], &sets[b], least);
-                                if alike >= least {
-                                    pairs.push(((a as u32, b as u32), alike));
+                                let similarity = jaccard(&sets[a], &sets[b], min_similarity);
+                                if similarity >= min_similarity {
+                                    pairs.push(((a as u32, b as u32), similarity));
                                 }
                             }
                         }
@@ -58,21 +59,24 @@ impl Truth {
         Self { pairs }
     }
 
-    /// How alike a pair is, 0 where that is less than the least.
-    pub fn of(&self, pair: (u32, u32)) -> f64 {
+    /// Returns the similarity of a pair; 0 if it is below the minimum.
+    pub fn similarity(&self, pair: (u32, u32)) -> f64 {
         self.pairs.get(&pair).copied().unwrap_or(0.0)
     }
 
-    /// How many pairs are at least so alike.
+    /// Returns the number of pairs with a similarity of at least `level`.
     pub fn count(&self, level: f64) -> usize {
-        self.pairs.values().filter(|alike| **alike >= level).count()
+        let similarities = self.pairs.values();
+        similarities
+            .filter(|similarity| **similarity >= level)
+            .count()
     }
 }
 
-/// The Jaccard similarity of two ascending sets; 0 if their sizes alone make it less than `least`.
-fn jaccard(a: &[u32], b: &[u32], least: f64) -> f64 {
+/// Returns the Jaccard similarity of two ascending sets; 0 if their sizes alone show that it is below `min_similarity`.
+fn jaccard(a: &[u32], b: &[u32], min_similarity: f64) -> f64 {
     let (fewer, more) = (a.len().min(b.len()), a.len().max(b.len()));
-    if more == 0 || (fewer as f64) < least * more as f64 {
+    if more == 0 || (fewer as f64) < min_similarity * more as f64 {
         return 0.0;
     }
     let (mut i, mut j, mut common) = (0, 0, 0);

@@ -1,19 +1,12 @@
-//! Which columns are the id and the text, and their conversion to the day's table.
+//! Which columns of a file are the id and the text or fingerprint.
 
 use std::fmt;
-use std::sync::Arc;
 
-use archive::IdType;
-use archive::reader::to_id_type;
-use arrow::array::{Array as _, ArrayRef, RecordBatch};
-use arrow::datatypes::{DataType, SchemaRef};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{EngineError, Result, root_message};
-use crate::udf::FingerprintBits;
+use crate::error::{EngineError, Result};
 
-/// Names of id columns that are taken without being asked for, the best first: ours, FineWeb's, RedPajama's and
+/// Names of id columns that are found without an option, the best first: ours, FineWeb's, RedPajama's and
 /// Dolma's, then Common Crawl's in the spellings of its derivatives.
 const ID_NAMES: [&str; 8] = [
     "id",
@@ -25,12 +18,16 @@ const ID_NAMES: [&str; 8] = [
     "WARC-Target-URI",
     "warc_target_uri",
 ];
-/// Names of text columns that are taken without being asked for.
+/// Names of text columns that are found without an option.
 const TEXT_NAMES: [&str; 5] = ["text", "content", "raw_content", "plain_text", "body"];
+/// The most names of columns that an error lists.
+const LISTED: usize = 20;
+/// The most characters of each name: in a file without a header, a name is a document.
+const LISTED_CHARS: usize = 60;
 /// The name of a column of ready fingerprints.
 const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
 
-/// Columns that were asked for by name.
+/// The columns that the options ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Columns {
     /// The id column.
@@ -39,16 +36,16 @@ pub struct Columns {
     pub text: Option<String>,
     /// The column of ready fingerprints.
     pub fingerprint: Option<String>,
-    /// Whether texts are needed, so that a column of ready fingerprints is passed over.
+    /// Whether texts are needed; a column of ready fingerprints is then not used.
     pub texts_only: bool,
 }
 
-/// What a document brings.
+/// The content of documents.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    /// A text, in the column of this name.
+    /// Texts, in the column of this name.
     Text(String),
-    /// A ready fingerprint, in the column of this name.
+    /// Ready fingerprints, in the column of this name.
     Fingerprint(String),
 }
 
@@ -71,21 +68,21 @@ impl fmt::Display for Content {
     }
 }
 
-/// The columns of a file.
+/// The names of the columns that are read from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct FoundColumns {
     pub(super) id: String,
     pub(super) content: Content,
 }
 
 impl Columns {
-    /// Finds the columns among a file's `names`. Ready fingerprints win over text unless text is asked for.
-    pub(super) fn find(&self, object: &str, names: &[&str]) -> Result<Found> {
-        let missing = |what: &str, wanted: &str| EngineError::BadData {
+    /// Finds the columns among a file's `names`. Ready fingerprints win over texts unless texts are asked for.
+    pub(super) fn find(&self, object: &str, names: &[&str]) -> Result<FoundColumns> {
+        let missing = |what: &str, wanted: &str, option: &str| EngineError::BadData {
             object: object.to_owned(),
             reason: format!(
-                "no {what} column ({wanted}); its columns are {}",
-                names.join(", ")
+                "no {what} column ({wanted}); name it by {option}; its columns are {}",
+                listed(names)
             ),
         };
         let pick = |asked: &Option<String>, known: &[&str]| match asked {
@@ -98,108 +95,50 @@ impl Columns {
         let wanted = |asked: &Option<String>, known: &[&str]| {
             asked.clone().unwrap_or_else(|| known.join(" or "))
         };
-        let id =
-            pick(&self.id, &ID_NAMES).ok_or_else(|| missing("id", &wanted(&self.id, &ID_NAMES)))?;
+        let id = pick(&self.id, &ID_NAMES)
+            .ok_or_else(|| missing("id", &wanted(&self.id, &ID_NAMES), "--id-column"))?;
         let content = if let Some(name) = &self.fingerprint {
             let found = names
                 .contains(&name.as_str())
                 .then(|| Content::Fingerprint(name.clone()));
-            found.ok_or_else(|| missing("fingerprint", name))?
+            found.ok_or_else(|| missing("fingerprint", name, "--fingerprint-column"))?
         } else if self.text.is_none() && !self.texts_only && names.contains(&FINGERPRINT_NAME) {
             Content::Fingerprint(FINGERPRINT_NAME.to_owned())
         } else {
             let text = pick(&self.text, &TEXT_NAMES).ok_or_else(|| {
                 let wanted = wanted(&self.text, &TEXT_NAMES);
                 if self.texts_only {
-                    return missing("text", &wanted);
+                    return missing("text", &wanted, "--text-column");
                 }
                 missing(
                     "text or fingerprint",
                     &format!("{wanted}, or {FINGERPRINT_NAME}"),
+                    "--text-column or --fingerprint-column",
                 )
             })?;
             Content::Text(text)
         };
-        Ok(Found { id, content })
+        Ok(FoundColumns { id, content })
     }
 }
 
-/// A batch of a file (id, content) in the schema of the day's table. Null ids are refused here.
-pub(super) fn conform(
-    batch: &RecordBatch,
-    schema: &SchemaRef,
-    id_type: IdType,
-    found: &Found,
-    object: &str,
-) -> Result<RecordBatch> {
-    let bad_data = |column: &str, reason: String| EngineError::BadData {
-        object: format!("{object}, column {column:?}"),
-        reason,
-    };
-    let ids = batch.column(0);
-    if ids.null_count() > 0 {
-        return Err(bad_data(
-            &found.id,
-            "null ids; every document needs one".into(),
-        ));
-    }
-    let ids = to_id_type(ids, id_type)
-        .map_err(|error| bad_data(&found.id, format!("ids must be {id_type}: {error}")))?;
-    let content = batch.column(1);
-    let content = match &found.content {
-        Content::Text(column) => as_bytes(content).map_err(|reason| bad_data(column, reason))?,
-        Content::Fingerprint(column) => {
-            as_fingerprints(content).map_err(|reason| bad_data(column, reason))?
+/// The first names for an error, each shortened.
+fn listed(names: &[&str]) -> String {
+    let short = |name: &&str| -> String {
+        // Control characters would break the message's line.
+        let visible = |c: char| if c.is_control() { ' ' } else { c };
+        let mut short: String = name.chars().take(LISTED_CHARS).map(visible).collect();
+        if name.chars().nth(LISTED_CHARS).is_some() {
+            short.push_str("...");
         }
+        short
     };
-    RecordBatch::try_new(Arc::clone(schema), vec![ids, content])
-        .map_err(|error| bad_data(&found.id, error.to_string()))
-}
-
-/// Text of any kind as bytes, which need not be UTF-8.
-fn as_bytes(text: &ArrayRef) -> Result<ArrayRef, String> {
-    match text.data_type() {
-        DataType::BinaryView => Ok(Arc::clone(text)),
-        DataType::Utf8
-        | DataType::LargeUtf8
-        | DataType::Utf8View
-        | DataType::LargeBinary
-        | DataType::Binary
-        | DataType::Null => {
-            arrow::compute::cast(text, &DataType::BinaryView).map_err(|error| error.to_string())
-        }
-        other => Err(format!("texts are strings, this is {other}")),
+    let shown: Vec<String> = names.iter().take(LISTED).map(short).collect();
+    let shown = shown.join(", ");
+    match names.len().saturating_sub(LISTED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
     }
-}
-
-/// Ready fingerprints of any integer kind as their 64 bits.
-fn as_fingerprints(numbers: &ArrayRef) -> Result<ArrayRef, String> {
-    let udf = FingerprintBits::udf();
-    let types = udf
-        .coerce_types(&[numbers.data_type().clone()])
-        .map_err(|error| root_message(&error))?;
-    let numbers = arrow::compute::cast(numbers, &types[0]).map_err(|error| error.to_string())?;
-    let rows = numbers.len();
-    let field = Arc::new(arrow::datatypes::Field::new(
-        FINGERPRINT_NAME,
-        types[0].clone(),
-        true,
-    ));
-    let args = ScalarFunctionArgs {
-        args: vec![ColumnarValue::Array(numbers)],
-        arg_fields: vec![field],
-        number_rows: rows,
-        return_field: Arc::new(arrow::datatypes::Field::new(
-            FINGERPRINT_NAME,
-            DataType::Int64,
-            true,
-        )),
-        config_options: Arc::default(),
-    };
-    let bits = udf
-        .invoke_with_args(args)
-        .and_then(|bits| bits.into_array(rows));
-    bits.map_err(|error| root_message(&error))
 }
 
 #[cfg(test)]
@@ -253,5 +192,17 @@ mod tests {
             ..Columns::default()
         };
         assert!(find(&asked, &["id", "text"]).unwrap_err().contains("key"));
+    }
+
+    #[test]
+    fn errors_list_few_names_and_the_start_of_each() {
+        let long = "secret\n".repeat(1_000);
+        let error = find(&Columns::default(), &[long.as_str(); 50]).unwrap_err();
+        assert!(error.ends_with("... and 30 more"), "{error}");
+        assert!(error.len() < 2_000 && !error.contains('\n'), "{error}");
+        let names: Vec<String> = (0..20).map(|number| format!("column {number}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let error = find(&Columns::default(), &names).unwrap_err();
+        assert!(error.ends_with(", column 18, column 19"), "{error}");
     }
 }

@@ -1,112 +1,64 @@
-//! The new day as it comes: files of documents, or of ready fingerprints, in any of the formats.
+//! Documents: files of texts, or of ready fingerprints, in any of the formats.
 //!
-//! Whatever the format, a day becomes one table with an id and either a text or a fingerprint, read in
-//! parallel, in which every error names its file.
+//! Files of every format become one table: an id, and a text or a fingerprint. Partitions read it in parallel, and every
+//! error names its file.
 
 mod columns;
+mod conform;
+mod file;
+mod formats;
 mod parquet;
+mod partition;
 mod rows;
 mod slices;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use ::parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use archive::{IdType, Location};
-use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
+use archive::IdType;
+use arrow::array::{Array as _, AsArray as _};
+use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::streaming::StreamingTable;
-use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{DataFrame, SessionContext};
 use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::Spec;
+use storage::Location;
+use tokio::sync::Semaphore;
+
+use file::InputFile;
+use partition::{Partition, row_limit};
+use slices::Slice;
 
 pub use columns::{Columns, Content};
-use slices::Slice;
+pub use formats::extensions;
 
 use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::resources::Resources;
-use crate::stream;
 
 /// Name of the column of texts in the table.
 pub(crate) const TEXT: &str = "text";
 
-/// File names that are read, by their endings.
-pub const EXTENSIONS: [&str; 13] = [
-    ".parquet",
-    ".jsonl",
-    ".ndjson",
-    ".json",
-    ".csv",
-    ".jsonl.gz",
-    ".ndjson.gz",
-    ".json.gz",
-    ".csv.gz",
-    ".jsonl.zst",
-    ".ndjson.zst",
-    ".json.zst",
-    ".csv.zst",
-];
+/// Files that are opened at the same time.
+const OPENED: usize = 16;
+/// Files of rows (JSON Lines, CSV) among them: to open one, a whole record is held in memory.
+const ROW_FILES_OPENED: usize = 4;
 
-/// How a file is encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
-    Parquet,
-    Json(FileCompressionType),
-    Csv(FileCompressionType),
-}
-
-impl Format {
-    fn of(name: &str) -> Option<Self> {
-        let (stem, compression) = match name.rsplit_once('.') {
-            Some((stem, "gz")) => (stem, FileCompressionType::GZIP),
-            Some((stem, "zst")) => (stem, FileCompressionType::ZSTD),
-            _ => (name, FileCompressionType::UNCOMPRESSED),
-        };
-        match stem.rsplit_once('.')?.1 {
-            "parquet" if stem == name => Some(Self::Parquet),
-            "jsonl" | "ndjson" | "json" => Some(Self::Json(compression)),
-            "csv" => Some(Self::Csv(compression)),
-            _ => None,
-        }
-    }
-}
-
-/// One file of the day, with its columns found.
-#[derive(Debug, Clone)]
-struct InputFile {
-    location: Location,
-    format: Format,
-    columns: columns::Found,
-    /// Its own idea of the type of its ids.
-    id_type: IdType,
-    /// The spec in its footer, where ready fingerprints have one.
-    spec: Option<Spec>,
-    footer: Option<ArrowReaderMetadata>,
-    /// Where Parquet is read from.
-    source: parquet::Source,
-}
-
-/// A part of the new day that is read in one go, by name.
+/// A part of a file that is read in one go, as one process names it to another.
 #[derive(Debug, Clone)]
 pub struct DocumentSlice {
     /// The file.
     pub location: Location,
-    /// For Parquet, the row group; other files are one slice.
+    /// The row group of a Parquet file; `None` for a whole file of another format.
     pub row_group: Option<usize>,
-    /// Encoded bytes, where they are known.
+    /// Encoded bytes; `None` when they are not known.
     pub bytes: Option<u64>,
-    /// Documents, where they are known.
+    /// Number of documents; `None` when it is not known.
     pub rows: Option<u64>,
 }
 
-/// The new day, opened.
+/// Files of documents, opened, with their columns found.
 #[derive(Debug, Clone)]
 pub struct Documents {
     files: Vec<Arc<InputFile>>,
@@ -117,25 +69,39 @@ impl Documents {
     /// Opens files, directories or patterns, and finds their columns.
     ///
     /// # Errors
-    /// [`EngineError`] when a file cannot be read, has no usable columns, or files do not go together.
+    /// [`EngineError`] when a file cannot be read, has no usable columns, or has other content than the first.
     pub async fn open(
         context: &SessionContext,
         given: &[String],
         columns: &Columns,
     ) -> Result<Self> {
-        let stores = &Resources::of(context)?.stores;
+        let stores = &Resources::from_session(context)?.stores;
+        let extensions = extensions();
+        let extensions: Vec<&str> = extensions.iter().map(String::as_str).collect();
         let mut locations = Vec::new();
         for path in given {
-            locations.extend(stores.expand(path, &EXTENSIONS).await?);
+            locations.extend(archive::input_files(stores, path, &extensions).await?);
         }
-        // A file that several paths name is read once.
+        // A file with several paths or links is read once.
         let mut seen = HashSet::new();
-        locations.retain(|location: &Location| {
-            seen.insert((location.root().clone(), location.path().clone()))
-        });
+        locations.retain(|location: &Location| seen.insert(location.identity()));
+        Self::open_files(context, given.join(", "), locations, columns).await
+    }
+
+    /// Opens exactly the files at `locations`, and finds their columns; errors call all of them `given`.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn open_files(
+        context: &SessionContext,
+        given: String,
+        locations: Vec<Location>,
+        columns: &Columns,
+    ) -> Result<Self> {
+        let row_files = &Semaphore::new(ROW_FILES_OPENED);
         let files: Vec<Option<InputFile>> = futures::stream::iter(locations)
-            .map(|location| InputFile::open(context, location, columns))
-            .buffered(16)
+            .map(|location| formats::open(location, columns, row_limit(context), row_files))
+            .buffered(OPENED)
             .try_collect()
             .await?;
         let files: Vec<_> = files.into_iter().flatten().map(Arc::new).collect();
@@ -148,25 +114,22 @@ impl Documents {
                 )));
             }
         }
-        Ok(Self {
-            files,
-            given: given.join(", "),
-        })
+        Ok(Self { files, given })
     }
 
-    /// The paths as they were given.
+    /// The paths as they were given, joined by commas.
     #[must_use]
     pub fn given(&self) -> &str {
         &self.given
     }
 
-    /// How many files with rows there are.
+    /// The number of files with rows.
     #[must_use]
     pub fn file_count(&self) -> usize {
         self.files.len()
     }
 
-    /// Whether it holds ready fingerprints.
+    /// Whether the content is ready fingerprints.
     #[must_use]
     pub fn has_fingerprints(&self) -> bool {
         matches!(
@@ -175,7 +138,7 @@ impl Documents {
         )
     }
 
-    /// The type of its ids: text when any file has text.
+    /// The type of the ids: text when the files differ; `None` without files.
     #[must_use]
     pub fn id_type(&self) -> Option<IdType> {
         let mut types = self.files.iter().map(|file| file.id_type);
@@ -187,10 +150,10 @@ impl Documents {
         })
     }
 
-    /// The spec of its ready fingerprints, with the file that says so.
+    /// The spec of ready fingerprints, with a file that declares it; `None` when no file does.
     ///
     /// # Errors
-    /// When files say different things.
+    /// [`ArchiveError::SpecMismatch`](archive::ArchiveError::SpecMismatch) when files declare different specs.
     pub fn spec(&self) -> Result<Option<(String, Spec)>> {
         let mut found: Option<(String, Spec)> = None;
         for file in &self.files {
@@ -210,7 +173,7 @@ impl Documents {
         Ok(found)
     }
 
-    /// Rows, where footers tell.
+    /// The number of documents; `None` unless all files have footers, which tell it.
     #[must_use]
     pub fn known_rows(&self) -> Option<u64> {
         let rows = |file: &Arc<InputFile>| {
@@ -227,7 +190,7 @@ impl Documents {
         self.files.iter().map(rows).sum()
     }
 
-    /// Its slices, in order.
+    /// The slices of all files, in order.
     #[must_use]
     pub fn slices(&self) -> Vec<DocumentSlice> {
         let named = |slice: Slice| {
@@ -244,11 +207,11 @@ impl Documents {
         self.all_slices().into_iter().map(named).collect()
     }
 
-    /// The rows of one row group, or of all, in the table of [`Self::table`].
+    /// As [`Self::table`], with one partition, and only the row group of this number in each file; `None` for all.
     ///
     /// # Errors
     /// None in practice.
-    pub fn slice_table(
+    pub fn row_group_table(
         &self,
         context: &SessionContext,
         id_type: IdType,
@@ -263,7 +226,7 @@ impl Documents {
         self.files.iter().flat_map(Slice::all).collect()
     }
 
-    /// The texts of some documents by their ids, of several with the same id the first that is found.
+    /// The text of the document with each id; `None` when there is none, the first that is read when there are several.
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read.
@@ -272,11 +235,11 @@ impl Documents {
         context: &SessionContext,
         ids: [&str; N],
     ) -> Result<[Option<String>; N]> {
-        // As text: no id is then refused.
+        // Every id can be read as text.
         let wanted = ids.iter().map(|id| Id::Text((*id).into())).collect();
         let failed = || EngineError::query(self.given());
         let mut rows = self
-            .table_of(context, IdType::String, 1, Some(Arc::new(wanted)))?
+            .table_with_ids(context, IdType::String, 1, Some(Arc::new(wanted)))?
             .execute_stream()
             .await
             .map_err(failed())?;
@@ -285,7 +248,7 @@ impl Documents {
             let batch = batch.map_err(failed())?;
             let (names, texts) = (batch.column(0), batch.column(1).as_binary_view());
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                let name = Id::of(names, row);
+                let name = Id::read(names, row);
                 for (id, found) in ids.iter().zip(&mut found) {
                     if found.is_none() && name == Id::Text((*id).into()) {
                         *found = Some(String::from_utf8_lossy(texts.value(row)).into_owned());
@@ -296,7 +259,7 @@ impl Documents {
         Ok(found)
     }
 
-    /// The table: `id` of the given type, and `text` (bytes or text) or `fp` (as the files have it).
+    /// The table of all documents: columns `id`, and `text` (bytes) or `fp`.
     ///
     /// # Errors
     /// None in practice.
@@ -306,14 +269,14 @@ impl Documents {
         id_type: IdType,
         partitions: usize,
     ) -> Result<DataFrame> {
-        self.table_of(context, id_type, partitions, None)
+        self.table_with_ids(context, id_type, partitions, None)
     }
 
-    /// As [`Self::table`], of the documents with the `wanted` ids alone. In Parquet no other texts are decoded.
+    /// As [`Self::table`], of the documents with `wanted` ids only; `None` for all. In Parquet, other texts are not decoded.
     ///
     /// # Errors
     /// None in practice.
-    pub fn table_of(
+    pub fn table_with_ids(
         &self,
         context: &SessionContext,
         id_type: IdType,
@@ -335,7 +298,7 @@ impl Documents {
             Some(Content::Fingerprint(_)) => {
                 Field::new(archive::schema::FINGERPRINT, DataType::Int64, true)
             }
-            // Views of the pages that texts were read from, which are not copied.
+            // Views of the decoded pages, so that texts are not copied.
             _ => Field::new(TEXT, DataType::BinaryView, true),
         };
         let schema = Arc::new(Schema::new(vec![
@@ -343,13 +306,13 @@ impl Documents {
             content,
         ]));
         let dealt = slices::dealt(slices, partitions);
-        let idle = dealt.len() < partitions;
+        let cores_to_spare = dealt.len() < partitions;
         let streams = dealt
             .into_iter()
             .map(|slices| {
-                Arc::new(Part {
+                Arc::new(Partition {
                     slices,
-                    idle,
+                    cores_to_spare,
                     schema: Arc::clone(&schema),
                     id_type,
                     wanted: wanted.clone(),
@@ -359,165 +322,6 @@ impl Documents {
             .collect();
         StreamingTable::try_new(schema, streams)
             .and_then(|table| context.read_table(Arc::new(table)))
-            .map_err(EngineError::query("planning the day"))
-    }
-}
-
-impl InputFile {
-    /// Opens a file and finds its columns; `None` for one without a single row to tell them by.
-    async fn open(
-        context: &SessionContext,
-        location: Location,
-        columns: &Columns,
-    ) -> Result<Option<Self>> {
-        let name = location.name();
-        let Some(format) = Format::of(&name) else {
-            return Err(EngineError::BadData {
-                object: location.to_string(),
-                reason: format!(
-                    "not a file of documents by its name; names end in {}",
-                    EXTENSIONS.join(", ")
-                ),
-            });
-        };
-        match format {
-            Format::Parquet => parquet::open(location, columns).await.map(Some),
-            Format::Json(compression) => rows::open_json(location, compression, columns).await,
-            Format::Csv(compression) => {
-                rows::open_csv(context, location, compression, columns).await
-            }
-        }
-    }
-
-    fn bad_data(&self, reason: String) -> EngineError {
-        EngineError::BadData {
-            object: self.location.to_string(),
-            reason,
-        }
-    }
-}
-
-/// One partition of the table: slices, one after the other.
-#[derive(Clone)]
-struct Part {
-    slices: Vec<Slice>,
-    /// Whether there are less parts than cores for them.
-    idle: bool,
-    schema: SchemaRef,
-    id_type: IdType,
-    /// The ids that are read, where not all are.
-    wanted: Option<Arc<HashSet<Id>>>,
-    context: SessionContext,
-}
-
-impl std::fmt::Debug for Part {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Part")
-            .field("slices", &self.slices.len())
-            .finish_non_exhaustive()
-    }
-}
-
-impl PartitionStream for Part {
-    fn schema(&self) -> &SchemaRef {
-        &self.schema
-    }
-
-    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        // Documents that are looked up were counted before.
-        let counted = self.wanted.is_none();
-        let resources = context.session_config().get_extension::<Resources>();
-        let resources = resources.filter(|_| counted);
-        let part = self.clone();
-        let slices = futures::stream::iter(self.slices.clone());
-        let remote = self.slices.iter().any(Slice::is_remote);
-        let batches = slices
-            .map(move |slice| {
-                let part = part.clone();
-                async move {
-                    let (remote, parquet) = (slice.is_remote(), slice.rows.is_some());
-                    let idle = part.idle;
-                    let batches = part.read(slice).await;
-                    batches.map(|batches| match remote {
-                        true => stream::begun(batches),
-                        // Parsed while others work on what was parsed before.
-                        false if idle && !parquet => stream::begun_apart(batches),
-                        false => batches,
-                    })
-                }
-            })
-            // From a store, the next slice is on its way while one is worked on.
-            .buffered(if remote { 2 } else { 1 })
-            .try_flatten()
-            .inspect_ok(move |batch| {
-                if let Some(resources) = &resources {
-                    let rows = batch.num_rows() as u64;
-                    resources
-                        .progress
-                        .documents
-                        .fetch_add(rows, Ordering::Relaxed);
-                }
-            })
-            .map_err(Into::into);
-        Box::pin(RecordBatchStreamAdapter::new(
-            Arc::clone(&self.schema),
-            batches,
-        ))
-    }
-}
-
-/// Which ids, as they are in a file, are wanted; an id that cannot be one of the type is not.
-fn are_wanted(
-    ids: &ArrayRef,
-    id_type: IdType,
-    wanted: &HashSet<Id>,
-) -> Result<BooleanArray, ArrowError> {
-    let lossy = || arrow::compute::cast(ids, &id_type.data_type());
-    let ids = archive::reader::to_id_type(ids, id_type).or_else(|_| lossy())?;
-    let is_wanted = |row| ids.is_valid(row) && wanted.contains(&Id::of(&ids, row));
-    Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
-}
-
-/// Batches of one slice.
-type Batches = futures::stream::BoxStream<'static, Result<arrow::array::RecordBatch>>;
-
-impl Part {
-    /// The rows of a slice, in the table's schema.
-    async fn read(&self, slice: Slice) -> Result<Batches> {
-        let file = Arc::clone(&slice.file);
-        let object = slice.to_string();
-        let raw = match &slice.rows {
-            Some(rows) => {
-                let pool = &self.context.runtime_env().memory_pool;
-                let memory = crate::resources::limit(pool);
-                let object = object.clone();
-                parquet::read(&file, rows, object, self.wanted_rows(), memory).await?
-            }
-            None => rows::read(&self.context, &file).await?,
-        };
-        let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
-        let wanted = self.wanted.clone();
-        Ok(raw
-            .map(move |batch| {
-                let mut batch = batch?;
-                if let Some(wanted) = &wanted {
-                    let failed = |source| archive::ArchiveError::Arrow {
-                        object: object.clone(),
-                        source,
-                    };
-                    let kept = are_wanted(batch.column(0), id_type, wanted).map_err(failed)?;
-                    batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(failed)?;
-                }
-                columns::conform(&batch, &schema, id_type, &file.columns, &object)
-            })
-            .boxed())
-    }
-
-    /// Tells for ids as they are in a file which are wanted, where not all are.
-    fn wanted_rows(&self) -> Option<parquet::WantedRows> {
-        let (wanted, id_type) = (self.wanted.clone()?, self.id_type);
-        Some(Box::new(move |ids: &ArrayRef| {
-            are_wanted(ids, id_type, &wanted)
-        }))
+            .map_err(EngineError::query("planning the batch"))
     }
 }

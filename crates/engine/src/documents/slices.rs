@@ -1,40 +1,33 @@
-//! What is read in one go, and which partition reads it.
+//! Slices: parts of files that are read in one go, and how they are dealt to partitions.
 
 use std::cmp::Reverse;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{InputFile, parquet};
+use super::file::{InputFile, RowRange};
+use super::parquet;
 
-/// Slices that a partition reads where all is in one row group that is large enough: so many are dealt out evenly whatever
-/// the sizes of other files.
-const OF_A_PARTITION: u64 = 4;
-/// Bytes of ids and content that a slice of a row group has at least. A page that two slices share is decoded by both, and
-/// some writers make pages of many megabytes.
-const SMALL: u64 = 32 << 20;
-/// Rows of a row group that is cut, at most: of more, a reader's lists of rows would be large. No writer makes so many.
+/// Slices for each partition when all rows are in one large row group: enough to deal evenly, whatever the sizes of other
+/// files.
+const SLICES_PER_PARTITION: u64 = 4;
+/// The least bytes of ids and content in a slice of a row group. A page that two slices share is decoded by both, and some
+/// writers make pages of many megabytes.
+const MIN_SLICE_BYTES: u64 = 32 << 20;
+/// The most rows of a row group that is cut: with more, a reader's lists of rows would be large. No writer makes so many.
 const MAX_ROWS: usize = 1 << 28;
 
 /// A part of a file that is read in one go.
 #[derive(Debug, Clone)]
 pub(super) struct Slice {
     pub(super) file: Arc<InputFile>,
-    /// For Parquet; other files are one slice.
+    /// The rows in a Parquet file; `None` for a whole file of another format.
     pub(super) rows: Option<RowRange>,
-    /// Bytes of ids and content before compression, about.
+    /// Estimated bytes of ids and content, before compression.
     bytes: u64,
 }
 
-/// Rows of one row group.
-#[derive(Debug, Clone)]
-pub(super) struct RowRange {
-    pub(super) row_group: usize,
-    /// By their numbers in it; `None` where they are all.
-    pub(super) cut: Option<Range<usize>>,
-}
-
-/// The name of what is read, for messages.
+/// The name of the slice, for messages.
 impl fmt::Display for Slice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = &self.file.location;
@@ -52,7 +45,7 @@ impl fmt::Display for Slice {
 }
 
 impl Slice {
-    /// A file's slices, in order: its row groups, or all of it.
+    /// The slices of a file, in order: its row groups, or the whole file.
     pub(super) fn all(file: &Arc<InputFile>) -> Vec<Self> {
         let slice = |rows, bytes| Self {
             file: Arc::clone(file),
@@ -60,7 +53,7 @@ impl Slice {
             bytes,
         };
         let Some(footer) = &file.footer else {
-            return vec![slice(None, file.source.bytes())];
+            return vec![slice(None, file.row_bytes())];
         };
         let groups = 0..footer.metadata().num_row_groups();
         let of_group = |row_group| {
@@ -75,14 +68,15 @@ impl Slice {
         self.rows.as_ref().map(|rows| rows.row_group)
     }
 
-    /// Whether it is in a store.
+    /// Whether its file is in a store.
     pub(super) fn is_remote(&self) -> bool {
         self.file.location.local().is_none()
     }
 
-    /// Ranges of its rows of `bytes` each at most, about.
+    /// Cuts it into ranges of its rows, of at most about `bytes` each.
     ///
-    /// What a store has is left whole: a reader fetches all of a row group at once. So is what the footer tells no rows of.
+    /// A row group in a store is left whole, because a reader fetches all of it at once. So is one whose footer contradicts
+    /// itself about its rows.
     fn cut(self, bytes: u64) -> Vec<Self> {
         let footer = self.file.footer.as_ref().filter(|_| !self.is_remote());
         let Some((row_group, footer)) = self.row_group().zip(footer) else {
@@ -106,7 +100,7 @@ impl Slice {
     }
 }
 
-/// Ranges of so many rows, of `bytes` together, that are of no more than `most` bytes each, about.
+/// Ranges of `rows` rows of `bytes` bytes in all, with at most about `most` bytes each.
 fn ranges(rows: usize, bytes: u64, most: u64) -> impl Iterator<Item = Range<usize>> {
     let pieces = usize::try_from(bytes.div_ceil(most.max(1))).unwrap_or(usize::MAX);
     let each = rows.div_ceil(pieces.max(1)).max(1);
@@ -115,15 +109,15 @@ fn ranges(rows: usize, bytes: u64, most: u64) -> impl Iterator<Item = Range<usiz
         .map(move |start| start..rows.min(start + each))
 }
 
-/// The bytes of `part` of so many rows.
+/// The bytes of `part` of `rows` rows that have `bytes` bytes in all.
 fn share(bytes: u64, part: usize, rows: usize) -> u64 {
     (u128::from(bytes) * part as u128 / rows.max(1) as u128) as u64
 }
 
-/// The slices that each of some partitions reads, in order; as many bytes each as can be, and no partition without any.
+/// Deals the slices to partitions, in order, as evenly by bytes as possible; no partition is empty.
 ///
-/// Row groups are cut where the partitions could not share them evenly: what writes Parquet from memory often makes one
-/// row group of all.
+/// Row groups are cut when the partitions could not share them evenly: programs that write Parquet from memory often make
+/// one row group of all rows.
 pub(super) fn dealt(slices: Vec<Slice>, partitions: usize) -> Vec<Vec<Slice>> {
     if partitions <= 1 {
         return vec![slices];
@@ -147,13 +141,15 @@ pub(super) fn dealt(slices: Vec<Slice>, partitions: usize) -> Vec<Vec<Slice>> {
     evenly(&bytes, partitions).into_iter().map(own).collect()
 }
 
-/// Bytes that slices have at most, of `total` bytes for some partitions: such that one row group is as many for each.
+/// The most bytes of a slice, for `total` bytes in all: one row group of `total` bytes then makes equally many slices for
+/// each partition.
 fn slice_bytes(total: u64, partitions: u64) -> u64 {
-    let each = (total / partitions / SMALL).clamp(1, OF_A_PARTITION);
-    total.div_ceil(each * partitions).max(SMALL)
+    let each = (total / partitions / MIN_SLICE_BYTES).clamp(1, SLICES_PER_PARTITION);
+    total.div_ceil(each * partitions).max(MIN_SLICE_BYTES)
 }
 
-/// The numbers of the items that each of some partitions gets, ascending: the largest first, each to who has the least.
+/// The numbers of the items of each partition, ascending: the largest items are dealt first, each to the partition with the
+/// fewest bytes.
 fn evenly(bytes: &[u64], partitions: usize) -> Vec<Vec<usize>> {
     let mut numbers: Vec<usize> = (0..bytes.len()).collect();
     numbers.sort_by_key(|&number| Reverse(bytes[number]));
@@ -161,7 +157,7 @@ fn evenly(bytes: &[u64], partitions: usize) -> Vec<Vec<usize>> {
     for number in numbers {
         let least = partitions.iter_mut().min_by_key(|(sum, _)| *sum);
         if let Some((sum, own)) = least {
-            // Those without a size count, too.
+            // An item without a size counts, too.
             *sum = sum.saturating_add(bytes[number].max(1));
             own.push(number);
         }
@@ -209,8 +205,8 @@ mod tests {
             (5_000_000_001, 2),
             (5_000_000_001, 7),
             (5_000_000_001, 61),
-            (3 * SMALL + 1, 2),
-            (3 * SMALL + 1, 3),
+            (3 * MIN_SLICE_BYTES + 1, 2),
+            (3 * MIN_SLICE_BYTES + 1, 3),
         ] {
             let rows = 1_000_000;
             let most = slice_bytes(bytes, partitions);
@@ -225,11 +221,21 @@ mod tests {
         }
         // Too little for all.
         assert_eq!(
-            ranges(1000, SMALL / 2, slice_bytes(SMALL / 2, 8)).count(),
+            ranges(
+                1000,
+                MIN_SLICE_BYTES / 2,
+                slice_bytes(MIN_SLICE_BYTES / 2, 8)
+            )
+            .count(),
             1
         );
         assert_eq!(
-            ranges(1000, 2 * SMALL, slice_bytes(2 * SMALL, 8)).count(),
+            ranges(
+                1000,
+                2 * MIN_SLICE_BYTES,
+                slice_bytes(2 * MIN_SLICE_BYTES, 8)
+            )
+            .count(),
             2
         );
     }

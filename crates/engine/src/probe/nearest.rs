@@ -1,7 +1,7 @@
-//! The nearest documents of the history, where only so many a new document are wanted.
+//! The nearest documents of the archive, when the pairs of a document of the batch are limited.
 //!
-//! They are kept by fingerprint, not by document: a page copied a million times into the new day has its nearest
-//! ones once, and is multiplied out at the end.
+//! They are kept by fingerprint, not by document: a text that is in the batch a million times has its nearest documents
+//! once, and is multiplied out at the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,22 +12,22 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
 use super::hits::RowMatch;
-use crate::batch::{Id, NewBatch};
+use crate::batch::{Batch, Id};
 use crate::error::EngineError;
-use crate::probe::columns::BASE_ID;
+use crate::pairs::BASE_ID;
 
-/// A document of the history: distance, id, day. Ordered as hits are.
+/// A document of the archive: distance, id, day. Ordered as the output is.
 type Neighbour = (u32, Id, Option<i32>);
 
 /// For each distinct fingerprint of the batch, its nearest documents.
-pub(crate) struct Nearest {
+pub(super) struct Nearest {
     limit: usize,
     kept: BTreeMap<u32, Vec<Neighbour>>,
     memory: MemoryReservation,
 }
 
 impl Nearest {
-    pub(crate) fn new(limit: usize, pool: &Arc<dyn MemoryPool>) -> Self {
+    pub(super) fn new(limit: usize, pool: &Arc<dyn MemoryPool>) -> Self {
         Self {
             limit,
             kept: BTreeMap::new(),
@@ -35,24 +35,24 @@ impl Nearest {
         }
     }
 
-    pub(crate) fn limit(&self) -> usize {
+    pub(super) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Adds documents; gives the number of pairs that were left out for it.
-    pub(crate) fn add(
+    /// Adds documents; returns the number of pairs that are left out for nearer ones.
+    pub(super) fn add(
         &mut self,
         found: &[RowMatch],
         ids: &ArrayRef,
         day: Option<i32>,
-        batch: &NewBatch,
+        batch: &Batch,
     ) -> Result<u64> {
         let mut left_out = 0;
         for hit in found {
             let kept = self.kept.entry(hit.entry).or_default();
             let documents = batch.distinct.rows(hit.entry).len() as u64;
-            let neighbour = (hit.distance, Id::of(ids, hit.row as usize), day);
-            // The same document again, when a work item is done twice or an id repeats: the nearer one stands.
+            let neighbour = (hit.distance, Id::read(ids, hit.row as usize), day);
+            // A document comes again when a work item is done twice or an id repeats; the nearer one stays.
             if let Some(at) = kept
                 .iter()
                 .position(|n| n.1 == neighbour.1 && n.2 == neighbour.2)
@@ -82,8 +82,8 @@ impl Nearest {
         Ok(left_out)
     }
 
-    /// What is kept, by day: matches whose rows are indexes of the ids beside them.
-    pub(crate) fn into_hits(
+    /// The documents that were kept, by day: matches, and the ids that their rows are indexes of.
+    pub(super) fn into_hits(
         self,
         schema: &SchemaRef,
     ) -> impl Iterator<Item = (Option<i32>, Vec<RowMatch>, Result<ArrayRef>)> + use<> {

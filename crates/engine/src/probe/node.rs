@@ -1,4 +1,4 @@
-//! The probe in a logical plan, and the way from there to the operator.
+//! The probe in a logical plan, and the planner that makes the operator from it.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -16,7 +16,9 @@ use datafusion::logical_expr::{
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
-use super::{Probe, ProbeExec, hits_schema};
+use super::exec::ProbeExec;
+use super::request::Probe;
+use crate::pairs;
 
 /// The probe of a table of work items.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -27,13 +29,13 @@ pub struct ProbeNode {
 }
 
 impl ProbeNode {
-    /// The hits of the work items in `items`.
+    /// The pairs of the work items in `items`.
     ///
     /// # Errors
-    /// None in practice: the schema of hits is valid.
+    /// None in practice: the schema of pairs is valid.
     pub fn over(items: DataFrame, probe: Probe) -> Result<DataFrame> {
         let (state, input) = items.into_parts();
-        let schema = Arc::new(DFSchema::try_from(hits_schema(probe.batch.id_type()))?);
+        let schema = Arc::new(DFSchema::try_from(pairs::schema(probe.batch.id_type()))?);
         let node = Arc::new(Self {
             input,
             probe,

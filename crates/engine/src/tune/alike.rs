@@ -1,15 +1,16 @@
 //! All pairs of sets with a large Jaccard similarity, exactly (Bayardo, Ma and Srikant, "Scaling Up All Pairs Similarity
 //! Search", WWW 2007).
 //!
-//! With elements in the order of their rarity, two sets that are alike have one of their rarest in common: a set of n
-//! whose similarity to another is at least t shares ⌈tn⌉ elements with it, so one of the first n − ⌈tn⌉ + 1.
+//! A set of n elements whose similarity to another is at least t shares at least ⌈tn⌉ elements with it. So if both are
+//! sorted by one order, their prefixes of n − ⌈tn⌉ + 1 elements share an element. Only prefixes are indexed; the rarest
+//! elements come first, to keep the lists of the index short.
 
 use std::collections::HashMap;
 
 use simhash::similarity::jaccard;
 
-/// Calls `each` with the pairs of sets that are at least `least` alike, more than 0, and how alike they are; the first of a pair is
-/// the one before. Sets are ascending, their elements distinct. Empty sets are like nothing.
+/// Calls `each(a, b, similarity)` for all sets a < b whose similarity is at least `least`, which must be above 0. The
+/// elements of a set must be ascending and distinct. Empty sets are similar to nothing.
 pub(super) fn pairs(sets: &[Vec<u64>], least: f64, mut each: impl FnMut(u32, u32, f64)) {
     // Copies of a set need not be compared.
     let mut first = HashMap::<&[u64], u32>::new();
@@ -22,12 +23,12 @@ pub(super) fn pairs(sets: &[Vec<u64>], least: f64, mut each: impl FnMut(u32, u32
     for element in sets.iter().flatten() {
         *frequencies.entry(*element).or_default() += 1;
     }
-    // Of the sets before, those that have an element among their rarest.
+    // For each element, the earlier sets that have it in their prefix.
     let mut index = HashMap::<u64, Vec<u32>>::new();
     let mut seen = vec![u32::MAX; sets.len()];
     let mut rarest = Vec::new();
     for (a, set) in sets.iter().enumerate() {
-        // Rounding must not make it fewer.
+        // Rounding must not make the prefix shorter.
         let shared = (least * set.len() as f64 - 1e-9).ceil() as usize;
         let prefix = (set.len() - shared.min(set.len()) + 1).min(set.len());
         rarest.clear();
@@ -42,12 +43,12 @@ pub(super) fn pairs(sets: &[Vec<u64>], least: f64, mut each: impl FnMut(u32, u32
                 if std::mem::replace(&mut seen[b as usize], a as u32) == a as u32 {
                     continue;
                 }
-                let found = match copy_of[a] == copy_of[b as usize] {
+                let similarity = match copy_of[a] == copy_of[b as usize] {
                     true => 1.0,
                     false => jaccard(set, &sets[b as usize]),
                 };
-                if found >= least {
-                    each(b, a as u32, found);
+                if similarity >= least {
+                    each(b, a as u32, similarity);
                 }
             }
             others.push(a as u32);
@@ -65,7 +66,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn equal_all_pairs_compared(
+        fn pairs_equal_brute_force(
             sets in proptest::collection::vec(proptest::collection::btree_set(0u64..12, 0..9), 0..25),
             least in prop_oneof![Just(0.5), Just(0.8), Just(1.0), 0.05f64..1.0],
         ) {

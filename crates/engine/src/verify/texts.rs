@@ -1,9 +1,10 @@
-//! The texts of the documents that are in a hit, in a file of the scratch directory.
+//! The texts of documents in a pair, copied to a file in the scratch directory.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::io::{BufWriter, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,25 +18,29 @@ use crate::batch::Id;
 use crate::documents::Documents;
 use crate::error::{EngineError, Result};
 
-/// Whose document it is.
+/// The two sides of pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Side {
-    /// The new day's.
+    /// The batch.
     New,
-    /// The history's.
+    /// The archive, or whatever the batch is compared with.
     Base,
 }
 
-/// Where a text is in the file: its first byte, and how many.
+/// The place of a text in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     start: u64,
     len: u64,
-    /// Tells empty texts apart.
+    /// Serial number of the text, which tells empty texts apart.
     number: u64,
+    /// Hash of the text.
+    hash: u64,
+    /// Whether several documents with the id have this text.
+    pub(super) is_repeated: bool,
 }
 
-/// Texts by side and id.
+/// Texts by side and id; each text of an id once.
 #[derive(Debug)]
 pub(super) struct Texts {
     wanted: [HashMap<Id, Vec<Place>>; 2],
@@ -46,8 +51,8 @@ pub(super) struct Texts {
     memory: MemoryReservation,
 }
 
-/// What an entry takes besides the id's own bytes: the id, its places, and the free room of a table.
-const ENTRY: usize = 192;
+/// Bytes of a map entry without the id's text: the id, its places, and its share of the map's free slots.
+const ENTRY_BYTES: usize = 192;
 
 impl Texts {
     pub(super) fn create(scratch: &Path, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
@@ -57,6 +62,7 @@ impl Texts {
             .write(true)
             .create(true)
             .truncate(true)
+            .mode(0o600)
             .open(&path)
             .map_err(|source| EngineError::Io {
                 path: path.display().to_string(),
@@ -68,26 +74,26 @@ impl Texts {
             path,
             end: 0,
             number: 0,
-            memory: MemoryConsumer::new("ids of hits").register(pool),
+            memory: MemoryConsumer::new("ids of pairs").register(pool),
         })
     }
 
-    /// Asks for the text of a document.
+    /// Asks for the texts of the documents with this id.
     pub(super) fn want(&mut self, side: Side, id: Id) -> Result<()> {
         let wanted = &mut self.wanted[side as usize];
         if !wanted.contains_key(&id) {
             self.memory
-                .try_grow(ENTRY + id.bytes())
+                .try_grow(ENTRY_BYTES + id.bytes())
                 .map_err(|_| EngineError::OutOfMemory {
-                    what: format!("the ids of hits to be verified, {} so far", wanted.len()),
+                    what: format!("the ids of pairs to be verified, {} so far", wanted.len()),
                 })?;
             wanted.insert(id, Vec::new());
         }
         Ok(())
     }
 
-    /// Looks up all that was asked for on a side.
-    pub(super) async fn find(
+    /// Reads `documents`, and copies the texts that were asked for on `side` to the file.
+    pub(super) async fn copy_wanted(
         &mut self,
         context: &SessionContext,
         side: Side,
@@ -98,7 +104,7 @@ impl Texts {
         let failed = || EngineError::query(documents.given());
         let partitions = context.state().config().target_partitions();
         let mut rows = documents
-            .table_of(context, id_type, partitions, Some(Arc::new(ids)))?
+            .table_with_ids(context, id_type, partitions, Some(Arc::new(ids)))?
             .execute_stream()
             .await
             .map_err(failed())?;
@@ -107,18 +113,38 @@ impl Texts {
             let batch = batch.map_err(failed())?;
             let texts = batch.column(1).as_binary_view();
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                let Some(places) = wanted.get_mut(&Id::of(batch.column(0), row)) else {
+                let Some(places) = wanted.get_mut(&Id::read(batch.column(0), row)) else {
                     continue;
                 };
                 let text = texts.value(row);
-                self.writer
-                    .write_all(text)
-                    .map_err(|source| EngineError::Io {
-                        path: self.path.display().to_string(),
-                        source,
-                    })?;
-                let len = text.len() as u64;
-                if !places.is_empty() {
+                let mut hash = DefaultHasher::new();
+                hash.write(text);
+                let (hash, len) = (hash.finish(), text.len() as u64);
+                let failed = |source| EngineError::Io {
+                    path: self.path.display().to_string(),
+                    source,
+                };
+                // Documents that share an id mostly share the text. It is stored once: every stored text is compared.
+                let mut is_known = false;
+                for place in places
+                    .iter_mut()
+                    .filter(|place| (place.hash, place.len) == (hash, len))
+                {
+                    self.writer.flush().map_err(failed)?;
+                    if read_at(self.writer.get_ref(), *place).map_err(failed)? == text {
+                        place.is_repeated = true;
+                        is_known = true;
+                        break;
+                    }
+                }
+                if is_known {
+                    continue;
+                }
+                self.writer.write_all(text).map_err(failed)?;
+                if places.is_empty() {
+                    // Few ids have several texts.
+                    places.reserve_exact(1);
+                } else {
                     self.memory.try_grow(size_of::<Place>()).map_err(|_| {
                         EngineError::OutOfMemory {
                             what: "the texts of documents with the same id".into(),
@@ -129,6 +155,8 @@ impl Texts {
                     start: self.end,
                     len,
                     number: self.number,
+                    hash,
+                    is_repeated: false,
                 });
                 self.number += 1;
                 self.end += len;
@@ -140,21 +168,25 @@ impl Texts {
         })
     }
 
-    /// Where the texts of an id are.
+    /// The places of an id's texts.
     pub(super) fn places(&self, side: Side, id: &Id) -> &[Place] {
         self.wanted[side as usize]
             .get(id)
             .map_or(&[], Vec::as_slice)
     }
 
+    /// The text at a place.
     pub(super) fn read(&self, place: Place) -> Result<Vec<u8>> {
-        let mut text = vec![0; place.len as usize];
-        let file = self.writer.get_ref();
-        file.read_exact_at(&mut text, place.start)
-            .map_err(|source| EngineError::Io {
-                path: self.path.display().to_string(),
-                source,
-            })?;
-        Ok(text)
+        read_at(self.writer.get_ref(), place).map_err(|source| EngineError::Io {
+            path: self.path.display().to_string(),
+            source,
+        })
     }
+}
+
+/// The text at a place of the file.
+fn read_at(file: &File, place: Place) -> std::io::Result<Vec<u8>> {
+    let mut text = vec![0; place.len as usize];
+    file.read_exact_at(&mut text, place.start)?;
+    Ok(text)
 }

@@ -1,4 +1,4 @@
-//! The join against a double loop over `count_ones`, for whatever sets, design, kernel and chunks the fuzzer thinks of.
+//! The join against a double loop over `count_ones`: the fuzzer chooses the sets, the design, the kernel and the chunks.
 #![no_main]
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use hamming::{Design, Distinct, Kernel, Match, Plan, Scratch, Tables};
 use libfuzzer_sys::fuzz_target;
 
-/// Most fingerprints of a set: the double loop takes a millisecond or two.
+/// Most fingerprints of a set: with so few, the double loop takes a millisecond or two.
 const MOST: usize = 700;
 
 #[derive(Debug, Arbitrary)]
@@ -22,18 +22,18 @@ struct Input {
     archive: Vec<Piece>,
 }
 
-/// Some fingerprints of a set.
+/// A piece of a set: some fingerprints.
 #[derive(Debug, Arbitrary)]
 enum Piece {
     Value(u64),
-    /// One that differs from an earlier one in these bits.
+    /// A fingerprint that differs from an earlier one in these bits.
     Near { of: u16, bits: Vec<u8> },
-    /// Many that differ from an earlier one in a counter at some place: dense, crowded, long runs.
+    /// An earlier fingerprint plus the multiples of a step at some bit: dense, crowded, in long runs.
     Run { of: u16, shift: u8, step: u8, count: u16 },
     Copies { of: u16, count: u8 },
 }
 
-/// The fingerprints of `pieces`; pieces refer to `before` and to each other.
+/// The fingerprints of `pieces`; a piece may refer to those of `before` and of the pieces before it.
 fn values(pieces: &[Piece], before: &[u64]) -> Vec<u64> {
     let mut all = before.to_vec();
     for piece in pieces {
@@ -72,7 +72,7 @@ fuzz_target!(|input: Input| {
         archive.sort_unstable();
     }
     let max_distance = u32::from(input.max_distance % 17);
-    let designs = Design::candidates(max_distance).expect("a distance up to 16");
+    let designs = Design::all(max_distance).expect("a distance up to 16");
     let design = &designs[usize::from(input.design) % designs.len()];
     let kernels = Kernel::available();
     let kernel = kernels[usize::from(input.kernel) % kernels.len()];
@@ -91,7 +91,7 @@ fuzz_target!(|input: Input| {
     let parts = usize::from(input.parts % 3) + 1;
     let mut found = Vec::new();
     for part in 0..parts {
-        let range = Plan::part(parts, part, entries);
+        let range = Plan::part_range(parts, part, entries);
         let tables = Tables::build(Arc::clone(&distinct), range, design.clone(), 1);
         let (mut scratch, mut matches) = (Scratch::default(), Vec::new());
         let size = usize::from(input.chunk).max(1);

@@ -1,5 +1,5 @@
-//! Any bytes as a text: every way of cutting it ends without a panic, every kernel gives the same fingerprint, and the words
-//! are those of the definitions, computed over the whole text by the Unicode libraries.
+//! Fuzzes fingerprints with arbitrary texts: no tokenizer panics, every kernel gives the same fingerprint, and the features
+//! equal their definition, computed over the whole text by the Unicode libraries.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -9,26 +9,17 @@ use icu_casemap::CaseMapper;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use libfuzzer_sys::fuzz_target;
 use simhash::tokenize::cjk::is_cjk;
-use simhash::{Fingerprinter, Kernel, Markup, Measure, Model, Normalize, Similarity, Spec, Tokenizer, Weight};
+use simhash::{Choice as _, Fingerprinter, Kernel, Markup, Measure, Model, Normalize, Similarity, Spec, Tokenizer, Weight};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Every tokenizer with some of the other choices.
+/// Every tokenizer, with some values of the other settings.
 static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
-    let tokenizers = [
-        Tokenizer::WordsCjkBigrams,
-        Tokenizer::WordsCjkGrams,
-        Tokenizer::Words,
-        Tokenizer::WordsJieba,
-        Tokenizer::Shingles(3),
-        Tokenizer::Chars(2),
-        Tokenizer::LongestSentences(4),
-    ];
     let choices = [
         (Weight::Tf, Normalize::NfkcCasefold, None),
         (Weight::Levels, Normalize::Nfkc, Some(Markup::Strip)),
         (Weight::LogTf, Normalize::AsIs, Some(Markup::StripBoilerplate)),
     ];
-    let specs = tokenizers.iter().flat_map(|&tokenizer| {
+    let specs = Tokenizer::examples().into_iter().flat_map(|tokenizer| {
         choices.map(|(weight, normalize, markup)| Spec {
             tokenizer,
             weight,
@@ -41,7 +32,13 @@ static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
     specs.map(|spec| Model::plain(spec).expect("no tables")).collect()
 });
 
-/// The default features, each with its number, by their definitions.
+/// The model whose features [`by_definition`] counts.
+static BIGRAMS: LazyLock<Model> = LazyLock::new(|| {
+    let spec = Spec { tokenizer: Tokenizer::WordsCjkBigrams, min_features: 0, ..Spec::default() };
+    Model::plain(spec).expect("no tables")
+});
+
+/// Words and bigrams of CJK characters, each with the number of its occurrences, by their definitions.
 fn by_definition(text: &str) -> BTreeMap<String, u32> {
     let nfkc = ComposingNormalizerBorrowed::new_nfkc();
     let composed = nfkc.normalize(text);
@@ -76,20 +73,20 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(found, expected, "{} under {:?}", kernel.name(), model.spec());
         }
         let features = fingerprinter.features(&text);
-        if *model.spec() == *MODELS[0].spec() {
+        if *model == *BIGRAMS {
             let found: BTreeMap<String, u32> =
-                features.into_iter().map(|of| (of.feature, of.occurrences)).collect();
+                features.into_iter().map(|feature| (feature.feature, feature.occurrences)).collect();
             assert_eq!(found, by_definition(&text));
         }
     }
     let half = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
     let (a, b) = text.split_at(half);
-    for measure in [Measure::Jaccard, Measure::Cosine, Measure::Edit] {
-        let mut similarity = Similarity::new(measure, MODELS[0].clone());
+    for measure in Measure::examples() {
+        let mut similarity = Similarity::new(measure, BIGRAMS.clone());
         let (x, y) = (similarity.prepare(a), similarity.prepare(b));
-        let found = Similarity::of(&x, &y, 0.0);
+        let found = Similarity::between(&x, &y, 0.0);
         assert!((0.0..=1.0).contains(&found), "{measure:?} {found}");
-        assert_eq!(found, Similarity::of(&y, &x, 0.0));
-        assert!(Similarity::of(&x, &x, 0.0) > 1.0 - 1e-9);
+        assert_eq!(found, Similarity::between(&y, &x, 0.0));
+        assert!(Similarity::between(&x, &x, 0.0) > 1.0 - 1e-9);
     }
 });

@@ -1,18 +1,32 @@
-//! Taking markup out of a page, where that is asked for.
+//! Removes the markup of an HTML page.
 
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{Token, Tokenizer};
-use serde::{Deserialize, Serialize};
 
-/// What is taken out of a text before it is folded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+use crate::choice::{Choice, Name, by_name};
+
+/// The markup that is removed from a text before it is folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Markup {
-    /// HTML tags and comments, and what is no text: scripts, styles, templates.
+    /// HTML tags, comments, and elements that are not text: scripts, styles, templates.
     Strip,
-    /// The same, and what stands around the text of a page: navigation, header, footer, asides, forms.
+    /// The same, and the elements around the text of a page: navigation, header, footer, asides, forms.
     StripBoilerplate,
 }
+
+impl Choice for Markup {
+    const PLURAL: &'static str = "kinds of markup removal";
+    const NAMES: &'static [Name<Self>] = &[
+        Name::new("strip", Self::Strip, "without tags, scripts and styles"),
+        Name::new(
+            "strip-boilerplate",
+            Self::StripBoilerplate,
+            "also without navigation, headers, footers and forms",
+        ),
+    ];
+}
+
+by_name!(Markup);
 
 const NO_TEXT: [&[u8]; 6] = [
     b"script",
@@ -25,21 +39,21 @@ const NO_TEXT: [&[u8]; 6] = [
 const BOILERPLATE: [&[u8]; 7] = [
     b"nav", b"header", b"footer", b"aside", b"form", b"menu", b"dialog",
 ];
-/// Elements that go on to the end of a page where they are not closed.
+/// Elements that extend to the end of the page if they are not closed.
 const RAW_TEXT: [&[u8]; 3] = [b"script", b"style", b"title"];
-/// Elements inside a line; all others end one.
+/// Elements that stand inside a line of text; all others end the line.
 const INLINE: [&[u8]; 16] = [
     b"a", b"abbr", b"b", b"bdi", b"code", b"em", b"font", b"i", b"mark", b"q", b"s", b"small",
     b"span", b"strong", b"sub", b"sup",
 ];
 
 impl Markup {
-    /// Appends the text of an HTML page to `out`. Any bytes can be read as HTML.
+    /// Appends the text of an HTML page to `out`. Every text is valid HTML.
     pub fn strip(self, page: &str, out: &mut String) {
         let begin = out.len();
         let mut shown = Vec::new();
-        // An element that is never closed is a mistake of the page, and is no reason to lose the rest of it.
-        while let Some(unclosed) = self.strip_but(page, &shown, out) {
+        // An element that is never closed is the page's mistake: show it rather than lose the rest of the page.
+        while let Some(unclosed) = self.strip_except(page, &shown, out) {
             if RAW_TEXT.contains(&&*unclosed) {
                 break;
             }
@@ -48,12 +62,13 @@ impl Markup {
         }
     }
 
-    /// Strips, but shows the elements with some names. Gives the hidden element that is never closed, if there is one.
-    fn strip_but(self, page: &str, shown: &[Vec<u8>], out: &mut String) -> Option<Vec<u8>> {
+    /// [`Self::strip`], but keeps the elements whose names are in `shown`. Returns the name of the removed element that is
+    /// never closed, if there is one.
+    fn strip_except(self, page: &str, shown: &[Vec<u8>], out: &mut String) -> Option<Vec<u8>> {
         let mut emitter = DefaultEmitter::<()>::default();
-        // Else scripts are read as if they were markup.
+        // Otherwise the tokenizer reads scripts as markup.
         emitter.naively_switch_states(true);
-        // The element that is left out, and how many of the same name are open.
+        // The name of the element that is being removed, and the number of open elements with this name.
         let mut hidden: Option<(Vec<u8>, usize)> = None;
         for token in Tokenizer::new_with_emitter(page, emitter) {
             let Ok(token) = token;
@@ -64,12 +79,12 @@ impl Markup {
                     if hides && !tag.self_closing {
                         hidden = Some((tag.name.0.clone(), 1));
                     }
-                    separate(&tag.name, out);
+                    end_line_unless_inline(&tag.name, out);
                 }
                 (Token::StartTag(tag), Some((name, depth))) if tag.name.0 == *name => {
                     *depth += usize::from(!tag.self_closing);
                 }
-                (Token::EndTag(tag), None) => separate(&tag.name, out),
+                (Token::EndTag(tag), None) => end_line_unless_inline(&tag.name, out),
                 (Token::EndTag(tag), Some((name, depth))) if tag.name.0 == *name => {
                     *depth -= 1;
                     if *depth == 0 {
@@ -82,13 +97,14 @@ impl Markup {
         hidden.map(|(name, _)| name)
     }
 
+    /// Whether elements called `name` are removed.
     fn hides(self, name: &[u8]) -> bool {
         NO_TEXT.contains(&name) || (self == Self::StripBoilerplate && BOILERPLATE.contains(&name))
     }
 }
 
-/// Words on both sides of an element that is no part of a line are not one.
-fn separate(name: &[u8], out: &mut String) {
+/// Ends the line at a tag of an element that is not inline, so that the words before and after it stay apart.
+fn end_line_unless_inline(name: &[u8], out: &mut String) {
     if !INLINE.contains(&name) {
         out.push('\n');
     }
@@ -138,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read(page in "(<[a-z/!-]{0,6}>?|\\PC{0,5}|<script>|</script>|<nav>|</nav>|&#?[a-z0-9]{0,4};?){0,20}") {
+        fn any_text_can_be_stripped(page in "(<[a-z/!-]{0,6}>?|\\PC{0,5}|<script>|</script>|<nav>|</nav>|&#?[a-z0-9]{0,4};?){0,20}") {
             strip(Markup::StripBoilerplate, &page);
         }
     }

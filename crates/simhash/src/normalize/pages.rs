@@ -1,19 +1,19 @@
-//! What each character is folded to, where that does not depend on its neighbours, found out page by page.
+//! How single characters fold: a table of 256 pages of 256 code points, each filled on first use.
 
 use std::sync::OnceLock;
 
 use icu_normalizer::properties::CanonicalCombiningClassMap;
 
-use super::by_definition;
+use super::fold_by_definition;
 
-/// What is known of a character.
+/// How a character folds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
-    /// It stays as it is, and joins nothing before it.
+    /// It is unchanged, and never combines with the character before it.
     Same,
-    /// It becomes these, and joins nothing before it.
+    /// It becomes these characters, and never combines with the character before it.
     Becomes(&'static str),
-    /// It may join what is before it, or is not known.
+    /// It may combine with the character before it, or is U+10000 or above, which the table leaves out.
     Joins,
 }
 
@@ -21,31 +21,32 @@ pub(super) enum Class {
 #[inline]
 pub(super) fn class(c: char) -> Class {
     static PAGES: [OnceLock<Box<[Class; 256]>>; 256] = [const { OnceLock::new() }; 256];
-    // Han and Hangul, by far the most of those that stay.
+    // Han and Hangul need no table: folding leaves them unchanged.
     if matches!(c, '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}') {
         return Class::Same;
     }
     match PAGES.get(c as usize >> 8) {
-        Some(page) => page.get_or_init(|| self::page(c as u32 >> 8))[c as usize & 0xff],
+        Some(page) => page.get_or_init(|| classify_page(c as u32 >> 8))[c as usize & 0xff],
         None => Class::Joins,
     }
 }
 
-fn page(page: u32) -> Box<[Class; 256]> {
+/// The classes of the 256 characters of a page.
+fn classify_page(page: u32) -> Box<[Class; 256]> {
     let classes: Vec<Class> = (0..256)
-        .map(|at| char::from_u32(page << 8 | at).map_or(Class::Joins, find))
+        .map(|at| char::from_u32(page << 8 | at).map_or(Class::Joins, classify))
         .collect();
     classes.try_into().unwrap_or_else(|_| unreachable!())
 }
 
-/// The class of a character, from the properties of Unicode.
-fn find(c: char) -> Class {
+/// The class of a character, computed from its Unicode properties.
+fn classify(c: char) -> Class {
     let mut buffer = [0; 4];
     let same = &*c.encode_utf8(&mut buffer);
-    let folded = by_definition(same);
+    let folded = fold_by_definition(same);
     let composed = super::NFKC.normalize(same);
-    let first = |text: &str| text.chars().next().is_none_or(joins);
-    if joins(c) || first(&composed) || first(&folded) {
+    let begins_joining = |text: &str| text.chars().next().is_none_or(joins);
+    if joins(c) || begins_joining(&composed) || begins_joining(&folded) {
         Class::Joins
     } else if folded == same {
         Class::Same
@@ -54,13 +55,13 @@ fn find(c: char) -> Class {
     }
 }
 
-/// Whether a character can be composed with one before it, or can change places with it.
+/// Whether normalization can compose a character with the one before it, or swap the two.
 fn joins(c: char) -> bool {
-    CanonicalCombiningClassMap::new().get_u8(c) != 0 || is_second(c)
+    CanonicalCombiningClassMap::new().get_u8(c) != 0 || composes_with_previous(c)
 }
 
-/// Whether a character, not of a combining class, is the second of a canonical composition.
-fn is_second(c: char) -> bool {
+/// Whether a character, though of combining class 0, can compose with the one before it.
+fn composes_with_previous(c: char) -> bool {
     matches!(c,
         '\u{9be}' | '\u{9d7}' | '\u{b3e}' | '\u{b56}' | '\u{b57}' | '\u{bbe}' | '\u{bd7}' | '\u{cc2}' | '\u{cd5}'
         | '\u{cd6}' | '\u{d3e}' | '\u{d57}' | '\u{dcf}' | '\u{ddf}' | '\u{102e}' | '\u{1161}'..='\u{1175}'
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_seconds_are_known() {
+    fn every_character_that_composes_is_listed() {
         let decomposition = CanonicalDecomposition::new();
         let composition = CanonicalComposition::new();
         let classes = CanonicalCombiningClassMap::new();
@@ -84,15 +85,15 @@ mod tests {
                 && (second as u32) < 0x1_0000
                 && classes.get_u8(second) == 0
             {
-                assert!(is_second(second), "{second:?}, of {c:?}");
+                assert!(composes_with_previous(second), "{second:?}, of {c:?}");
             }
         }
     }
 
     #[test]
-    fn han_and_hangul_stay() {
+    fn unchanged_characters_are_classified_so() {
         for c in ('\u{80}'..'\u{10000}').filter(|c| class(*c) == Class::Same) {
-            assert_eq!(find(c), Class::Same, "{c:?}");
+            assert_eq!(classify(c), Class::Same, "{c:?}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Character n-grams; of two letters they are the literature's "two-letter grams".
+//! Extracts n-grams of letters and digits; for n = 2 they are the literature's "two-letter grams".
 
 use super::Extract;
 use crate::text::{Feature, Folded};
 
-/// Extracts n consecutive letters and digits, whatever stands between them.
+/// Extracts n consecutive letters and digits, ignoring all characters between them.
 #[derive(Debug, Clone)]
 pub(crate) struct Chars {
     n: usize,
-    /// The letters and digits alone.
+    /// The letters and digits of the text.
     letters: Folded,
-    /// Where each begins, and where the last ends.
+    /// The start of each character in `letters`, and the end of the last.
     starts: Vec<usize>,
 }
 
@@ -35,7 +35,7 @@ impl Extract for Chars {
         });
         let grams = self.starts.windows(self.n + 1);
         if grams.len() == 0 && self.starts.len() > 1 {
-            // Fewer than n: all there are.
+            // A text with fewer than n letters and digits is one gram.
             each(self.letters.feature(0..self.starts[self.starts.len() - 1]));
         }
         for gram in grams {
@@ -50,7 +50,7 @@ mod tests {
     use crate::tokenize::features;
 
     #[test]
-    fn grams_reach_over_what_is_no_letter() {
+    fn grams_ignore_characters_between_letters() {
         assert_eq!(features(Chars::new(2), "a b,c"), ["ab", "bc"]);
         assert_eq!(features(Chars::new(3), "近似！重复"), ["近似重", "似重复"]);
         assert_eq!(features(Chars::new(3), "a-b"), ["ab"]);

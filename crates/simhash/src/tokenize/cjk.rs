@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Whether `c` belongs to a script that is cut into bigrams: Han, Hiragana, Katakana, Hangul.
+/// Whether `c` is a character of Han, Hiragana, Katakana or Hangul.
 #[must_use]
 pub fn is_cjk(c: char) -> bool {
     matches!(c,
@@ -22,14 +22,14 @@ pub fn is_cjk(c: char) -> bool {
         | '\u{20000}'..='\u{323af}') // Han, extensions B and later
 }
 
-/// Characters that begin with these bytes are Han, and nearly all of Han is that; they have three bytes.
+/// The first bytes in UTF-8 that only Han characters have. Nearly all Han characters have one, and then take 3 bytes.
 pub(crate) const HAN: std::ops::RangeInclusive<u8> = 0xe5..=0xe9;
 
-/// Where the next run of these scripts is in `text` from `from` on; empty, at the end, when there is none.
+/// The first run of CJK characters in `text` at or after `from`; an empty range at the end of `text` if there is none.
 pub(crate) fn next_run(text: &str, from: usize) -> Range<usize> {
     let bytes = text.as_bytes();
     let mut start = from;
-    // Every such character begins with a byte of at least 0xE1: other text is passed over by bytes.
+    // Every CJK character begins with a byte of at least 0xE1, so smaller bytes are skipped one by one.
     loop {
         match bytes[start..].iter().position(|&byte| byte >= 0xe1) {
             None => return bytes.len()..bytes.len(),
@@ -48,7 +48,7 @@ pub(crate) fn next_run(text: &str, from: usize) -> Range<usize> {
         while bytes.get(end).is_some_and(|byte| HAN.contains(byte)) {
             end += 3;
         }
-        // Most runs end before a byte that begins no such character.
+        // Most runs end before a byte below 0xE1, which begins no CJK character.
         match bytes.get(end) {
             Some(0xe1..) => {}
             _ => return start..end,
@@ -60,7 +60,7 @@ pub(crate) fn next_run(text: &str, from: usize) -> Range<usize> {
     }
 }
 
-/// Overlapping pairs of characters of one run; a run of one character as it is.
+/// Calls `each` with the overlapping pairs of characters of `run`, or with its only character.
 #[inline(always)]
 pub(crate) fn bigrams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<usize>)) {
     let bytes = text.as_bytes();
@@ -80,8 +80,8 @@ pub(crate) fn bigrams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<
     }
 }
 
-/// Each character of one run, and each pair of them.
-pub(crate) fn grams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<usize>)) {
+/// Calls `each` with the characters and the overlapping pairs of characters of `run`.
+pub(crate) fn chars_and_bigrams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<usize>)) {
     let bytes = text.as_bytes();
     let mut start = run.start;
     while start < run.end {
@@ -94,7 +94,7 @@ pub(crate) fn grams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<us
     }
 }
 
-/// Bytes of a character, by its first.
+/// The number of bytes of the character that begins with `first`.
 #[inline(always)]
 pub(crate) fn utf8_len(first: u8) -> usize {
     match first {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shortcuts_are_right() {
+    fn first_bytes_tell_script_and_length() {
         for c in '\u{5000}'..'\u{a000}' {
             assert!(is_cjk(c));
             assert!(HAN.contains(&c.to_string().as_bytes()[0]));

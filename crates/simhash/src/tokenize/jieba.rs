@@ -1,14 +1,14 @@
-//! Chinese words by jieba's dictionary.
+//! Cuts Chinese text into words by jieba's dictionary.
 
 use std::ops::Range;
 use std::sync::LazyLock;
 
 use jieba_rs::Jieba;
 
-/// Calls `each` with the words of one run of `text`.
+/// Calls `each` with the words of `run`.
 ///
-/// The hidden Markov model that guesses at unknown words is not used: what it guesses depends on what stands around a
-/// word, so that a small edit would change features far from it.
+/// Jieba's hidden Markov model, which guesses unknown words, is off: its guesses depend on neighbouring words, so a small
+/// edit would change features far from it.
 pub(super) fn segment(text: &str, run: Range<usize>, mut each: impl FnMut(Range<usize>)) {
     static DICTIONARY: LazyLock<Jieba> = LazyLock::new(Jieba::new);
     let mut at = run.start;

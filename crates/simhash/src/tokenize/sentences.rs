@@ -1,9 +1,9 @@
-//! The longest sentences of a text, the signature that Baidu is said to compare pages by.
+//! Extracts the longest sentences, by which Baidu is said to compare pages.
 
 use super::Extract;
 use crate::text::{Feature, Folded};
 
-/// Extracts the N longest sentences, the longest first; of equally long ones the earlier.
+/// Extracts the n longest sentences, the longest first; of equally long ones the earlier.
 #[derive(Debug, Clone)]
 pub(crate) struct Sentences {
     n: usize,

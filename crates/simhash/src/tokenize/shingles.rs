@@ -1,25 +1,26 @@
-//! Shingles: n consecutive features of another way.
+//! Extracts shingles: n consecutive features of another extractor.
 
 use std::ops::Range;
 
 use super::Extract;
 use crate::text::{Feature, Folded};
 
-/// Extracts n consecutive features, joined by spaces; of a text that has fewer, all.
+/// Extracts n consecutive features, joined by spaces; a text with fewer than n is one shingle.
 #[derive(Debug, Clone)]
 pub(crate) struct Shingles<E> {
     n: usize,
-    of: E,
-    /// The features, one after the other, each with a space behind it.
+    inner: E,
+    /// The features of `inner`, each followed by a space.
     joined: Folded,
+    /// The range of each feature in `joined`.
     features: Vec<Range<usize>>,
 }
 
 impl<E> Shingles<E> {
-    pub(crate) fn new(n: u8, of: E) -> Self {
+    pub(crate) fn new(n: u8, inner: E) -> Self {
         Self {
             n: usize::from(n),
-            of,
+            inner,
             joined: Folded::default(),
             features: Vec::new(),
         }
@@ -30,15 +31,15 @@ impl<E: Extract> Extract for Shingles<E> {
     fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
         self.features.clear();
         self.joined.fill(|out| {
-            self.of.extract(text, &mut |feature| {
+            self.inner.extract(text, &mut |feature| {
                 let start = out.len();
                 out.push_str(feature.text());
                 self.features.push(start..out.len());
                 out.push(' ');
             });
         });
-        let whole = self.n.min(self.features.len());
-        for shingle in self.features.windows(whole.max(1)) {
+        let n = self.n.min(self.features.len());
+        for shingle in self.features.windows(n.max(1)) {
             let (first, last) = (&shingle[0], &shingle[shingle.len() - 1]);
             each(self.joined.feature(first.start..last.end));
         }
@@ -48,7 +49,7 @@ impl<E: Extract> Extract for Shingles<E> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::Kernel;
+    use crate::isa::Kernel;
     use crate::tokenize::{Cjk, Words, features};
 
     #[test]

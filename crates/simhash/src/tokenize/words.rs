@@ -1,27 +1,27 @@
-//! Words by UAX #29, and what stands for words in scripts without spaces.
+//! Extracts words by UAX #29, and words or n-grams of scripts without spaces.
 //!
-//! A text is cut at white space into stretches of ASCII, whose words [`ascii`] finds, and pieces that have other
-//! characters, which go through the general rules.
+//! White space cuts the text into ASCII stretches, whose words [`ascii`] finds, and pieces with other characters, which
+//! follow all of UAX #29.
 
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::ascii::{self, Block};
+use super::ascii::{self, Chunk};
 use super::{Extract, cjk};
-use crate::kernels::Kernel;
+use crate::isa::Kernel;
 use crate::text::{Feature, Folded};
 
-/// What becomes of runs of Han, Hiragana, Katakana and Hangul.
+/// How runs of Han, Hiragana, Katakana and Hangul are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cjk {
-    /// The general rules apply to them too.
+    /// As all other text, by UAX #29.
     Words,
-    /// Overlapping pairs of characters.
+    /// Into overlapping pairs of characters.
     Bigrams,
-    /// These, and the characters.
+    /// Into characters and overlapping pairs of characters.
     Grams,
-    /// Words of a dictionary.
+    /// Into words of jieba's dictionary.
     #[cfg(feature = "jieba")]
     Jieba,
 }
@@ -31,7 +31,7 @@ pub(crate) enum Cjk {
 pub(crate) struct Words {
     cjk: Cjk,
     kernel: Kernel,
-    blocks: Vec<Block>,
+    chunks: Vec<Chunk>,
 }
 
 impl Words {
@@ -39,7 +39,7 @@ impl Words {
         Self {
             cjk,
             kernel,
-            blocks: Vec::new(),
+            chunks: Vec::new(),
         }
     }
 }
@@ -47,40 +47,40 @@ impl Words {
 impl Extract for Words {
     #[inline]
     fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
-        ascii::classify(self.kernel, text.as_str().as_bytes(), &mut self.blocks);
+        ascii::classify(self.kernel, text.as_str().as_bytes(), &mut self.chunks);
         let mut from = 0;
-        while let Some(other) = self.first(from, |block| block.other) {
-            // A mark after white space holds to that, and they can be a word.
+        while let Some(other) = self.next_byte(from, |chunk| chunk.other) {
+            // White space and a combining mark behind it can form a word together.
             let before = self.last_space(from, other);
             let start = before.map_or(from, |space| self.space_start(from, space));
             self.ascii_words(text, from..start, each);
-            // Other scripts often go on after a space; then not all the way round for each word.
+            // Text in other scripts usually goes on after the white space: take nearby pieces together.
             let mut end = other;
             loop {
                 end = self
-                    .first(end, |block| block.space)
+                    .next_byte(end, |chunk| chunk.space)
                     .unwrap_or(text.as_str().len());
-                match self.first(end, |block| block.other) {
+                match self.next_byte(end, |chunk| chunk.other) {
                     Some(next) if next < end + NEAR => end = next,
                     _ => break,
                 }
             }
-            self.general(text, start..end, each);
+            self.mixed_words(text, start..end, each);
             from = end;
         }
         self.ascii_words(text, from..text.as_str().len(), each);
     }
 }
 
-/// Pieces that are not ASCII, with less between them, are one.
+/// Pieces that are not ASCII become one piece if fewer bytes than this are between them.
 const NEAR: usize = 16;
 
 impl Words {
-    /// The first byte of a kind, from `from` on.
-    fn first(&self, from: usize, kind: impl Fn(&Block) -> u64) -> Option<usize> {
+    /// The position of the first byte, at or after `from`, of the class that `class` selects.
+    fn next_byte(&self, from: usize, class: impl Fn(&Chunk) -> u64) -> Option<usize> {
         let mut mask = u64::MAX << (from % 64);
-        for (at, block) in self.blocks.iter().enumerate().skip(from / 64) {
-            let found = kind(block) & mask;
+        for (at, chunk) in self.chunks.iter().enumerate().skip(from / 64) {
+            let found = class(chunk) & mask;
             if found != 0 {
                 return Some(64 * at + found.trailing_zeros() as usize);
             }
@@ -89,11 +89,11 @@ impl Words {
         None
     }
 
-    /// The last white space in `from..to`.
+    /// The position of the last white space in `from..to`.
     fn last_space(&self, from: usize, to: usize) -> Option<usize> {
         let mut mask = !(u64::MAX << (to % 64));
         for at in (from / 64..=to / 64).rev() {
-            let found = self.blocks[at].space & mask;
+            let found = self.chunks[at].space & mask;
             if found != 0 {
                 let space = 64 * at + 63 - found.leading_zeros() as usize;
                 return (space >= from).then_some(space);
@@ -103,13 +103,13 @@ impl Words {
         None
     }
 
-    /// Where the white space begins that goes on to `to`.
+    /// The start of the run of white space that ends at `to`.
     fn space_start(&self, from: usize, to: usize) -> usize {
-        let is_space = |&at: &usize| self.blocks[at / 64].space >> (at % 64) & 1 == 1;
+        let is_space = |&at: &usize| self.chunks[at / 64].space >> (at % 64) & 1 == 1;
         (from..to).rev().take_while(is_space).last().unwrap_or(to)
     }
 
-    /// The words of a stretch of ASCII, which ends at a white space or the end of the text.
+    /// Extracts the words of a stretch of ASCII, which ends at white space or at the end of the text.
     #[inline(always)]
     fn ascii_words(&self, text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
         if range.is_empty() {
@@ -117,16 +117,16 @@ impl Words {
         }
         let bytes = text.padded();
         let mut mask = u64::MAX << (range.start % 64);
-        // Where a word began that goes on, or `NONE`.
+        // The start of the word that goes on in the next chunk, or `NONE`.
         let mut open = NONE;
-        let mut word = |start: usize, end: usize| {
-            // Alone, `_` is no word.
+        let mut emit = |start: usize, end: usize| {
+            // Underscores alone are not a word.
             if bytes[start] != b'_' || bytes[start..end].iter().any(|&byte| byte != b'_') {
                 each(text.feature(start..end));
             }
         };
         for at in range.start / 64..=(range.end - 1) / 64 {
-            let mut words = self.blocks[at].words & mask;
+            let mut words = self.chunks[at].words & mask;
             mask = u64::MAX;
             if at == range.end / 64 {
                 words &= !(u64::MAX << (range.end % 64));
@@ -135,7 +135,7 @@ impl Words {
             let mut starts = words & !(words << 1 | before);
             let mut ends = !words & (words << 1 | before);
             if open != NONE && ends != 0 {
-                word(open, 64 * at + ends.trailing_zeros() as usize);
+                emit(open, 64 * at + ends.trailing_zeros() as usize);
                 ends &= ends - 1;
                 open = NONE;
             }
@@ -144,22 +144,22 @@ impl Words {
                 let end = 64 * at + ends.trailing_zeros() as usize;
                 starts &= starts.wrapping_sub(1);
                 ends &= ends - 1;
-                word(start, end);
+                emit(start, end);
             }
             if starts != 0 {
                 open = 64 * at + starts.trailing_zeros() as usize;
             }
         }
         if open != NONE {
-            word(open, range.end);
+            emit(open, range.end);
         }
     }
 
-    /// The features of a piece in any script.
-    fn general(&self, text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
+    /// Extracts the features of a piece in any script.
+    fn mixed_words(&self, text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
         let whole = text.as_str();
         if self.cjk == Cjk::Words {
-            return words(text, range, each);
+            return uax29_words(text, range, each);
         }
         let mut from = range.start;
         while from < range.end {
@@ -168,14 +168,16 @@ impl Words {
             if whole.as_bytes()[piece.clone()].is_ascii() {
                 self.ascii_words(text, piece, each);
             } else {
-                words(text, piece, each);
+                uax29_words(text, piece, each);
             }
             match self.cjk {
                 #[cfg(feature = "jieba")]
                 Cjk::Jieba => super::jieba::segment(whole, run.clone(), |word| {
                     each(text.feature(word));
                 }),
-                Cjk::Grams => cjk::grams(whole, run.clone(), |gram| each(text.feature(gram))),
+                Cjk::Grams => {
+                    cjk::chars_and_bigrams(whole, run.clone(), |gram| each(text.feature(gram)))
+                }
                 _ => cjk::bigrams(whole, run.clone(), |pair| each(text.feature(pair))),
             }
             from = run.end;
@@ -183,9 +185,9 @@ impl Words {
     }
 }
 
-/// A piece between runs of Han without the marks at its ends, which are all that it has more often than not.
+/// Trims CJK punctuation from a piece between two runs of CJK. Most such pieces consist of nothing else.
 ///
-/// Before such a mark any text can be cut, and behind one if ASCII follows.
+/// A word always ends before such a punctuation mark, and behind one if ASCII follows.
 fn without_punctuation(text: &str, mut piece: Range<usize>) -> Range<usize> {
     let is_mark = |c: char| matches!(c, '\u{3001}'..='\u{3003}' | '\u{3008}'..='\u{3011}' | '\u{2014}' | '\u{201c}' | '\u{201d}' | '\u{2026}');
     let kept = text[piece.clone()].trim_end_matches(is_mark);
@@ -199,8 +201,8 @@ fn without_punctuation(text: &str, mut piece: Range<usize>) -> Range<usize> {
 
 const NONE: usize = usize::MAX;
 
-/// The words of a piece by the general rules.
-fn words(text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
+/// Extracts the words of a piece by UAX #29.
+fn uax29_words(text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
     let start = range.start;
     for (at, word) in text.as_str()[range].unicode_word_indices() {
         each(text.feature(start + at..start + at + word.len()));
@@ -214,7 +216,8 @@ mod tests {
     use super::*;
     use crate::tokenize::features;
 
-    fn of(cjk: Cjk, text: &str) -> Vec<String> {
+    /// The features of `text`; asserts that every kernel finds the same.
+    fn extract(cjk: Cjk, text: &str) -> Vec<String> {
         let all: Vec<_> = Kernel::available()
             .into_iter()
             .map(|kernel| features(Words::new(cjk, kernel), text))
@@ -223,7 +226,7 @@ mod tests {
         all[0].clone()
     }
 
-    /// By definition: runs of the scripts without spaces are taken out, what is between them goes through the rules.
+    /// The definition: runs of CJK are cut into bigrams, and the text between them by UAX #29.
     fn by_definition(text: &str) -> Vec<String> {
         let mut features = Vec::new();
         let mut rest = text;
@@ -246,20 +249,20 @@ mod tests {
     #[test]
     fn words_of_spaced_text() {
         assert_eq!(
-            of(Cjk::Bigrams, "it's 3.14, e.g. a_b — naïve, naïve!"),
+            extract(Cjk::Bigrams, "it's 3.14, e.g. a_b — naïve, naïve!"),
             ["it's", "3.14", "e.g", "a_b", "naïve", "naïve"]
         );
-        assert!(of(Cjk::Bigrams, " \t\n…—!? __ _").is_empty());
+        assert!(extract(Cjk::Bigrams, " \t\n…—!? __ _").is_empty());
         let long = "x".repeat(500);
         assert_eq!(
-            of(Cjk::Bigrams, &format!("{long} {long}")),
+            extract(Cjk::Bigrams, &format!("{long} {long}")),
             [&*long, &*long]
         );
     }
 
     #[test]
     fn bigrams_of_cjk_runs() {
-        let bigrams = |text| of(Cjk::Bigrams, text);
+        let bigrams = |text| extract(Cjk::Bigrams, text);
         assert_eq!(bigrams("近似重复"), ["近似", "似重", "重复"]);
         assert_eq!(bigrams("第3章 中"), ["第", "3", "章", "中"]);
         assert_eq!(bigrams("rust语言book"), ["rust", "语言", "book"]);
@@ -268,11 +271,11 @@ mod tests {
             ["한국", "국어", "カナ", "かな"]
         );
         assert_eq!(
-            of(Cjk::Words, "近似 カナ rust"),
+            extract(Cjk::Words, "近似 カナ rust"),
             ["近", "似", "カナ", "rust"]
         );
         assert_eq!(
-            of(Cjk::Grams, "近似重a复"),
+            extract(Cjk::Grams, "近似重a复"),
             ["近", "近似", "似", "似重", "重", "a", "复"]
         );
     }
@@ -294,9 +297,9 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
         fn any_text_is_cut_by_definition(text in text()) {
-            prop_assert_eq!(of(Cjk::Bigrams, &text), by_definition(&text));
+            prop_assert_eq!(extract(Cjk::Bigrams, &text), by_definition(&text));
             let words: Vec<_> = text.unicode_words().map(str::to_owned).collect();
-            prop_assert_eq!(of(Cjk::Words, &text), words);
+            prop_assert_eq!(extract(Cjk::Words, &text), words);
         }
     }
 }

@@ -1,10 +1,10 @@
-//! HTTP/1.1 on the wire: heads, and bodies in each of the ways that their end is told.
+//! HTTP/1.1 messages: reading and rewriting heads, and copying bodies with each kind of framing.
 
 use std::io::{self, BufRead as _, ErrorKind};
 
 use super::{Headers, Incoming, MAX_HEADERS, Reader, Request, Sink};
 
-/// How the end of a body is told.
+/// What marks the end of a body.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Framing {
     Empty,
@@ -14,34 +14,35 @@ pub(super) enum Framing {
 }
 
 impl Framing {
-    /// Copies a body, but stops after `most` bytes of its content; tells whether that was all of it.
-    /// What frames the chunks of a chunked body is copied only if `framed`.
+    /// Copies at most `limit` bytes of a body's content; returns whether the body ended within them.
+    ///
+    /// Copies the size lines and trailers of a chunked body only if `framed`.
     pub(super) fn copy(
         self,
         from: &mut Reader,
-        most: u64,
+        limit: u64,
         framed: bool,
         to: Sink<'_>,
     ) -> io::Result<bool> {
         match self {
             Self::Empty => Ok(true),
             Self::Length(length) => {
-                copy_exactly(from, length.min(most), to)?;
-                Ok(length <= most)
+                copy_exactly(from, length.min(limit), to)?;
+                Ok(length <= limit)
             }
-            Self::Chunked => copy_chunks(from, most, framed, to),
-            Self::UntilClose => Ok(copy(from, most, to)? < most),
+            Self::Chunked => copy_chunks(from, limit, framed, to),
+            Self::UntilClose => Ok(copy(from, limit, to)? < limit),
         }
     }
 }
 
 pub(super) fn copy_chunks(
     from: &mut Reader,
-    most: u64,
+    limit: u64,
     framed: bool,
     to: Sink<'_>,
 ) -> io::Result<bool> {
-    let mut left = most;
+    let mut left = limit;
     while left > 0 {
         let mut line = copy_line(from, framed, to)?;
         let digits = String::from_utf8_lossy(&line);
@@ -73,19 +74,19 @@ pub(super) fn copy_line(from: &mut Reader, framed: bool, to: Sink<'_>) -> io::Re
 }
 
 pub(super) fn copy_exactly(from: &mut Reader, count: u64, to: Sink<'_>) -> io::Result<()> {
-    let whole = copy(from, count, to)? == count;
-    whole.then_some(()).ok_or_else(malformed)
+    let is_whole = copy(from, count, to)? == count;
+    is_whole.then_some(()).ok_or_else(malformed)
 }
 
-/// Copies until `most` bytes or the end, and tells how many it were.
-pub(super) fn copy(from: &mut Reader, most: u64, to: Sink<'_>) -> io::Result<u64> {
+/// Copies until `limit` bytes or the end of the stream; returns the number of bytes.
+pub(super) fn copy(from: &mut Reader, limit: u64, to: Sink<'_>) -> io::Result<u64> {
     let mut copied = 0;
-    while copied < most {
+    while copied < limit {
         let bytes = from.fill_buf()?;
         if bytes.is_empty() {
             break;
         }
-        let count = (most - copied).min(bytes.len() as u64) as usize;
+        let count = (limit - copied).min(bytes.len() as u64) as usize;
         to.write_all(&bytes[..count])?;
         from.consume(count);
         copied += count as u64;
@@ -93,7 +94,7 @@ pub(super) fn copy(from: &mut Reader, most: u64, to: Sink<'_>) -> io::Result<u64
     Ok(copied)
 }
 
-/// Reads a head with the empty line at its end; `None` if the connection ends before it begins.
+/// Reads a head including the empty line at its end; `None` if the connection ends before the head begins.
 pub(super) fn read_head(from: &mut Reader) -> io::Result<Option<Vec<u8>>> {
     if from.fill_buf().map_or(true, <[u8]>::is_empty) {
         return Ok(None);
@@ -111,8 +112,8 @@ pub(super) fn read_head(from: &mut Reader) -> io::Result<Option<Vec<u8>>> {
 pub(super) fn read_line(from: &mut Reader) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     from.read_until(b'\n', &mut line)?;
-    let whole = line.ends_with(b"\n");
-    whole.then_some(line).ok_or_else(malformed)
+    let is_whole = line.ends_with(b"\n");
+    is_whole.then_some(line).ok_or_else(malformed)
 }
 
 pub(super) fn is_blank(line: &[u8]) -> bool {
@@ -123,7 +124,7 @@ pub(super) fn malformed() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "malformed or unfinished message")
 }
 
-pub(super) fn may_not_have_body(code: u16) -> bool {
+pub(super) fn forbids_body(code: u16) -> bool {
     matches!(code, 204 | 304)
 }
 
@@ -131,7 +132,7 @@ pub(super) fn parse_request(raw: Vec<u8>) -> io::Result<Incoming> {
     let mut space = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut space);
     parsed.parse(&raw).map_err(|_| malformed())?;
-    let headers = owned(parsed.headers);
+    let headers = to_owned_headers(parsed.headers);
     let range = ["range", "x-ms-range"]
         .iter()
         .find_map(|name| header(&headers, name));
@@ -143,16 +144,17 @@ pub(super) fn parse_request(raw: Vec<u8>) -> io::Result<Incoming> {
         headers,
     };
     let framing = framing(&request.headers, Framing::Empty)?;
-    let keep = stays_open(parsed.version, &request.headers);
+    let keep_alive = is_keep_alive(parsed.version, &request.headers);
     Ok(Incoming {
         request,
         raw,
         framing,
-        keep,
+        keep_alive,
     })
 }
 
-pub(super) fn owned(headers: &[httparse::Header<'_>]) -> Headers {
+/// Copies parsed headers; bytes that are not UTF-8 are replaced.
+pub(super) fn to_owned_headers(headers: &[httparse::Header<'_>]) -> Headers {
     let text = |value| String::from_utf8_lossy(value).into_owned();
     headers
         .iter()
@@ -166,7 +168,7 @@ pub(super) fn header<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
     Some(&found.1)
 }
 
-pub(super) fn stays_open(version: Option<u8>, headers: &Headers) -> bool {
+pub(super) fn is_keep_alive(version: Option<u8>, headers: &Headers) -> bool {
     let mut words = header(headers, "connection")
         .unwrap_or_default()
         .split(',')
@@ -177,18 +179,18 @@ pub(super) fn stays_open(version: Option<u8>, headers: &Headers) -> bool {
     }
 }
 
-/// How the headers tell the end of the body, or `otherwise`.
-pub(super) fn framing(headers: &Headers, otherwise: Framing) -> io::Result<Framing> {
+/// Returns the framing that the headers state, or `default` if they state none.
+pub(super) fn framing(headers: &Headers, default: Framing) -> io::Result<Framing> {
     if header(headers, "transfer-encoding").is_some() {
         return Ok(Framing::Chunked);
     }
     let Some(length) = header(headers, "content-length") else {
-        return Ok(otherwise);
+        return Ok(default);
     };
     length.parse().map(Framing::Length).map_err(|_| malformed())
 }
 
-/// The head with this length in place of what it tells of the body's end.
+/// Returns the head with its framing headers replaced by a `Content-Length` of `length`.
 pub(super) fn with_length(raw: &[u8], length: u64) -> Vec<u8> {
     let mut head = Vec::new();
     for line in raw.split_inclusive(|byte| *byte == b'\n') {

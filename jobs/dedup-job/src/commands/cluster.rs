@@ -1,10 +1,11 @@
-//! `dedup-job cluster`: a scheduler and executors on this machine, as processes of their own.
+//! `dedup-job cluster`: a scheduler and executors as child processes on this machine.
 
 use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use cluster::executor::MOST_SLOTS;
+use cluster::executor::MAX_SLOTS;
 
 use super::scheduler::BIND;
 use crate::args::{ClusterArgs, CommonArgs};
@@ -12,25 +13,44 @@ use crate::exit::Failure;
 use crate::terminal::print;
 use crate::{process, signals};
 
-/// How often it is looked whether all are alive.
+/// How often the processes are checked.
 const CHECK: Duration = Duration::from_millis(200);
 /// How long a process may take to stop.
 const STOP: Duration = Duration::from_secs(5);
 
 pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
+    let bind = args.bind.unwrap_or(BIND);
+    if cluster::is_exposed(bind) && !args.insecure {
+        return Err(Failure::Usage(format!(
+            "--bind {bind}: other machines can reach this address, and `dedup-job cluster` has no encryption. Start `dedup-job \
+             scheduler` and `dedup-job executor` with --tls-ca, --tls-cert and --tls-key; or add --insecure if you trust every \
+             process that can reach the address"
+        )));
+    }
+    if bind.ip().is_unspecified() {
+        return Err(Failure::Usage(format!(
+            "--bind {bind}: the executors advertise their address; use an address at which other machines reach this one"
+        )));
+    }
     let executors = usize::from(args.executors.unwrap_or(2));
     let threads = process::threads(common);
     let slots = args
         .slots
-        .map_or((threads / executors).clamp(1, MOST_SLOTS), usize::from);
+        .map_or((threads / executors).clamp(1, MAX_SLOTS), usize::from);
     let memory = process::memory(common) / executors;
     let mut processes = Processes::default();
-    let bind = args.bind.unwrap_or(BIND).to_string();
-    let scheduler = processes.start(
-        common,
-        &["scheduler", "--json", "--stop-with-stdin", "--bind", &bind],
+    // A client that reaches the scheduler must reach the executors, too.
+    let executor_bind = SocketAddr::new(bind.ip(), 0).to_string();
+    let bind = bind.to_string();
+    let mut arguments = vec![
         "scheduler",
-    )?;
+        "--json",
+        "--stop-with-stdin",
+        "--bind",
+        bind.as_str(),
+    ];
+    arguments.extend(args.insecure.then_some("--insecure"));
+    let scheduler = processes.start(common, &arguments, "scheduler")?;
     let address = scheduler["scheduler"]
         .as_str()
         .unwrap_or_default()
@@ -39,39 +59,42 @@ pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
     for number in 1..=executors {
         let name = format!("executor {number}");
         let (slots, memory) = (slots.to_string(), format!("{memory}B"));
-        let arguments = [
+        let mut arguments = vec![
             "executor",
             "--json",
             "--stop-with-stdin",
             "--scheduler",
             &address,
+            "--bind",
+            &executor_bind,
             "--slots",
             &slots,
             "--memory-limit",
             &memory,
         ];
+        arguments.extend(args.insecure.then_some("--insecure"));
         let started = processes.start(common, &arguments, &name)?;
         let at = started["address"].as_str().unwrap_or_default();
         print(&format!("{name} with {slots} slots at {at}\n"))?;
     }
     print(&format!(
-        "ready; now, elsewhere: dedup-job run … --cluster {address}\n"
+        "ready; in another terminal: dedup-job run … --cluster {address}\n"
     ))?;
     let runtime = process::runtime(1)?;
     runtime.block_on(async {
         tokio::select! {
-            stopped = signals::stop(false) => stopped,
+            stopped = signals::wait_for_stop(false) => stopped,
             failed = processes.watch() => Err(failed),
         }
     })
 }
 
-/// Processes that stop when this is dropped.
+/// Child processes with their names, stopped when this is dropped.
 #[derive(Default)]
 struct Processes(Vec<(String, Child)>);
 
 impl Processes {
-    /// Starts a process of this program, and gives what it says when it is ready.
+    /// Starts this program with `arguments` and returns the JSON line that it prints when it is ready.
     fn start(
         &mut self,
         common: &CommonArgs,
@@ -85,7 +108,7 @@ impl Processes {
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.args(arguments).args(forwarded(common));
         let mut child = command
-            // Its end is what stops it, also when this process is killed.
+            // The child stops when this pipe closes, also when this process is killed.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -98,11 +121,11 @@ impl Processes {
                 .read_line(&mut line)
                 .map_err(failed)?;
         }
-        // It has said why on standard error.
+        // The child printed the reason on standard error.
         serde_json::from_str(&line).map_err(|_| Failure::Usage(format!("the {name} did not start")))
     }
 
-    /// Ends when one of them does, which none should.
+    /// Waits until a process ends, which none should; returns that failure.
     async fn watch(&mut self) -> Failure {
         loop {
             for (name, child) in &mut self.0 {
@@ -119,7 +142,7 @@ impl Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        // The scheduler last: executors take their leave.
+        // The scheduler last, so that executors can unregister.
         for (_, child) in self.0.iter_mut().rev() {
             drop(child.stdin.take());
             let begin = std::time::Instant::now();
@@ -132,7 +155,7 @@ impl Drop for Processes {
     }
 }
 
-/// Options of every command that matter to the processes.
+/// The options of every command to pass on to the processes.
 fn forwarded(common: &CommonArgs) -> Vec<String> {
     let mut all = Vec::new();
     let mut option = |name: &str, value: Option<String>| {

@@ -3,16 +3,17 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use cluster::ExecutorSettings;
-use cluster::executor::{MOST_SLOTS, Started};
+use cluster::executor::{MAX_SLOTS, Started};
 use engine::Limits;
 
-use super::{required, scheduler};
+use super::required;
 use crate::args::{CommonArgs, ExecutorArgs};
 use crate::exit::Failure;
+use crate::scratch::Scratch;
 use crate::terminal::{print, print_json};
 use crate::{process, signals};
 
-/// Where an executor serves answers unless told otherwise.
+/// The address that an executor serves results on by default.
 const BIND: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 pub fn run(common: &CommonArgs, args: &ExecutorArgs) -> Result<(), Failure> {
@@ -20,8 +21,8 @@ pub fn run(common: &CommonArgs, args: &ExecutorArgs) -> Result<(), Failure> {
     let slots = args
         .slots
         .map_or_else(|| process::threads(common), usize::from)
-        .min(MOST_SLOTS);
-    let scratch = process::scratch(common)?;
+        .min(MAX_SLOTS);
+    let scratch = Scratch::create(common)?;
     let settings = ExecutorSettings {
         scheduler: address.parse()?,
         bind: args.bind.unwrap_or(BIND),
@@ -34,28 +35,28 @@ pub fn run(common: &CommonArgs, args: &ExecutorArgs) -> Result<(), Failure> {
         },
         stores: common.storage.options(),
         directory: scratch.path().to_owned(),
-        tls: args.tls.read()?,
+        tls: args.server.tls.read()?,
+        insecure: args.server.insecure,
     };
-    scheduler::warn_if_open(settings.bind, settings.tls.is_some());
-    let of = settings.scheduler.to_string();
+    let scheduler = settings.scheduler.to_string();
     let ready = |started: &Started| {
         let Started { id, address } = started;
-        let said = match common.json {
+        let printed = match common.json {
             true => print_json(&serde_json::json!({
-                "executor": id, "address": address, "slots": slots, "scheduler": of,
+                "executor": id, "address": address, "slots": slots, "scheduler": scheduler,
             })),
             false if common.quiet => Ok(()),
             false => print(&format!(
-                "executor {id} with {slots} slots at {address}, for {of}\n"
+                "executor {id} with {slots} slots at {address}, for the scheduler {scheduler}\n"
             )),
         };
-        // Who does not listen does not want to know.
-        let _ = said;
+        // If the reader closed standard output, it does not need the address.
+        let _ = printed;
     };
     let runtime = process::runtime(slots.max(2))?;
     let done = runtime.block_on(async {
         let mut stopped = Ok(());
-        let stop = async { stopped = signals::stop(args.stop_with_stdin).await };
+        let stop = async { stopped = signals::wait_for_stop(args.stop_with_stdin).await };
         cluster::executor::run(settings, ready, stop).await?;
         stopped
     });

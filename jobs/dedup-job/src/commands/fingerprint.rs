@@ -1,25 +1,32 @@
-//! `dedup-job fingerprint`, and the append of a day without a search for duplicates.
+//! `dedup-job fingerprint`, and `archive append`, which commits a day without a search for duplicates.
 
-use ::archive::{Append, Archive};
+use ::archive::{Append, Archive, Existing};
 use chrono::NaiveDate;
-use engine::day::{self, Day};
-use engine::draft::Draft;
+use engine::fingerprint::{self, FingerprintedBatch};
+use engine::output::OutputKind;
 use engine::progress::Stage;
-use engine::run::{Commit, Opened, open_day};
+use engine::run::{Commit, Opened, open_batch};
 use serde::Serialize;
 use simhash::Spec;
+use storage::Draft;
 
-use super::{output, required};
+use super::outputs::Outputs;
+use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json};
 
-/// Where the fingerprints go.
+/// The destination of fingerprints.
 #[derive(Debug, Clone)]
 pub enum Target {
     /// A Parquet file.
-    File(String),
+    File {
+        /// Its path.
+        path: String,
+        /// Whether a file of another program may be replaced.
+        overwrite: bool,
+    },
     /// A day of an archive.
     Day(String, NaiveDate),
 }
@@ -40,24 +47,27 @@ struct Report {
 pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
     if args.input.is_empty() {
         return Err(Failure::Usage(
-            "--input is needed: the documents; see --help".into(),
+            "--input is required: the documents; see --help".into(),
         ));
     }
     let target = match (&args.output, &args.append) {
-        (Some(output), None) => Target::File(output.clone()),
+        (Some(output), None) => Target::File {
+            path: output.clone(),
+            overwrite: args.overwrite,
+        },
         (None, Some(archive)) => {
             Target::Day(archive.clone(), required(args.day, "--day YYYY-MM-DD")?)
         }
         _ => {
             return Err(Failure::Usage(
-                "either --output FILE or --append DIR is needed; see --help".into(),
+                "--output FILE or --append DIR is required; see --help".into(),
             ));
         }
     };
     fingerprint(common, &args.input, &args.columns, &args.spec, &target)
 }
 
-/// Fingerprints `input` into `target`.
+/// Writes the fingerprints of `input` to `target`.
 pub fn fingerprint(
     common: &CommonArgs,
     input: &[String],
@@ -65,7 +75,7 @@ pub fn fingerprint(
     spec: &SpecArgs,
     target: &Target,
 ) -> Result<(), Failure> {
-    let (day, commit) = process::run(common, async |process: &Process| {
+    let (batch, commit) = process::run(common, async |process: &Process| {
         let Process {
             context,
             resources,
@@ -73,10 +83,21 @@ pub fn fingerprint(
         } = process;
         let progress = &resources.progress;
         let stores = process.stores();
-        let (archive, kept) = match target {
-            Target::File(path) => {
-                let inputs: Vec<&str> = input.iter().map(String::as_str).collect();
-                let place = output(stores, "--output", path, &inputs).await?;
+        let (archive, draft) = match target {
+            Target::File { path, overwrite } => {
+                let inputs: Vec<&str> = input
+                    .iter()
+                    .map(String::as_str)
+                    .chain(spec.files())
+                    .collect();
+                let outputs = Outputs {
+                    stores,
+                    inputs: &inputs,
+                    overwrite: *overwrite,
+                };
+                let place = outputs
+                    .parquet("--output", path, OutputKind::Fingerprints)
+                    .await?;
                 (None, Some(Draft::new(&place, scratch.path())?))
             }
             Target::Day(dir, _) => (Some(Archive::open(&stores.locate(dir)?).await?), None),
@@ -85,45 +106,50 @@ pub fn fingerprint(
         let opened = archive.map(|archive| Opened::Archive(Box::new(archive)));
         let columns = columns.columns();
         let (documents, recipe, id_type) =
-            open_day(context, input, &columns, opened.as_ref(), &wanted).await?;
+            open_batch(context, input, &columns, opened.as_ref(), &wanted).await?;
         progress.enter(Stage::Fingerprint);
-        let path = kept.as_ref().map_or_else(
+        let path = draft.as_ref().map_or_else(
             || scratch.path().join("fingerprints.parquet"),
             |draft| draft.path().to_owned(),
         );
-        let rows = day::rows(context, &documents, &recipe, id_type, progress)?;
+        let rows = fingerprint::local_rows(context, &documents, &recipe, id_type, progress)?;
         let given = documents.given();
-        let day = day::write(rows, given, recipe.spec(), id_type, &path).await?;
+        let batch = fingerprint::write_sorted(rows, given, recipe.spec(), id_type, &path).await?;
         progress.enter(Stage::Commit);
         let commit = match (opened, target) {
             (Some(Opened::Archive(mut archive)), Target::Day(_, date)) => {
-                match archive.append(*date, &day.file).await? {
+                match archive.append(*date, &batch.file, Existing::Keep).await? {
                     Append::Committed(version) => Commit::Committed(version),
                     Append::AlreadyThere | Append::Overtaken => Commit::AlreadyThere,
                 }
             }
             _ => Commit::NotAsked,
         };
-        if let Some(draft) = kept {
+        if let Some(draft) = draft {
             draft.publish().await?;
         }
-        Ok((day, commit))
+        Ok((batch, commit))
     })?;
-    report(common, target, &day, commit)
+    report(common, target, &batch, commit)
 }
 
-fn report(common: &CommonArgs, target: &Target, day: &Day, commit: Commit) -> Result<(), Failure> {
+fn report(
+    common: &CommonArgs,
+    target: &Target,
+    batch: &FingerprintedBatch,
+    commit: Commit,
+) -> Result<(), Failure> {
     let output = match target {
-        Target::File(path) => path.clone(),
+        Target::File { path, .. } => path.clone(),
         Target::Day(dir, _) => dir.clone(),
     };
-    let file = &day.file;
+    let file = &batch.file;
     if common.json {
         return print_json(&Report {
             documents: file.rows,
             without_fingerprint: file.without_fingerprint,
-            duplicate_ids: day.duplicate_ids,
-            invalid_utf8: day.invalid_utf8,
+            duplicate_ids: batch.duplicate_ids,
+            invalid_utf8: batch.invalid_utf8,
             digest: file.digest.clone(),
             spec: file.spec.clone(),
             spec_digest: file.spec.digest(),
@@ -141,13 +167,13 @@ fn report(common: &CommonArgs, target: &Target, day: &Day, commit: Commit) -> Re
         (Target::Day(_, date), _) => {
             format!(", day {date}, was committed already; the archive is unchanged")
         }
-        (Target::File(_), _) => String::new(),
+        (Target::File { .. }, _) => String::new(),
     };
     print(&format!(
-        "{output}{outcome}: {} documents, {} without a fingerprint, {} repeated ids, {} not UTF-8\n",
+        "{output}{outcome}: {} documents, {} too short to compare, {} repeated ids, {} not UTF-8\n",
         count(file.rows),
         count(file.without_fingerprint),
-        count(day.duplicate_ids),
-        count(day.invalid_utf8)
+        count(batch.duplicate_ids),
+        count(batch.invalid_utf8)
     ))
 }

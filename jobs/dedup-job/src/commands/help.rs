@@ -1,4 +1,4 @@
-//! Shell completions and manual pages, made from the definition of the command line.
+//! `dedup-job completions` and `man`: generated from the definition of the command line.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub fn completions(shell: Shell) -> Result<(), Failure> {
     print(&String::from_utf8_lossy(&script))
 }
 
-/// The page of the whole program on standard output, or a page of each command in `directory`.
+/// Prints the program's manual page, or writes one page per command to `directory`.
 pub fn man(directory: Option<&Path>) -> Result<(), Failure> {
     let Some(directory) = directory else {
         return print(&page(Cli::command())?);
@@ -33,7 +33,7 @@ fn page(command: Command) -> Result<String, Failure> {
     clap_mangen::Man::new(command)
         .render(&mut page)
         .map_err(|source| Failure::Io {
-            path: "manual page".into(),
+            path: "the manual page".into(),
             source,
         })?;
     Ok(String::from_utf8_lossy(&page).into_owned())

@@ -1,4 +1,4 @@
-//! `dedup-job scheduler`: the process that deals out a cluster's work.
+//! `dedup-job scheduler`: the process that assigns a cluster's work to its executors.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -10,52 +10,43 @@ use crate::exit::Failure;
 use crate::terminal::{print, print_json};
 use crate::{process, signals};
 
-/// Where a scheduler listens unless told otherwise.
+/// The address that a scheduler listens on by default.
 pub const BIND: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 50050);
-/// When an executor is lost that does not call.
+/// The time without a call after which an executor counts as lost, by default.
 const EXECUTOR_TIMEOUT: Duration = Duration::from_secs(15);
-/// It has to be longer than the time between the calls of a busy one.
+/// The shortest such time: longer than the interval between the calls of a busy executor.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(6);
 
 pub fn run(common: &CommonArgs, args: &SchedulerArgs) -> Result<(), Failure> {
     let timeout = args.executor_timeout.unwrap_or(EXECUTOR_TIMEOUT);
     if timeout < SHORTEST_TIMEOUT {
         return Err(Failure::Usage(format!(
-            "--executor-timeout {}: a busy executor calls every 5 seconds, so that at least 6s are needed",
+            "--executor-timeout {} is too short: a busy executor calls every 5 seconds, so it must be at least 6s",
             humantime::format_duration(timeout)
         )));
     }
     let settings = SchedulerSettings {
         bind: args.bind.unwrap_or(BIND),
         executor_timeout: timeout,
-        tls: args.tls.read()?,
+        tls: args.server.tls.read()?,
+        insecure: args.server.insecure,
     };
-    warn_if_open(settings.bind, settings.tls.is_some());
     let ready = |address: SocketAddr| {
-        let said = match common.json {
+        let printed = match common.json {
             true => print_json(&serde_json::json!({ "scheduler": format!("df://{address}") })),
             false if common.quiet => Ok(()),
             false => print(&format!("scheduler at df://{address}\n")),
         };
-        // Who does not listen does not want to know.
-        let _ = said;
+        // If the reader closed standard output, it does not need the address.
+        let _ = printed;
     };
     let runtime = process::runtime(2)?;
     let done = runtime.block_on(async {
         let mut stopped = Ok(());
-        let stop = async { stopped = signals::stop(args.stop_with_stdin).await };
+        let stop = async { stopped = signals::wait_for_stop(args.stop_with_stdin).await };
         cluster::scheduler::run(settings, ready, stop).await?;
         stopped
     });
     runtime.shutdown_background();
     done
-}
-
-/// Says that a port is open to everybody, where it is.
-pub fn warn_if_open(bind: SocketAddr, tls: bool) {
-    if !bind.ip().is_loopback() && !tls {
-        tracing::warn!(
-            "listening at {bind} without encryption: whoever reaches this port can have work done, and read what it finds; use --tls-ca, --tls-cert and --tls-key, or keep others away by a network policy"
-        );
-    }
 }

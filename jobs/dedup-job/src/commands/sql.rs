@@ -1,4 +1,4 @@
-//! `dedup-job sql`: questions about documents and fingerprints, with the functions that the job is made of.
+//! `dedup-job sql`: queries over documents and fingerprints, with the functions of the job.
 
 use arrow::array::RecordBatch;
 use arrow::json::LineDelimitedWriter;
@@ -14,7 +14,7 @@ use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::print;
 
-/// What errors of a query are about.
+/// The object of errors of a query.
 const QUERY: &str = "the query";
 
 pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
@@ -24,7 +24,9 @@ pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
         .iter()
         .map(|table| {
             table.split_once('=').ok_or_else(|| {
-                Failure::Usage(format!("--table {table} is not NAME=PATH; see --help"))
+                Failure::Usage(format!(
+                    "--table {table} is not of the form NAME=PATH; see --help"
+                ))
             })
         })
         .collect();
@@ -42,13 +44,13 @@ pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
                 .register_table(name, table.into_view())
                 .map_err(EngineError::query(format!("--table {name}")))?;
         }
-        // Questions, and nothing that writes.
+        // No statement that writes.
         let options = SQLOptions::new()
             .with_allow_ddl(false)
             .with_allow_dml(false)
             .with_allow_statements(false);
         let answer = context.sql_with_options(&query, options).await;
-        // What cannot be planned is the question's fault.
+        // A query that cannot be planned is a mistake of the user.
         let answer = answer.map_err(|error| Failure::Usage(error.strip_backtrace()))?;
         let batches = answer.collect().await.map_err(EngineError::query(QUERY))?;
         Ok(batches)
@@ -60,7 +62,7 @@ pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
     })
 }
 
-/// One object a line for each row.
+/// One JSON object per line and row.
 fn as_json(batches: &[RecordBatch]) -> Result<String, Failure> {
     let mut lines = Vec::new();
     let mut writer = LineDelimitedWriter::new(&mut lines);

@@ -153,9 +153,9 @@ fn racing_runs_leave_whole_days() {
         child.unwrap()
     };
     let children = [
-        start(&day, "2026-01-03", "a"),
-        start(&day, "2026-01-03", "b"),
-        start(&other, "2026-01-04", "c"),
+        start(&day, "2026-01-03", "a.parquet"),
+        start(&day, "2026-01-03", "b.parquet"),
+        start(&other, "2026-01-04", "c.parquet"),
     ];
     let mut committed = 0;
     for child in children {
@@ -169,7 +169,7 @@ fn racing_runs_leave_whole_days() {
     assert_eq!(info["days"]["2026-01-03"]["files"], 1);
     assert_eq!(info["days"]["2026-01-03"]["fingerprints"], 2);
     assert_eq!(info["days"]["2026-01-04"]["fingerprints"], 2);
-    // The loser took its files with it.
+    // The run that lost the race removed its files.
     let files = contents(&archive)
         .into_iter()
         .filter(|(path, _)| path.extension() == Some("parquet".as_ref()));
@@ -205,7 +205,7 @@ fn an_archive_of_numbers_keeps_numbers() {
         ),
         (&"bigint".into(), &"log-tf".into(), &1.into())
     );
-    // CSV has only text; numbers in it are numbers here.
+    // CSV has only text; here its numbers become bigint ids.
     fs::write(dir.join("b.csv"), "id,text\n7,one two three\n").unwrap();
     dedup(&format!(
         "run --new {} --base {archive} --output {}",
@@ -230,19 +230,19 @@ fn kept_fingerprints_serve_as_the_day() {
     let (kept, made) = (dir.at("kept.parquet"), dir.at("made.parquet"));
     dedup(&format!(
         "run --new {day} --base {archive} --output {} --fingerprints {kept}",
-        dir.at("a")
+        dir.at("a.parquet")
     ))
     .ok();
     dedup(&format!("fingerprint --input {day} --output {made}")).ok();
     assert_eq!(fs::read(&kept).unwrap(), fs::read(&made).unwrap());
     dedup(&format!(
         "run --new {kept} --base {archive} --output {}",
-        dir.at("b")
+        dir.at("b.parquet")
     ))
     .ok();
     assert_eq!(
-        fs::read(dir.join("a")).unwrap(),
-        fs::read(dir.join("b")).unwrap()
+        fs::read(dir.join("a.parquet")).unwrap(),
+        fs::read(dir.join("b.parquet")).unwrap()
     );
     // Committed from texts or from fingerprints, the day is the same.
     dedup(&format!(
@@ -254,17 +254,17 @@ fn kept_fingerprints_serve_as_the_day() {
     ))
     .ok();
     assert_eq!(again.json()["commit"], "already_there");
-    // And a history of plain files keeps its spec.
+    // Plain files of fingerprints keep their spec too.
     fs::create_dir(dir.join("plain")).unwrap();
     fs::rename(&kept, dir.join("plain/kept.parquet")).unwrap();
     dedup(&format!(
         "run --new {day} --base {} --output {}",
         dir.at("plain"),
-        dir.at("c")
+        dir.at("c.parquet")
     ))
     .ok();
     assert!(
-        read_hits(dir.join("c"))
+        read_hits(dir.join("c.parquet"))
             .iter()
             .any(|hit| hit.0 == "n1" && hit.1 == "n1")
     );

@@ -1,4 +1,4 @@
-//! Help, configuration, summaries, completions: what a user reads and other programs rely on.
+//! Help, configuration, summaries and completions.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::support::*;
 
-/// The options of the contract are there, under their names.
+/// The options that other programs rely on exist.
 #[test]
 fn help_names_the_options_of_the_contract() {
     let help = dedup("run --help").ok().stdout;
@@ -90,7 +90,15 @@ fn the_configuration_file_gives_options_and_flags_win() {
         ("[run]\nmax-distanse = 3", ["max-distanse", "job.toml"]),
         ("[run]\nmax-distance = 99", ["99", "job.toml"]),
         ("[walk]\nnew = 3", ["walk", "job.toml"]),
-        ("new = 3", ["new", "job.toml"]),
+        ("new = 3", ["`new` belongs under `[run]`", "job.toml"]),
+        (
+            "[run]\nthreads = 3",
+            ["`threads` belongs at the top", "job.toml"],
+        ),
+        (
+            "[plan]\nappend = true",
+            ["`append` belongs under `[run]`", "job.toml"],
+        ),
         ("threads = [", ["TOML", "job.toml"]),
     ] {
         fs::write(&config, text).unwrap();
@@ -195,7 +203,7 @@ fn plan_shows_what_would_be_read_and_built() {
     .ok()
     .stdout;
     assert!(
-        text.contains("new day: 2 documents")
+        text.contains("batch: 2 documents")
             && text.contains("blocks-4")
             && !text.contains("exhaustive"),
         "{text}"
@@ -242,14 +250,14 @@ fn a_closed_pipe_is_no_failure() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
-/// What a killed process left in the scratch directory is removed by the next, what a living one has there is not.
+/// A process removes the scratch directories of killed processes, and not those of living ones.
 #[test]
 fn scratch_of_killed_processes_is_removed() {
     let dir = Dir::new();
     let scratch = dir.at("scratch");
     fs::create_dir(&scratch).unwrap();
     let start = || {
-        // It waits for a scheduler.
+        // The executor waits for a scheduler.
         let line =
             format!("executor --scheduler 127.0.0.1:9 --scratch {scratch} --stop-with-stdin");
         command()
@@ -283,7 +291,7 @@ fn scratch_of_killed_processes_is_removed() {
     killed.wait().unwrap();
     let mut living = start();
     let both = wait_for(2);
-    // Old enough to be looked at; a directory without a lock is somebody else's.
+    // Old enough to be removed; a directory without a lock belongs to another program.
     let other = dir.join("scratch/dedup-job-other");
     fs::create_dir(&other).unwrap();
     let old = SystemTime::now() - Duration::from_secs(3600);

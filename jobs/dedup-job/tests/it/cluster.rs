@@ -1,4 +1,4 @@
-//! The job on a cluster, against what it gives in one process: the same bytes.
+//! The job on a cluster: the same bytes as in one process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::support::*;
 
 const COUNTS: &str = "--new 3000 --base 20000 --filler 60000 --days 5";
 
-/// Two executors on local files: all that a run can be asked for gives the bytes that it gives without them.
+/// Two executors on local files: every option of a run gives the same bytes as in one process.
 #[test]
 fn local_files() {
     let dir = Dir::new();
@@ -47,6 +47,8 @@ fn local_files() {
     let (here, there) = (dir.at("here.parquet"), dir.at("there.parquet"));
     let expected = fs::read(dir.join("data/expected.parquet")).unwrap();
     let base = format!("--base {data}/archive --day 2026-01-31");
+    let plain = dir.at("plain");
+    copy_data_files(dir.join("data/archive"), &plain);
     for (options, is_expected) in [
         (format!("--new {data}/day.parquet {base}"), true),
         (format!("--new {}/ {base}", dir.at("parts")), true),
@@ -66,7 +68,7 @@ fn local_files() {
             false,
         ),
         (
-            format!("--new {data}/day.parquet --base {data}/archive/day=*/*.parquet"),
+            format!("--new {data}/day.parquet --base {plain}/day=*/*.parquet"),
             false,
         ),
     ] {
@@ -121,7 +123,7 @@ fn local_files() {
     }
     assert!(fs::read(&there).unwrap() == expected && fs::read(&other).unwrap() == expected);
 
-    // A day whose tables the executors have no room for.
+    // A batch whose tables exceed the executors' memory.
     let mut small = TestCluster::new();
     small.add(&BTreeMap::new(), "--memory-limit 100KiB");
     dedup(&format!(
@@ -146,7 +148,7 @@ fn local_files() {
     dedup(&format!("archive info {data}/archive --verify")).ok();
 }
 
-/// Fingerprints that need tables, which the executors read where the archive, or this process, keeps them.
+/// Specs with tables of words, which the executors read from the archive or from this process.
 #[test]
 fn weights_and_stop_words() {
     let dir = Dir::new();
@@ -172,12 +174,14 @@ fn weights_and_stop_words() {
         "archive append {archive} --input {data}/day.parquet --day 2026-01-01"
     ))
     .ok();
+    let plain = dir.at("plain");
+    copy_data_files(&archive, &plain);
     let cluster = TestCluster::of(2, &BTreeMap::new(), "");
     let (here, there) = (dir.at("here.parquet"), dir.at("there.parquet"));
     let (kept_here, kept_there) = (dir.at("fp-here.parquet"), dir.at("fp-there.parquet"));
     for options in [
-        format!("--base {archive}"),
-        format!("--base {archive}/day=2026-01-01/*.parquet {spec}"),
+        format!("--base {archive} --day 2026-02-01"),
+        format!("--base {plain}/day=2026-01-01/*.parquet {spec}"),
     ] {
         let line = format!("run --new {data}/day.parquet {options}");
         dedup(&format!(
@@ -238,7 +242,7 @@ fn object_storage() {
     assert_eq!(storage.list(&format!("{at}/scratch")), Vec::<String>::new());
 }
 
-/// `dedup-job cluster`: one command, and nothing is left of it.
+/// `dedup-job cluster` starts with one command and leaves nothing behind.
 #[test]
 fn a_cluster_in_one_command() {
     let dir = Dir::new();
@@ -283,7 +287,7 @@ fn a_cluster_in_one_command() {
     }
 }
 
-/// What a user gets wrong.
+/// Mistakes of users.
 #[test]
 fn wrong_options() {
     let dir = Dir::new();
@@ -294,7 +298,7 @@ fn wrong_options() {
     .ok();
     let run = format!(
         "run --new {data}/day.parquet --base {data}/archive --output {}",
-        dir.at("h")
+        dir.at("h.parquet")
     );
     for (options, code, parts) in [
         ("--cluster http://localhost:1", 64, &["df://HOST:PORT"][..]),
@@ -355,11 +359,45 @@ fn wrong_options() {
     dedup("executor").fails(64, &["--scheduler"]);
     let taken = cluster.address().replace("df://", "");
     dedup(&format!("scheduler --bind {taken}")).fails(74, &[&taken, "cannot listen"]);
-    let open = Process::start(&BTreeMap::new(), "scheduler --bind 0.0.0.0:0");
-    open.wait_for("without encryption");
 }
 
-/// Mutual TLS: who has a certificate of the authority takes part, and nobody else.
+/// Row 47: an address that other machines can reach needs certificates, or `--insecure`.
+#[test]
+fn exposed_ports_are_refused() {
+    let dir = Dir::new();
+    let cluster = TestCluster::new();
+    let address = cluster.address();
+    // The port is taken, so that a process that is wrongly accepted ends at once.
+    let taken = address.replace("df://127.0.0.1", "0.0.0.0");
+    let executor = format!("executor --scheduler {address} --stop-with-stdin --bind");
+    let settings = dir.at("settings.toml");
+    let by_file = format!("scheduler --config {settings} --stop-with-stdin --bind");
+    fs::write(&settings, "[scheduler]\ninsecure = false\n").unwrap();
+    for (line, bind) in [
+        ("scheduler --stop-with-stdin --bind", "0.0.0.0:0"),
+        ("scheduler --stop-with-stdin --bind", "[::]:0"),
+        (executor.as_str(), "0.0.0.0:0"),
+        (executor.as_str(), "10.255.255.1:0"),
+        ("cluster --bind", taken.as_str()),
+        (by_file.as_str(), "0.0.0.0:0"),
+    ] {
+        dedup(&format!("{line} {bind}")).fails(64, &[bind, "--insecure", "--tls-ca", "--tls-key"]);
+    }
+
+    fs::write(&settings, "[scheduler]\ninsecure = true\n").unwrap();
+    for options in ["--insecure".to_owned(), format!("--config {settings}")] {
+        let line = format!("scheduler --bind 0.0.0.0:0 {options}");
+        let scheduler = Process::start(&BTreeMap::new(), &line);
+        scheduler.wait_for("without encryption");
+        let said = scheduler.said["scheduler"].as_str().unwrap();
+        let reached = said.replace("0.0.0.0", "127.0.0.1");
+        let line = format!("executor --scheduler {reached} --bind 0.0.0.0:0 --insecure");
+        let executor = Process::start(&BTreeMap::new(), &line);
+        executor.wait_for("without encryption");
+    }
+}
+
+/// Mutual TLS: only processes with a certificate of the authority take part.
 #[test]
 fn encryption() {
     let Some(openssl) = tool("openssl") else {
@@ -408,6 +446,16 @@ fn encryption() {
         certificates("ours", "client"),
         certificates("theirs", "stranger"),
     );
+    {
+        // Row 47: with certificates they listen anywhere.
+        let exposed = TestCluster::at("0.0.0.0:0", &scheduler);
+        let reached = exposed.address().replace("0.0.0.0", "127.0.0.1");
+        let line = format!("executor --scheduler {reached} --bind 0.0.0.0:0 {executor}");
+        let executor = Process::start(&BTreeMap::new(), &line);
+        for process in [&exposed.scheduler, &executor] {
+            assert!(!process.log().contains("without encryption"));
+        }
+    }
     let mut cluster = TestCluster::at("127.0.0.1:0", &scheduler);
     cluster.add(&BTreeMap::new(), &executor);
     let hits = dir.at("hits.parquet");
@@ -417,13 +465,13 @@ fn encryption() {
     );
     dedup(&line).fails(69, &[&address]);
     dedup(&format!("{line} {stranger}")).fails(69, &[&address]);
-    // Its certificate, but their authority: it does not know whom it talks to.
+    // Its own certificate, but the others' authority: it cannot verify the scheduler.
     let mixed = client.replace(&dir.at("ours.pem"), &dir.at("theirs.pem"));
     dedup(&format!("{line} {mixed}")).fails(69, &[&address]);
     assert!(!dir.join("hits.parquet").exists());
     dedup(&format!("{line} {client}")).ok();
     assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
-    // An executor without a certificate is not let in, and says so.
+    // An executor without a certificate is refused, and reports it.
     let outside = Process::begin(&BTreeMap::new(), &format!("executor --scheduler {address}"));
     outside.wait_for("waiting for the scheduler");
     let swapped = client.replace("client.key", "executor.key");

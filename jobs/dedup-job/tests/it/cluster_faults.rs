@@ -14,7 +14,7 @@ use crate::processes::*;
 use crate::servers::*;
 use crate::support::*;
 
-/// An archive of many files on S3, a day, and what a run of it must give.
+/// An archive of many files on S3, a batch, and the expected output of its run.
 struct Fixture {
     storage: Storage,
     at: String,
@@ -30,7 +30,7 @@ impl Fixture {
             .dedup(&format!("generate pages --output {at} {data}"))
             .ok();
         let expected = storage.get(&format!("{at}/expected.parquet")).unwrap();
-        storage.put(&format!("{at}/hits.parquet"), b"an earlier output".into());
+        storage.put(&format!("{at}/hits.parquet"), EARLIER_OUTPUT.into());
         Some(Self {
             storage,
             at,
@@ -73,7 +73,7 @@ impl Fixture {
 
     #[track_caller]
     fn is_untouched(&self) {
-        assert_eq!(self.output(), b"an earlier output");
+        assert_eq!(self.output(), EARLIER_OUTPUT);
         self.is_clean();
     }
 
@@ -94,12 +94,12 @@ fn is_data(request: &Request) -> bool {
     request.method == "GET" && request.path().contains("/archive/day")
 }
 
-/// Whether a request is for pages of the day.
+/// Whether a request is for pages of the batch.
 fn is_page(request: &Request) -> bool {
     request.method == "GET" && request.path().contains("/pages/")
 }
 
-/// An executor whose storage waits at the `at`th request for data until it is let go. Gives what is told when it is there.
+/// An executor whose storage holds the `at`th request for data until it is released; the receiver is notified when it is held.
 fn held(
     fixture: &Fixture,
     cluster: &mut TestCluster,
@@ -108,7 +108,7 @@ fn held(
     held_at(fixture, cluster, at, is_data)
 }
 
-/// The same at requests that are chosen.
+/// The same for requests that `chosen` selects.
 fn held_at(
     fixture: &Fixture,
     cluster: &mut TestCluster,
@@ -143,7 +143,7 @@ fn an_executor_is_killed() {
         let (_proxy, reached, go) = held(&fixture, &mut cluster, at);
         cluster.add(&fixture.storage.environment(), "");
         let run = fixture.start(&cluster, "");
-        // The other executor may be so quick that this one never gets so far.
+        // The other executor may be so fast that this one never gets that far.
         let was_there = reached.recv_timeout(Duration::from_secs(20)).is_ok();
         cluster.executors.remove(0).kill();
         go.store(true, Ordering::Relaxed);
@@ -201,13 +201,13 @@ fn an_executor_freezes_and_thaws() {
     cluster.executors[0].signal("STOP");
     first_goes.store(true, Ordering::Relaxed);
     cluster.scheduler.wait_for("an executor is lost");
-    // It is back while the job runs, and finishes what somebody else was given.
+    // It comes back while the job runs, and finishes a task that another executor was given too.
     cluster.executors[0].signal("CONT");
     std::thread::sleep(Duration::from_secs(1));
     second_goes.store(true, Ordering::Relaxed);
     fixture.is_done(end(run));
 
-    // Frozen to the end, and thawed when the next job runs.
+    // Frozen until the end of the job, and thawed during the next.
     let mut cluster = TestCluster::new();
     let (_first, reached, go) = held(&fixture, &mut cluster, 2);
     cluster.add(&fixture.storage.environment(), "");
@@ -249,7 +249,7 @@ fn a_damaged_file() {
     fixture.is_untouched();
 }
 
-/// A document that is none: of the map that makes fingerprints.
+/// An invalid document, in the map that makes fingerprints.
 #[test]
 fn a_damaged_day() {
     let dir = Dir::new();
@@ -269,16 +269,16 @@ fn a_damaged_day() {
     let line = format!(
         "run --new {}/ --base {data}/archive --output {}",
         dir.at("day"),
-        dir.at("h")
+        dir.at("h.parquet")
     );
     let here = dedup(&line);
     let there = dedup(&format!("{line} --cluster {}", cluster.address()));
     assert_eq!(here.stderr, there.stderr);
     there.fails(65, &["b.jsonl"]);
-    assert!(!dir.join("h").exists());
+    assert!(!dir.join("h.parquet").exists());
 }
 
-/// Storage that fails for the moment is asked again; storage that stays away ends the job.
+/// Requests are repeated while storage fails temporarily; storage that stays unreachable ends the job.
 #[test]
 fn storage_fails_an_executor() {
     let Some(fixture) = Fixture::new() else {
@@ -302,7 +302,7 @@ fn storage_fails_an_executor() {
     fixture.is_done(end(fixture.start(&cluster, "")));
     fixture.storage.put(
         &format!("{}/hits.parquet", fixture.at),
-        b"an earlier output".into(),
+        EARLIER_OUTPUT.into(),
     );
 
     // An executor gives up after its time, and the task is tried again, four times in all.
@@ -342,7 +342,7 @@ fn the_scheduler_is_killed() {
             executors[0].wait_for("the scheduler is back");
             continue;
         }
-        // What it had put into the store is gone as well.
+        // The files that it put into the store are gone as well.
         fixture.is_untouched();
         go.store(true, Ordering::Relaxed);
         let mut again = TestCluster::at(&address, "");
@@ -350,7 +350,7 @@ fn the_scheduler_is_killed() {
         fixture.is_done(end(fixture.start(&again, "")));
         fixture.storage.put(
             &format!("{}/hits.parquet", fixture.at),
-            b"an earlier output".into(),
+            EARLIER_OUTPUT.into(),
         );
     }
 }
@@ -377,12 +377,12 @@ fn the_client_is_interrupted() {
         cluster.scheduler.wait_for("a job is cancelled");
         fixture.storage.put(
             &format!("{}/hits.parquet", fixture.at),
-            b"an earlier output".into(),
+            EARLIER_OUTPUT.into(),
         );
     }
 }
 
-/// An executor dies, or freezes, while documents become fingerprints: each is there once.
+/// An executor dies, or freezes, while documents are fingerprinted: each document is there once.
 #[test]
 fn the_first_map() {
     let Some(fixture) = Fixture::new() else {
@@ -435,7 +435,7 @@ fn the_first_map() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // The other executor may be so quick that this one never gets so far.
+        // The other executor may be so fast that this one never gets that far.
         let _ = reached.recv_timeout(Duration::from_secs(10));
         cluster.executors[0].signal(signal);
         go.store(true, Ordering::Relaxed);
@@ -449,7 +449,7 @@ fn the_first_map() {
     }
 }
 
-/// An executor dies when it has answered: its answers are made again.
+/// An executor dies after it answered: its answers are computed again.
 #[test]
 fn an_executor_dies_with_its_answers() {
     let Some(fixture) = Fixture::new() else {
@@ -460,13 +460,13 @@ fn an_executor_dies_with_its_answers() {
     cluster.add(&fixture.storage.environment(), "");
     let run = fixture.start(&cluster, "");
     reached.recv_timeout(Duration::from_secs(30)).unwrap();
-    // The other has done the rest by now, or does it in the next moments.
+    // The other executor has done the rest by now, or will soon.
     std::thread::sleep(Duration::from_secs(2));
     cluster.executors.remove(1).kill();
     go.store(true, Ordering::Relaxed);
     let summary = fixture.is_done(end(run));
     let executors = summary["cluster"]["executors"].as_array().unwrap();
-    // The dead one may have made fingerprints before, but every hit is the other's.
+    // The dead executor may have made fingerprints, but every pair comes from the other.
     let probed = executors
         .iter()
         .filter(|of| of["probed"].as_u64() > Some(0));

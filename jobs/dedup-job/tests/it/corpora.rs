@@ -1,4 +1,4 @@
-//! Real documents: the last revision of each is the new day, the earlier ones are the archive.
+//! Real documents: the last revision of each is in the batch, the earlier ones are in the archive.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ fn corpus(name: &str) -> Option<Vec<Revision>> {
     Some(revisions)
 }
 
-/// The fingerprints that the program makes of documents: id and bits.
+/// The fingerprints that the program computes: id and bits.
 fn fingerprints(path: &str) -> Vec<(String, u64)> {
     let mut rows = Vec::new();
     for batch in read_parquet(path) {
@@ -173,7 +173,7 @@ fn check(name: &str) {
             own.len(),
             found.len()
         ));
-        // Larger edits are farther apart; how much is found at which k is the quality bench's matter.
+        // Larger edits are farther apart; `bench quality` measures how many each k finds.
         assert!(
             k < 6 || own.len() * 10 > with_history * 6,
             "revisions are not found"

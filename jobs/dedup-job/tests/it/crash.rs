@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::servers::*;
 use crate::support::*;
 
-/// Fingerprints of a day, some of them near the day before's.
+/// Fingerprints of a day, some of them close to those of the day before.
 const ROWS: u64 = 60;
 
 fn fingerprint(day: u64, row: u64) -> u64 {
@@ -30,7 +30,7 @@ fn rows(day: u64) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// The hits of a day, by comparing all pairs.
+/// The pairs of a day, by comparing all.
 fn expected(day: u64) -> Vec<(String, String)> {
     let mut hits = Vec::new();
     let new = rows(day);
@@ -48,7 +48,7 @@ fn expected(day: u64) -> Vec<(String, String)> {
     hits
 }
 
-/// A program of others that reads the table each time it is asked.
+/// An independent program that reads the table on request.
 struct Reader {
     _process: Child,
     input: ChildStdin,
@@ -97,7 +97,7 @@ fn crash(command: impl Fn() -> Command, archive: &str, mut reader: Option<Reader
     let hits = dir.at("hits.parquet");
     let first = "2026-01-01".parse::<chrono::NaiveDate>().unwrap();
     let (mut killed, mut committed_before_death) = (0, 0);
-    // A run that is not killed says how long one takes.
+    // A run that is not killed shows how long one takes.
     let mut takes = Duration::from_millis(300);
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut days = 0;
@@ -108,7 +108,7 @@ fn crash(command: impl Fn() -> Command, archive: &str, mut reader: Option<Reader
         let line = format!(
             "run --new {new} --base {archive} --append --day {day} --output {hits} --json --threads 2"
         );
-        // Up to three deaths a day: a run finds what those before it left.
+        // Up to three killed runs per day: each run finds what those before it left.
         for _ in 0..1 + days % 3 {
             random ^= random << 13;
             random ^= random >> 7;
@@ -151,7 +151,7 @@ fn crash(command: impl Fn() -> Command, archive: &str, mut reader: Option<Reader
         .json();
     assert_eq!(info["fingerprints"], days * ROWS);
     assert!(killed < 50 || committed_before_death > 0);
-    // What the dead left is what vacuum finds, and nothing else.
+    // Vacuum finds what the killed runs left, and nothing else.
     run(&format!(
         "archive vacuum {archive} --older-than 0s --nothing-runs"
     ))

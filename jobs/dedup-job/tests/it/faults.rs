@@ -12,10 +12,10 @@ use testkit::proxy::{Fault, Request};
 use crate::servers::*;
 use crate::support::*;
 
-/// An archive of two days on S3, a third day, and what a run of it must give.
+/// An archive of two days on S3, a third day, and the expected output of its run.
 struct Fixture {
     storage: Storage,
-    /// URL of everything.
+    /// The URL of the directory of all files.
     at: String,
     expected: Vec<u8>,
     log: Vec<(String, Vec<u8>)>,
@@ -30,7 +30,7 @@ impl Fixture {
             .dedup(&format!("generate pages --output {at} {data}"))
             .ok();
         let expected = storage.get(&format!("{at}/expected.parquet")).unwrap();
-        storage.put(&format!("{at}/hits.parquet"), b"an earlier output".into());
+        storage.put(&format!("{at}/hits.parquet"), EARLIER_OUTPUT.into());
         let log = storage.log(&format!("{at}/archive"));
         assert_eq!(log.len(), 3);
         Some(Self {
@@ -41,7 +41,7 @@ impl Fixture {
         })
     }
 
-    /// The run, with short times, and options besides.
+    /// The run, with short timeouts and more options.
     fn line(&self, extra: &str) -> String {
         format!(
             "run --new {at}/day.parquet --base {at}/archive --output {at}/hits.parquet --append --day 2026-01-31 \
@@ -50,21 +50,21 @@ impl Fixture {
         )
     }
 
-    /// Runs behind a proxy.
+    /// Runs through a proxy.
     fn run(&self, decide: impl Fn(&Request) -> Fault + Send + Sync + 'static) -> Ran {
         let (storage, _proxy) = self.storage.through(decide);
         storage.dedup(&self.line(""))
     }
 
-    /// Everything is as it was before the run.
+    /// Asserts that nothing has changed.
     #[track_caller]
     fn is_untouched(&self) {
         assert!(self.storage.log(&format!("{}/archive", self.at)) == self.log);
         let output = self.storage.get(&format!("{}/hits.parquet", self.at));
-        assert_eq!(output.unwrap(), b"an earlier output");
+        assert_eq!(output.unwrap(), EARLIER_OUTPUT);
     }
 
-    /// The day is there once, and so are its hits.
+    /// Asserts that the day is committed once, and its output is in place.
     #[track_caller]
     fn is_done(&self, ran: Ran) -> serde_json::Value {
         let summary = ran.ok().json();
@@ -90,14 +90,14 @@ impl Fixture {
         summary
     }
 
-    /// A rerun without faults makes good.
+    /// Asserts that a rerun without faults succeeds.
     #[track_caller]
     fn rerun(&self) {
         self.is_done(self.storage.dedup(&self.line("")));
     }
 }
 
-/// The path as it was meant.
+/// The path, percent-decoded.
 fn path(request: &Request) -> String {
     request.path().replace("%3D", "=")
 }
@@ -112,7 +112,7 @@ fn is_get(request: &Request, part: &str) -> bool {
 
 const ENTRY: &str = "_delta_log/00000000000000000003.json";
 
-/// Tells the first so many times.
+/// A condition that holds for the first `limit` calls.
 fn times(limit: u64) -> impl Fn() -> bool + Send + Sync {
     let seen = AtomicU64::new(0);
     move || seen.fetch_add(1, Ordering::Relaxed) < limit
@@ -132,7 +132,7 @@ fn a_lost_answer_to_the_commit() {
     assert_eq!(fixture.is_done(ran)["commit"]["committed"], 3);
 }
 
-/// Row 5: the server says 500 after the entry was stored; sent again, it meets itself.
+/// Row 5: the server answers 500 after it stored the entry; the repeated request conflicts with the first.
 #[test]
 fn an_error_after_the_commit() {
     let Some(fixture) = Fixture::new() else {
@@ -151,7 +151,7 @@ fn an_error_after_the_commit() {
     assert!(summary["network"]["retries"].as_u64().unwrap() > 0);
 }
 
-/// Row 6: a conflict with nobody.
+/// Row 6: the server reports a conflict, but no other writer committed.
 #[test]
 fn a_conflict_though_the_key_is_absent() {
     let Some(fixture) = Fixture::new() else {
@@ -170,7 +170,7 @@ fn a_conflict_though_the_key_is_absent() {
     fixture.is_done(ran);
 }
 
-/// A commit of which nothing can be known: nothing is removed that the log may name.
+/// A commit whose outcome is unknown: no file is removed that the log may name.
 #[test]
 fn a_commit_that_hangs_for_ever() {
     let Some(fixture) = Fixture::new() else {
@@ -261,7 +261,7 @@ fn a_server_that_does_not_recover() {
     fixture.rerun();
 }
 
-/// A data file that is uploaded in parts, and the answer to its completion lost: it is there.
+/// A data file is uploaded in parts and the answer to its completion is lost: the file is there.
 #[test]
 fn a_lost_answer_to_a_large_upload() {
     let Some(storage) = seaweed() else { return };
@@ -294,7 +294,7 @@ fn a_lost_answer_to_a_large_upload() {
     assert_eq!(info.ok().json()["fingerprints"], 1_800_000);
 }
 
-/// Rows 2 and 3 at their very moments: killed when the log entry is on its way, and when it is stored but not answered.
+/// Rows 2 and 3 at exact moments: killed while the log entry is sent, and when it is stored but not answered.
 #[test]
 fn killed_around_the_log_entry() {
     for stored in [false, true] {
@@ -312,7 +312,7 @@ fn killed_around_the_log_entry() {
             }
             seen.store(true, Ordering::Relaxed);
             match stored {
-                // Stored; and all that is asked about it stays without an answer.
+                // The entry is stored, and all later requests for it stay without an answer.
                 true => Fault::StatusAfter {
                     code: 500,
                     body: String::new(),
@@ -341,7 +341,7 @@ fn killed_around_the_log_entry() {
             .len();
         assert_eq!(entries, if stored { 4 } else { 3 });
         let output = fixture.storage.get(&format!("{}/hits.parquet", fixture.at));
-        assert_eq!(output.unwrap(), b"an earlier output");
+        assert_eq!(output.unwrap(), EARLIER_OUTPUT);
         let summary = fixture.is_done(fixture.storage.dedup(&fixture.line("")));
         match stored {
             true => assert_eq!(summary["commit"], "already_there"),
@@ -362,7 +362,7 @@ fn bodies_that_break_off() {
     });
     ran.fails(69, &["archive/day=2026-01-"]);
     fixture.is_untouched();
-    // Of the requests for an object every other one: each is sent again and goes on where it broke off.
+    // Every other request for an object breaks: each is repeated and continues where it broke off.
     let seen = Mutex::new(HashMap::new());
     let ran = fixture.run(move |request| {
         if request.method != "GET" || request.target.contains("list-type") {
@@ -379,7 +379,7 @@ fn bodies_that_break_off() {
     fixture.is_done(ran);
 }
 
-/// Row 15: a body that is shorter than the object, and says so of itself.
+/// Row 15: a body that is shorter than the object, with a matching length header.
 #[test]
 fn bodies_that_are_short() {
     let Some(fixture) = Fixture::new() else {
@@ -415,7 +415,7 @@ fn objects_that_are_replaced_while_they_are_read() {
         let url = urls.iter().find(|url| url.contains(part)).unwrap().clone();
         let original = fixture.storage.get(&url).unwrap();
         let mut other = original.clone();
-        // As long, and another.
+        // Of the same length, with other bytes.
         let middle = other.len() / 2;
         other[middle] ^= 1;
         let storage = fixture.storage.clone();
@@ -491,7 +491,7 @@ fn a_long_log_is_read_in_pages() {
             storage.put(&format!("{at}/{below}"), bytes);
         }
     }
-    // The days' entries, far apart; all others say nothing.
+    // The entries of the days are far apart; all others are empty.
     let entry = |number: u64| {
         let name = format!("data/archive/_delta_log/{number:020}.json");
         fs::read(dir.join(&name)).unwrap()
@@ -518,7 +518,7 @@ fn a_long_log_is_read_in_pages() {
     assert!(pages.count() >= 2);
 }
 
-/// Row 19: a server that takes no notice of the condition. Nothing is written, and nothing stays.
+/// Row 19: a server that ignores the condition. Nothing is written, and nothing stays.
 #[test]
 fn a_store_without_conditional_creates_is_refused() {
     let Some(server) = careless() else { return };
@@ -611,7 +611,7 @@ fn what_is_wrong_with_credentials_is_said() {
         .dedup(&line)
         .fails(78, &["endpoint", "user"]);
     assert!(!ran.stderr.contains("canary-password"));
-    // The day alone is in the store, and asked for by a request whose refusal has no body.
+    // Only the batch is in the store, and the refusal of its request has no body.
     let local = Dir::new();
     dedup(&format!("archive create {}", local.at("archive"))).ok();
     storage
@@ -624,7 +624,7 @@ fn what_is_wrong_with_credentials_is_said() {
         ))
         .fails(77, &[secret]);
 
-    // What this server does not do by itself: answers as the services give them, which quote what was sent.
+    // Answers that the real services give and this server does not: they quote what was sent.
     let token = "canary-session-token-0123456789";
     for (status, code, expected) in [
         (400, "ExpiredToken", "expired"),
@@ -649,7 +649,7 @@ fn what_is_wrong_with_credentials_is_said() {
             assert!(!ran.stderr.contains(token), "{}", ran.stderr);
         }
     }
-    // A token that is not from the environment, which a service quotes.
+    // A service quotes a token that is not from the environment.
     let foreign = "foreign-token-0123456789";
     let (storage, _proxy) = fixture.storage.through(move |_| Fault::Status {
         code: 400,
@@ -679,7 +679,7 @@ fn what_is_wrong_with_credentials_is_said() {
     fixture.rerun();
 }
 
-/// An upload of the output that fails leaves the earlier one, and is made good.
+/// A failed upload of the output leaves the earlier output; a rerun writes it.
 #[test]
 fn an_output_that_cannot_be_put_in_place() {
     let Some(fixture) = Fixture::new() else {
@@ -702,10 +702,10 @@ fn an_output_that_cannot_be_put_in_place() {
         &["2026-01-31", "is committed", "run the same command again"],
     );
     let output = fixture.storage.get(&format!("{}/hits.parquet", fixture.at));
-    assert_eq!(output.unwrap(), b"an earlier output");
+    assert_eq!(output.unwrap(), EARLIER_OUTPUT);
     fixture.rerun();
 
-    // The answer to the completion is lost: it is complete.
+    // The upload completes, but its answer is lost.
     let Some(fixture) = Fixture::new() else {
         return;
     };
@@ -720,7 +720,7 @@ fn an_output_that_cannot_be_put_in_place() {
     fixture.is_done(ran);
 }
 
-/// Row 35, on storage: a signal while requests hang. The upload that was begun is given up.
+/// Row 35, on storage: a signal while requests hang. The upload is aborted.
 #[test]
 fn signals_stop_a_run_that_waits_for_storage() {
     let Some(fixture) = Fixture::new() else {
@@ -771,14 +771,14 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
     ))
     .ok();
     let hits = dir.at("hits.parquet");
-    fs::write(&hits, "an earlier output").unwrap();
+    fs::write(&hits, EARLIER_OUTPUT).unwrap();
     let archived = contents(dir.join("data/archive"));
     let run = format!(
         "run --new {data}/day.parquet --base {data}/archive --append --day 2026-01-31 --output {hits} --scratch {}",
         dir.at("")
     );
     let mut failed = 0;
-    // Of 512 bytes: fingerprints, data files and hits are larger than some of these.
+    // Blocks of 512 bytes: fingerprints, data files and pairs are larger than some of these limits.
     for blocks in [8, 64, 128, 200, 300] {
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" {run}");
         let output = std::process::Command::new("sh")
@@ -790,7 +790,7 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
             ran.fails(74, &["File too large", "/"]);
             failed += 1;
             assert!(contents(dir.join("data/archive")) == archived, "{blocks}");
-            assert_eq!(fs::read(&hits).unwrap(), b"an earlier output");
+            assert_eq!(fs::read(&hits).unwrap(), EARLIER_OUTPUT);
         }
     }
     assert!(failed >= 3, "{failed}");
@@ -798,7 +798,7 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
     assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
 }
 
-/// Rows 20 and 21 on Azure, whose answers are other ones.
+/// Rows 20 and 21 on Azure, whose answers differ.
 #[test]
 fn what_is_wrong_with_azure_credentials_is_said() {
     let Some(storage) = azurite() else { return };

@@ -1,4 +1,4 @@
-//! Every input format gives the same hits; awkward ids and texts are data.
+//! Every input format gives the same pairs; unusual ids and texts are valid data.
 
 use std::fs;
 use std::io::Write as _;
@@ -60,7 +60,7 @@ fn parquet_json_lines_and_csv_plain_and_compressed() {
         let path = dir.at(name);
         fs::write(&path, content).unwrap();
         assert_eq!(hits_of(&dir, &path, &base), expected, "{name}");
-        // gzip and zstd streams are made here with what the build has: no tool is needed.
+        // The build's own libraries make gzip and zstd streams, without external tools.
         let mut gzip = flate2::write::GzEncoder::new(
             fs::File::create(format!("{path}.gz")).unwrap(),
             flate2::Compression::fast(),
@@ -156,7 +156,7 @@ fn ready_fingerprints_signed_unsigned_and_as_text() {
     dedup(&format!(
         "run --new {} --base {base} --output {}",
         dir.at("bad.csv"),
-        dir.at("x")
+        dir.at("x.parquet")
     ))
     .fails(65, &["bad.csv", "fp", "12ab"]);
 }
@@ -194,7 +194,7 @@ fn awkward_ids_and_texts() {
         "run --new {} --base {} --output {} --json",
         dir.at("bytes.parquet"),
         dir.at("base"),
-        dir.at("h")
+        dir.at("h.parquet")
     ))
     .ok()
     .json();
@@ -207,7 +207,7 @@ fn awkward_ids_and_texts() {
         (&1.into(), &1.into(), &1.into())
     );
 
-    // A column that says it is text, and is not.
+    // A column declared as text whose bytes are not.
     let path = dir.join("liar.parquet");
     write_parquet(
         &path,
@@ -233,7 +233,7 @@ fn awkward_ids_and_texts() {
         "run --new {} --base {} --output {} --json",
         path.display(),
         dir.at("base"),
-        dir.at("h")
+        dir.at("h.parquet")
     ))
     .ok()
     .json();

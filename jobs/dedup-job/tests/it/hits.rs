@@ -1,4 +1,4 @@
-//! Hits: the expected ones, in order, the same bytes whatever the threads and files.
+//! Pairs: the expected ones, in order, the same bytes for any threads and files.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ fn generated_pages_give_the_expected_hits() {
     );
     assert!(
         rows.iter().any(|hit| hit.1.starts_with("archive/")),
-        "pairs with the history"
+        "pairs with the archive"
     );
 }
 
@@ -73,7 +73,7 @@ fn generation_is_fixed_by_its_seed() {
     assert!(day("a") == day("b") && day("a") != day("c"));
 }
 
-/// A day and a history of ready fingerprints with equal and close ones, and ids of many shapes.
+/// A batch and an archive of ready fingerprints, with equal and close ones and ids of many forms.
 fn crowded(dir: &Dir, history_files: usize, day_files: usize) -> (String, String) {
     let value = |n: u64| simhash::hash::murmur3_low64(&(n / 5).to_le_bytes(), 1) ^ (1 << (n % 40));
     let old: Vec<(String, u64)> = (0..20_000)
@@ -112,7 +112,7 @@ fn the_output_is_the_same_bytes_for_any_threads_and_files() {
     }
     assert!(read_hits(dir.join("hits.parquet")).len() > 1000);
     assert!(outputs.iter().all(|output| *output == outputs[0]));
-    // As an archive: the days are named then, and nothing else differs.
+    // As an archive: base_day is set, and nothing else differs.
     let (day, base) = crowded(&dir, 1, 1);
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive}")).ok();
@@ -277,10 +277,11 @@ fn days_of_plain_files_come_from_their_paths() {
     );
 }
 
+/// Row 51: documents are compared, not ids.
 #[test]
 fn one_row_per_pair_though_ids_repeat() {
     let dir = Dir::new();
-    // `a` comes twice: the nearer stands, a pair with itself does not; it is counted.
+    // Two documents have the id `a`: they are a pair, and each pair of ids has its smallest distance.
     write_parquet(
         dir.join("day.parquet"),
         vec![("id", strings(["a", "a", "b"])), ("fp", numbers([0, 1, 3]))],
@@ -289,30 +290,142 @@ fn one_row_per_pair_though_ids_repeat() {
         dir.join("base.parquet"),
         &[("a".into(), 1), ("c".into(), 0)],
     );
-    let ran = dedup(&format!(
-        "run --new {} --base {} --output {} --json",
-        dir.at("day.parquet"),
-        dir.at("base.parquet"),
-        dir.at("hits.parquet")
-    ))
-    .ok();
-    assert_eq!(ran.json()["new"]["duplicate_ids"], 1);
-    let row =
-        |new: &str, base: &str, distance: i32| (new.to_owned(), base.to_owned(), distance, None);
-    // A page that came on an earlier day under its id is a hit like any other; of `b` the day and the history both
-    // have an `a`, which without a day are one pair.
+    let run = |options: &str| {
+        let ran = dedup(&format!(
+            "run --new {} --base {} --output {} --json {options}",
+            dir.at("day.parquet"),
+            dir.at("base.parquet"),
+            dir.at("hits.parquet")
+        ));
+        assert_eq!(ran.ok().json()["new"]["duplicate_ids"], 1);
+        read_hits(dir.join("hits.parquet"))
+    };
+    let row = |new: &str, base: &str, distance: i32, day: Option<i32>| {
+        (new.to_owned(), base.to_owned(), distance, day)
+    };
+    // A document of an earlier day with the same id is a pair like any other.
     assert_eq!(
-        read_hits(dir.join("hits.parquet")),
+        run("--day 1970-01-03"),
         [
-            row("a", "a", 0),
-            row("a", "c", 0),
-            row("b", "a", 1),
-            row("b", "c", 2)
+            row("a", "a", 0, None),
+            row("a", "c", 0, None),
+            row("a", "a", 1, Some(2)),
+            row("b", "a", 1, None),
+            row("b", "a", 1, Some(2)),
+            row("b", "c", 2, None)
+        ]
+    );
+    // Without days, an `a` of the batch and an `a` of the archive are the same pair.
+    assert_eq!(
+        run(""),
+        [
+            row("a", "a", 0, None),
+            row("a", "c", 0, None),
+            row("b", "a", 1, None),
+            row("b", "c", 2, None)
+        ]
+    );
+    assert_eq!(
+        run("--day 1970-01-03 --no-within"),
+        [
+            row("a", "a", 0, None),
+            row("a", "c", 0, None),
+            row("b", "a", 1, None),
+            row("b", "c", 2, None)
         ]
     );
 }
 
-/// Plain files need not be sorted, nor have a fingerprint in every row, nor one row group.
+/// Row 51: ten documents with one id and one text.
+#[test]
+fn documents_with_one_id_and_one_text_are_a_pair() {
+    let dir = Dir::new();
+    let page = "the same six words on every page";
+    write_documents(dir.join("day.parquet"), &[("x", page); 10]);
+    fs::create_dir(dir.join("base")).unwrap();
+    let run = format!(
+        "run --new {} --base {} --day 1970-01-03 --output {}",
+        dir.at("day.parquet"),
+        dir.at("base"),
+        dir.at("hits.parquet")
+    );
+    for limit in ["", " --max-hits-per-document 1"] {
+        let ran = dedup(&format!("{run}{limit}")).ok();
+        assert!(ran.stdout.contains("9 repeated ids"), "{}", ran.stdout);
+        assert_eq!(
+            read_hits(dir.join("hits.parquet")),
+            [("x".to_owned(), "x".to_owned(), 0, Some(2))]
+        );
+    }
+}
+
+/// Row 51: very many documents with one id and one text, whose pairs would be a billion.
+#[test]
+fn copies_with_one_id_stay_one_row() {
+    let dir = Dir::new();
+    let page = "the same six words on every page";
+    write_documents(dir.join("day.parquet"), &vec![("x", page); 50_000]);
+    fs::create_dir(dir.join("base")).unwrap();
+    let run = format!(
+        "run --new {} --base {} --verify jaccard --output {}",
+        dir.at("day.parquet"),
+        dir.at("base"),
+        dir.at("hits.jsonl")
+    );
+    for limit in ["", " --max-hits-per-document 1"] {
+        dedup(&format!("{run}{limit}")).ok();
+        let row = "{\"new_id\":\"x\",\"base_id\":\"x\",\"distance\":0,\"base_day\":null,\"similarity\":1.0}\n";
+        assert_eq!(fs::read_to_string(dir.join("hits.jsonl")).unwrap(), row);
+    }
+}
+
+/// Row 51: ids that many documents share, compared with the definition; and their nearest pairs.
+#[test]
+fn repeated_ids_equal_brute_force() {
+    let dir = Dir::new();
+    let value = |n: u64| simhash::hash::murmur3_low64(&(n / 20).to_le_bytes(), 1) ^ (1 << (n % 7));
+    let rows: Vec<(String, u64)> = (0..600)
+        .map(|n| (format!("id-{:02}", n * 7 % 50 / 4), value(n)))
+        .collect();
+    write_fingerprints(dir.join("day.parquet"), &rows);
+    fs::create_dir(dir.join("base")).unwrap();
+    let values: Vec<u64> = rows.iter().map(|row| row.1).collect();
+    let mut nearest = std::collections::BTreeMap::new();
+    for (i, j, distance) in oracle::pairs_inside(&values, 3) {
+        let (a, b) = (&rows[i].0, &rows[j].0);
+        let least = nearest
+            .entry((a.max(b).clone(), a.min(b).clone()))
+            .or_insert(distance);
+        *least = distance.min(*least);
+    }
+    let mut expected: Vec<Hit> = nearest
+        .into_iter()
+        .map(|((new, base), distance)| (new, base, distance.cast_signed(), None))
+        .collect();
+    expected.sort_by(|a, b| (&a.0, a.2, &a.1).cmp(&(&b.0, b.2, &b.1)));
+    assert!(expected.iter().any(|hit| hit.0 == hit.1));
+    let hits = dir.at("hits.parquet");
+    for threads in [1, 4] {
+        let run = format!(
+            "run --new {} --base {} --output {hits} --threads {threads}",
+            dir.at("day.parquet"),
+            dir.at("base")
+        );
+        dedup(&run).ok();
+        assert_eq!(read_hits(&hits), expected);
+        for limit in [1, 2, 5, 1000] {
+            dedup(&format!("{run} --max-hits-per-document {limit}")).ok();
+            let kept: Vec<_> = expected
+                .chunk_by(|a, b| a.0 == b.0)
+                .flat_map(|of_id| of_id.iter().take(limit))
+                .cloned()
+                .collect();
+            assert_eq!(read_hits(&hits), kept, "{limit}");
+        }
+    }
+}
+
+/// Plain files may be unsorted, lack fingerprints in some rows, and have several row groups.
 #[test]
 fn nulls_row_groups_and_disorder_hide_no_hit() {
     let dir = Dir::new();
@@ -375,7 +488,7 @@ fn nulls_row_groups_and_disorder_hide_no_hit() {
     );
 }
 
-/// A page copied many times, in the day and in the history, gives every pair of copies.
+/// A page copied many times, in the batch and in the archive, gives every pair of copies.
 #[test]
 fn copies_by_the_thousand_give_every_pair() {
     let dir = Dir::new();
@@ -388,7 +501,7 @@ fn copies_by_the_thousand_give_every_pair() {
         "run --new {} --base {} --output {} --json",
         dir.at("day.parquet"),
         dir.at("base.parquet"),
-        dir.at("h")
+        dir.at("h.parquet")
     ))
     .ok();
     assert_eq!(ran.json()["hits"], 300 * 5000 + 300 * 299 / 2);
@@ -450,7 +563,7 @@ fn copies_on_both_sides_stay_linear_with_a_limit() {
         "run --new {new} --base {base} --output {hits} --max-hits-per-document 2 --json --memory-limit 256MiB"
     );
     let summary = dedup(&line).ok().json();
-    // Against the history every document has 50,001; inside the day, those before it, and the other one.
+    // Against the archive every document has 50,001 pairs; within the batch, one with each document before it, and one more.
     let (n, within) = (copies, copies * (copies - 1) / 2 + copies);
     let pairs = (n + 1) * (n + 1) + within;
     let kept = read_hits(&hits);

@@ -1,4 +1,4 @@
-//! `explain` and `tune`: what users look at before they trust a distance.
+//! `explain`, `tune` and `sql`.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ fn explain_takes_ids_files_and_texts() {
     assert_eq!(texts["texts"][0]["from"], "the text given");
     assert_eq!(mixed["texts"][0]["from"], format!("file {file}"));
 
-    // What it says fits together, and with what a run says.
+    // The explanation is consistent, and agrees with a run.
     let bits = |at: usize| {
         u64::from_str_radix(ids["texts"][at]["fingerprint"].as_str().unwrap(), 2).unwrap()
     };
@@ -72,7 +72,7 @@ fn explain_takes_ids_files_and_texts() {
         serde_json::json!({ "feature": "the", "weights": [2, 2] })
     );
 
-    let shown = dedup_job([
+    let line = [
         "explain",
         "fox",
         "red",
@@ -82,18 +82,40 @@ fn explain_takes_ids_files_and_texts() {
         "16",
         "--base",
         &archive,
-    ])
-    .ok();
+    ];
+    let shown = dedup_job(line).ok();
+    let verbose = dedup_job(line.iter().chain(&["-v"])).ok();
     for part in [
         "document fox",
+        "found: the fingerprints differ in ",
         "a pair at k = 16",
         "jaccard 0.3",
         "\"brown\" 1",
-        "blocks of the design ",
         "both: \"the\" 2",
     ] {
         assert!(shown.stdout.contains(part), "{part} in {}", shown.stdout);
+        assert!(verbose.stdout.contains(part), "{part} in {verbose:?}");
     }
+    let blocks = "blocks of the design ";
+    assert!(!shown.stdout.contains(blocks) && verbose.stdout.contains(blocks));
+    let missed = dedup_job([
+        "explain",
+        "fox",
+        "red",
+        "--documents",
+        &documents,
+        "-k",
+        "0",
+    ])
+    .ok();
+    assert!(
+        missed
+            .stdout
+            .contains("missed: the fingerprints differ in ")
+            && missed.stdout.contains("not a pair at k = 0"),
+        "{}",
+        missed.stdout
+    );
     let none = dedup_job(["explain", "fox", "empty", "--documents", &documents]).ok();
     assert!(none.stdout.contains("too few features"), "{}", none.stdout);
     dedup_job(["explain", "fox", "wolf", "--documents", &documents])
@@ -103,7 +125,7 @@ fn explain_takes_ids_files_and_texts() {
     dedup_job(["explain", "a"]).fails(64, &["<B>"]);
 }
 
-/// Weights, features and folding show in what is explained.
+/// Explanations follow the weights, features and folding of the spec.
 #[test]
 fn explain_follows_the_spec() {
     let json = |options: &[&str]| {
@@ -196,7 +218,7 @@ fn tune_counts_what_a_run_would_find() {
             "k = {k}"
         );
     }
-    // A sample is the same whatever the threads.
+    // The sample does not depend on the number of threads.
     let sample = |threads: u32| {
         let ran = dedup(&format!(
             "tune {path} --sample 50 --threads {threads} --json"
@@ -208,14 +230,14 @@ fn tune_counts_what_a_run_would_find() {
     assert_eq!(sample(1)["sampled"], 50);
     let shown = dedup(&format!("tune {path}")).ok().stdout;
     assert!(
-        shown.contains("finds") && shown.contains("--verify jaccard"),
+        shown.contains("finds") && shown.contains("--verify jaccard --min-similarity 0.8\n"),
         "{shown}"
     );
     dedup(&format!("tune {path} --min-similarity 0.2")).fails(64, &["0.5 and 1"]);
     dedup("tune").fails(64, &["documents are needed"]);
 }
 
-/// SQL over documents: the functions give what the job gives.
+/// SQL over documents: the functions give the same as the job.
 #[test]
 fn sql_has_the_functions_of_the_job() {
     let dir = Dir::new();

@@ -1,4 +1,4 @@
-//! The program as its users meet it: a process, files, an exit code.
+//! The program as users run it: a process, files, an exit code.
 
 mod append;
 mod bad_input;
@@ -7,16 +7,25 @@ mod cluster;
 mod cluster_faults;
 mod corpora;
 mod crash;
+mod days;
 mod faults;
 mod formats;
 mod hits;
 mod insight;
 mod interop;
 mod metrics;
+mod names;
 mod objects;
+mod other_engine;
+mod outputs;
 mod processes;
 mod races;
+mod removal;
+mod rewritten;
+mod rows;
+mod scratch;
 mod servers;
 mod specs;
 mod support;
+mod trust;
 mod verify;

@@ -41,7 +41,7 @@ fn metrics_of_a_run_go_to_a_file_whether_it_ends_well_or_not() {
     assert!(value(&text, "dedup_job_stage_seconds{stage=\"probe\"}") >= 0.0);
     let succeeded = value(&text, "dedup_job_last_success_timestamp_seconds");
     assert!(succeeded > 1.7e9);
-    // As other programs parse it.
+    // Another program can parse it.
     if let Some(python) = crate::interop::python() {
         let script = "import sys; from prometheus_client.openmetrics.parser import text_string_to_metric_families as f; \
                       print(sum(len(m.samples) for m in f(open(sys.argv[1]).read())))";
@@ -56,13 +56,21 @@ fn metrics_of_a_run_go_to_a_file_whether_it_ends_well_or_not() {
     dedup(&failed).fails(64, &["missing.parquet"]);
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(value(&text, "dedup_job_exit_code"), 64.0);
-    // The last success is still the one that was: what alerts look at.
+    // The time of the last success is unchanged: alerts depend on it.
     assert_eq!(
         value(&text, "dedup_job_last_success_timestamp_seconds"),
         succeeded
     );
     assert!(text.ends_with("# EOF\n"));
-    // A place where nothing can be written is refused before any work, as an output is.
+    // A refused file is not written afterwards.
+    let hits = dir.at("both.csv");
+    let both = format!(
+        "run --new {data}/day.parquet --base {data}/archive --output {hits} --metrics {hits}"
+    );
+    dedup(&both).fails(64, &["same file"]);
+    dedup(&format!("{both} --overwrite")).fails(64, &["same file"]);
+    assert!(!std::path::Path::new(&hits).exists());
+    // A file that cannot be written is refused before any work.
     dedup(&run.replace(&metrics, "/missing/x.prom")).fails(74, &["/missing"]);
 }
 
@@ -103,7 +111,7 @@ fn metrics_are_pushed_to_a_gateway_and_their_loss_is_no_failure() {
         "{request}"
     );
     assert_eq!(value(&request, "dedup_job_new_documents"), 100.0);
-    // Nobody listens there any more; and the password of the URL is not said.
+    // Nobody listens there any more; the message does not show the URL's password.
     let lost = run(&format!(
         "http://user:canary-password@{address}/metrics/job/dedup-job"
     ))

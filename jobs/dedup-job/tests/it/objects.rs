@@ -1,4 +1,4 @@
-//! The whole of the job on object storage, against what it gives on local files.
+//! The whole job on object storage gives the same as on local files.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn same_as_local(storage: &Storage) {
             "{name}"
         );
     }
-    // Again to the same place is refused, before anything is written.
+    // A second run with the same target is refused before anything is written.
     storage
         .dedup(&format!("generate pages --output {remote} {COUNTS}"))
         .fails(64, &["exists already"]);
@@ -62,7 +62,7 @@ fn same_as_local(storage: &Storage) {
     assert!(storage.get(&there_hits).unwrap() == bytes);
     assert!(storage.get(&there_kept).unwrap() == fs::read(&kept).unwrap());
 
-    // A rerun, with the day as rows of text below a prefix, and the output here.
+    // A rerun with the batch as text files below a prefix, and a local output.
     let pages = format!("{remote}/pages");
     let script_rows = read_parquet(dir.join("data/day.parquet"));
     let lines: Vec<String> = script_rows
@@ -105,17 +105,23 @@ fn same_as_local(storage: &Storage) {
     ));
     assert_eq!(plan.ok().json()["base"]["version"], 6);
 
-    // Plain files below a prefix, and by a pattern.
+    // Plain files, by prefix and by pattern.
+    for (url, bytes) in storage.contents(&format!("{remote}/archive")) {
+        let url = url.replace("/archive/day=", "/plain/day=");
+        if url.contains("/plain/") {
+            storage.put(&url, bytes);
+        }
+    }
     let plain = |base: &str| {
         let ran = storage.dedup(&format!(
             "run --new {remote}/day.parquet --base {base} --output {again} --json"
         ));
         ran.ok().json()["base"]["fingerprints"].as_u64().unwrap()
     };
-    let days = format!("{remote}/archive/day=*/*.parquet");
+    let days = format!("{remote}/plain/day=*/*.parquet");
     assert_eq!(plain(&days), info["fingerprints"].as_u64().unwrap());
     assert_eq!(
-        plain(&format!("{remote}/archive/day=2026-01-30")),
+        plain(&format!("{remote}/plain/day=2026-01-30")),
         info["days"]["2026-01-30"]["fingerprints"].as_u64().unwrap()
     );
 }
@@ -132,7 +138,7 @@ fn the_job_on_azure_gives_the_same_bytes() {
     same_as_local(&storage);
 }
 
-/// Ids are read for hits alone, and of their pages only those that have one.
+/// Ids are read for pairs only, and only the pages that have one.
 #[test]
 fn fingerprints_alone_are_scanned() {
     let Some(storage) = seaweed() else { return };
@@ -169,7 +175,7 @@ fn fingerprints_alone_are_scanned() {
     );
 }
 
-/// Tables that a spec names, documents to explain and texts to verify by, all in the store.
+/// Tables of a spec, documents to explain and texts to verify with, all in the store.
 #[test]
 fn every_path_can_be_in_a_store() {
     let Some(storage) = seaweed() else { return };
@@ -202,7 +208,7 @@ fn every_path_can_be_in_a_store() {
         ))
         .ok();
     let run = storage.dedup(&format!(
-        "run --new {at}/docs.parquet --base {at}/archive --output {at}/hits.parquet --no-within -k 0 \
+        "run --new {at}/docs.parquet --base {at}/archive --day 2026-02-01 --output {at}/hits.parquet --no-within -k 0 \
          --verify jaccard --base-text {at}/docs.parquet --json"
     ));
     let run = run.ok().json();
@@ -220,7 +226,7 @@ fn every_path_can_be_in_a_store() {
     assert!(storage.get(&format!("{at}/fp.parquet")).is_some());
 }
 
-/// What is written never lies in what is read, in a store as on the disk.
+/// Outputs never lie in inputs, in a store as on the disk.
 #[test]
 fn outputs_in_what_is_read_are_refused() {
     let Some(storage) = seaweed() else { return };
@@ -248,7 +254,7 @@ fn outputs_in_what_is_read_are_refused() {
     assert!(storage.list(&at).is_empty());
 }
 
-/// Compaction changes what files there are, and nothing that a run finds; vacuum removes what is left over.
+/// Compaction changes the files but not the results of runs; vacuum deletes the old files.
 fn maintained(run: impl Fn(&str) -> Ran, data: &str, files: impl Fn() -> Vec<String>, hits: &str) {
     run(&format!(
         "generate fingerprints --output {data} --new 1000 --base 6000 --days 2"
@@ -282,7 +288,7 @@ fn maintained(run: impl Fn(&str) -> Ran, data: &str, files: impl Fn() -> Vec<Str
     assert_eq!(files().len(), 13);
     let again = run(&format!("archive compact {data}/archive")).ok();
     assert!(again.stdout.contains("nothing to merge"));
-    // The day is compared with the days before it, whatever files it is in itself.
+    // The day is compared with the days before it, however its own files were merged.
     let rerun = run(&first).ok().json();
     assert_eq!(rerun["commit"], "already_there");
     assert!(fs::read(hits).unwrap() == before);
@@ -334,7 +340,7 @@ fn compact_and_vacuum_work_on_s3() {
     );
 }
 
-/// Google's service has no server to test against here: the path up to the first request.
+/// Google's service has no test server here, so the test ends at the first request.
 #[test]
 fn google_is_reached_as_far_as_credentials() {
     let Some(storage) = seaweed() else { return };

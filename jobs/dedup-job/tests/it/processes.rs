@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use crate::servers::without_secrets;
 use crate::support::*;
 
-/// A process that says one line of JSON when it is ready.
+/// A process that prints one line of JSON when it is ready.
 pub struct Process {
     child: Child,
-    /// Its end is what stops the process, also when the tests are killed.
+    /// The process stops when this pipe closes, also when the tests are killed.
     stdin: Option<ChildStdin>,
     pub said: serde_json::Value,
     log: Arc<Mutex<String>>,
@@ -63,7 +63,7 @@ impl Process {
         }
     }
 
-    /// What it has said on standard error.
+    /// Its standard error so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
@@ -73,7 +73,7 @@ impl Process {
         signal(&self.child, name);
     }
 
-    /// Ends at once, as when the machine is lost.
+    /// Kills it, as when the machine is lost.
     pub fn kill(mut self) -> String {
         self.child.kill().unwrap();
         self.end();
@@ -106,7 +106,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // A frozen one does not notice that it should stop.
+        // A frozen process does not notice that it should stop.
         if matches!(self.child.try_wait(), Ok(None)) {
             self.signal("CONT");
         }
@@ -139,12 +139,12 @@ pub struct TestCluster {
 }
 
 impl TestCluster {
-    /// A scheduler that notices soon when an executor is lost, and no executors yet.
+    /// A scheduler with a short executor timeout, without executors.
     pub fn new() -> Self {
         Self::at("127.0.0.1:0", "")
     }
 
-    /// The same at an address, with options besides.
+    /// The same at an address, with more options.
     pub fn at(address: &str, options: &str) -> Self {
         let line = format!("scheduler --bind {address} --executor-timeout 6s {options}");
         Self {
@@ -164,7 +164,7 @@ impl TestCluster {
         self.executors.push(Process::start(environment, &line));
     }
 
-    /// A cluster of so many executors.
+    /// A cluster of `executors` executors.
     pub fn of(executors: usize, environment: &BTreeMap<String, String>, options: &str) -> Self {
         let mut cluster = Self::new();
         for _ in 0..executors {

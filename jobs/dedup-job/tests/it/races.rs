@@ -9,7 +9,7 @@ use testkit::proxy::{Fault, Request};
 use crate::servers::*;
 use crate::support::*;
 
-/// Fingerprints of a day: one that all days share but for a bit of their own, and others.
+/// Fingerprints of a day: one that all days share up to one bit, and others.
 fn day(number: u64) -> Vec<(String, u64)> {
     let shared = 0x0123_4567_89ab_cdef ^ (1 << number);
     let others = (0..200).map(|n: u64| {
@@ -42,7 +42,7 @@ fn end(child: Child) -> Ran {
     without_secrets(Ran::of(child.wait_with_output().unwrap()))
 }
 
-/// Row 8: different days at once. Each is there, and of any two one was compared with the other.
+/// Row 8: different days at the same time. Each is committed, and of any two, one was compared with the other.
 fn different_days(command: impl Fn() -> std::process::Command, archive: &str) {
     let dir = Dir::new();
     end(start(command(), &format!("archive create {archive}"))).ok();
@@ -81,7 +81,7 @@ fn different_days(command: impl Fn() -> std::process::Command, archive: &str) {
     ))
     .ok();
     assert_eq!(info.json()["version"], 4);
-    // A rerun of each gives what it gave.
+    // A rerun of each gives the same output.
     for number in 1..=4 {
         let hits = dir.at(&format!("hits-{number}.parquet"));
         let before = fs::read(&hits).unwrap();
@@ -109,7 +109,7 @@ fn different_days_at_once_are_compared_with_each_other_on_s3() {
     different_days(|| storage.command(), &storage.unique("days"));
 }
 
-/// Row 7: the same day twice at once. One commit, and both end well with the same output.
+/// Row 7: the same day twice at the same time. One commit, and both runs succeed with the same output.
 #[test]
 fn the_same_day_at_once_is_one_commit_on_s3() {
     let Some(storage) = seaweed() else { return };
@@ -181,7 +181,7 @@ fn a_day_that_is_overtaken_is_compared_again() {
     ));
     let ran = ran.ok();
     assert!(
-        ran.stderr.contains("other days were committed meanwhile"),
+        ran.stderr.contains("the archive changed meanwhile"),
         "{}",
         ran.stderr
     );
@@ -192,7 +192,7 @@ fn a_day_that_is_overtaken_is_compared_again() {
     assert_eq!(summary["base"]["version"], 1);
     let found: Vec<String> = read_hits(&hits).into_iter().map(|hit| hit.1).collect();
     assert_eq!(found, ["2/shared"]);
-    // One set of data files, whatever it took.
+    // One set of data files, however many attempts.
     let files = storage.list(&archive);
     assert_eq!(
         files.iter().filter(|file| file.contains("/day=")).count(),
@@ -224,7 +224,7 @@ fn maintenance_beside_a_run_changes_nothing() {
         if is_commit(request, 2) && !once.swap(true, Ordering::Relaxed) {
             let compacted = other.dedup(&format!("archive compact {target} --json"));
             assert_eq!(compacted.ok().json()["merged_files"], 11);
-            // A vacuum as it is run beside a job: nothing is old enough.
+            // A vacuum during a run finds nothing old enough.
             let vacuumed = other.dedup(&format!("archive vacuum {target} --json"));
             assert_eq!(vacuumed.ok().json()["files"], serde_json::json!([]));
         }
@@ -248,7 +248,7 @@ fn maintenance_beside_a_run_changes_nothing() {
     assert_eq!(info["files"], 2);
 }
 
-/// A vacuum that should not have been: data files that went away before the commit are never named by the log.
+/// A wrong vacuum deletes a run's data files before its commit: the log never names them.
 #[test]
 fn data_files_that_went_away_are_not_committed() {
     let Some(storage) = seaweed() else { return };

@@ -21,7 +21,7 @@ use testkit::proxy::{Fault, Proxy, Request};
 
 use crate::support::*;
 
-/// Secrets that must be seen nowhere.
+/// Secrets that no message may contain.
 pub const ACCESS_KEY: &str = "CANARYACCESSKEY00001";
 pub const SECRET_KEY: &str = "/canary/Secret+Key/0123456789abcdefghijkl";
 const AZURE_ACCOUNT: &str = "canaryaccount";
@@ -56,7 +56,7 @@ struct Served {
 
 impl Served {
     fn start(command: &str) -> Self {
-        // The shell waits for the end of its input, which is this process's end.
+        // The shell waits for the end of its input, which comes when this process ends.
         let script = format!("{command} & server=$!; read -r _; kill -9 $server; wait");
         let process = Command::new("sh")
             .args(["-c", &script])
@@ -81,7 +81,7 @@ fn port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
         let seed = std::process::id().wrapping_mul(31) + NEXT.fetch_add(1, Ordering::Relaxed);
-        // Below those that the system gives out for connections.
+        // Below the ports that the system assigns to connections.
         let port = 11_000 + (seed.wrapping_mul(2_654_435_761) >> 8) % 10_000;
         let port = port as u16;
         let free = |port| TcpListener::bind(("127.0.0.1", port)).is_ok();
@@ -91,7 +91,7 @@ fn port() -> u16 {
     }
 }
 
-/// A plain request; gives the status.
+/// Sends a plain request; returns the status.
 fn http(address: SocketAddr, method: &str, target: &str) -> Option<u16> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
@@ -126,7 +126,7 @@ fn loopback(port: u16) -> SocketAddr {
 #[derive(Clone)]
 pub struct Storage {
     pub address: SocketAddr,
-    /// URL of the bucket.
+    /// The URL of the bucket.
     root: String,
     environment: BTreeMap<String, String>,
     client: Arc<dyn ObjectStore>,
@@ -199,7 +199,7 @@ pub fn seaweed() -> Option<Storage> {
     server.as_ref().map(|server| server.storage.clone())
 }
 
-/// An S3 server that takes no notice of `If-None-Match`.
+/// An S3 server that ignores `If-None-Match`.
 pub fn careless() -> Option<Server> {
     let rclone = tool("rclone")?;
     let data = tempfile::tempdir().unwrap();
@@ -278,7 +278,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 }
 
 impl Storage {
-    /// A URL below the bucket, which no other test has.
+    /// A URL below the bucket that no other test uses.
     pub fn unique(&self, name: &str) -> String {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -290,7 +290,7 @@ impl Storage {
         ObjectPath::parse(key.trim_matches('/')).unwrap()
     }
 
-    /// The same storage through a proxy, where `decide` says what becomes of each request.
+    /// The same storage through a proxy, where `decide` decides the fate of each request.
     pub fn through(
         &self,
         decide: impl Fn(&Request) -> Fault + Send + Sync + 'static,
@@ -314,7 +314,7 @@ impl Storage {
         storage
     }
 
-    /// What reaches it.
+    /// The environment variables that reach it.
     pub fn environment(&self) -> BTreeMap<String, String> {
         self.environment.clone()
     }
@@ -334,7 +334,7 @@ impl Storage {
         command
     }
 
-    /// Runs a line of arguments; no secret must be in what it says.
+    /// Runs a line of arguments, and asserts that its messages have no secret.
     pub fn dedup(&self, line: &str) -> Ran {
         let mut command = self.command();
         without_secrets(Ran::of(
@@ -389,7 +389,7 @@ impl Storage {
     }
 }
 
-/// Asserts that no secret is in what a program said.
+/// Asserts that a program's messages have no secret.
 #[track_caller]
 pub fn without_secrets(ran: Ran) -> Ran {
     for secret in [ACCESS_KEY, SECRET_KEY, AZURE_KEY, "canary%2FSecret"] {

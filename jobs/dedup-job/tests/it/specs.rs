@@ -1,4 +1,4 @@
-//! Ways to make fingerprints: what is asked for, what an archive keeps, and what does not go together.
+//! Fingerprint specs: options, what an archive keeps, and contradictions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -73,7 +73,7 @@ fn document_frequencies_are_counted_exactly() {
     assert_eq!(read_frequencies(&idf), expected);
     assert_eq!(ran.json()["documents"], 60);
     assert_eq!(ran.json()["terms"], expected.len());
-    // The most frequent ones, whatever the threads.
+    // The most frequent features, for any number of threads.
     let few = dir.at("few.parquet");
     for threads in [1, 3] {
         let ran = dedup(&format!(
@@ -88,7 +88,7 @@ fn document_frequencies_are_counted_exactly() {
     }
 }
 
-/// The archive keeps what its spec names: the files it came from may go.
+/// The archive keeps copies of the files that its spec names; the originals may be deleted.
 #[test]
 fn an_archive_keeps_its_tables() {
     let dir = Dir::new();
@@ -117,11 +117,11 @@ fn an_archive_keeps_its_tables() {
         "fingerprint --input {input} --append {archive} --day 2026-01-01"
     ))
     .ok();
-    // A day of its own documents finds each of them at distance 0, and the same fingerprints are in the file.
+    // Another day of the same documents finds each of them at distance 0, and the same fingerprints are in the file.
     let kept = dir.at("kept.parquet");
     let hits = dir.at("hits.parquet");
     dedup(&format!(
-        "run --new {input} --base {archive} -k 0 --no-within --output {hits} --fingerprints {kept}"
+        "run --new {input} --base {archive} --day 2026-02-01 -k 0 --no-within --output {hits} --fingerprints {kept}"
     ))
     .ok();
     assert_eq!(fs::read(&kept).unwrap(), fs::read(&with).unwrap());
@@ -138,6 +138,9 @@ fn an_archive_keeps_its_tables() {
     let tables = dir.join("archive/_dedup-job");
     for entry in fs::read_dir(&tables).unwrap() {
         let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[1..]).unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -164,10 +167,10 @@ fn what_does_not_go_together_is_refused() {
         dir.at("archive"),
         dir.at("idf.parquet"),
     );
-    let output = dir.at("out.parquet");
+    let (output, made) = (dir.at("out.parquet"), dir.at("made.parquet"));
     dedup(&format!("idf {input} -o {idf}")).ok();
     dedup(&format!("archive create {archive}")).ok();
-    // An archive has a spec; asking for another is an error, not passed over.
+    // Options that contradict the archive's spec are an error.
     for (option, field) in [
         ("--weight log-tf", "weight"),
         ("--tokenizer shingles-2", "tokenizer"),
@@ -186,34 +189,34 @@ fn what_does_not_go_together_is_refused() {
         "run --new {input} --base {archive} --output {output} --weight tf --hash-seed 0"
     ))
     .ok();
-    // A table counts the features of one way of cutting.
+    // A table counts the features of one tokenizer.
     dedup(&format!(
-        "fingerprint --input {input} --output {output} --idf {idf} --tokenizer chars-3"
+        "fingerprint --input {input} --output {made} --idf {idf} --tokenizer chars-3"
     ))
     .fails(
         78,
         &["idf.parquet", "tokenizer", "words+cjk-grams", "chars-3"],
     );
     dedup(&format!(
-        "fingerprint --input {input} --output {output} --idf {input}"
+        "fingerprint --input {input} --output {made} --idf {input}"
     ))
     .fails(65, &["documents.parquet", "dedup-job idf"]);
     dedup(&format!(
-        "fingerprint --input {input} --output {output} --idf {}",
+        "fingerprint --input {input} --output {made} --idf {}",
         dir.at("none")
     ))
     .fails(64, &["none"]);
     let list = dir.at("stop.txt");
     fs::write(&list, "a\n").unwrap();
     dedup(&format!(
-        "fingerprint --input {input} --output {output} --stop-words {list} --tokenizer chars-3"
+        "fingerprint --input {input} --output {made} --stop-words {list} --tokenizer chars-3"
     ))
     .fails(78, &["stop words", "chars-3"]);
     dedup(&format!(
-        "fingerprint --input {input} --output {output} --tokenizer shingles-1"
+        "fingerprint --input {input} --output {made} --tokenizer shingles-1"
     ))
     .fails(64, &["shingles-N"]);
-    // Fingerprints in plain files name their table, but do not keep it.
+    // Plain files of fingerprints name their table but do not contain it.
     let plain = dir.at("plain.parquet");
     dedup(&format!(
         "fingerprint --input {input} --output {plain} --idf {idf}"
@@ -226,8 +229,8 @@ fn what_does_not_go_together_is_refused() {
         "run --new {plain} --base {archive} --output {output}"
     ))
     .fails(78, &["idf", "null"]);
-    dedup(&format!("idf {plain} -o {output}")).fails(65, &["plain.parquet", "no text column"]);
-    dedup(&format!("idf {plain} -o {output} --fingerprint-column fp"))
+    dedup(&format!("idf {plain} -o {made}")).fails(65, &["plain.parquet", "no text column"]);
+    dedup(&format!("idf {plain} -o {made} --fingerprint-column fp"))
         .fails(64, &["ready fingerprints"]);
     dedup(&format!("idf {input}")).fails(64, &["--output"]);
 }
@@ -271,7 +274,7 @@ fn markup_is_taken_out_when_asked() {
     );
 }
 
-/// What folding makes of a stop word is kept as it is; too high a bar is refused; options of numbers stand in a file.
+/// Folded stop words are kept; too many --min-features are refused; numbers can stand in the configuration file.
 #[test]
 fn odd_lists_and_bars() {
     let dir = Dir::new();
@@ -316,5 +319,6 @@ fn odd_lists_and_bars() {
     .ok();
     assert_eq!(ran.json()["verified"]["min_similarity"], 0.25);
     fs::write(dir.join("none.jsonl"), "").unwrap();
-    dedup(&format!("idf {} -o {output}", dir.at("none.jsonl"))).fails(65, &["no documents"]);
+    let line = format!("idf {} -o {output} --overwrite", dir.at("none.jsonl"));
+    dedup(&line).fails(65, &["no documents"]);
 }

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Int64Type, Schema
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// What a run of the program gave.
+/// The results of a run of the program.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -68,7 +68,7 @@ pub fn dedup_job<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran
     Ran::of(command().args(arguments).output().unwrap())
 }
 
-/// A line of arguments, split at spaces; paths of a test's directory have none.
+/// Runs the program with a line of arguments, split at spaces; paths in a test's directory have none.
 pub fn dedup(line: &str) -> Ran {
     dedup_job(line.split_whitespace())
 }
@@ -99,6 +99,9 @@ impl Dir {
         names
     }
 }
+
+/// An output of an earlier run, which a run may replace.
+pub const EARLIER_OUTPUT: &[u8] = b"new_id,base_id,distance,base_day\nan,earlier,1,\n";
 
 pub type Hit = (String, String, i32, Option<i32>);
 
@@ -161,7 +164,7 @@ pub fn write_parquet(path: impl AsRef<Path>, columns: Vec<(&str, ArrayRef)>) {
     write_parquet_in_groups(path, columns, 1 << 20);
 }
 
-/// Writes row groups of so many rows.
+/// Writes row groups of `rows` rows.
 pub fn write_parquet_in_groups(
     path: impl AsRef<Path>,
     columns: Vec<(&str, ArrayRef)>,
@@ -218,10 +221,22 @@ pub fn write_fingerprints(path: impl AsRef<Path>, rows: &[(String, u64)]) {
     );
 }
 
-/// Says something even when the test passes: the harness holds back only what the print macros say.
+/// Prints a line even when the test passes: the harness captures only the print macros.
 pub fn say(line: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// Copies an archive's data files to a directory that is no table.
+pub fn copy_data_files(archive: impl AsRef<Path>, to: impl AsRef<Path>) {
+    for (path, bytes) in contents(&archive) {
+        let relative = path.strip_prefix(&archive).unwrap();
+        if relative.to_str().unwrap().starts_with("day=") {
+            let copy = to.as_ref().join(relative);
+            std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            std::fs::write(copy, bytes).unwrap();
+        }
+    }
 }
 
 /// Everything below a directory: path, bytes.

@@ -9,7 +9,7 @@ use arrow::datatypes::{Float64Type, Int32Type};
 
 use crate::support::*;
 
-/// Documents of random words: a history, and a new day of its copies with some words replaced.
+/// Documents of random words: an archive, and a batch of its copies with some words replaced.
 struct Documents {
     base: Vec<(String, String)>,
     new: Vec<(String, String)>,
@@ -31,7 +31,7 @@ impl Documents {
         let mut edited = Vec::new();
         for (at, words) in base.iter().enumerate() {
             let mut words = words.clone();
-            // From no edit at all to every second word.
+            // From no edit to every second word.
             for place in (0..at).map(|edit| 2 * edit) {
                 words[place] = word();
             }
@@ -52,7 +52,7 @@ impl Documents {
     }
 }
 
-/// Of the sets of three consecutive words.
+/// The Jaccard similarity of the sets of three consecutive words.
 fn jaccard(a: &str, b: &str) -> f64 {
     let shingles = |text: &str| -> BTreeSet<Vec<String>> {
         let words: Vec<String> = text.split(' ').map(str::to_lowercase).collect();
@@ -92,7 +92,7 @@ fn read_similar(path: &str) -> Vec<Similar> {
     hits
 }
 
-/// A directory with an archive of the history and the texts of both sides.
+/// A directory with the archive, and the texts of both sides.
 fn prepared(documents: &Documents) -> Dir {
     let dir = Dir::new();
     write(&dir.at("new.parquet"), &documents.new);
@@ -184,7 +184,7 @@ fn pairs_without_a_text_are_kept_and_counted() {
     let documents = Documents::make();
     let dir = prepared(&documents);
     let (new, archive) = (dir.at("new.parquet"), dir.at("archive"));
-    // Of the history every second text, and one that is null.
+    // Every second text of the archive, and a null one.
     let some = documents.base.iter().step_by(2);
     let ids: Vec<&String> = some.clone().map(|(id, _)| id).collect();
     let texts: arrow::array::StringArray = some
@@ -223,7 +223,7 @@ fn pairs_without_a_text_are_kept_and_counted() {
     );
 }
 
-/// A day can bring ready fingerprints and texts.
+/// A batch can have ready fingerprints and texts.
 #[test]
 fn ready_fingerprints_are_verified_by_the_texts_beside_them() {
     let documents = Documents::make();
@@ -265,7 +265,7 @@ fn ready_fingerprints_are_verified_by_the_texts_beside_them() {
     ))
     .ok();
     assert_eq!(fs::read(&output).unwrap(), fs::read(&texts_only).unwrap());
-    // Without texts there is nothing to verify by.
+    // Verification needs texts.
     dedup(&format!(
         "run --new {fingerprints} --base {archive} --verify edit --output {output}"
     ))
@@ -292,7 +292,7 @@ fn options_that_make_no_sense_are_refused() {
         dir.at("missing")
     ))
     .fails(64, &["missing"]);
-    // The output must not lie among what is read.
+    // The output must not lie among the inputs.
     let inside = dir.at("texts");
     fs::create_dir(&inside).unwrap();
     fs::copy(dir.at("old.parquet"), format!("{inside}/old.parquet")).unwrap();
@@ -302,7 +302,7 @@ fn options_that_make_no_sense_are_refused() {
         dir.at("archive")
     ))
     .fails(64, &["hits.parquet", "which is read"]);
-    // Nothing is left behind by a run that fails late.
+    // A run that fails late leaves nothing behind.
     let damaged = dir.at("damaged.parquet");
     let mut bytes = fs::read(dir.at("old.parquet")).unwrap();
     for byte in &mut bytes[4..400] {
@@ -316,7 +316,7 @@ fn options_that_make_no_sense_are_refused() {
     assert!(!dir.names().iter().any(|name| name.contains("hits")));
 }
 
-/// An id that comes again on other days: the text is that which the hit's fingerprint was made of.
+/// An id that several days have: the text compared is the one that the pair's fingerprint was made from.
 #[test]
 fn recurring_ids_are_compared_by_the_right_text() {
     let dir = Dir::new();
@@ -325,7 +325,7 @@ fn recurring_ids_are_compared_by_the_right_text() {
     let edited = documents.new[8].1.as_str();
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive}")).ok();
-    // The page u is quite another today; yesterday it was an edited copy of what d is.
+    // Page u is quite different today; yesterday it was an edited copy of today's d.
     write_documents(dir.join("day1.parquet"), &[("u", edited), ("d", text(3))]);
     write_documents(
         dir.join("day2.parquet"),
@@ -366,7 +366,7 @@ fn recurring_ids_are_compared_by_the_right_text() {
     }
 }
 
-/// The limit keeps the nearest of those that the texts let pass, and what is missing is said at once.
+/// The limit keeps the nearest of the verified pairs; a missing --base-text is reported at once.
 #[test]
 fn the_limit_counts_verified_pairs() {
     let dir = Dir::new();
@@ -396,6 +396,32 @@ fn the_limit_counts_verified_pairs() {
     assert_eq!((found.len(), found[0].1.as_str()), (1, "edited"));
     let ran = dedup(&format!("{run} --base-text {} -v", dir.at("missing"))).fails(64, &["missing"]);
     assert!(!ran.stderr.contains("building tables"), "{}", ran.stderr);
+}
+
+/// Row 51: documents with one id are verified by the texts of both.
+#[test]
+fn documents_with_one_id_are_compared_by_their_texts() {
+    let dir = Dir::new();
+    let words: Vec<String> = (0..80).map(|n| format!("w{n}")).collect();
+    let text = words.join(" ");
+    let edited = text.replace("w40", "other");
+    write_documents(dir.join("new.parquet"), &[("a", &text), ("a", &edited)]);
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    let output = dir.at("hits.parquet");
+    for options in ["", "--day 2026-01-02"] {
+        dedup(&format!(
+            "run --new {} --base {archive} -k 16 --verify jaccard --output {output} {options}",
+            dir.at("new.parquet")
+        ))
+        .ok();
+        let found = read_similar(&output);
+        assert_eq!(found.len(), 1);
+        let (new, base, distance, similarity) = &found[0];
+        assert_eq!((new.as_str(), base.as_str()), ("a", "a"));
+        assert!(*distance > 0);
+        assert_eq!(*similarity, Some(jaccard(&text, &edited)));
+    }
 }
 
 /// Empty texts are texts, and equal.

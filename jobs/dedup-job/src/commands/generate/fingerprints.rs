@@ -1,35 +1,35 @@
-//! Bare fingerprints with planted pairs, streamed: nothing grows with the archive.
+//! Fingerprints without texts, with planted pairs. They are streamed: memory does not grow with the archive.
 
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use ::archive::Kept;
-use ::archive::{FingerprintFile, FingerprintWriter, IdType};
+use ::archive::{FingerprintFile, FingerprintWriter, IdType, SpecFiles};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use datafusion::common::runtime::SpawnedTask;
 use futures::StreamExt as _;
 use simhash::Spec;
-use testkit::codewords::{Generator, New, Plan};
+use testkit::codewords::{BatchFingerprint, Generator, Settings};
 
-use super::{
-    BATCH, DayWriter, Expected, Id, Made, Target, archive_day, days_since_1970, write_archive,
+use super::Generated;
+use super::files::{
+    BATCH_ROWS, BatchWriter, Expected, Id, Target, archive_day, days_since_1970, write_archive,
     write_expected,
 };
 use crate::args::GenerateFingerprintsArgs;
 use crate::exit::Failure;
 use crate::process::Process;
 
-pub(super) async fn make(
+pub(super) async fn generate(
     args: &GenerateFingerprintsArgs,
     process: &Process,
     target: &Target,
-) -> Result<Made, Failure> {
+) -> Result<Generated, Failure> {
     match args.id_type {
         IdType::String => {
-            make_with(
+            generate_with(
                 args,
                 process,
                 target,
@@ -38,10 +38,10 @@ pub(super) async fn make(
             )
             .await
         }
-        // New ids lie above the archive's.
+        // Ids of the batch are above the archive's.
         IdType::Bigint => {
             let above = args.all.base.cast_signed();
-            make_with(
+            generate_with(
                 args,
                 process,
                 target,
@@ -53,15 +53,15 @@ pub(super) async fn make(
     }
 }
 
-async fn make_with<I: Id>(
+async fn generate_with<I: Id>(
     args: &GenerateFingerprintsArgs,
     process: &Process,
     target: &Target,
     new_id: impl Fn(u64) -> I,
     base_id: impl Fn(u64) -> I + Copy + Send + 'static,
-) -> Result<Made, Failure> {
+) -> Result<Generated, Failure> {
     let all = &args.all;
-    let plan = Plan {
+    let settings = Settings {
         base: all.base,
         days: all.days.into(),
         new: all.new,
@@ -69,15 +69,15 @@ async fn make_with<I: Id>(
         max_distance: all.max_distance,
         seed: all.seed,
     };
-    let generator = Generator::new(plan).map_err(|error| Failure::Usage(error.to_string()))?;
+    let generator = Generator::new(settings).map_err(|error| Failure::Usage(error.to_string()))?;
     let generator = Arc::new(generator);
-    let new = generator.new_day();
-    write_day(target, &new, &new_id).await?;
+    let new = generator.batch();
+    write_batch(target, &new, &new_id).await?;
     let spec = Spec::default();
     let path = process.scratch.path().join("day.parquet");
-    let kept = Kept::default();
-    write_archive(all, target, I::TYPE, (&spec, &kept), async |day| {
-        base_day(&generator, day, &path, &spec, base_id).await
+    let files = SpecFiles::default();
+    write_archive(all, target, I::TYPE, (&spec, &files), async |day| {
+        archive_day_file(&generator, day, &path, &spec, base_id).await
     })
     .await?;
     let expected = new.iter().enumerate().filter_map(|(number, new)| {
@@ -90,18 +90,18 @@ async fn make_with<I: Id>(
         })
     });
     let expected = write_expected(target, expected.collect()).await?;
-    Ok(Made {
+    Ok(Generated {
         new: all.new,
         base: all.base,
         expected,
     })
 }
 
-/// Blocks of the generator that are made and written at once.
-const BLOCKS: u64 = 64;
+/// Chunks of the generator that are generated and written at once.
+const CHUNKS: u64 = 64;
 
-/// Writes the fingerprints of a day of the archive, which all cores make.
-async fn base_day<I: Id>(
+/// Generates the fingerprints of a day of the archive on all cores, and writes them to a file.
+async fn archive_day_file<I: Id>(
     generator: &Arc<Generator>,
     day: u64,
     path: &Path,
@@ -109,12 +109,12 @@ async fn base_day<I: Id>(
     base_id: impl Fn(u64) -> I + Copy + Send + 'static,
 ) -> Result<FingerprintFile, Failure> {
     let mut writer = FingerprintWriter::create(path, I::TYPE, spec)?;
-    let blocks = generator.blocks(day);
+    let chunks = generator.chunks(day);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let parts = (0..blocks).step_by(BLOCKS as usize).map(|first| {
+    let parts = (0..chunks).step_by(CHUNKS as usize).map(|first| {
         let generator = Arc::clone(generator);
-        let blocks = first..blocks.min(first + BLOCKS);
-        SpawnedTask::spawn_blocking(move || base_part(&generator, day, blocks, base_id))
+        let chunks = first..chunks.min(first + CHUNKS);
+        SpawnedTask::spawn_blocking(move || archive_part(&generator, day, chunks, base_id))
     });
     let mut parts = futures::stream::iter(parts).buffered(threads);
     while let Some(part) = parts.next().await {
@@ -128,36 +128,36 @@ async fn base_day<I: Id>(
     Ok(writer.finish()?)
 }
 
-/// Some blocks of a day of the archive.
-fn base_part<I: Id>(
+/// Generates some chunks of a day of the archive.
+fn archive_part<I: Id>(
     generator: &Generator,
     day: u64,
-    blocks: Range<u64>,
+    chunks: Range<u64>,
     base_id: impl Fn(u64) -> I,
 ) -> Result<RecordBatch, ArrowError> {
     let (mut ids, mut fingerprints) = (Vec::new(), Vec::new());
-    for block in blocks {
-        let (first, block) = generator.block(day, block);
-        ids.extend((first..).take(block.len()).map(&base_id));
-        fingerprints.extend(block.into_iter().map(u64::cast_signed));
+    for chunk in chunks {
+        let (first, chunk) = generator.chunk(day, chunk);
+        ids.extend((first..).take(chunk.len()).map(&base_id));
+        fingerprints.extend(chunk.into_iter().map(u64::cast_signed));
     }
     let fingerprints: ArrayRef = Arc::new(Int64Array::from(fingerprints));
     let schema = ::archive::schema::fingerprints(I::TYPE, true);
     RecordBatch::try_new(schema, vec![fingerprints, I::array(ids)])
 }
 
-async fn write_day<I: Id>(
+async fn write_batch<I: Id>(
     target: &Target,
-    new: &[New],
+    new: &[BatchFingerprint],
     new_id: &impl Fn(u64) -> I,
 ) -> Result<(), Failure> {
     let fields = vec![
         Field::new("id", I::TYPE.data_type(), false),
         Field::new("fp", DataType::Int64, false),
     ];
-    let mut writer = DayWriter::create(target, fields)?;
-    for (at, part) in new.chunks(BATCH as usize).enumerate() {
-        let first = at as u64 * BATCH;
+    let mut writer = BatchWriter::create(target, fields)?;
+    for (at, part) in new.chunks(BATCH_ROWS as usize).enumerate() {
+        let first = at as u64 * BATCH_ROWS;
         let ids = (first..).take(part.len()).map(new_id).collect();
         let fingerprints: Int64Array = part
             .iter()

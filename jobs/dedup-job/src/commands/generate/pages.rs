@@ -1,4 +1,4 @@
-//! Pages with planted near-copies.
+//! Pages with planted near-duplicates.
 
 use std::sync::Arc;
 
@@ -9,67 +9,72 @@ use rand::{RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use simhash::{Fingerprinter, Model};
 use testkit::oracle;
-use testkit::pages::{Pages, Plan};
+use testkit::pages::{Pages, Settings};
 
-use super::{
-    BATCH, DayWriter, Expected, Made, Target, archive_day, days_since_1970, write_archive,
+use super::Generated;
+use super::files::{
+    BATCH_ROWS, BatchWriter, Expected, Target, archive_day, days_since_1970, write_archive,
     write_expected,
 };
 use crate::args::GeneratePagesArgs;
 use crate::exit::Failure;
 use crate::process::Process;
 
-/// Up to so many comparisons the expected hits are found by brute force over all pairs.
+/// Up to this many comparisons, brute force over all pairs finds the expected ones.
 const BRUTE_FORCE: u64 = 4_000_000_000;
 
-/// A document of the archive, in numbers.
+/// A document of the archive.
 #[derive(Debug, Clone, Copy)]
-struct Base {
+struct Archived {
     fingerprint: u64,
     number: u64,
 }
 
-pub(super) async fn make(
+pub(super) async fn generate(
     args: &GeneratePagesArgs,
     process: &Process,
     target: &Target,
-) -> Result<Made, Failure> {
+) -> Result<Generated, Failure> {
     let all = &args.all;
-    let (model, kept) = args.spec.wanted(process.stores()).await?.model_and_kept()?;
+    let (model, files) = args
+        .spec
+        .wanted(process.stores())
+        .await?
+        .model_and_files()?;
     let spec = model.spec();
-    let pages = Pages::new(Plan {
+    let pages = Pages::new(Settings {
         base: all.base,
         new: all.new,
         seed: all.seed,
     });
-    let new = write_day(args, target, &pages, &model).await?;
-    let base = base(args, &pages, &model);
+    let new = write_batch(args, target, &pages, &model).await?;
+    let archived = archived(args, &pages, &model);
     let days = u64::from(all.days);
-    write_archive(all, target, IdType::String, (spec, &kept), async |day| {
-        let own = base
+    write_archive(all, target, IdType::String, (spec, &files), async |day| {
+        let own = archived
             .iter()
             .filter(|document| document.number % days == day)
             .copied()
             .collect();
         let path = process.scratch.path().join(format!("day-{day}.parquet"));
-        write_base_day(
+        write_archive_day(
             args,
             own,
             FingerprintWriter::create(&path, IdType::String, spec)?,
         )
     })
     .await?;
-    let hits = find_expected(args, &new, &base);
-    let expected = write_expected(target, hits).await?;
-    Ok(Made {
+    let pairs = find_expected(args, &new, &archived);
+    let expected = write_expected(target, pairs).await?;
+    Ok(Generated {
         new: all.new,
-        base: base.len() as u64,
+        base: archived.len() as u64,
         expected,
     })
 }
 
-/// Writes the new day; returns its fingerprints.
-async fn write_day(
+/// Writes the batch; returns its fingerprints.
+async fn write_batch(
     args: &GeneratePagesArgs,
     target: &Target,
     pages: &Pages,
@@ -79,44 +84,44 @@ async fn write_day(
         Field::new("id", DataType::Utf8, false),
         Field::new("text", DataType::Utf8, false),
     ];
-    let mut writer = DayWriter::create(target, fields)?;
+    let mut writer = BatchWriter::create(target, fields)?;
     let mut fingerprints = Vec::with_capacity(args.all.new as usize);
-    for first in (0..args.all.new).step_by(BATCH as usize) {
-        let numbers = first..args.all.new.min(first + BATCH);
-        let made = in_parallel(numbers, model, |number, fingerprinter| {
-            let page = pages.new_day(number);
+    for first in (0..args.all.new).step_by(BATCH_ROWS as usize) {
+        let numbers = first..args.all.new.min(first + BATCH_ROWS);
+        let generated = in_parallel(numbers, model, |number, fingerprinter| {
+            let page = pages.batch_page(number);
             let fingerprint = fingerprinter.fingerprint(&page.text);
             (page, fingerprint)
         });
-        let ids: StringArray = made.iter().map(|(page, _)| Some(&page.id)).collect();
-        let texts: StringArray = made.iter().map(|(page, _)| Some(&page.text)).collect();
+        let ids: StringArray = generated.iter().map(|(page, _)| Some(&page.id)).collect();
+        let texts: StringArray = generated.iter().map(|(page, _)| Some(&page.text)).collect();
         writer.write(vec![Arc::new(ids), Arc::new(texts)])?;
-        fingerprints.extend(made.iter().map(|(_, fingerprint)| *fingerprint));
+        fingerprints.extend(generated.iter().map(|(_, fingerprint)| *fingerprint));
     }
     writer.close().await?;
     Ok(fingerprints)
 }
 
 /// The archive's documents that have a fingerprint: its pages, then the filler.
-fn base(args: &GeneratePagesArgs, pages: &Pages, model: &Model) -> Vec<Base> {
-    let made = in_parallel(0..args.all.base, model, |number, fingerprinter| {
-        let fingerprint = fingerprinter.fingerprint(&pages.base(number).text)?;
-        Some(Base {
+fn archived(args: &GeneratePagesArgs, pages: &Pages, model: &Model) -> Vec<Archived> {
+    let pages = in_parallel(0..args.all.base, model, |number, fingerprinter| {
+        let fingerprint = fingerprinter.fingerprint(&pages.archive_page(number).text)?;
+        Some(Archived {
             fingerprint,
             number,
         })
     });
     let mut rng = ChaCha8Rng::seed_from_u64(args.all.seed);
-    // A stream that no page has: theirs are four a page.
+    // A stream that no page uses: each page has four.
     rng.set_stream(u64::MAX);
-    let filler = (args.all.base..args.all.base + args.filler).map(|number| Base {
+    let filler = (args.all.base..args.all.base + args.filler).map(|number| Archived {
         fingerprint: rng.next_u64(),
         number,
     });
-    made.into_iter().flatten().chain(filler).collect()
+    pages.into_iter().flatten().chain(filler).collect()
 }
 
-fn base_id(args: &GeneratePagesArgs, number: u64) -> String {
+fn archive_id(args: &GeneratePagesArgs, number: u64) -> String {
     let kind = if number < args.all.base {
         "archive"
     } else {
@@ -129,22 +134,22 @@ fn new_id(number: u64) -> String {
     format!("new/{number:010}")
 }
 
-fn write_base_day(
+fn write_archive_day(
     args: &GeneratePagesArgs,
-    mut own: Vec<Base>,
+    mut own: Vec<Archived>,
     mut writer: FingerprintWriter,
 ) -> Result<FingerprintFile, Failure> {
-    // Equal fingerprints by id, which is by kind first.
+    // Equal fingerprints in the order of their ids: pages before filler.
     own.sort_unstable_by_key(|document| (document.fingerprint.cast_signed(), document.number));
     let schema = ::archive::schema::fingerprints(IdType::String, true);
-    for part in own.chunks(BATCH as usize) {
+    for part in own.chunks(BATCH_ROWS as usize) {
         let fingerprints: Int64Array = part
             .iter()
             .map(|document| document.fingerprint.cast_signed())
             .collect();
         let ids: StringArray = part
             .iter()
-            .map(|document| Some(base_id(args, document.number)))
+            .map(|document| Some(archive_id(args, document.number)))
             .collect();
         let columns: Vec<ArrayRef> = vec![Arc::new(fingerprints), Arc::new(ids)];
         let batch = RecordBatch::try_new(Arc::clone(&schema), columns).map_err(|source| {
@@ -158,49 +163,52 @@ fn write_base_day(
     Ok(writer.finish()?)
 }
 
-/// The pairs of the day with the archive, and inside the day: by brute force, or where that would take minutes by the
-/// oracle's other way.
+/// Finds the pairs of the batch with the archive and within the batch, by brute force; or, where that takes minutes, by the
+/// oracle's blocks.
 fn find_expected(
     args: &GeneratePagesArgs,
     new: &[Option<u64>],
-    base: &[Base],
+    archive: &[Archived],
 ) -> Vec<Expected<String>> {
     let k = args.all.max_distance;
     let (numbers, fingerprints): (Vec<u64>, Vec<u64>) =
         (0..).zip(new).filter_map(|(n, f)| Some((n, (*f)?))).unzip();
-    let archived: Vec<u64> = base.iter().map(|document| document.fingerprint).collect();
+    let archived: Vec<u64> = archive
+        .iter()
+        .map(|document| document.fingerprint)
+        .collect();
     let compared = (archived.len() as u64 + fingerprints.len() as u64) * fingerprints.len() as u64;
-    let (across, inside) = if compared <= BRUTE_FORCE {
+    let (across, within) = if compared <= BRUTE_FORCE {
         (
             oracle::pairs_within(&fingerprints, &archived, k),
             oracle::pairs_inside(&fingerprints, k),
         )
     } else {
-        let mut inside = oracle::pairs_by_blocks(&fingerprints, &fingerprints, k);
-        inside.retain(|pair| pair.0 < pair.1);
-        (oracle::pairs_by_blocks(&fingerprints, &archived, k), inside)
+        let mut within = oracle::pairs_by_blocks(&fingerprints, &fingerprints, k);
+        within.retain(|pair| pair.0 < pair.1);
+        (oracle::pairs_by_blocks(&fingerprints, &archived, k), within)
     };
-    let history = across
+    let across = across
         .into_iter()
-        .map(|(i, j, distance)| against_base(args, numbers[i], base[j].number, distance));
-    let inside = inside
+        .map(|(i, j, distance)| pair_across(args, numbers[i], archive[j].number, distance));
+    let within = within
         .into_iter()
-        .map(|(i, j, distance)| inside_day(args, numbers[i], numbers[j], distance));
-    history.chain(inside).collect()
+        .map(|(i, j, distance)| pair_within(args, numbers[i], numbers[j], distance));
+    across.chain(within).collect()
 }
 
-fn against_base(args: &GeneratePagesArgs, new: u64, base: u64, distance: u32) -> Expected<String> {
+fn pair_across(args: &GeneratePagesArgs, new: u64, base: u64, distance: u32) -> Expected<String> {
     let day = archive_day(&args.all, base % u64::from(args.all.days));
     Expected {
         new: new_id(new),
-        base: base_id(args, base),
+        base: archive_id(args, base),
         distance,
         day: days_since_1970(day),
     }
 }
 
-/// Of a pair inside the day the smaller id, and number, is the base.
-fn inside_day(
+/// A pair within the batch: the document with the smaller number, and id, is the base.
+fn pair_within(
     args: &GeneratePagesArgs,
     smaller: u64,
     larger: u64,
@@ -214,7 +222,7 @@ fn inside_day(
     }
 }
 
-/// Does `each` for all `numbers` on all cores, in order.
+/// Maps `numbers` on all cores; the results are in order.
 fn in_parallel<T: Send>(
     numbers: std::ops::Range<u64>,
     model: &Model,

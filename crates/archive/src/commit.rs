@@ -1,0 +1,323 @@
+//! Committing days: one log entry a day, exactly once.
+//!
+//! Each commit carries a Delta application transaction with the day as its application id: if two runs commit the same
+//! day, one commits it, and the other finds it committed. A day is committed on top of the version that it was compared
+//! with, or of a later version with the same rows. So of any two days, the later commit was compared with the earlier.
+
+use chrono::NaiveDate;
+use deltalake_core::DeltaTableError;
+use deltalake_core::kernel::transaction::CommitProperties;
+use deltalake_core::kernel::{Action, Transaction};
+use deltalake_core::protocol::{DeltaOperation, SaveMode};
+use storage::{ErrorKind, require_conditional_create};
+
+use crate::data_files::{DayTags, Rows, WrittenFile};
+use crate::days::{CommittedDay, Record};
+use crate::error::{ArchiveError, Result};
+use crate::fingerprints::FingerprintFile;
+use crate::schema::DAY;
+use crate::table::Archive;
+
+/// Attempts to commit before giving up, if other commits (such as another program's OPTIMIZE) come first.
+pub(crate) const COMMIT_ATTEMPTS: usize = 20;
+
+/// The outcome of committing a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Append {
+    /// The day was committed as this version.
+    Committed(u64),
+    /// The day was already committed with the same rows; nothing was changed.
+    AlreadyThere,
+    /// Rows were added or removed after the version that the day was compared with; nothing was changed.
+    Overtaken,
+}
+
+/// Whether a day that is in the archive may be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// No: other rows for the day are refused.
+    Keep,
+    /// Yes: the same commit removes its rows.
+    Replace,
+}
+
+/// A day whose data files are written and verified, but not yet in the log.
+#[derive(Debug)]
+pub struct StagedDay {
+    day: NaiveDate,
+    digest: String,
+    documents: u64,
+    without_fingerprint: u64,
+    files: Vec<WrittenFile>,
+}
+
+impl Archive {
+    /// Commits `file` as `day`, even if other days were committed since the archive was opened. Leaves out rows without a
+    /// fingerprint.
+    ///
+    /// # Errors
+    /// As [`Self::stage`] and [`Self::commit`].
+    pub async fn append(
+        &mut self,
+        day: NaiveDate,
+        file: &FingerprintFile,
+        existing: Existing,
+    ) -> Result<Append> {
+        self.check_compatible(file)?;
+        if self.is_committed(day, &file.digest, existing).await? {
+            return Ok(Append::AlreadyThere);
+        }
+        self.preflight().await?;
+        let staged = self.stage(day, file).await?;
+        loop {
+            match self.commit(&staged, existing).await? {
+                Append::Overtaken => {}
+                done => return Ok(done),
+            }
+        }
+    }
+
+    /// Tests that the archive's store honours conditional creates, which make commits atomic. To be called before any
+    /// commit.
+    ///
+    /// # Errors
+    /// [`Unconditional`](storage::StorageError::Unconditional) when it does not, or a store's error.
+    pub async fn preflight(&self) -> Result<()> {
+        Ok(require_conditional_create(self.location()).await?)
+    }
+
+    /// Writes `file` as data files of `day` and reads them back. Leaves out rows without a fingerprint.
+    ///
+    /// # Errors
+    /// [`ArchiveError::SpecMismatch`] when the fingerprints are of another spec, [`ArchiveError::Digest`] when the store
+    /// returns other bytes than were written. The table does not change.
+    pub async fn stage(&self, day: NaiveDate, file: &FingerprintFile) -> Result<StagedDay> {
+        self.check_compatible(file)?;
+        let mut staged = StagedDay {
+            day,
+            digest: file.digest.clone(),
+            documents: file.rows,
+            without_fingerprint: file.without_fingerprint,
+            files: Vec::new(),
+        };
+        let rest = file.rows - file.without_fingerprint;
+        let mut rows = Rows::new(file.read()?);
+        let written = self.write_files(Some(day), rest, &mut rows, &mut staged.files);
+        if let Err(error) = written.await {
+            // On an unreachable store, each removal would wait for the whole deadline.
+            if error.kind() != ErrorKind::Unreachable {
+                self.discard(&staged).await;
+            }
+            return Err(error);
+        }
+        Ok(staged)
+    }
+
+    /// Commits a day as the version after the one that the archive is open at, which must be the one that the day was
+    /// compared with. After [`Append::Overtaken`] the archive is open at the latest version.
+    ///
+    /// # Errors
+    /// [`ArchiveError::DayDiffers`] when the day is committed with other rows, [`ArchiveError::UnknownDay`] when another
+    /// program wrote rows of the day. On an error the table does not change, with one exception: if the store does not
+    /// answer whether it has the log entry, the day may be committed, and the data files stay.
+    pub async fn commit(&mut self, staged: &StagedDay, existing: Existing) -> Result<Append> {
+        for _ in 0..COMMIT_ATTEMPTS {
+            let version = self.version();
+            if existing == Existing::Keep && self.has_files(staged.day)? {
+                self.discard(staged).await;
+                return Err(ArchiveError::UnknownDay {
+                    path: self.location().to_string(),
+                    day: staged.day.to_string(),
+                });
+            }
+            self.require_staged(staged).await?;
+            let error = match self.try_commit(staged, version).await? {
+                Ok(version) => return Ok(Append::Committed(version)),
+                Err(error) => error,
+            };
+            // Only the log tells the outcome: the store's answer may be lost.
+            self.reopen().await?;
+            if self.next_entry_adds(version, &staged.files).await? {
+                return Ok(Append::Committed(version + 1));
+            }
+            match self
+                .is_committed(staged.day, &staged.digest, existing)
+                .await
+            {
+                Ok(false) => {}
+                Ok(true) => {
+                    self.discard(staged).await;
+                    return Ok(Append::AlreadyThere);
+                }
+                Err(error) => {
+                    // Another commit has the day, so no log entry can name these files any more.
+                    if matches!(error, ArchiveError::DayDiffers { .. }) {
+                        self.discard(staged).await;
+                    }
+                    return Err(error);
+                }
+            }
+            let error = ArchiveError::delta(self.location().given())(error);
+            if error.kind() != ErrorKind::TryAgain || self.version() == version {
+                return Err(error);
+            }
+            if self.has_changed_since(version).await? {
+                return Ok(Append::Overtaken);
+            }
+            tracing::info!(
+                version = self.version(),
+                "another program maintained the archive meanwhile; committing on top of that"
+            );
+        }
+        Err(self.busy())
+    }
+
+    /// Whether the log entry after `version` adds a file of `written`: then the commit succeeded, and its answer was lost.
+    pub(crate) async fn next_entry_adds(
+        &self,
+        version: u64,
+        written: &[WrittenFile],
+    ) -> Result<bool> {
+        if self.version() == version {
+            return Ok(false);
+        }
+        let actions = self.log_actions(version + 1).await?.unwrap_or_default();
+        Ok(actions.iter().any(|action| match action {
+            Action::Add(add) => written.iter().any(|file| file.path == add.path),
+            _ => false,
+        }))
+    }
+
+    /// The error for a commit that others overtook [`COMMIT_ATTEMPTS`] times.
+    pub(crate) fn busy(&self) -> ArchiveError {
+        ArchiveError::Busy {
+            path: self.location().to_string(),
+            attempts: COMMIT_ATTEMPTS,
+        }
+    }
+
+    /// Fails if a data file of the staged day is gone: a vacuum may have removed it.
+    async fn require_staged(&self, staged: &StagedDay) -> Result<()> {
+        for file in &staged.files {
+            let object = self.location().child(&file.path)?;
+            if !object.exists().await? {
+                return Err(ArchiveError::Unstaged {
+                    object: object.to_string(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the log names a file of `day`.
+    fn has_files(&self, day: NaiveDate) -> Result<bool> {
+        Ok(self.files()?.iter().any(|file| file.day == Some(day)))
+    }
+
+    /// Removes the data files of a day that was not committed. A failure is only a warning: a leftover file harms no
+    /// reader.
+    pub async fn discard(&self, staged: &StagedDay) {
+        self.remove_written(&staged.files).await;
+    }
+
+    /// Refuses fingerprints of another spec, and ids of another type.
+    fn check_compatible(&self, file: &FingerprintFile) -> Result<()> {
+        if file.spec != *self.spec() {
+            return Err(ArchiveError::SpecMismatch {
+                left: self.location().to_string(),
+                right: file.path.display().to_string(),
+                differences: self.spec().differences(&file.spec),
+            });
+        }
+        if file.id_type != self.id_type() {
+            return Err(ArchiveError::BadData {
+                object: file.path.display().to_string(),
+                reason: format!(
+                    "its ids are {}, those of {} are {}",
+                    file.id_type,
+                    self.location(),
+                    self.id_type()
+                ),
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether the day is committed with rows of this digest.
+    ///
+    /// # Errors
+    /// [`ArchiveError::DayDiffers`] when it is committed with other rows, and `existing` keeps them.
+    pub async fn is_committed(
+        &self,
+        day: NaiveDate,
+        digest: &str,
+        existing: Existing,
+    ) -> Result<bool> {
+        match self.committed(day).await? {
+            None => Ok(false),
+            Some(committed) if committed.digest == digest => Ok(true),
+            Some(_) if existing == Existing::Replace => Ok(false),
+            Some(committed) => Err(ArchiveError::DayDiffers {
+                path: self.location().to_string(),
+                day: day.to_string(),
+                committed: committed.digest,
+                new: digest.to_owned(),
+            }),
+        }
+    }
+
+    /// Tries once to commit a day that was compared with `base_version`. The inner error is the commit's own: it leaves the
+    /// outcome unknown.
+    async fn try_commit(
+        &mut self,
+        staged: &StagedDay,
+        base_version: u64,
+    ) -> Result<Result<u64, DeltaTableError>> {
+        let day = staged.day;
+        let now = chrono::Utc::now().timestamp_millis();
+        let tags = DayTags {
+            digest: staged.digest.clone(),
+            base_version,
+        };
+        let record = Record::new(
+            day,
+            &CommittedDay {
+                digest: staged.digest.clone(),
+                base_version,
+                rows: Some(staged.documents - staged.without_fingerprint),
+            },
+        );
+        self.write_record(day, &record).await?;
+        let mut replaced = self.files()?;
+        replaced.retain(|file| file.day == Some(day));
+        let actions: Vec<Action> = replaced
+            .iter()
+            .map(|file| Action::Remove(file.remove_action(now, true)))
+            .chain(
+                staged
+                    .files
+                    .iter()
+                    .map(|data| Action::Add(data.add_action(Some(day), Some(&tags), now, true))),
+            )
+            .collect();
+        let properties = CommitProperties::default()
+            .with_application_transaction(Transaction::new(day.to_string(), record.version))
+            .with_metadata([
+                ("documents".to_owned(), staged.documents.into()),
+                (
+                    "withoutFingerprint".to_owned(),
+                    staged.without_fingerprint.into(),
+                ),
+            ]);
+        let (mode, predicate) = match replaced.is_empty() {
+            true => (SaveMode::Append, None),
+            false => (SaveMode::Overwrite, Some(format!("{DAY} = '{day}'"))),
+        };
+        let operation = DeltaOperation::Write {
+            mode,
+            partition_by: Some(vec![DAY.to_owned()]),
+            predicate,
+        };
+        Ok(self.commit_next(actions, operation, properties).await)
+    }
+}

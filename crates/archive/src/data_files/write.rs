@@ -1,0 +1,228 @@
+//! Writing rows as data files.
+
+use arrow::array::{Array as _, AsArray as _, RecordBatch};
+use arrow::compute::BatchCoalescer;
+use arrow::datatypes::Int64Type;
+use chrono::NaiveDate;
+use object_store::ObjectStoreExt as _;
+use object_store::path::Path;
+use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use parquet::errors::ParquetError;
+use storage::{StorageError, Upload};
+
+use super::{NO_DAY, WrittenFile};
+use crate::error::{ArchiveError, Result};
+use crate::facts::FileFacts;
+use crate::layout::{ROW_GROUP_ROWS, writer_properties};
+use crate::reader::{ColumnNames, FingerprintReader};
+use crate::row_group_sums::RowGroupSummer;
+use crate::schema::{self, DAY};
+use crate::table::Archive;
+use crate::tail::{BlockSummer, Tail};
+
+/// The rows to write, taken from record batches in any number. The batches are sorted by fingerprint, nulls last; rows
+/// without a fingerprint are skipped.
+pub(crate) struct Rows<I> {
+    batches: I,
+    rest: Option<RecordBatch>,
+}
+
+impl<I: Iterator<Item = Result<RecordBatch>>> Rows<I> {
+    pub(crate) fn new(batches: I) -> Self {
+        Self {
+            batches,
+            rest: None,
+        }
+    }
+
+    /// The next rows, `most` at most; `None` after the last.
+    fn next(&mut self, most: usize) -> Result<Option<RecordBatch>> {
+        let batch = match self.rest.take() {
+            Some(batch) => batch,
+            None => loop {
+                let Some(batch) = self.batches.next().transpose()? else {
+                    return Ok(None);
+                };
+                let present = batch.num_rows() - batch.column(0).null_count();
+                if present > 0 {
+                    break batch.slice(0, present);
+                }
+            },
+        };
+        let now = batch.num_rows().min(most);
+        if now < batch.num_rows() {
+            self.rest = Some(batch.slice(now, batch.num_rows() - now));
+        }
+        Ok(Some(batch.slice(0, now)))
+    }
+}
+
+impl Archive {
+    /// Writes the next `rest` rows as data files of `day`. Adds each file to `written`, even if an error follows.
+    pub(crate) async fn write_files<I>(
+        &self,
+        day: Option<NaiveDate>,
+        mut rest: u64,
+        rows: &mut Rows<I>,
+        written: &mut Vec<WrittenFile>,
+    ) -> Result<()>
+    where
+        I: Iterator<Item = Result<RecordBatch>>,
+    {
+        // A day without rows gets a file without rows, because the file's tags hold the day's digest.
+        loop {
+            let count = rest.min(self.file_rows());
+            let number = written.len();
+            let name = uuid::Uuid::new_v4();
+            let path = match day {
+                Some(day) => format!("{DAY}={day}/part-{number:05}-{name}.parquet"),
+                None => format!("{DAY}={NO_DAY}/part-{number:05}-{name}.parquet"),
+            };
+            let file = self.write_file(path, count, rows).await?;
+            let checked = self.check_written(&file).await;
+            written.push(file);
+            checked?;
+            rest -= count;
+            if rest == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Writes the next `count` rows as one data file.
+    async fn write_file<I>(
+        &self,
+        path: String,
+        count: u64,
+        rows: &mut Rows<I>,
+    ) -> Result<WrittenFile>
+    where
+        I: Iterator<Item = Result<RecordBatch>>,
+    {
+        let object = self.location().child_name(&path);
+        let failed = |error| ArchiveError::parquet(object.clone())(error);
+        let arrow_error = |source| ArchiveError::Arrow {
+            object: object.clone(),
+            source,
+        };
+        let schema = schema::fingerprints(self.id_type(), false);
+        let options = ArrowWriterOptions::new()
+            .with_properties(writer_properties(self.spec(), self.id_type()))
+            .with_skip_arrow_metadata(true);
+        let mut upload = Upload::new(self.object_store(), Path::from(path.as_str()));
+        let mut writer = ArrowWriter::try_new_with_options(Vec::new(), schema.clone(), options)
+            .map_err(failed)?;
+        let mut bounds: Option<(i64, i64)> = None;
+        let mut sums = RowGroupSummer::default();
+        let mut blocks = BlockSummer::default();
+        let mut rest = count as usize;
+        let mut coalescer = BatchCoalescer::new(schema.clone(), ROW_GROUP_ROWS / 32);
+        while rest > 0 {
+            let Some(batch) = rows.next(rest)? else {
+                return Err(ArchiveError::BadData {
+                    object,
+                    reason: format!("{rest} rows are missing"),
+                });
+            };
+            rest -= batch.num_rows();
+            let columns = batch.columns().to_vec();
+            let batch = RecordBatch::try_new(schema.clone(), columns).map_err(arrow_error)?;
+            bounds = extend_bounds(bounds, &batch);
+            coalescer.push_batch(batch).map_err(arrow_error)?;
+            if rest == 0 {
+                coalescer.finish_buffered_batch().map_err(arrow_error)?;
+            }
+            while let Some(batch) = coalescer.next_completed_batch() {
+                sums.update(batch.column(0).as_primitive::<Int64Type>().values());
+                let before = writer.flushed_row_groups().len();
+                writer.write(&batch).map_err(failed)?;
+                if writer.flushed_row_groups().len() > before {
+                    let bytes = std::mem::take(writer.inner_mut());
+                    blocks.update(&bytes);
+                    let sent = upload.write(bytes.into()).await;
+                    sent.map_err(|error| failed(error.into()))?;
+                }
+            }
+        }
+        writer.flush().map_err(failed)?;
+        writer.sync().map_err(|error| failed(error.into()))?;
+        blocks.update(writer.inner());
+        let start = writer.bytes_written() as u64;
+        let row_groups = writer.inner().len();
+        writer
+            .write_all(&blocks.finish())
+            .map_err(|error| failed(error.into()))?;
+        writer.append_key_value_metadata(sums.to_metadata());
+        writer.finish().map_err(failed)?;
+        let bytes = std::mem::take(writer.inner_mut());
+        let tail = Tail::from_bytes(start, &bytes[row_groups..]);
+        let closed = async {
+            upload.write(bytes.into()).await?;
+            Ok::<_, ParquetError>(upload.complete().await?)
+        };
+        let closed = closed.await;
+        if let Err(error) = closed {
+            // The file is complete if only the store's answer was lost.
+            let error = failed(error);
+            let stored = self.location().child(&path)?.digest().await;
+            if !stored.is_ok_and(|found| found == (upload.size(), upload.sha256())) {
+                return Err(error);
+            }
+            tracing::info!("{object} is stored, though the store answered otherwise: {error}");
+        }
+        Ok(WrittenFile {
+            path,
+            size: upload.size(),
+            sha256: upload.sha256(),
+            rows: count,
+            tail,
+            bounds,
+        })
+    }
+
+    /// Reads a file back, and refuses one that differs from what was written in size, digest or number of rows.
+    async fn check_written(&self, file: &WrittenFile) -> Result<()> {
+        let object = self.location().child(&file.path)?;
+        let (size, found) = object.digest().await?;
+        if (size, &found) != (file.size, &file.sha256) {
+            return Err(ArchiveError::Digest {
+                object: object.to_string(),
+                expected: file.sha256.clone(),
+                found,
+            });
+        }
+        let columns = ColumnNames::given_or_standard(None, None);
+        let facts = FileFacts { tail: file.tail };
+        let reader =
+            FingerprintReader::open(object.given(), &object, size, &columns, &facts).await?;
+        let rows: u64 = reader.row_groups().sum();
+        if rows != file.rows {
+            return Err(ArchiveError::BadData {
+                object: object.to_string(),
+                reason: format!("{} rows were written, it has {rows}", file.rows),
+            });
+        }
+        Ok(())
+    }
+
+    /// Removes data files that no log entry names. A failure is only a warning: a leftover file harms no reader.
+    pub(crate) async fn remove_written(&self, written: &[WrittenFile]) {
+        let store = self.object_store();
+        for data in written {
+            if let Err(error) = store.delete(&Path::from(data.path.as_str())).await {
+                let error = StorageError::store(self.location().child_name(&data.path))(error);
+                tracing::warn!("an unreferenced data file stays: {error}");
+            }
+        }
+    }
+}
+
+/// Extends the least and the greatest fingerprint by those of the next record batch in the sort order.
+fn extend_bounds(bounds: Option<(i64, i64)>, batch: &RecordBatch) -> Option<(i64, i64)> {
+    let values = batch.column(0).as_primitive::<Int64Type>().values();
+    match (bounds, values.first(), values.last()) {
+        (Some((least, _)), _, Some(&last)) => Some((least, last)),
+        (None, Some(&first), Some(&last)) => Some((first, last)),
+        (bounds, ..) => bounds,
+    }
+}

@@ -1,0 +1,91 @@
+//! Data files that are written but not yet in the log, and their log actions.
+
+use std::collections::HashMap;
+
+use chrono::NaiveDate;
+use deltalake_core::kernel::Add;
+
+use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, SHA256_TAG, TAIL_TAG};
+use crate::table::DataFile;
+use crate::tail::Tail;
+
+/// A data file that is complete, but not yet in the log.
+#[derive(Debug)]
+pub(crate) struct WrittenFile {
+    /// Path below the archive's directory.
+    pub(crate) path: String,
+    /// Size in bytes.
+    pub(super) size: u64,
+    pub(super) rows: u64,
+    /// SHA-256 in hexadecimal.
+    pub(super) sha256: String,
+    pub(super) tail: Option<Tail>,
+    /// The least and the greatest fingerprint.
+    pub(super) bounds: Option<(i64, i64)>,
+}
+
+/// Tags of the data files of a day: how the day was committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DayTags {
+    pub(crate) digest: String,
+    pub(crate) base_version: u64,
+}
+
+impl DayTags {
+    /// The tags of a file in the log; `None` for a file of another program.
+    pub(crate) fn from_file(file: &DataFile) -> Option<Self> {
+        Some(Self {
+            digest: file.day_digest.clone()?,
+            base_version: file.base_version?,
+        })
+    }
+}
+
+impl WrittenFile {
+    /// The log action that adds it to the table, at the time `now` in milliseconds.
+    pub(crate) fn add_action(
+        &self,
+        day: Option<NaiveDate>,
+        tags: Option<&DayTags>,
+        now: i64,
+        data_change: bool,
+    ) -> Add {
+        let tag = |name: &str, value: String| (name.to_owned(), Some(value));
+        let tail = self.tail.map(|tail| tag(TAIL_TAG, tail.to_string()));
+        let day_tags = tags.map(|tags| {
+            [
+                tag(DAY_DIGEST_TAG, tags.digest.clone()),
+                tag(BASE_VERSION_TAG, tags.base_version.to_string()),
+            ]
+        });
+        Add {
+            path: self.path.clone(),
+            partition_values: HashMap::from([(DAY.to_owned(), day.map(|day| day.to_string()))]),
+            size: self.size.cast_signed(),
+            modification_time: now,
+            data_change,
+            stats: Some(self.stats()),
+            tags: Some(
+                [tag(SHA256_TAG, self.sha256.clone())]
+                    .into_iter()
+                    .chain(tail)
+                    .chain(day_tags.into_iter().flatten())
+                    .collect(),
+            ),
+            ..Default::default()
+        }
+    }
+
+    /// Delta's statistics as JSON: row count and the range of fingerprints.
+    fn stats(&self) -> String {
+        let mut stats = serde_json::json!({
+            "numRecords": self.rows,
+            "nullCount": { FINGERPRINT: 0, ID: 0 },
+        });
+        if let Some((least, most)) = self.bounds {
+            stats["minValues"] = serde_json::json!({ FINGERPRINT: least });
+            stats["maxValues"] = serde_json::json!({ FINGERPRINT: most });
+        }
+        stats.to_string()
+    }
+}

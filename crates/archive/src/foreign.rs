@@ -1,0 +1,125 @@
+//! Refusing Delta tables that this version would misread.
+//!
+//! Other programs may use features that change which rows count, or what their columns mean. Such a feature is refused by
+//! its name: if it were ignored, a run would find deleted documents, and `compact` would bring them back.
+
+use deltalake_core::DeltaTable;
+use deltalake_core::kernel::{DataType, StructField};
+
+use crate::delta::catch_panic;
+use crate::error::{ArchiveError, Result};
+use crate::schema::{DAY, FINGERPRINT, ID, IdType};
+
+/// Reader features that do not change rows or columns.
+const HARMLESS: [&str; 4] = [
+    "timestampNtz",
+    "v2Checkpoint",
+    "vacuumProtocolCheck",
+    // Each file is checked for a deletion vector instead.
+    "deletionVectors",
+];
+
+/// Refuses a table whose rows are not simply those of its data files.
+///
+/// # Errors
+/// [`ArchiveError::Unreadable`] naming the feature, [`ArchiveError::BadData`] for a data file outside the table.
+pub(crate) fn refuse_unreadable(table: &DeltaTable, given: &str) -> Result<()> {
+    let state = table.snapshot().map_err(ArchiveError::delta(given))?;
+    let unreadable = |feature: String| ArchiveError::Unreadable {
+        path: given.to_owned(),
+        feature,
+    };
+    let features = state.protocol().reader_features().unwrap_or_default();
+    let mut features: Vec<String> = features.iter().map(ToString::to_string).collect();
+    features.retain(|feature| !HARMLESS.contains(&feature.as_str()));
+    features.sort();
+    if !features.is_empty() {
+        return Err(unreadable(features.join(", ")));
+    }
+    let configuration = state.metadata().configuration();
+    if configuration
+        .get("delta.columnMapping.mode")
+        .is_some_and(|mode| mode != "none")
+    {
+        return Err(unreadable("columnMapping".into()));
+    }
+    let log = state.log_data();
+    let files = catch_panic(|| {
+        let files = log.iter().map(|file| {
+            let has_vector = file.deletion_vector_descriptor().is_some();
+            (file.path().into_owned(), has_vector)
+        });
+        files.collect::<Vec<_>>()
+    });
+    for (path, has_vector) in files.map_err(ArchiveError::delta(given))? {
+        if has_vector {
+            return Err(unreadable(format!(
+                "deletionVectors (of {path}); rewrite its files, as by REORG TABLE … APPLY (PURGE)"
+            )));
+        }
+        check_path(given, &path)?;
+    }
+    Ok(())
+}
+
+/// Refuses a data file whose path leads outside its table.
+pub(crate) fn check_path(given: &str, path: &str) -> Result<()> {
+    // A scheme ends in a colon, with or without slashes after it.
+    let first = path.split('/').next().unwrap_or_default();
+    let is_absolute = first.is_empty() || first.contains(':');
+    match is_absolute || path.split('/').any(|part| part == "..") {
+        true => Err(ArchiveError::BadData {
+            object: given.to_owned(),
+            reason: format!(
+                "its log names a data file outside the table: {path}; tables that share files with others (shallow clones) cannot be read"
+            ),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Refuses a table that does not have exactly an archive's columns, partitioned by day. Returns its id type.
+///
+/// # Errors
+/// [`ArchiveError::ForeignTable`] with the difference.
+pub(crate) fn require_archive_schema(table: &DeltaTable, given: &str) -> Result<IdType> {
+    let state = table.snapshot().map_err(ArchiveError::delta(given))?;
+    let foreign = |reason: String| {
+        Err(ArchiveError::ForeignTable {
+            path: given.to_owned(),
+            reason,
+        })
+    };
+    let partitions = state.metadata().partition_columns();
+    if *partitions != [DAY] {
+        return foreign(format!(
+            "it is partitioned by {}, not by {DAY}",
+            match partitions.is_empty() {
+                true => "nothing".to_owned(),
+                false => partitions.to_vec().join(", "),
+            }
+        ));
+    }
+    let schema = state.schema();
+    let type_of = |name: &str| schema.field(name).map(StructField::data_type);
+    for (name, expected) in [(FINGERPRINT, DataType::LONG), (DAY, DataType::DATE)] {
+        if type_of(name) != Some(&expected) {
+            return foreign(match type_of(name) {
+                Some(found) => format!("its column {name} is {found}, not {expected}"),
+                None => format!("it has no column {name}"),
+            });
+        }
+    }
+    if let Some(other) = schema
+        .fields()
+        .find(|field| ![FINGERPRINT, ID, DAY].contains(&field.name().as_str()))
+    {
+        return foreign(format!("it has another column, {}", other.name()));
+    }
+    match type_of(ID) {
+        Some(&DataType::STRING) => Ok(IdType::String),
+        Some(&DataType::LONG) => Ok(IdType::Bigint),
+        Some(other) => foreign(format!("its column {ID} is {other}, not string or long")),
+        None => foreign(format!("it has no column {ID}")),
+    }
+}

@@ -1,0 +1,52 @@
+//! How fingerprints with ids are laid out in Parquet: row groups, pages, encodings.
+
+use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::file::metadata::{KeyValue, SortingColumn};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::ColumnPath;
+use simhash::Spec;
+
+use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY};
+
+/// Rows of a row group: enough to probe at once, few enough to share out between threads.
+pub const ROW_GROUP_ROWS: usize = 1 << 20;
+/// Rows of a page of fingerprints.
+pub(crate) const PAGE_ROWS: usize = 8192;
+/// Rows of a page of text ids: all of them are read to get one id. Pages of integer ids have a few times as many.
+const ID_PAGE_ROWS: usize = 1024;
+/// A page of ids ends once it has this many bytes, checked every [`ID_PAGE_ROWS`] rows.
+const ID_PAGE_BYTES: usize = 16 << 10;
+
+/// The properties of every Parquet file of fingerprints that this program writes.
+pub(crate) fn writer_properties(spec: &Spec, id_type: IdType) -> WriterProperties {
+    let fingerprint = ColumnPath::from(FINGERPRINT);
+    let id = ColumnPath::from(ID);
+    let zstd = ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD);
+    let builder = WriterProperties::builder();
+    let builder = match id_type {
+        IdType::String => builder,
+        // Integers that were assigned in order compress to almost nothing.
+        IdType::Bigint => builder.set_column_encoding(id.clone(), Encoding::DELTA_BINARY_PACKED),
+    };
+    builder
+        .set_column_encoding(fingerprint.clone(), Encoding::DELTA_BINARY_PACKED)
+        .set_column_dictionary_enabled(fingerprint, false)
+        .set_column_dictionary_enabled(id.clone(), false)
+        .set_column_compression(id.clone(), zstd)
+        .set_column_data_page_size_limit(id, ID_PAGE_BYTES)
+        .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_write_batch_size(ID_PAGE_ROWS)
+        .set_data_page_row_count_limit(PAGE_ROWS)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_sorting_columns(Some(vec![SortingColumn {
+            column_idx: 0,
+            descending: false,
+            nulls_first: false,
+        }]))
+        .set_key_value_metadata(Some(vec![KeyValue::new(
+            SPEC_KEY.to_owned(),
+            spec.to_json(),
+        )]))
+        .set_created_by(concat!("dedup-job ", env!("CARGO_PKG_VERSION")).to_owned())
+        .build()
+}

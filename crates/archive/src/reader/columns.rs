@@ -1,0 +1,128 @@
+//! The columns of fingerprints and ids in a Parquet file.
+
+use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{ArchiveError, Result};
+use crate::schema::{FINGERPRINT, ID, IdType};
+
+/// Names of the columns to read. Of several names, the first that a file has is used.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ColumnNames {
+    /// Names of the column of fingerprints.
+    pub fingerprint: Vec<String>,
+    /// Names of the column of ids.
+    pub id: Vec<String>,
+}
+
+impl ColumnNames {
+    /// For each column the given name, if any, then the standard name.
+    #[must_use]
+    pub fn given_or_standard(fingerprint: Option<&str>, id: Option<&str>) -> Self {
+        let names = |given: Option<&str>, standard: &str| {
+            given
+                .into_iter()
+                .chain([standard])
+                .map(str::to_owned)
+                .collect()
+        };
+        Self {
+            fingerprint: names(fingerprint, FINGERPRINT),
+            id: names(id, ID),
+        }
+    }
+}
+
+/// Index of the leaf column with the first of `names` that the file has; it must not be repeated.
+fn leaf(name: &str, schema: &SchemaDescriptor, names: &[String]) -> Result<usize> {
+    let position = |column: &String| {
+        schema
+            .columns()
+            .iter()
+            .position(|c| c.path().parts() == [column.as_str()])
+    };
+    let found = names.iter().find_map(position);
+    found
+        .filter(|&leaf| schema.column(leaf).max_rep_level() == 0)
+        .ok_or_else(|| {
+            let columns: Vec<&str> = schema
+                .root_schema()
+                .get_fields()
+                .iter()
+                .map(|f| f.name())
+                .collect();
+            ArchiveError::BadData {
+                object: name.to_owned(),
+                reason: format!(
+                    "no column {} with one value in each row; its columns are {}",
+                    names.join(" or "),
+                    columns.join(", ")
+                ),
+            }
+        })
+}
+
+/// Index of the leaf column of fingerprints, which must hold 64-bit integers.
+pub(super) fn fingerprint_leaf(
+    name: &str,
+    schema: &SchemaDescriptor,
+    columns: &[String],
+) -> Result<usize> {
+    let leaf = leaf(name, schema, columns)?;
+    let descriptor = schema.column(leaf);
+    let integer = matches!(
+        (descriptor.logical_type_ref(), descriptor.converted_type()),
+        (Some(LogicalType::Integer(_)), _)
+            | (
+                None,
+                ConvertedType::NONE | ConvertedType::INT_64 | ConvertedType::UINT_64
+            )
+    );
+    if descriptor.physical_type() == PhysicalType::INT64 && integer {
+        return Ok(leaf);
+    }
+    Err(ArchiveError::BadData {
+        object: format!("{name}, column {:?}", descriptor.name()),
+        reason: format!(
+            "fingerprints are 64-bit integers, this is {}",
+            type_name(&descriptor)
+        ),
+    })
+}
+
+/// Index of the leaf column of ids, and their type.
+pub(super) fn id_leaf(
+    name: &str,
+    schema: &SchemaDescriptor,
+    columns: &[String],
+) -> Result<(usize, IdType)> {
+    let leaf = leaf(name, schema, columns)?;
+    let descriptor = schema.column(leaf);
+    match descriptor.physical_type() {
+        PhysicalType::BYTE_ARRAY => Ok((leaf, IdType::String)),
+        PhysicalType::INT32 | PhysicalType::INT64
+            if matches!(
+                descriptor.logical_type_ref(),
+                None | Some(LogicalType::Integer(_))
+            ) =>
+        {
+            Ok((leaf, IdType::Bigint))
+        }
+        _ => Err(ArchiveError::BadData {
+            object: format!("{name}, column {:?}", descriptor.name()),
+            reason: format!(
+                "ids are text or integers, this is {}",
+                type_name(&descriptor)
+            ),
+        }),
+    }
+}
+
+/// The column's type, for errors.
+fn type_name(descriptor: &ColumnDescriptor) -> String {
+    match descriptor.logical_type_ref() {
+        Some(logical) => format!("{logical:?}"),
+        None => descriptor.physical_type().to_string(),
+    }
+}

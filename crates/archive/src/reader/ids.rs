@@ -1,0 +1,178 @@
+//! Reading the ids of single rows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray as _};
+use arrow::datatypes::DataType;
+use bytes::Bytes;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::RowSelection;
+use parquet::arrow::async_reader::{AsyncFileReader as _, MetadataFetch};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+
+use super::FingerprintReader;
+use crate::checked_pages::{CheckedRowGroups, Ranges};
+use crate::error::{ArchiveError, Result};
+use crate::schema::IdType;
+use crate::tail::BlockSums;
+
+/// Positions of a file's pages of ids, and their checksums; see [`FingerprintReader::id_pages`].
+#[derive(Debug, Clone)]
+pub struct IdPages {
+    metadata: Arc<ParquetMetaData>,
+    sums: Option<BlockSums>,
+}
+
+impl FingerprintReader {
+    /// Reads the positions of the pages of ids. Keep them only while reading the file: they grow with its size.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Parquet`] when the file's offset index cannot be read.
+    pub async fn id_pages(&self) -> Result<IdPages> {
+        let failed = |error| ArchiveError::parquet(format!("{}, offset index", self.name))(error);
+        let mut reader = ParquetMetaDataReader::new_with_metadata(self.metadata.as_ref().clone())
+            .with_offset_index_policy(PageIndexPolicy::Optional);
+        let sums = match &self.tail {
+            Some(tail) => {
+                let bytes = self.object.read_range(tail.sums..tail.footer);
+                let bytes = bytes.await.map_err(failed)?;
+                let sums = tail.block_sums(&bytes).map_err(failed)?;
+                let start = tail.sums;
+                let index = reader.load_page_index(Trailing { start, bytes }).await;
+                index.map_err(failed)?;
+                Some(sums)
+            }
+            None => {
+                let mut object = self.object.clone();
+                reader.load_page_index(&mut object).await.map_err(failed)?;
+                None
+            }
+        };
+        let metadata = Arc::new(reader.finish().map_err(failed)?);
+        Ok(IdPages { metadata, sums })
+    }
+
+    /// Reads the ids of some rows of a row group; `rows` must be strictly ascending.
+    ///
+    /// If the file has an offset index, only the pages with these rows are read.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when they cannot be read, or one is null.
+    pub async fn ids(&self, pages: &IdPages, row_group: usize, rows: &[u32]) -> Result<ArrayRef> {
+        let object = self.object_name(row_group, "id");
+        let failed = |error| ArchiveError::parquet(object.clone())(error);
+        let arrow_error = |source| ArchiveError::Arrow {
+            object: object.clone(),
+            source,
+        };
+        let group = pages.metadata.row_group(row_group);
+        let total = usize::try_from(group.num_rows()).unwrap_or(0);
+        let ranges = rows.iter().map(|&row| row as usize..row as usize + 1);
+        let selection = RowSelection::from_consecutive_ranges(ranges, total);
+        let mut reader = match &pages.sums {
+            Some(sums) => self.object.clone().checked_by(sums.clone()),
+            None => self.object.clone(),
+        };
+        let ranges = self.catch_panic(row_group, "id", || {
+            self.id_ranges(pages, row_group, &selection)
+        })?;
+        let bytes = reader.get_byte_ranges(ranges.clone()).await;
+        let bytes = Ranges::new(&ranges, bytes.map_err(failed)?);
+        let mask = ProjectionMask::leaves(group.schema_descr(), [self.id_leaf]);
+        let metadata = Arc::clone(&pages.metadata);
+        let batches = self.catch_panic(row_group, "id", || {
+            let groups = CheckedRowGroups::new(bytes, metadata, row_group..row_group + 1);
+            let reader = groups.read(mask, 8192, Some(selection)).map_err(failed)?;
+            let batches: Result<Vec<_>, _> = reader.collect();
+            batches.map_err(arrow_error)
+        })?;
+        let columns: Vec<&dyn arrow::array::Array> = batches
+            .iter()
+            .map(|batch| batch.column(0).as_ref())
+            .collect();
+        let read: usize = columns.iter().map(|column| column.len()).sum();
+        if read != rows.len() || columns.iter().any(|column| column.null_count() > 0) {
+            return Err(ArchiveError::BadData {
+                reason: if read == rows.len() {
+                    "null ids".into()
+                } else {
+                    format!("{read} of {} ids could be read", rows.len())
+                },
+                object,
+            });
+        }
+        let ids = arrow::compute::concat(&columns).map_err(arrow_error)?;
+        to_id_type(&ids, self.id_type).map_err(arrow_error)
+    }
+
+    /// Byte ranges of the dictionary and of the pages with the selected rows; without an offset index, of all pages.
+    fn id_ranges(
+        &self,
+        pages: &IdPages,
+        row_group: usize,
+        selection: &RowSelection,
+    ) -> Result<Vec<Range<u64>>> {
+        let column = pages.metadata.row_group(row_group).column(self.id_leaf);
+        let chunk = self.chunk_range(row_group, "id", column)?;
+        let locations = pages.metadata.offset_index().and_then(|index| {
+            let locations = index.get(row_group)?.get(self.id_leaf)?.page_locations();
+            Some((locations, u64::try_from(locations.first()?.offset).ok()?))
+        });
+        let Some((locations, first)) = locations else {
+            return Ok(vec![chunk]);
+        };
+        let dictionary = (chunk.start < first).then_some(chunk.start..first);
+        Ok(dictionary
+            .into_iter()
+            .chain(selection.scan_ranges(locations))
+            .collect())
+    }
+}
+
+/// The bytes after a file's row groups, addressed by their offsets in the file.
+struct Trailing {
+    start: u64,
+    bytes: Bytes,
+}
+
+impl MetadataFetch for Trailing {
+    fn fetch(&mut self, range: Range<u64>) -> BoxFuture<'_, parquet::errors::Result<Bytes>> {
+        let outside = || ParquetError::EOF(format!("bytes {range:?} of the offset index"));
+        let at = |offset: u64| usize::try_from(offset.checked_sub(self.start)?).ok();
+        let part = match (at(range.start), at(range.end)) {
+            (Some(start), Some(end)) if start <= end && end <= self.bytes.len() => {
+                Ok(self.bytes.slice(start..end))
+            }
+            _ => Err(outside()),
+        };
+        async { part }.boxed()
+    }
+}
+
+/// Converts ids to one of the two id types: text of any kind to UTF-8, integers of any width to 64 bits.
+///
+/// # Errors
+/// When the values do not fit.
+pub fn to_id_type(
+    ids: &ArrayRef,
+    id_type: IdType,
+) -> std::result::Result<ArrayRef, arrow::error::ArrowError> {
+    // Bytes that are not UTF-8 become replacement characters, as in the documents' texts.
+    if let DataType::Binary = ids.data_type() {
+        let text = ids
+            .as_binary::<i32>()
+            .iter()
+            .map(|id| id.map(String::from_utf8_lossy));
+        let text: arrow::array::StringArray = text.collect();
+        return arrow::compute::cast(&text, &id_type.data_type());
+    }
+    let options = arrow::compute::CastOptions {
+        safe: false,
+        ..Default::default()
+    };
+    arrow::compute::cast_with_options(ids, &id_type.data_type(), &options)
+}

@@ -1,0 +1,198 @@
+//! Reading one Parquet file of fingerprints: fingerprints by row group, ids by row.
+
+mod columns;
+mod decode;
+mod ids;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use simhash::Spec;
+use storage::{LocalFile, Location};
+
+use crate::error::{ArchiveError, Result};
+use crate::facts::FileFacts;
+use crate::object_reader::ObjectReader;
+use crate::row_group_sums::RowGroupSums;
+use crate::schema::{IdType, SPEC_KEY};
+use crate::tail::Tail;
+use columns::{fingerprint_leaf, id_leaf};
+
+pub use columns::ColumnNames;
+pub use decode::{DecodedStep, STEP};
+pub use ids::{IdPages, to_id_type};
+
+/// An open Parquet file of fingerprints. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct FingerprintReader {
+    name: Arc<str>,
+    /// The checksums of its row groups' fingerprints, if the footer has them.
+    sums: Option<Arc<RowGroupSums>>,
+    /// The place of its block sums, and the checksums of its tail, if the log has them.
+    tail: Option<Tail>,
+    /// The file, if it is local.
+    local: Option<LocalFile>,
+    object: ObjectReader,
+    metadata: Arc<ParquetMetaData>,
+    fingerprint_leaf: usize,
+    id_leaf: usize,
+    id_type: IdType,
+}
+
+impl FingerprintReader {
+    /// Opens the file at `location`, reads its footer and finds its columns. Errors call the file `name`. The bytes are
+    /// checked against the log's `facts`, here and when ids are read.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when it is missing, is no Parquet file, or lacks a usable column.
+    pub async fn open(
+        name: &str,
+        location: &Location,
+        size: u64,
+        columns: &ColumnNames,
+        facts: &FileFacts,
+    ) -> Result<Self> {
+        let local = location.local().map(LocalFile::at).transpose()?;
+        let mut object = ObjectReader::new(location, size);
+        let metadata = match &facts.tail {
+            Some(tail) => object.checked_metadata(tail).await,
+            None => object.metadata().await,
+        };
+        let metadata = match metadata {
+            Ok(metadata) => metadata,
+            Err(error) => {
+                // `size` comes from the log, which may be wrong.
+                let found = location.current_size().await.unwrap_or(size);
+                return Err(match found == size {
+                    true => ArchiveError::parquet(name)(error),
+                    false => ArchiveError::BadData {
+                        object: name.to_owned(),
+                        reason: format!("it has {found} bytes, and should have {size}"),
+                    },
+                });
+            }
+        };
+        let schema = metadata.file_metadata().schema_descr();
+        let fingerprint_leaf = fingerprint_leaf(name, schema, &columns.fingerprint)?;
+        let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
+        let pairs = metadata.file_metadata().key_value_metadata();
+        let sums = pairs
+            .and_then(|pairs| RowGroupSums::from_footer(pairs, row_counts(&metadata)))
+            .map(Arc::new);
+        Ok(Self {
+            name: name.into(),
+            sums,
+            tail: facts.tail,
+            local,
+            object,
+            fingerprint_leaf,
+            id_leaf,
+            id_type,
+            metadata: Arc::new(metadata),
+        })
+    }
+
+    /// The file's name in errors.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The type of its ids.
+    #[must_use]
+    pub fn id_type(&self) -> IdType {
+        self.id_type
+    }
+
+    /// The number of rows of each row group.
+    pub fn row_groups(&self) -> impl ExactSizeIterator<Item = u64> + '_ {
+        row_counts(&self.metadata)
+    }
+
+    /// Compressed bytes of the fingerprints of a row group.
+    #[must_use]
+    pub fn fingerprint_bytes(&self, row_group: usize) -> u64 {
+        let column = self
+            .metadata
+            .row_group(row_group)
+            .column(self.fingerprint_leaf);
+        column.compressed_size().max(0).cast_unsigned()
+    }
+
+    /// The spec in its footer, if it has one.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Spec`] when it cannot be read.
+    pub fn spec(&self) -> Result<Option<Spec>> {
+        let pairs = self.metadata.file_metadata().key_value_metadata();
+        let text = pairs.and_then(|pairs| {
+            pairs
+                .iter()
+                .find(|pair| pair.key == SPEC_KEY)?
+                .value
+                .as_deref()
+        });
+        text.map(|text| {
+            Spec::from_json(text).map_err(|source| ArchiveError::Spec {
+                path: self.name.to_string(),
+                source,
+            })
+        })
+        .transpose()
+    }
+
+    /// Calls `decode`, and turns a panic into an error: the Parquet library panics on some forged pages.
+    fn catch_panic<T>(
+        &self,
+        row_group: usize,
+        kind: &str,
+        decode: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(decode)).unwrap_or_else(|_| {
+            Err(ArchiveError::BadData {
+                object: self.object_name(row_group, kind),
+                reason: "the pages are damaged".into(),
+            })
+        })
+    }
+
+    /// The byte range of a column chunk, which must lie inside the file.
+    fn chunk_range(
+        &self,
+        row_group: usize,
+        kind: &str,
+        column: &ColumnChunkMetaData,
+    ) -> Result<Range<u64>> {
+        let start = column
+            .dictionary_page_offset()
+            .unwrap_or(column.data_page_offset());
+        match (
+            u64::try_from(start),
+            u64::try_from(column.compressed_size()),
+        ) {
+            (Ok(start), Ok(length))
+                if start
+                    .checked_add(length)
+                    .is_some_and(|end| end <= self.object.size()) =>
+            {
+                Ok(start..start + length)
+            }
+            _ => Err(ArchiveError::BadData {
+                object: self.object_name(row_group, kind),
+                reason: "the footer places its pages outside the file".into(),
+            }),
+        }
+    }
+
+    /// What errors call a column chunk; `kind` is `fingerprint` or `id`.
+    fn object_name(&self, row_group: usize, kind: &str) -> String {
+        format!("{}, row group {row_group}, {kind} column", self.name)
+    }
+}
+
+/// The number of rows of each row group.
+fn row_counts(metadata: &ParquetMetaData) -> impl ExactSizeIterator<Item = u64> + Clone + '_ {
+    let groups = metadata.row_groups().iter();
+    groups.map(|group| group.num_rows().max(0).cast_unsigned())
+}

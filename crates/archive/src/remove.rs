@@ -1,0 +1,397 @@
+//! Removing documents from an archive, a whole day or by id, in one atomic commit.
+//!
+//! Files with a removed document are rewritten without it. After the commit, no reader of the latest version sees the
+//! removed documents; a later vacuum deletes their bytes.
+
+use std::collections::{BTreeSet, HashSet};
+
+use arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch};
+use arrow::compute::SortColumn;
+use arrow::datatypes::Int64Type;
+use arrow::error::ArrowError;
+use chrono::NaiveDate;
+use deltalake_core::kernel::transaction::CommitProperties;
+use deltalake_core::kernel::{Action, Transaction};
+use deltalake_core::protocol::DeltaOperation;
+use storage::ErrorKind;
+
+use crate::commit::COMMIT_ATTEMPTS;
+use crate::data_files::{DayTags, Rows, WrittenFile};
+use crate::days;
+use crate::error::{ArchiveError, Result};
+use crate::schema::{DAY, IdType};
+use crate::table::{Archive, DataFile};
+
+/// Ids of documents, of an archive's id type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IdSet {
+    /// Text ids.
+    Strings(HashSet<String>),
+    /// Integer ids.
+    Bigints(HashSet<i64>),
+}
+
+impl IdSet {
+    /// Parses ids of one type.
+    ///
+    /// # Errors
+    /// The first id that is not of the type.
+    pub fn parse<'a>(ids: impl Iterator<Item = &'a str>, id_type: IdType) -> Result<Self, &'a str> {
+        Ok(match id_type {
+            IdType::String => Self::Strings(ids.map(str::to_owned).collect()),
+            IdType::Bigint => {
+                let ids: Result<_, _> = ids.map(|id| id.parse().map_err(|_| id)).collect();
+                Self::Bigints(ids?)
+            }
+        })
+    }
+
+    /// The number of ids.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Strings(ids) => ids.len(),
+            Self::Bigints(ids) => ids.len(),
+        }
+    }
+
+    /// Whether the set is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// For each row of a record batch: whether its id is in the set. Adds the ids that occur to `found`.
+    fn rows_with(&self, batch: &RecordBatch, found: &mut HashSet<FoundId>) -> BooleanArray {
+        let ids = batch.column(1);
+        (0..batch.num_rows())
+            .map(|row| match self {
+                Self::Strings(set) => {
+                    let id = ids.as_string::<i32>().value(row);
+                    let is_in = set.contains(id);
+                    if is_in {
+                        found.insert(FoundId::String(id.to_owned()));
+                    }
+                    Some(is_in)
+                }
+                Self::Bigints(set) => {
+                    let id = ids.as_primitive::<Int64Type>().value(row);
+                    let is_in = set.contains(&id);
+                    if is_in {
+                        found.insert(FoundId::Bigint(id));
+                    }
+                    Some(is_in)
+                }
+            })
+            .collect()
+    }
+}
+
+/// An id that occurs in the archive.
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum FoundId {
+    String(String),
+    Bigint(i64),
+}
+
+/// What a removal did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// Documents removed.
+    pub documents: u64,
+    /// Distinct ids of them, if they were removed by id.
+    pub ids: u64,
+    /// Days that they belonged to.
+    pub days: u64,
+    /// Files removed from the table.
+    pub files: u64,
+    /// Files written for the remaining rows.
+    pub written: u64,
+    /// The version that the removal committed; `None` if there was nothing to remove.
+    pub version: Option<u64>,
+}
+
+/// How many rows of a file are documents, and how many of those are removed.
+struct Affected {
+    rows: u64,
+    removed: u64,
+}
+
+/// One attempt at a removal: what it commits, and the files that it wrote.
+struct Attempt {
+    removed: Removed,
+    /// Files that it removes from the table.
+    gone: Vec<DataFile>,
+    actions: Vec<Action>,
+    transactions: Vec<Transaction>,
+    written: Vec<WrittenFile>,
+}
+
+impl Archive {
+    /// Removes all documents of a day. Afterwards the day can be committed again, as a new one.
+    ///
+    /// # Errors
+    /// [`ArchiveError`]; the table is then as it was.
+    pub async fn remove_day(&mut self, day: NaiveDate) -> Result<Removed> {
+        self.preflight().await?;
+        for _ in 0..COMMIT_ATTEMPTS {
+            let mut gone = self.files()?;
+            gone.retain(|file| file.day == Some(day));
+            let is_there = !matches!(
+                self.transaction_version(day).await?,
+                None | Some(days::REMOVED)
+            );
+            if gone.is_empty() && !is_there {
+                return Ok(Removed::default());
+            }
+            let attempt = Attempt {
+                removed: Removed {
+                    documents: gone.iter().filter_map(|file| file.rows).sum(),
+                    days: 1,
+                    files: gone.len() as u64,
+                    ..Removed::default()
+                },
+                gone,
+                actions: Vec::new(),
+                transactions: vec![Transaction::new(day.to_string(), days::REMOVED)],
+                written: Vec::new(),
+            };
+            let predicate = Some(format!("{DAY} = '{day}'"));
+            if let Some(removed) = self.commit_removal(attempt, predicate).await? {
+                return Ok(removed);
+            }
+        }
+        Err(self.busy())
+    }
+
+    /// Removes all documents, of any day, with one of the `ids`.
+    ///
+    /// # Errors
+    /// [`ArchiveError`]; the table is then as it was.
+    pub async fn remove_ids(&mut self, ids: &IdSet) -> Result<Removed> {
+        self.preflight().await?;
+        for _ in 0..COMMIT_ATTEMPTS {
+            let mut written = Vec::new();
+            let attempt = match self.rewrite_without(ids, &mut written).await {
+                Ok(Some(attempt)) => attempt,
+                Ok(None) => return Ok(Removed::default()),
+                Err(error) => {
+                    self.remove_written(&written).await;
+                    return Err(error);
+                }
+            };
+            let attempt = Attempt { written, ..attempt };
+            // No predicate: the log must not keep the removed ids.
+            if let Some(removed) = self.commit_removal(attempt, None).await? {
+                return Ok(removed);
+            }
+        }
+        Err(self.busy())
+    }
+
+    /// Rewrites the files that have one of the `ids`, without those rows; `None` if no file has one.
+    async fn rewrite_without(
+        &self,
+        ids: &IdSet,
+        written: &mut Vec<WrittenFile>,
+    ) -> Result<Option<Attempt>> {
+        let mut affected: Vec<(DataFile, Affected)> = Vec::new();
+        let mut found = HashSet::new();
+        // Files are read one after another, because each is held in memory whole.
+        for file in self.files()? {
+            let (mut rows, mut removed) = (0, 0);
+            for batch in self.stored_rows(&file).await? {
+                let batch = batch?;
+                rows += batch.num_rows() as u64 - batch.column(0).null_count() as u64;
+                let present = arrow::compute::is_not_null(batch.column(0));
+                let with = ids.rows_with(&batch, &mut found);
+                let with = present.and_then(|present| arrow::compute::and(&present, &with));
+                removed += with.map_err(arrow_error(&file))?.true_count() as u64;
+            }
+            if removed > 0 {
+                affected.push((file, Affected { rows, removed }));
+            }
+        }
+        if affected.is_empty() {
+            return Ok(None);
+        }
+        let now = chrono::Utc::now().timestamp_millis();
+        let mut actions = Vec::new();
+        let mut days = BTreeSet::new();
+        let mut documents = 0;
+        for (file, Affected { rows, removed }) in &affected {
+            documents += removed;
+            days.insert(file.day);
+            if rows == removed {
+                continue;
+            }
+            let tags = DayTags::from_file(file);
+            let stored = self.stored_rows(file).await?;
+            let rest = stored.map(|batch| without(&batch?, ids).map_err(arrow_error(file)));
+            let rest: Box<dyn Iterator<Item = Result<RecordBatch>> + Send> = match tags {
+                Some(_) => Box::new(rest),
+                // Files of other programs may not be sorted.
+                None => {
+                    let rest: Vec<RecordBatch> = rest.collect::<Result<_>>()?;
+                    Box::new(std::iter::once(sorted(&rest).map_err(arrow_error(file))))
+                }
+            };
+            let from = written.len();
+            self.write_files(file.day, rows - removed, &mut Rows::new(rest), written)
+                .await?;
+            let added = written[from..].iter();
+            actions
+                .extend(added.map(|other| {
+                    Action::Add(other.add_action(file.day, tags.as_ref(), now, true))
+                }));
+        }
+        Ok(Some(Attempt {
+            removed: Removed {
+                documents,
+                ids: found.len() as u64,
+                days: days.len() as u64,
+                files: affected.len() as u64,
+                written: written.len() as u64,
+                version: None,
+            },
+            gone: affected.into_iter().map(|(file, ..)| file).collect(),
+            actions,
+            transactions: Vec::new(),
+            written: Vec::new(),
+        }))
+    }
+
+    /// Commits a removal as the version after the one that the archive is open at. `None` if another commit came first: the
+    /// caller must then prepare the removal again.
+    async fn commit_removal(
+        &mut self,
+        attempt: Attempt,
+        predicate: Option<String>,
+    ) -> Result<Option<Removed>> {
+        let Attempt {
+            mut removed,
+            gone,
+            mut actions,
+            transactions,
+            written,
+        } = attempt;
+        let version = self.version();
+        let now = chrono::Utc::now().timestamp_millis();
+        actions.extend(
+            gone.iter()
+                .map(|file| Action::Remove(file.remove_action(now, true))),
+        );
+        let properties = CommitProperties::default()
+            .with_application_transactions(transactions.clone())
+            .with_metadata([("documents".to_owned(), removed.documents.into())]);
+        let operation = DeltaOperation::Delete { predicate };
+        let error = match self.commit_next(actions, operation, properties).await {
+            Ok(version) => {
+                removed.version = Some(version);
+                return Ok(Some(removed));
+            }
+            Err(error) => ArchiveError::delta(self.location().given())(error),
+        };
+        // Only the log tells the outcome. If it cannot be read, the written files stay, because it may name them.
+        self.reopen().await?;
+        let expected = ExpectedActions {
+            gone: &gone,
+            written: &written,
+            transactions: &transactions,
+        };
+        if self.version() > version && self.has_actions(version + 1, &expected).await? {
+            removed.version = Some(version + 1);
+            return Ok(Some(removed));
+        }
+        if error.kind() == ErrorKind::TryAgain && self.version() > version {
+            self.remove_written(&written).await;
+            return Ok(None);
+        }
+        Err(error)
+    }
+
+    /// Whether the log entry of `version` has exactly the `expected` actions.
+    async fn has_actions(&self, version: u64, expected: &ExpectedActions<'_>) -> Result<bool> {
+        let actions = self.log_actions(version).await?.unwrap_or_default();
+        let (mut removed, mut added, mut transactions) =
+            (HashSet::new(), HashSet::new(), HashSet::new());
+        for action in &actions {
+            match action {
+                Action::Remove(remove) => {
+                    removed.insert(remove.path.as_str());
+                }
+                Action::Add(add) => {
+                    added.insert(add.path.as_str());
+                }
+                Action::Txn(txn) => {
+                    transactions.insert((txn.app_id.as_str(), txn.version));
+                }
+                _ => {}
+            }
+        }
+        let gone = expected
+            .gone
+            .iter()
+            .map(|file| file.path.as_str())
+            .collect();
+        let written = expected
+            .written
+            .iter()
+            .map(|file| file.path.as_str())
+            .collect();
+        let expected_transactions = expected
+            .transactions
+            .iter()
+            .map(|txn| (txn.app_id.as_str(), txn.version))
+            .collect();
+        Ok(removed == gone && added == written && transactions == expected_transactions)
+    }
+}
+
+/// The actions that a removal's log entry should have.
+struct ExpectedActions<'a> {
+    gone: &'a [DataFile],
+    written: &'a [WrittenFile],
+    transactions: &'a [Transaction],
+}
+
+fn arrow_error(file: &DataFile) -> impl FnOnce(ArrowError) -> ArchiveError {
+    let object = file.path.clone();
+    move |source| ArchiveError::Arrow { object, source }
+}
+
+/// The rows of a record batch that have a fingerprint and none of the ids.
+fn without(batch: &RecordBatch, ids: &IdSet) -> Result<RecordBatch, ArrowError> {
+    let with = ids.rows_with(batch, &mut HashSet::new());
+    let present = arrow::compute::is_not_null(batch.column(0))?;
+    let stay = arrow::compute::and(&present, &arrow::compute::not(&with)?)?;
+    arrow::compute::filter_record_batch(batch, &stay)
+}
+
+/// The rows of all record batches, sorted by fingerprint, then id.
+fn sorted(batches: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
+    let Some(first) = batches.first() else {
+        return Err(ArrowError::InvalidArgumentError("no rows".into()));
+    };
+    let all = arrow::compute::concat_batches(&first.schema(), batches)?;
+    let columns = all.columns().iter().map(|column| SortColumn {
+        values: column.clone(),
+        options: None,
+    });
+    let order = arrow::compute::lexsort_to_indices(&columns.collect::<Vec<_>>(), None)?;
+    arrow::compute::take_record_batch(&all, &order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_parsed_by_type() {
+        let parse = |id_type| IdSet::parse(["1", "x", "1"].into_iter(), id_type);
+        assert_eq!(parse(IdType::String).unwrap().len(), 2);
+        assert_eq!(parse(IdType::Bigint), Err("x"));
+        let numbers = IdSet::parse(["7", "-1"].into_iter(), IdType::Bigint).unwrap();
+        assert_eq!(numbers, IdSet::Bigints(HashSet::from([7, -1])));
+    }
+}

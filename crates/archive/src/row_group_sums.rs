@@ -1,0 +1,214 @@
+//! Checksums of the fingerprints of each row group, checked at almost no cost while they are decoded.
+//!
+//! A delta-encoded value is the sum of all deltas before it, so one flipped bit shifts every later value of the page by the
+//! same amount. A plain sum misses a shift of 2²⁰ values by 2⁴⁴. So eight of every 64 values also add the product of their
+//! halves (the NH hash of UMAC, Black et al. 1999), which changes by an amount that depends on the value. They are the last
+//! eight of the 64, because a shift lasts until the end of the page, and so reaches them.
+
+use parquet::file::metadata::KeyValue;
+
+use crate::layout::ROW_GROUP_ROWS;
+use crate::schema::{CHECKSUMS_KEY, SUMS_KEY};
+
+/// Keys added to the two halves, so that a half of zeros does not make the product zero.
+const LOW_KEY: u32 = 0x9e37_79b9;
+const HIGH_KEY: u32 = 0x85eb_ca6b;
+
+/// Rows of a segment; the first segment begins with the row group.
+pub(crate) const SEGMENT_ROWS: usize = 64;
+/// Rows at the end of each segment that add a product. They fill whole vectors of every processor.
+const MULTIPLIED: usize = 8;
+const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(SEGMENT_ROWS));
+
+/// How fingerprints are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Method {
+    /// All values, and the products of the halves of some.
+    Products,
+    /// All values, as in files of earlier versions.
+    Plain,
+}
+
+impl Method {
+    /// The footer's key of the checksums.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Products => CHECKSUMS_KEY,
+            Self::Plain => SUMS_KEY,
+        }
+    }
+
+    /// The sum of fingerprints, which must begin where a segment begins.
+    fn sum(self, fingerprints: &[i64]) -> u64 {
+        let plain = fingerprints
+            .iter()
+            .fold(0u64, |sum, value| sum.wrapping_add(value.cast_unsigned()));
+        match self {
+            Self::Plain => plain,
+            Self::Products => fingerprints
+                .chunks_exact(SEGMENT_ROWS)
+                .flat_map(|segment| &segment[SEGMENT_ROWS - MULTIPLIED..])
+                .fold(plain, |sum, value| sum.wrapping_add(product(*value))),
+        }
+    }
+}
+
+/// The product of a fingerprint's halves.
+fn product(fingerprint: i64) -> u64 {
+    let value = fingerprint.cast_unsigned();
+    let low = (value as u32).wrapping_add(LOW_KEY);
+    let high = ((value >> 32) as u32).wrapping_add(HIGH_KEY);
+    u64::from(low) * u64::from(high)
+}
+
+/// Computes the checksums of row groups while they are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct RowGroupSummer {
+    sums: Vec<u64>,
+    rows: usize,
+}
+
+impl RowGroupSummer {
+    /// Adds the next fingerprints, without nulls.
+    ///
+    /// # Panics
+    /// If the number of fingerprints before them is not a multiple of [`SEGMENT_ROWS`].
+    pub(crate) fn update(&mut self, fingerprints: &[i64]) {
+        assert!(
+            self.rows.is_multiple_of(SEGMENT_ROWS),
+            "a part of a segment was summed"
+        );
+        let mut rest = fingerprints;
+        while !rest.is_empty() {
+            if self.rows.is_multiple_of(ROW_GROUP_ROWS) {
+                self.sums.push(0);
+            }
+            let room = ROW_GROUP_ROWS - self.rows % ROW_GROUP_ROWS;
+            let (now, later) = rest.split_at(rest.len().min(room));
+            if let Some(sum) = self.sums.last_mut() {
+                *sum = sum.wrapping_add(Method::Products.sum(now));
+            }
+            self.rows += now.len();
+            rest = later;
+        }
+    }
+
+    /// The footer's entry: `rows:sum` of each row group.
+    pub(crate) fn to_metadata(&self) -> KeyValue {
+        let left = |group: usize| self.rows - group * ROW_GROUP_ROWS;
+        let entries: Vec<String> = self
+            .sums
+            .iter()
+            .enumerate()
+            .map(|(group, sum)| format!("{}:{sum:016x}", left(group).min(ROW_GROUP_ROWS)))
+            .collect();
+        KeyValue::new(CHECKSUMS_KEY.to_owned(), entries.join(","))
+    }
+}
+
+/// The checksum of each row group of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RowGroupSums {
+    method: Method,
+    sums: Vec<u64>,
+}
+
+impl RowGroupSums {
+    /// The checksums in a footer's key-value entries; `None` unless they match the rows of each of `row_groups`, because
+    /// other programs copy unknown entries into files that they rewrite.
+    pub(crate) fn from_footer(
+        entries: &[KeyValue],
+        row_groups: impl Iterator<Item = u64> + Clone,
+    ) -> Option<Self> {
+        [Method::Products, Method::Plain]
+            .into_iter()
+            .find_map(|method| {
+                let entry = entries.iter().find(|entry| entry.key == method.key())?;
+                let sums = parse(entry.value.as_deref()?, row_groups.clone())?;
+                Some(Self { method, sums })
+            })
+    }
+
+    /// The checksum of a part of a row group; the parts' checksums add up to the row group's.
+    pub(crate) fn sum(&self, fingerprints: &[i64]) -> u64 {
+        self.method.sum(fingerprints)
+    }
+
+    /// Whether `sum` is the checksum of the row group.
+    pub(crate) fn is_sum_of(&self, row_group: usize, sum: u64) -> bool {
+        self.sums.get(row_group) == Some(&sum)
+    }
+}
+
+/// Parses `rows:sum` of each row group.
+fn parse(text: &str, mut row_groups: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
+    let sums: Option<Vec<u64>> = text
+        .split(',')
+        .map(|entry| {
+            let (rows, sum) = entry.split_once(':')?;
+            (rows.parse().ok() == row_groups.next()).then(|| u64::from_str_radix(sum, 16).ok())?
+        })
+        .collect();
+    sums.filter(|_| row_groups.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn from(key: &str, text: &str, rows: &[u64]) -> Option<Vec<u64>> {
+        let entries = [KeyValue::new(key.to_owned(), text.to_owned())];
+        RowGroupSums::from_footer(&entries, rows.iter().copied()).map(|sums| sums.sums)
+    }
+
+    #[test]
+    fn sums_belong_to_row_groups_of_their_own_size() {
+        let mut summer = RowGroupSummer::default();
+        summer.update(&[3; SEGMENT_ROWS]);
+        summer.update(&vec![3; ROW_GROUP_ROWS - SEGMENT_ROWS + 2]);
+        let entry = summer.to_metadata();
+        let (key, text) = (entry.key.as_str(), entry.value.unwrap());
+        let full = ROW_GROUP_ROWS as u64;
+        let found = from(key, &text, &[full, 2]).unwrap();
+        assert_eq!(found[0], Method::Products.sum(&vec![3; ROW_GROUP_ROWS]));
+        assert_eq!(found[1], 6);
+        for other in [&[full][..], &[full, 1], &[full, 2, 1], &[full + 2], &[]] {
+            assert_eq!(from(key, &text, other), None, "{other:?}");
+        }
+        assert_eq!(from(key, "0003,x", &[1, 1]), None);
+    }
+
+    #[test]
+    fn files_of_earlier_versions_are_checked_by_plain_sums() {
+        let entries = [KeyValue::new(SUMS_KEY.to_owned(), "2:000b".to_owned())];
+        let sums = RowGroupSums::from_footer(&entries, [2].into_iter()).unwrap();
+        assert!(sums.is_sum_of(0, sums.sum(&[5, 6])));
+        assert!(!sums.is_sum_of(0, sums.sum(&[5, 7])) && !sums.is_sum_of(1, 11));
+    }
+
+    /// A flipped bit in a page of deltas shifts the values to the page's end.
+    #[test]
+    fn a_shift_to_the_end_changes_the_sum() {
+        let values: Vec<i64> = (0..1 << 20).map(|at: i64| at * 0x9e37_79b9_7f4a).collect();
+        let plain = |values: &[i64]| Method::Plain.sum(values);
+        let products = |values: &[i64]| Method::Products.sum(values);
+        for shifted in [1 << 20, 1 << 17, 1 << 10, SEGMENT_ROWS, MULTIPLIED, 2] {
+            for bit in 0..64 {
+                let (before, after) = values.split_at(values.len() - shifted);
+                let after = after.iter().map(|value| value.wrapping_add(1 << bit));
+                let changed: Vec<i64> = before.iter().copied().chain(after).collect();
+                assert_ne!(
+                    products(&values),
+                    products(&changed),
+                    "{shifted}, bit {bit}"
+                );
+                let missed = bit + shifted.ilog2() >= 64;
+                assert_eq!(
+                    plain(&values) == plain(&changed),
+                    missed,
+                    "{shifted}, bit {bit}"
+                );
+            }
+        }
+    }
+}

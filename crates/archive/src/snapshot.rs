@@ -1,0 +1,199 @@
+//! What a batch is compared with: an archive at one version, or plain Parquet files of fingerprints.
+
+use std::collections::BTreeSet;
+
+use chrono::NaiveDate;
+use futures::{StreamExt as _, TryStreamExt as _};
+use simhash::Spec;
+use storage::{Location, StorageError, Stores};
+
+use crate::error::{ArchiveError, Result};
+use crate::facts::FileFacts;
+use crate::history::Scope;
+use crate::input_files::input_files;
+use crate::reader::{ColumnNames, FingerprintReader};
+use crate::schema::IdType;
+use crate::table::Archive;
+
+/// Footers read at the same time.
+const CONCURRENT_FOOTERS: usize = 32;
+
+/// The open files of an archive at one version, or plain files.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The path of the archive or the files, as the user gave it.
+    pub name: String,
+    /// The spec of its fingerprints, if a log or a footer has it.
+    pub spec: Option<Spec>,
+    /// The type of its ids; `None` for plain files if there are none.
+    pub id_type: Option<IdType>,
+    /// The version of the Delta table; `None` for plain files.
+    pub version: Option<u64>,
+    /// Its files, sorted by path.
+    pub files: Vec<SnapshotFile>,
+}
+
+/// One file of a [`Snapshot`].
+#[derive(Debug, Clone)]
+pub struct SnapshotFile {
+    /// The file's location.
+    pub location: Location,
+    /// Size in bytes.
+    pub size: u64,
+    /// The day of its rows, if it is known.
+    pub day: Option<NaiveDate>,
+    /// What the archive's log tells the reader.
+    pub facts: FileFacts,
+    /// The file, with its footer read.
+    pub reader: FingerprintReader,
+}
+
+impl Snapshot {
+    /// Opens plain Parquet files: one file, the files below a directory, or those that match a pattern. A path component
+    /// like `day=2026-11-20` gives the day.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when a file cannot be read, or their specs or id types differ.
+    pub async fn open_files(stores: &Stores, given: &str, columns: &ColumnNames) -> Result<Self> {
+        let files = input_files(stores, given, &[".parquet"]).await?;
+        let files: Vec<SnapshotFile> = futures::stream::iter(files)
+            .map(|location| async move {
+                let day = hive_day(&location);
+                let size = location.size().await?;
+                SnapshotFile::open(location, size, day, columns, FileFacts::default()).await
+            })
+            .buffered(CONCURRENT_FOOTERS)
+            .try_collect()
+            .await?;
+        let mut snapshot = Self {
+            name: given.to_owned(),
+            spec: None,
+            id_type: None,
+            version: None,
+            files,
+        };
+        snapshot.take_spec_and_id_type()?;
+        Ok(snapshot)
+    }
+
+    /// Opens the data files of an archive that have rows in `scope`.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when a file that the log names is missing or cannot be read.
+    pub async fn open_archive(archive: &Archive, scope: Scope) -> Result<Self> {
+        let mut listed = archive.files_in(scope).await?;
+        listed.sort_by(|a, b| a.path.cmp(&b.path));
+        let columns = &ColumnNames::given_or_standard(None, None);
+        let files = futures::stream::iter(listed)
+            .map(|file| async move {
+                let location = archive.location().child(&file.path)?;
+                let name = location.to_string();
+                let opened =
+                    SnapshotFile::open(location, file.size, file.day, columns, file.facts).await;
+                opened.map_err(|error| match error {
+                    ArchiveError::Storage(StorageError::NotFound { .. }) => {
+                        ArchiveError::missing(&name)
+                    }
+                    ArchiveError::Parquet { object, source } if is_not_found(&source) => {
+                        ArchiveError::missing(&object)
+                    }
+                    other => other,
+                })
+            })
+            .buffered(CONCURRENT_FOOTERS)
+            .try_collect()
+            .await?;
+        Ok(Self {
+            name: archive.location().to_string(),
+            spec: Some(archive.spec().clone()),
+            id_type: Some(archive.id_type()),
+            version: Some(archive.version()),
+            files,
+        })
+    }
+
+    /// The number of rows of all files.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.files
+            .iter()
+            .flat_map(|file| file.reader.row_groups())
+            // Footers may claim any number.
+            .fold(0, u64::saturating_add)
+    }
+
+    /// The days of its files.
+    #[must_use]
+    pub fn days(&self) -> BTreeSet<NaiveDate> {
+        self.files.iter().filter_map(|file| file.day).collect()
+    }
+
+    /// Takes the spec and the id type from the files, and refuses files that differ.
+    fn take_spec_and_id_type(&mut self) -> Result<()> {
+        let mut first: Option<(&str, Spec)> = None;
+        for file in &self.files {
+            let reader = &file.reader;
+            match (reader.spec()?, &first) {
+                (Some(spec), None) => first = Some((reader.name(), spec)),
+                (Some(spec), Some((name, other))) if spec != *other => {
+                    return Err(ArchiveError::SpecMismatch {
+                        left: (*name).to_owned(),
+                        right: reader.name().to_owned(),
+                        differences: other.differences(&spec),
+                    });
+                }
+                _ => {}
+            }
+            let id_type = *self.id_type.get_or_insert(reader.id_type());
+            if id_type != reader.id_type() {
+                return Err(ArchiveError::BadData {
+                    object: reader.name().to_owned(),
+                    reason: format!(
+                        "its ids are {}, those of {} are {id_type}",
+                        reader.id_type(),
+                        self.files[0].reader.name()
+                    ),
+                });
+            }
+        }
+        self.spec = first.map(|(_, spec)| spec);
+        Ok(())
+    }
+}
+
+impl SnapshotFile {
+    async fn open(
+        location: Location,
+        size: u64,
+        day: Option<NaiveDate>,
+        columns: &ColumnNames,
+        facts: FileFacts,
+    ) -> Result<Self> {
+        let name = location.given();
+        let reader = FingerprintReader::open(name, &location, size, columns, &facts).await?;
+        Ok(Self {
+            location,
+            size,
+            day,
+            facts,
+            reader,
+        })
+    }
+}
+
+fn is_not_found(error: &parquet::errors::ParquetError) -> bool {
+    let parquet::errors::ParquetError::External(inner) = error else {
+        return false;
+    };
+    matches!(
+        inner.downcast_ref(),
+        Some(object_store::Error::NotFound { .. })
+    )
+}
+
+/// The day in a path like `…/day=2026-11-20/x.parquet`.
+fn hive_day(location: &Location) -> Option<NaiveDate> {
+    let parts: Vec<_> = location.path().parts().collect();
+    let mut parts = parts.iter().rev();
+    parts.find_map(|part| part.as_ref().strip_prefix("day=")?.parse().ok())
+}

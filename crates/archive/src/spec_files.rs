@@ -1,0 +1,95 @@
+//! The files that an archive's spec names: document frequencies and stop words, stored with the archive.
+//!
+//! They are in `_dedup-job/` beside the Delta log, each named by its kind and digest. Other programs ignore directories
+//! that begin with `_`.
+
+use std::sync::Arc;
+
+use object_store::{ObjectStoreExt as _, PutPayload};
+use simhash::{DocumentFrequencies, Model, Spec, StopWords};
+use storage::{Location, StorageError};
+
+use crate::error::{ArchiveError, Result};
+use crate::frequencies;
+
+const DIRECTORY: &str = "_dedup-job";
+
+/// The contents of the files that a spec names.
+#[derive(Debug, Clone, Default)]
+pub struct SpecFiles {
+    /// The document frequencies, and the spec of their features.
+    pub frequencies: Option<(Spec, DocumentFrequencies)>,
+    /// The words left out of features.
+    pub stop_words: Option<StopWords>,
+}
+
+fn idf_name(digest: &str) -> String {
+    format!("{DIRECTORY}/idf-{digest}.parquet")
+}
+
+fn stop_words_name(digest: &str) -> String {
+    format!("{DIRECTORY}/stop-words-{digest}.txt")
+}
+
+/// Writes the files that `spec` names below `location`. To be called before the archive's first commit.
+///
+/// # Errors
+/// [`ArchiveError`] when they cannot be written.
+pub async fn write(location: &Location, spec: &Spec, files: &SpecFiles) -> Result<()> {
+    let put = async |name: String, bytes: Vec<u8>| {
+        let file = location.child(&name)?;
+        let stored = file.store().put(file.path(), PutPayload::from(bytes)).await;
+        stored.map_err(StorageError::store(&file))
+    };
+    if let (Some(digest), Some((features, frequencies))) = (&spec.idf, &files.frequencies) {
+        let bytes = frequencies::encode(location.given(), features, frequencies)?;
+        put(idf_name(digest), bytes).await?;
+    }
+    if let (Some(digest), Some(list)) = (&spec.stop_words, &files.stop_words) {
+        put(stop_words_name(digest), list.encode().into_bytes()).await?;
+    }
+    Ok(())
+}
+
+/// Reads a file that the spec names.
+async fn read(file: &Location) -> Result<bytes::Bytes> {
+    file.read().await.map_err(|error| match error {
+        StorageError::NotFound { path } => ArchiveError::BadData {
+            object: path,
+            reason: "the archive's spec names this file, but it is missing".into(),
+        },
+        error => error.into(),
+    })
+}
+
+/// Reads the files that `spec` names below `location`.
+///
+/// # Errors
+/// [`ArchiveError`] when they cannot be read, or differ from the digests in the spec.
+pub async fn load(location: &Location, spec: &Spec) -> Result<Model> {
+    let idf = match &spec.idf {
+        None => None,
+        Some(digest) => {
+            let file = location.child(&idf_name(digest))?;
+            let (features, frequencies) = frequencies::decode(file.given(), read(&file).await?)?;
+            let weights = frequencies::weights(file.given(), &features, spec.seed, &frequencies)?;
+            Some(Arc::new(weights))
+        }
+    };
+    let stop_words = match &spec.stop_words {
+        None => None,
+        Some(digest) => {
+            let file = location.child(&stop_words_name(digest))?;
+            let bytes = read(&file).await?;
+            let text = std::str::from_utf8(&bytes).map_err(|error| ArchiveError::BadData {
+                object: file.to_string(),
+                reason: error.to_string(),
+            })?;
+            Some(Arc::new(StopWords::decode(text)))
+        }
+    };
+    Model::new(spec.clone(), idf, stop_words).map_err(|error| ArchiveError::BadData {
+        object: location.child_name(DIRECTORY),
+        reason: error.to_string(),
+    })
+}

@@ -1,0 +1,124 @@
+//! [`DataFile`]: a data file as the log lists it; listing and verifying an archive's data files.
+
+use std::collections::HashMap;
+
+use chrono::NaiveDate;
+use deltalake_core::kernel::{DeletionVectorDescriptor, LogicalFileView, Remove};
+
+use super::Archive;
+use crate::delta::catch_panic;
+use crate::error::{ArchiveError, Result};
+use crate::facts::FileFacts;
+use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, SHA256_TAG, TAIL_TAG};
+
+/// A data file as the log lists it.
+#[derive(Debug, Clone)]
+pub struct DataFile {
+    /// Path below the archive's directory.
+    pub path: String,
+    /// Size in bytes.
+    pub size: u64,
+    /// Rows, if the log says how many.
+    pub rows: Option<u64>,
+    /// The day of its rows.
+    pub day: Option<NaiveDate>,
+    /// SHA-256 of its bytes, if the log says it.
+    pub sha256: Option<String>,
+    pub(crate) facts: FileFacts,
+    /// Digest of its day's rows, as they were committed.
+    pub(crate) day_digest: Option<String>,
+    /// The table version that its day was compared with.
+    pub(crate) base_version: Option<u64>,
+    deletion_vector: Option<DeletionVectorDescriptor>,
+}
+
+impl DataFile {
+    fn from_log(file: &LogicalFileView) -> Self {
+        // The Delta library has no other accessor of tags.
+        #[allow(deprecated)]
+        let tags = file.add_action().tags.unwrap_or_default();
+        let tag = |name: &str| tags.get(name).cloned().flatten();
+        Self {
+            path: file.path().into_owned(),
+            size: file.size().max(0).cast_unsigned(),
+            rows: file.num_records().map(|rows| rows as u64),
+            day: file
+                .partition_values_map()
+                .get(DAY)
+                .and_then(|day| day.as_ref()?.parse().ok()),
+            sha256: tag(SHA256_TAG),
+            facts: FileFacts {
+                // A tag in the format of another version is ignored.
+                tail: tag(TAIL_TAG).and_then(|tail| tail.parse().ok()),
+            },
+            deletion_vector: file.deletion_vector_descriptor(),
+            day_digest: tag(DAY_DIGEST_TAG),
+            base_version: tag(BASE_VERSION_TAG).and_then(|version| version.parse().ok()),
+        }
+    }
+
+    /// The log action that removes it from the table, at the time `now` in milliseconds.
+    pub(crate) fn remove_action(&self, now: i64, data_change: bool) -> Remove {
+        let day = self.day.map(|day| day.to_string());
+        Remove {
+            path: self.path.clone(),
+            data_change,
+            deletion_timestamp: Some(now),
+            extended_file_metadata: Some(true),
+            partition_values: Some(HashMap::from([(DAY.to_owned(), day)])),
+            size: Some(self.size.cast_signed()),
+            // To Delta, a path with another deletion vector is another file.
+            deletion_vector: self.deletion_vector.clone(),
+            ..Default::default()
+        }
+    }
+
+    /// Whether both are the same file with the same rows.
+    pub(crate) fn is_same_file(&self, other: &Self) -> bool {
+        self.path == other.path && self.deletion_vector == other.deletion_vector
+    }
+
+    /// Refuses a digest that differs from the log's, if the log has one.
+    pub(crate) fn check_digest(&self, object: &str, found: &str) -> Result<()> {
+        match &self.sha256 {
+            Some(expected) if expected != found => Err(ArchiveError::Digest {
+                object: object.to_owned(),
+                expected: expected.clone(),
+                found: found.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Archive {
+    /// The archive's data files.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Delta`] when the log cannot be read.
+    pub fn files(&self) -> Result<Vec<DataFile>> {
+        let failed = || ArchiveError::delta(self.location().given());
+        let state = self.table().snapshot().map_err(failed())?;
+        let log = state.log_data();
+        catch_panic(|| log.iter().map(|file| DataFile::from_log(&file)).collect()).map_err(failed())
+    }
+
+    /// Reads every data file and compares its SHA-256 with the log's. Returns how many were checked.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Digest`] for the first that differs, [`ArchiveError::BadData`] for one that is missing.
+    pub async fn verify(&self) -> Result<u64> {
+        let mut checked = 0;
+        for file in self.files()? {
+            if file.sha256.is_none() {
+                continue;
+            }
+            let object = self.location().child(&file.path)?;
+            let digest = object.digest().await;
+            let (_, found) = digest.map_err(ArchiveError::data_file(object.given()))?;
+            file.check_digest(object.given(), &found)?;
+            checked += 1;
+        }
+        Ok(checked)
+    }
+}

@@ -1,0 +1,63 @@
+//! A summary of what an archive holds.
+
+use std::collections::BTreeMap;
+
+use chrono::NaiveDate;
+use simhash::Spec;
+
+use super::Archive;
+use crate::error::Result;
+use crate::schema::IdType;
+
+/// What an archive holds.
+#[derive(Debug, Clone)]
+pub struct Info {
+    /// Version of the table.
+    pub version: u64,
+    /// Type of the ids.
+    pub id_type: IdType,
+    /// Spec of the fingerprints.
+    pub spec: Spec,
+    /// Rows, files and bytes of each day.
+    pub days: BTreeMap<NaiveDate, DayInfo>,
+    /// Rows, files and bytes that another program wrote without a day.
+    pub without_day: DayInfo,
+}
+
+/// The size of one day in an archive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DayInfo {
+    /// Rows, each with a fingerprint.
+    pub rows: u64,
+    /// Data files.
+    pub files: u64,
+    /// Bytes of the data files.
+    pub bytes: u64,
+}
+
+impl Archive {
+    /// Summarises what it holds.
+    ///
+    /// # Errors
+    /// [`Delta`](crate::ArchiveError::Delta) when the log cannot be read.
+    pub fn info(&self) -> Result<Info> {
+        let mut info = Info {
+            version: self.version(),
+            id_type: self.id_type(),
+            spec: self.spec().clone(),
+            days: BTreeMap::default(),
+            without_day: DayInfo::default(),
+        };
+        for file in self.files()? {
+            let day = match file.day {
+                Some(day) => info.days.entry(day).or_default(),
+                None => &mut info.without_day,
+            };
+            // A damaged log may claim any number.
+            day.rows = day.rows.saturating_add(file.rows.unwrap_or(0));
+            day.files += 1;
+            day.bytes = day.bytes.saturating_add(file.size);
+        }
+        Ok(info)
+    }
+}

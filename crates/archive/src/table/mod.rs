@@ -1,0 +1,196 @@
+//! The archive as a Delta Lake table: opens it at a version and commits the next one.
+
+mod create;
+mod data_file;
+mod info;
+
+use std::sync::Arc;
+
+use deltalake_core::kernel::Action;
+use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
+use deltalake_core::protocol::DeltaOperation;
+use deltalake_core::{DeltaTable, DeltaTableError};
+use futures::StreamExt as _;
+use object_store::ObjectStore;
+use simhash::{Model, Spec};
+use storage::{LOG_DIRECTORY, Location, StorageError, is_log_entry};
+
+use crate::delta::{catch_async_panic, log_store};
+use crate::error::{ArchiveError, Result};
+use crate::foreign;
+use crate::layout::ROW_GROUP_ROWS;
+use crate::schema::{IdType, SPEC_KEY};
+use crate::spec_files;
+
+pub use data_file::DataFile;
+pub use info::{DayInfo, Info};
+
+/// The most rows of a data file, by default; a day with more rows has several files.
+pub const FILE_ROWS: u64 = 16 * ROW_GROUP_ROWS as u64;
+
+/// An archive at one version.
+#[derive(Debug, Clone)]
+pub struct Archive {
+    location: Location,
+    table: DeltaTable,
+    spec: Spec,
+    id_type: IdType,
+    file_rows: u64,
+}
+
+impl Archive {
+    /// Opens the archive at its latest version.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when there is no archive, or another program created the table.
+    pub async fn open(location: &Location) -> Result<Self> {
+        let given = location.given();
+        if location.local().is_some_and(|local| !local.exists()) {
+            return Err(StorageError::NotFound {
+                path: given.to_owned(),
+            }
+            .into());
+        }
+        if !Self::is_at(location).await? {
+            return Err(ArchiveError::NotAnArchive {
+                path: given.to_owned(),
+            });
+        }
+        let mut table = DeltaTable::new(log_store(location)?);
+        catch_async_panic(table.load())
+            .await
+            .map_err(|error| match error {
+                DeltaTableError::NotATable(_) => ArchiveError::NotAnArchive {
+                    path: given.to_owned(),
+                },
+                error => ArchiveError::delta(given)(error),
+            })?;
+        foreign::refuse_unreadable(&table, given)?;
+        let state = table.snapshot().map_err(ArchiveError::delta(given))?;
+        let spec = state.metadata().configuration().get(SPEC_KEY);
+        let spec = spec.ok_or_else(|| ArchiveError::ForeignTable {
+            path: given.to_owned(),
+            reason: format!("it has no {SPEC_KEY}"),
+        })?;
+        let spec = Spec::from_json(spec).map_err(|source| ArchiveError::Spec {
+            path: given.to_owned(),
+            source,
+        })?;
+        let id_type = foreign::require_archive_schema(&table, given)?;
+        Ok(Self {
+            location: location.clone(),
+            table,
+            spec,
+            id_type,
+            file_rows: FILE_ROWS,
+        })
+    }
+
+    /// Opens the latest version in place.
+    pub(crate) async fn reopen(&mut self) -> Result<()> {
+        let now = Self::open(&self.location).await?;
+        *self = now.with_file_rows(self.file_rows);
+        Ok(())
+    }
+
+    /// Whether there is a Delta table at `location`: a log with an entry.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when the store cannot be listed.
+    pub async fn is_at(location: &Location) -> Result<bool> {
+        if location
+            .local()
+            .is_some_and(|local| !local.join(LOG_DIRECTORY).is_dir())
+        {
+            return Ok(false);
+        }
+        let log = location.child(LOG_DIRECTORY)?;
+        let mut entries = location.store().list(Some(log.path()));
+        while let Some(entry) = entries.next().await {
+            let entry = entry.map_err(StorageError::store(location))?;
+            if entry.location.filename().is_some_and(is_log_entry) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sets the most rows of a data file that it writes, at least 1.
+    #[must_use]
+    pub fn with_file_rows(mut self, rows: u64) -> Self {
+        self.file_rows = rows.max(1);
+        self
+    }
+
+    /// The archive's location.
+    #[must_use]
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// The spec of its fingerprints.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The spec with the files that it names, read from the archive's directory.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when they are missing or damaged.
+    pub async fn model(&self) -> Result<Model> {
+        spec_files::load(&self.location, &self.spec).await
+    }
+
+    /// The type of its ids.
+    #[must_use]
+    pub fn id_type(&self) -> IdType {
+        self.id_type
+    }
+
+    /// The version of the table whose files this archive lists.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.table.version().unwrap_or(0)
+    }
+
+    /// Its store, with the archive's directory as the root.
+    pub(crate) fn object_store(&self) -> Arc<dyn ObjectStore> {
+        self.table.log_store().object_store(None)
+    }
+
+    pub(crate) fn table(&self) -> &DeltaTable {
+        &self.table
+    }
+
+    pub(crate) fn file_rows(&self) -> u64 {
+        self.file_rows
+    }
+
+    /// Commits `actions` as the version after the one that the archive is open at. An error does not tell the outcome,
+    /// because the store's answer may be lost: the caller must read the log.
+    pub(crate) async fn commit_next(
+        &mut self,
+        actions: Vec<Action>,
+        operation: DeltaOperation,
+        properties: CommitProperties,
+    ) -> Result<u64, DeltaTableError> {
+        // A retry by the Delta library could commit a day behind days that the batch was not compared with, or rewrite a file
+        // twice.
+        let properties = properties
+            .with_max_retries(0)
+            .with_cleanup_expired_logs(Some(false));
+        let state = self.table.snapshot()?;
+        let committed = CommitBuilder::from(properties)
+            .with_actions(actions)
+            .build(
+                Some(state as &dyn TableReference),
+                self.table.log_store(),
+                operation,
+            )
+            .await?;
+        let version = committed.version();
+        self.table.state = Some(committed.snapshot());
+        Ok(version)
+    }
+}

@@ -1,0 +1,37 @@
+//! [`Map`]: the differences between the two maps that a run submits.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use datafusion::error::Result;
+use datafusion::physical_plan::ExecutionPlan;
+
+/// A record batch of rows of a map, or the error that ends them.
+pub(super) type Rows = Result<RecordBatch>;
+
+/// Builds the operator of a map over its table of items.
+pub(super) type BuildMap<'a> =
+    &'a (dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> + Sync);
+
+/// A map over items of type `T`.
+pub(super) struct Map<'a, T> {
+    /// Returns the number of an item in the run.
+    pub(super) number: fn(&T) -> u32,
+    /// Returns what an item costs, relative to others.
+    pub(super) weight: &'a (dyn Fn(&T) -> u64 + Sync),
+    /// Returns the group of an item; items of different groups are in different slices.
+    pub(super) group: fn(&T) -> u32,
+    /// Schema of a table of items.
+    pub(super) item_schema: SchemaRef,
+    /// Encodes items as rows of that table.
+    pub(super) encode: fn(&[T]) -> Result<RecordBatch>,
+    /// Names an item in messages.
+    pub(super) describe: fn(&T) -> String,
+    pub(super) build: BuildMap<'a>,
+    /// Whether every row must come exactly once; otherwise repeated rows do no harm.
+    pub(super) exactly_once: bool,
+    /// Counts texts that are not UTF-8.
+    pub(super) invalid_utf8: Arc<AtomicU64>,
+}

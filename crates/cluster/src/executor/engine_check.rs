@@ -1,0 +1,110 @@
+//! Ballista's execution engine behind a check of every task.
+//!
+//! Ballista 55 executes whatever plan a scheduler hands out, and writes its results to a directory named after the job,
+//! whatever that name is. An executor cannot know that its scheduler is ours.
+
+use std::sync::Arc;
+
+use ballista_core::JobId;
+use ballista_executor::execution_engine::{
+    DefaultExecutionEngine, ExecutionEngine, QueryStageExecutor,
+};
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::prelude::SessionConfig;
+
+use crate::plan::allowed::check_task;
+
+/// Ballista's execution engine, which gets no task that fails [`check_task`].
+#[derive(Default)]
+pub(crate) struct CheckedEngine(DefaultExecutionEngine);
+
+impl ExecutionEngine for CheckedEngine {
+    fn create_query_stage_exec(
+        &self,
+        job_id: JobId,
+        stage_id: usize,
+        task_id: usize,
+        global_output_partition_ids: Vec<usize>,
+        plan: Arc<dyn ExecutionPlan>,
+        work_dir: &str,
+        config: &SessionConfig,
+    ) -> Result<Arc<dyn QueryStageExecutor>> {
+        let checked = check_job_name(job_id.as_str()).and_then(|()| check_task(plan.as_ref()));
+        if let Err(reason) = checked {
+            tracing::error!(
+                "the scheduler hands out a task that is not dedup-job's ({reason}); it is refused"
+            );
+            return plan_err!("no plan of dedup-job: {reason}");
+        }
+        self.0.create_query_stage_exec(
+            job_id,
+            stage_id,
+            task_id,
+            global_output_partition_ids,
+            plan,
+            work_dir,
+            config,
+        )
+    }
+}
+
+/// Checks that the name of a job is plain: answers are written to a directory of that name.
+fn check_job_name(job: &str) -> Result<(), String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    match !job.is_empty() && job.bytes().all(is_plain) {
+        true => Ok(()),
+        false => Err(format!("{job:?} is no name of a job")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    /// Gives a task to an executor's engine.
+    fn hand_out(task: Arc<dyn ExecutionPlan>, job: &str) -> Result<Arc<dyn QueryStageExecutor>> {
+        CheckedEngine::default().create_query_stage_exec(
+            JobId::new(job),
+            1,
+            0,
+            vec![0],
+            task,
+            "/nowhere",
+            &SessionConfig::new(),
+        )
+    }
+
+    #[test]
+    fn our_tasks_are_allowed() {
+        for plan in samples::plans().unwrap() {
+            hand_out(samples::task(plan).unwrap(), "aB3xyz7").unwrap();
+        }
+    }
+
+    /// Row 47: an executor takes no task with a foreign operator.
+    #[test]
+    fn other_tasks_are_refused() {
+        for (plan, named) in samples::foreign_plans().unwrap() {
+            let task = samples::task(plan).unwrap();
+            let error = hand_out(task, "job").unwrap_err().to_string();
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn tasks_are_below_one_writer_of_a_plain_job() {
+        let plan = || samples::plans().unwrap().swap_remove(0);
+        let task = |plan| samples::task(plan).unwrap();
+        for bare in [plan(), task(task(plan()))] {
+            let error = hand_out(bare, "job").unwrap_err().to_string();
+            assert!(error.contains("ShuffleWriterExec") || error.contains("AnswerExec"));
+        }
+        for job in ["", ".", "../../etc", "/etc", "a/b", "a\0b"] {
+            let error = hand_out(task(plan()), job).unwrap_err().to_string();
+            assert!(error.contains("no name of a job"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `FingerprintExec`: map 1, from documents to fingerprints and ids.
+//!
+//! A stock operator would not do: the tasks of a run share its fingerprint model and its open files.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive::IdType;
+use datafusion::common::plan_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties as _, Partitioning,
+    PlanProperties,
+};
+use datafusion::prelude::SessionContext;
+use engine::documents::Columns;
+use engine::resources::Resources;
+use engine::stream::{self, BATCH_ROWS};
+use engine::{EngineError, Recipe, fingerprint};
+use futures::StreamExt as _;
+use serde::{Deserialize, Serialize};
+use simhash::Spec;
+
+use super::documents::DocumentItem;
+use super::runs::{Run, file_changed};
+
+/// Settings of map 1.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FingerprintSettings {
+    pub(crate) columns: Columns,
+    /// Whether ids are 64-bit integers; otherwise they are strings.
+    pub(crate) bigint_ids: bool,
+    pub(crate) spec: Spec,
+    /// Location of the tables that the spec names.
+    pub(crate) tables: String,
+}
+
+impl FingerprintSettings {
+    fn id_type(&self) -> IdType {
+        match self.bigint_ids {
+            true => IdType::Bigint,
+            false => IdType::String,
+        }
+    }
+}
+
+/// Map 1 as an operator: reads the documents of its work items, returns their fingerprints and ids.
+#[derive(Debug)]
+pub struct FingerprintExec {
+    input: Arc<dyn ExecutionPlan>,
+    settings: FingerprintSettings,
+    properties: Arc<PlanProperties>,
+}
+
+impl FingerprintExec {
+    /// Creates the operator over `input`, a table of [`DocumentItem`]s.
+    ///
+    /// # Errors
+    /// A plan error when the input has another schema.
+    pub(crate) fn try_new(
+        input: Arc<dyn ExecutionPlan>,
+        settings: FingerprintSettings,
+    ) -> Result<Self> {
+        if input.schema().fields() != DocumentItem::schema().fields() {
+            return plan_err!(
+                "FingerprintExec needs work items of map 1, not {:?}",
+                input.schema()
+            );
+        }
+        let schema = archive::schema::fingerprints(settings.id_type(), true);
+        let properties = Arc::new(PlanProperties::new(
+            EquivalenceProperties::new(schema),
+            Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        ));
+        Ok(Self {
+            input,
+            settings,
+            properties,
+        })
+    }
+
+    pub(crate) fn settings(&self) -> &FingerprintSettings {
+        &self.settings
+    }
+}
+
+impl DisplayAs for FingerprintExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FingerprintExec: spec={}", self.settings.spec.digest())
+    }
+}
+
+impl ExecutionPlan for FingerprintExec {
+    fn name(&self) -> &str {
+        "FingerprintExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(Self::try_new(
+            children.swap_remove(0),
+            self.settings.clone(),
+        )?))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(
+            children,
+            ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute),
+        )
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let mut items = self.input.execute(partition, Arc::clone(&context))?;
+        let config = context.session_config();
+        let (Some(run), Some(resources)) = (
+            config.get_extension::<Run>(),
+            config.get_extension::<Resources>(),
+        ) else {
+            return plan_err!("FingerprintExec runs in executors of this program only");
+        };
+        // A task computes on one core.
+        let config = config.clone().with_target_partitions(1);
+        let context = SessionContext::new_with_config_rt(config, context.runtime_env());
+        let settings = self.settings.clone();
+        let mut builder = RecordBatchReceiverStreamBuilder::new(self.schema(), 2);
+        let sender = builder.tx();
+        builder.spawn(async move {
+            let invalid_utf8 = Arc::new(AtomicU64::new(0));
+            let recipe = Recipe::Texts(run.model(&settings.spec, &settings.tables).await?);
+            while let Some(batch) = items.next().await {
+                for item in DocumentItem::decode(&batch?)? {
+                    let _core = resources.core().await;
+                    let (file, size) = (&item.file, item.size);
+                    let documents = run
+                        .documents(&context, file, size, &settings.columns)
+                        .await?;
+                    let mut count = 0;
+                    let row_group = item.row_group.map(|group| group as usize);
+                    let failed = || EngineError::query(documents.given());
+                    let table =
+                        documents.row_group_table(&context, settings.id_type(), row_group)?;
+                    let rows = fingerprint::with_fingerprints(table, &recipe, &invalid_utf8);
+                    let rows = rows
+                        .map_err(failed())?
+                        .execute_stream()
+                        .await
+                        .map_err(failed())?;
+                    let mut rows = stream::coalesced(rows, BATCH_ROWS);
+                    while let Some(batch) = rows.next().await {
+                        let batch = batch.map_err(failed())?;
+                        count += batch.num_rows() as u64;
+                        if sender.send(Ok(batch)).await.is_err() {
+                            return Ok(());
+                        }
+                    }
+                    if item.rows.is_some_and(|rows| rows != count) {
+                        return Err(file_changed(&item.file).into());
+                    }
+                    resources.progress.answer([item.number]);
+                }
+            }
+            let invalid_utf8 = invalid_utf8.load(Ordering::Relaxed);
+            let counter = &resources.progress.invalid_utf8;
+            counter.fetch_add(invalid_utf8, Ordering::Relaxed);
+            Ok(())
+        });
+        Ok(builder.build())
+    }
+}

@@ -1,0 +1,20 @@
+//! Plans of the maps: their operators, the resources that tasks share, the encoding, and the checks of foreign plans.
+//!
+//! ```text
+//! ShuffleWriterExec        Ballista's: writes the answer to a file of the executor
+//!   AnswerExec             answer: ends the rows of each slice with a receipt
+//!     ProbeExec            engine::probe: map 2       or FingerprintExec  fingerprint: map 1
+//!       DataSourceExec     a table of work items in memory, one partition per slice
+//! ```
+//!
+//! Plans are physical, so the scheduler has nothing to plan. They hold names of files and runs, and settings, but neither data
+//! nor credentials.
+
+pub(crate) mod allowed;
+pub(crate) mod answer;
+pub(crate) mod checked;
+pub(crate) mod codec;
+pub(crate) mod documents;
+pub(crate) mod fingerprint;
+pub(crate) mod runs;
+pub(crate) mod session;

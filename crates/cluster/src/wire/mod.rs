@@ -1,0 +1,15 @@
+//! What the processes of a cluster send each other: headers of calls, errors as text, answers and their receipts.
+//!
+//! ```text
+//! client ── plan, header CLIENT ──▶ scheduler ── task ──▶ executor
+//! client ◀── job status, header STATE ── scheduler ◀── poll, header EXECUTOR, errors as text ── executor
+//! client ◀── answer: rows, then one receipt (Arrow IPC) ── executor
+//! ```
+//!
+//! Bytes of Arrow IPC that come from another process pass [`ipc`] before a library decodes them.
+
+pub(crate) mod answer;
+pub(crate) mod error_text;
+pub(crate) mod headers;
+pub(crate) mod ipc;
+pub(crate) mod receipt;

@@ -1,0 +1,92 @@
+//! The receipt that ends the answer to each slice: which work items it answers, how many rows it has, and what it cost.
+//!
+//! In Ballista 55 a task can run twice, and a result that is cut off ends without an error. A receipt lets the client take
+//! every work item exactly once, from a whole answer.
+
+use std::sync::atomic::Ordering;
+
+use engine::cluster::ExecutorSummary;
+use engine::progress::Progress;
+use serde::{Deserialize, Serialize};
+
+/// The last row of an answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Receipt {
+    /// Numbers of the work items that are answered, ascending.
+    pub(crate) items: Vec<u32>,
+    /// Number of rows before the receipt.
+    pub(crate) rows: u64,
+    /// Pairs left out because their document has enough nearer ones.
+    pub(crate) left_out: u64,
+    /// Number of texts that are not UTF-8.
+    pub(crate) invalid_utf8: u64,
+    /// Seconds in the stages of the probe: read, decode, partition, filter, verify, ids.
+    pub(crate) stages: [f64; 6],
+    /// The executor, and what it did for this slice.
+    pub(crate) executor: ExecutorSummary,
+}
+
+impl Receipt {
+    /// Creates the receipt of a task from its progress; the caller sets `rows`.
+    pub(crate) fn from_progress(progress: &Progress, executor: ExecutorSummary) -> Self {
+        let load = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let stages = progress.stages.of_probe();
+        Self {
+            items: progress.take_answered(),
+            rows: 0,
+            left_out: load(&progress.left_out),
+            invalid_utf8: load(&progress.invalid_utf8),
+            stages: stages.map(|spent| spent.seconds()),
+            executor: ExecutorSummary {
+                slices: 1,
+                probed: load(&progress.probed),
+                documents: load(&progress.documents),
+                bytes_read: load(&progress.bytes_read),
+                prepare_seconds: progress.stages.prepare.seconds(),
+                ..executor
+            },
+        }
+    }
+
+    /// Adds the counts to the progress of the run.
+    pub(crate) fn add_to(&self, progress: &Progress) {
+        let counters = [
+            (&progress.probed, self.executor.probed),
+            (&progress.documents, self.executor.documents),
+            (&progress.bytes_read, self.executor.bytes_read),
+            (&progress.left_out, self.left_out),
+        ];
+        for (counter, number) in counters {
+            counter.fetch_add(number, Ordering::Relaxed);
+        }
+        let stages = progress.stages.of_probe();
+        for (spent, seconds) in stages.into_iter().zip(self.stages) {
+            // A foreign executor can claim any number.
+            spent.add(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default());
+        }
+        progress.answer(self.items.iter().copied());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row 47: the claims of a foreign executor do not overflow.
+    #[test]
+    fn a_receipt_of_any_numbers_is_added() {
+        let progress = Progress::default();
+        for seconds in [f64::MAX, f64::INFINITY, f64::NAN, -1.0] {
+            let receipt = Receipt {
+                left_out: u64::MAX,
+                stages: [seconds; 6],
+                executor: ExecutorSummary {
+                    probed: u64::MAX,
+                    ..ExecutorSummary::default()
+                },
+                ..Receipt::default()
+            };
+            receipt.add_to(&progress);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The batch in memory: its distinct fingerprints, the ids of its rows, and its tables.
+
+mod id;
+mod name;
+mod tables;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use archive::IdType;
+use archive::fingerprints::{FingerprintFile, RowDigest};
+use arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch};
+use arrow::datatypes::Int64Type;
+use arrow::error::ArrowError;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use hamming::Distinct;
+
+pub use id::Id;
+pub use name::BatchName;
+pub use tables::{PartTables, TablePart};
+
+use crate::error::{EngineError, Result};
+use crate::memory::free;
+
+/// A batch in memory. Its bytes are reserved as long as it lives.
+#[derive(Debug)]
+pub struct Batch {
+    /// Its distinct fingerprints, and the rows of each.
+    pub distinct: Arc<Distinct>,
+    /// The ids of all rows, in arrays of `chunk_rows` rows each; the last may have fewer.
+    ids: Vec<ArrayRef>,
+    chunk_rows: usize,
+    /// The tables of one part, once they are built.
+    built: tables::Slot,
+    memory: MemoryReservation,
+}
+
+impl Batch {
+    /// Reads the rows of `file` that have a fingerprint.
+    ///
+    /// # Errors
+    /// [`EngineError`] when the file cannot be read, or the pool has too few bytes.
+    pub fn load(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
+        Self::load_with(file, pool, |_| {})
+    }
+
+    /// As [`Self::load`], of a file that another process wrote: also checks the digest of its rows.
+    ///
+    /// # Errors
+    /// As [`Self::load`], and [`EngineError::BadData`] when the rows have another digest than `file` says.
+    pub fn load_checked(file: &FingerprintFile, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
+        let mut digest = RowDigest::new(&file.spec);
+        let batch = Self::load_with(file, pool, |rows| digest.update(rows))?;
+        let found = digest.finish();
+        if found != file.digest {
+            return Err(EngineError::BadData {
+                object: file.path.display().to_string(),
+                reason: format!(
+                    "its rows have digest {found}, those of the batch have {}",
+                    file.digest
+                ),
+            });
+        }
+        Ok(batch)
+    }
+
+    fn load_with(
+        file: &FingerprintFile,
+        pool: &Arc<dyn MemoryPool>,
+        mut each: impl FnMut(&RecordBatch),
+    ) -> Result<Self> {
+        let rows = (file.rows - file.without_fingerprint) as usize;
+        if u32::try_from(rows).is_err() {
+            return Err(EngineError::Usage(format!(
+                "the batch has {rows} fingerprints; at most 2^32 - 1 can be compared at once"
+            )));
+        }
+        let memory = MemoryConsumer::new("batch").register(pool);
+        let grow = |bytes: usize, what: &str| {
+            memory
+                .try_grow(bytes)
+                .map_err(|_| EngineError::OutOfMemory {
+                    what: format!(
+                        "{what} of the batch's {rows} documents take {bytes} bytes, {} are free",
+                        free(pool)
+                    ),
+                })
+        };
+        // Grouping holds each fingerprint twice, in the order of rows and by value: 24 bytes a row.
+        grow(24 * rows, "the fingerprints")?;
+        let mut fingerprints: Vec<u64> = Vec::with_capacity(rows);
+        let mut ids = Vec::new();
+        let mut chunk_rows = 0;
+        for batch in file.read()? {
+            let batch = batch?;
+            each(&batch);
+            let values = batch.column(0).as_primitive::<Int64Type>();
+            // Rows without a fingerprint come last in the file.
+            let present = values.len() - values.null_count();
+            if present == 0 {
+                continue;
+            }
+            let values = &values.values()[..present];
+            fingerprints.extend(values.iter().map(|value| value.cast_unsigned()));
+            let part = batch.column(1).slice(0, present);
+            grow(part.get_array_memory_size(), "the ids")?;
+            chunk_rows = chunk_rows.max(part.len());
+            ids.push(part);
+        }
+        let distinct = Arc::new(Distinct::new(&fingerprints));
+        drop(fingerprints);
+        memory.shrink(24 * rows);
+        grow(distinct.bytes(), "the fingerprints")?;
+        Ok(Self {
+            distinct,
+            ids,
+            chunk_rows: chunk_rows.max(1),
+            built: Arc::default(),
+            memory,
+        })
+    }
+
+    /// Bytes reserved for the fingerprints and ids, without the tables.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.memory.size()
+    }
+
+    /// The ids of `rows`, in this order.
+    ///
+    /// # Errors
+    /// When the result is too large for one array.
+    pub fn ids(&self, rows: &[u32]) -> Result<ArrayRef, ArrowError> {
+        let arrays: Vec<&dyn Array> = self.ids.iter().map(AsRef::as_ref).collect();
+        let places: Vec<(usize, usize)> = rows
+            .iter()
+            .map(|&row| {
+                (
+                    row as usize / self.chunk_rows,
+                    row as usize % self.chunk_rows,
+                )
+            })
+            .collect();
+        arrow::compute::interleave(&arrays, &places)
+    }
+
+    /// Compares the ids of two rows: text by bytes, integers by value.
+    #[must_use]
+    pub fn compare_ids(&self, a: u32, b: u32) -> Ordering {
+        let place = |row: u32| {
+            (
+                &self.ids[row as usize / self.chunk_rows],
+                row as usize % self.chunk_rows,
+            )
+        };
+        let ((a, i), (b, j)) = (place(a), place(b));
+        match (a.as_string_opt::<i32>(), b.as_string_opt::<i32>()) {
+            (Some(a), Some(b)) => a.value(i).as_bytes().cmp(b.value(j).as_bytes()),
+            _ => a
+                .as_primitive::<Int64Type>()
+                .value(i)
+                .cmp(&b.as_primitive::<Int64Type>().value(j)),
+        }
+    }
+
+    /// The type of its ids; `None` without rows.
+    #[must_use]
+    pub fn id_type(&self) -> Option<IdType> {
+        let text = self.ids.first()?.as_string_opt::<i32>().is_some();
+        Some(if text { IdType::String } else { IdType::Bigint })
+    }
+}

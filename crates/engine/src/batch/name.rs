@@ -1,0 +1,67 @@
+//! The name of a batch: where its file of fingerprints is, and what the file must contain.
+
+use std::path::PathBuf;
+
+use archive::IdType;
+use archive::fingerprints::FingerprintFile;
+use serde::{Deserialize, Serialize};
+use simhash::Spec;
+
+/// A batch's file of fingerprints, as one process names it to another.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BatchName {
+    /// Path or URL of the file.
+    pub location: String,
+    /// Digest of its rows.
+    pub digest: String,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Rows of the file.
+    pub rows: u64,
+    /// Rows without a fingerprint.
+    pub without_fingerprint: u64,
+    /// Whether its ids are integers.
+    pub bigint_ids: bool,
+    /// The spec of its fingerprints.
+    pub spec: Spec,
+}
+
+impl BatchName {
+    /// The name of `file`, which other processes find at `location`.
+    #[must_use]
+    pub fn new(file: &FingerprintFile, location: String) -> Self {
+        Self {
+            location,
+            digest: file.digest.clone(),
+            bytes: file.bytes,
+            rows: file.rows,
+            without_fingerprint: file.without_fingerprint,
+            bigint_ids: file.id_type == IdType::Bigint,
+            spec: file.spec.clone(),
+        }
+    }
+
+    /// The type of the ids.
+    #[must_use]
+    pub fn id_type(&self) -> IdType {
+        if self.bigint_ids {
+            IdType::Bigint
+        } else {
+            IdType::String
+        }
+    }
+
+    /// The named file, which this process has at `path`.
+    #[must_use]
+    pub fn file(&self, path: PathBuf) -> FingerprintFile {
+        FingerprintFile {
+            path,
+            bytes: self.bytes,
+            rows: self.rows,
+            without_fingerprint: self.without_fingerprint,
+            digest: self.digest.clone(),
+            id_type: self.id_type(),
+            spec: self.spec.clone(),
+        }
+    }
+}

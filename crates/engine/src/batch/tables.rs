@@ -1,0 +1,148 @@
+//! The tables of a batch: planned for a memory limit, built one part at a time, shared by all tasks.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use hamming::{Design, Limits, Plan, Tables};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
+
+use super::Batch;
+use crate::error::{EngineError, Result};
+use crate::memory::free;
+
+/// Which tables to build: the design, and the part of the batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TablePart<'a> {
+    /// Design of the tables.
+    pub design: &'a str,
+    /// Largest distance that the tables find.
+    pub max_distance: u32,
+    /// Parts that the batch is cut into.
+    pub parts: u32,
+    /// Number of the part, from 0 on.
+    pub part: u32,
+}
+
+/// The tables in memory: those of one part, or none.
+pub(super) type Slot = Arc<RwLock<Option<Built>>>;
+
+/// The tables of one part. Their bytes are reserved as long as they live.
+#[derive(Debug)]
+pub(super) struct Built {
+    part: u32,
+    tables: Tables,
+    _memory: MemoryReservation,
+}
+
+/// The tables of a part, which stay in memory as long as this is held.
+#[derive(Debug)]
+pub struct PartTables(OwnedRwLockReadGuard<Option<Built>, Tables>);
+
+impl std::ops::Deref for PartTables {
+    type Target = Tables;
+
+    fn deref(&self) -> &Tables {
+        &self.0
+    }
+}
+
+impl Batch {
+    /// Plans tables of at most `memory` bytes for `queries` fingerprints to probe: of `design`, or else of the cheapest.
+    ///
+    /// # Errors
+    /// [`EngineError::Plan`] when the design does not fit the distance, or no tables fit the memory.
+    pub fn plan(
+        &self,
+        max_distance: u32,
+        design: Option<&str>,
+        queries: u64,
+        memory: usize,
+    ) -> Result<Plan> {
+        let limits = Limits { memory, queries };
+        let values = self.distinct.values().len();
+        Ok(match design {
+            Some(name) => Plan::choose_parts(Design::named(name, max_distance)?, values, &limits)?,
+            None => Plan::choose(values, max_distance, &limits)?,
+        })
+    }
+
+    /// The tables of a part. The first caller waits until no task uses those of another part, drops these, and builds the
+    /// tables.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`] when the pool has too few bytes.
+    pub async fn tables(
+        &self,
+        wanted: TablePart<'_>,
+        pool: &Arc<dyn MemoryPool>,
+        threads: usize,
+    ) -> Result<PartTables> {
+        let part = wanted.part;
+        loop {
+            let built = Arc::clone(&self.built).read_owned().await;
+            let tables = OwnedRwLockReadGuard::try_map(built, |built| {
+                built
+                    .as_ref()
+                    .filter(|built| built.part == part)
+                    .map(|built| &built.tables)
+            });
+            match tables {
+                Ok(tables) => return Ok(PartTables(tables)),
+                // Release the read lock before asking for the write lock.
+                Err(built) => drop(built),
+            }
+            let mut built = Arc::clone(&self.built).write_owned().await;
+            if built.as_ref().is_some_and(|built| built.part == part) {
+                continue;
+            }
+            *built = None;
+            *built = Some(self.build(wanted, pool, threads).await?);
+        }
+    }
+
+    async fn build(
+        &self,
+        wanted: TablePart<'_>,
+        pool: &Arc<dyn MemoryPool>,
+        threads: usize,
+    ) -> Result<Built> {
+        let part = wanted.part;
+        let design = Design::named(wanted.design, wanted.max_distance)?;
+        let values = self.distinct.values().len();
+        let range: Range<usize> = Plan::part_range(wanted.parts as usize, part as usize, values);
+        let plan = Plan::predict(design, range.len(), 1);
+        let memory = MemoryConsumer::new("tables").register(pool);
+        memory
+            .try_grow(plan.bytes)
+            .map_err(|_| EngineError::OutOfMemory {
+                what: format!(
+                    "the tables of {} fingerprints take {} bytes, {} are free",
+                    range.len(),
+                    plan.bytes,
+                    free(pool)
+                ),
+            })?;
+        let (name, bytes) = (plan.design.name(), plan.bytes);
+        tracing::info!(
+            design = name,
+            part,
+            values = range.len(),
+            bytes,
+            "building tables"
+        );
+        let distinct = Arc::clone(&self.distinct);
+        let tables = tokio::task::spawn_blocking(move || {
+            Tables::build(distinct, range, plan.design, threads)
+        })
+        .await;
+        let tables = tables.map_err(|error| {
+            EngineError::Internal(format!("building the tables failed: {error}"))
+        })?;
+        Ok(Built {
+            part,
+            tables,
+            _memory: memory,
+        })
+    }
+}

@@ -1,0 +1,161 @@
+//! Conversion of a file's rows to the schema of the table of documents.
+
+use std::sync::Arc;
+
+use archive::IdType;
+use archive::reader::to_id_type;
+use archive::schema::FINGERPRINT;
+use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
+
+use super::columns::{Content, FoundColumns};
+use crate::error::{EngineError, Result, root_message};
+use crate::udf::FingerprintBits;
+
+/// The most bytes of an id: rows are held in memory by the thousand.
+const MAX_ID: usize = 1 << 20;
+/// The error of a row that has no id.
+pub(super) const NO_ID: &str = "no id; every document needs one";
+
+/// Refuses an id of too many bytes.
+pub(super) fn check_id_length(bytes: usize) -> Result<(), String> {
+    match bytes > MAX_ID {
+        true => Err(format!(
+            "an id of {bytes} bytes; no id may have more than {MAX_ID}"
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Refuses ids if one has too many bytes. Integers always pass.
+fn check_id_lengths(ids: &ArrayRef) -> Result<(), String> {
+    let offsets = match ids.data_type() {
+        DataType::Utf8 => ids.as_string::<i32>().value_offsets(),
+        DataType::Binary => ids.as_binary::<i32>().value_offsets(),
+        _ => return Ok(()),
+    };
+    let lengths = offsets.windows(2).map(|pair| pair[1] - pair[0]);
+    let longest = lengths.max().unwrap_or(0);
+    check_id_length(usize::try_from(longest).unwrap_or(0))
+}
+
+/// Converts a batch of a file (id, content) to the schema of the table. Refuses null ids, and ids that are too long.
+pub(super) fn conform(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    id_type: IdType,
+    found: &FoundColumns,
+    object: &str,
+) -> Result<RecordBatch> {
+    let bad_data = |column: &str, reason: String| EngineError::BadData {
+        object: format!("{object}, column {column:?}"),
+        reason,
+    };
+    let ids = batch.column(0);
+    if ids.null_count() > 0 {
+        return Err(bad_data(
+            &found.id,
+            "null ids; every document needs one".into(),
+        ));
+    }
+    let check =
+        |ids: &ArrayRef| check_id_lengths(ids).map_err(|reason| bad_data(&found.id, reason));
+    check(ids)?;
+    let ids = to_id_type(ids, id_type)
+        .map_err(|error| bad_data(&found.id, format!("ids must be {id_type}: {error}")))?;
+    // Again, because a replacement character has 3 bytes, and may replace 1.
+    check(&ids)?;
+    let content = batch.column(1);
+    let content = match &found.content {
+        Content::Text(column) => as_bytes(content).map_err(|reason| bad_data(column, reason))?,
+        Content::Fingerprint(column) => {
+            as_fingerprints(content).map_err(|reason| bad_data(column, reason))?
+        }
+    };
+    RecordBatch::try_new(Arc::clone(schema), vec![ids, content])
+        .map_err(|error| bad_data(&found.id, error.to_string()))
+}
+
+/// Converts texts of any type to bytes, which need not be UTF-8.
+fn as_bytes(text: &ArrayRef) -> Result<ArrayRef, String> {
+    match text.data_type() {
+        DataType::BinaryView => Ok(Arc::clone(text)),
+        DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::LargeBinary
+        | DataType::Binary
+        | DataType::Null => {
+            arrow::compute::cast(text, &DataType::BinaryView).map_err(|error| error.to_string())
+        }
+        other => Err(format!("texts are strings, this is {other}")),
+    }
+}
+
+/// Converts ready fingerprints of any integer type to their 64 bits.
+fn as_fingerprints(numbers: &ArrayRef) -> Result<ArrayRef, String> {
+    let udf = FingerprintBits::udf();
+    let types = udf
+        .coerce_types(&[numbers.data_type().clone()])
+        .map_err(|error| root_message(&error))?;
+    let numbers = arrow::compute::cast(numbers, &types[0]).map_err(|error| error.to_string())?;
+    let rows = numbers.len();
+    let field = Arc::new(arrow::datatypes::Field::new(
+        FINGERPRINT,
+        types[0].clone(),
+        true,
+    ));
+    let args = ScalarFunctionArgs {
+        args: vec![ColumnarValue::Array(numbers)],
+        arg_fields: vec![field],
+        number_rows: rows,
+        return_field: Arc::new(arrow::datatypes::Field::new(
+            FINGERPRINT,
+            DataType::Int64,
+            true,
+        )),
+        config_options: Arc::default(),
+    };
+    let bits = udf
+        .invoke_with_args(args)
+        .and_then(|bits| bits.into_array(rows));
+    bits.map_err(|error| root_message(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::BinaryArray;
+    use arrow::datatypes::{Field, Schema};
+
+    use super::*;
+
+    #[test]
+    fn ids_are_limited_with_their_replacement_characters() {
+        let found = FoundColumns {
+            id: "key".into(),
+            content: Content::Text("text".into()),
+        };
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("id", DataType::Utf8, false),
+            Field::new("text", DataType::BinaryView, true),
+        ]));
+        let conformed = |id: &[u8]| {
+            let ids: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"a".as_slice(), id]));
+            let texts: ArrayRef = Arc::new(BinaryArray::from_opt_vec(vec![None, None]));
+            let batch = RecordBatch::try_from_iter([("key", ids), ("text", texts)]).unwrap();
+            conform(&batch, &schema, IdType::String, &found, "x")
+                .map(|batch| batch.num_rows())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(conformed(&vec![b'x'; MAX_ID]), Ok(2));
+        for (id, bytes) in [
+            (vec![b'x'; MAX_ID + 1], MAX_ID + 1),
+            (vec![0xff; MAX_ID], 3 * MAX_ID),
+        ] {
+            let error = conformed(&id).unwrap_err();
+            let expected = format!("x, column \"key\": an id of {bytes} bytes; no id may have");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! One file of documents, with its columns found.
+
+use std::ops::Range;
+
+use ::parquet::arrow::arrow_reader::ArrowReaderMetadata;
+use archive::{IdType, ObjectReader};
+use arrow::array::RecordBatch;
+use futures::stream::BoxStream;
+use simhash::Spec;
+use storage::{LocalFile, Location};
+
+use super::columns::FoundColumns;
+use super::rows::compression::Compression;
+use super::rows::format::RowFormat;
+use crate::error::{EngineError, Result};
+
+/// Batches of rows: id, then content.
+pub(super) type Batches = BoxStream<'static, Result<RecordBatch>>;
+
+/// A file of documents, or of ready fingerprints.
+#[derive(Debug, Clone)]
+pub(super) struct InputFile {
+    pub(super) location: Location,
+    pub(super) columns: FoundColumns,
+    /// The type of its ids, as the file has them.
+    pub(super) id_type: IdType,
+    /// The spec of ready fingerprints, if the file declares it.
+    pub(super) spec: Option<Spec>,
+    /// The footer of a Parquet file; `None` for other formats.
+    pub(super) footer: Option<ArrowReaderMetadata>,
+    pub(super) source: Source,
+}
+
+/// Where the bytes of a file are, and in which format.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// Parquet on this machine: pages are read as they are decoded.
+    Local(LocalFile),
+    /// Parquet in a store: the pages of a row group are fetched at once.
+    Remote(ObjectReader),
+    /// A format of rows.
+    Rows {
+        /// The format.
+        format: &'static dyn RowFormat,
+        /// The compression.
+        compression: Compression,
+        /// Bytes without compression, estimated.
+        bytes: u64,
+        /// The file as it was when it was opened; `None` for an object in a store.
+        local: Option<LocalFile>,
+    },
+}
+
+/// Rows of one row group of Parquet.
+#[derive(Debug, Clone)]
+pub(super) struct RowRange {
+    /// Number of the row group.
+    pub(super) row_group: usize,
+    /// The rows, by their numbers in the row group; `None` for all.
+    pub(super) cut: Option<Range<usize>>,
+}
+
+impl InputFile {
+    /// Estimated bytes of a file of rows without compression; 0 for Parquet, whose footer has the bytes.
+    pub(super) fn row_bytes(&self) -> u64 {
+        match &self.source {
+            Source::Rows { bytes, .. } => *bytes,
+            Source::Local(_) | Source::Remote(_) => 0,
+        }
+    }
+
+    /// An error of the file's data.
+    pub(super) fn bad_data(&self, reason: String) -> EngineError {
+        EngineError::BadData {
+            object: self.location.to_string(),
+            reason,
+        }
+    }
+}

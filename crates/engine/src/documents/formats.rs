@@ -1,0 +1,120 @@
+//! The formats of input files: the one table of their endings, and how each is opened.
+//!
+//! A new format of rows is an entry of [`FORMATS`] and a file in `rows` that implements [`RowFormat`].
+
+use storage::Location;
+use tokio::sync::Semaphore;
+
+use super::columns::Columns;
+use super::file::InputFile;
+use super::rows::compression::{self, Compression};
+use super::rows::format::RowFormat;
+use super::rows::limit::Limit;
+use super::{parquet, rows};
+use crate::error::{EngineError, Result};
+
+/// A format of input files.
+struct Format {
+    /// The endings of its files' names.
+    endings: &'static [&'static str],
+    reader: Reader,
+}
+
+/// What reads a format.
+#[derive(Clone, Copy)]
+enum Reader {
+    /// Row groups of columns; compressed inside.
+    Parquet,
+    /// Records of text; the file may be compressed, and its name then has a second ending.
+    Rows(&'static dyn RowFormat),
+}
+
+/// The formats, the preferred one first.
+static FORMATS: [Format; 3] = [
+    Format {
+        endings: &[".parquet"],
+        reader: Reader::Parquet,
+    },
+    Format {
+        endings: &[".jsonl", ".ndjson", ".json"],
+        reader: Reader::Rows(&rows::json::JsonLines),
+    },
+    Format {
+        endings: &[".csv"],
+        reader: Reader::Rows(&rows::csv::Csv),
+    },
+];
+
+/// The endings of files that can be read: first of files that are not compressed, then with each compression.
+#[must_use]
+pub fn extensions() -> Vec<String> {
+    let plain = FORMATS.iter().flat_map(|format| format.endings);
+    let plain = plain.map(|ending| (*ending).to_owned());
+    let of_rows = FORMATS
+        .iter()
+        .filter(|format| matches!(format.reader, Reader::Rows(_)));
+    let of_rows: Vec<&str> = of_rows.flat_map(|format| format.endings).copied().collect();
+    let compressed = compression::ENDINGS.iter().flat_map(|(compressed, _)| {
+        let of_rows = of_rows.iter();
+        of_rows.map(move |ending| format!("{ending}{compressed}"))
+    });
+    plain.chain(compressed).collect()
+}
+
+/// The reader and the compression of a file, by its name.
+fn reader(name: &str) -> Option<(Reader, Compression)> {
+    let (stem, compression) = Compression::split(name);
+    let format = FORMATS
+        .iter()
+        .find(|format| format.endings.iter().any(|ending| stem.ends_with(ending)))?;
+    match (format.reader, compression) {
+        (Reader::Parquet, Compression::Gzip | Compression::Zstd) => None,
+        (reader, compression) => Some((reader, compression)),
+    }
+}
+
+/// Opens a file and finds its columns; `None` for a file of rows that has no record to find them by. `row_files` has a
+/// permit for each file of rows that may be opened at the same time.
+pub(super) async fn open(
+    location: Location,
+    columns: &Columns,
+    limit: Limit,
+    row_files: &Semaphore,
+) -> Result<Option<InputFile>> {
+    match reader(&location.name()) {
+        Some((Reader::Parquet, _)) => parquet::open(location, columns).await.map(Some),
+        Some((Reader::Rows(format), compression)) => {
+            // The semaphore is never closed.
+            let _permit = row_files.acquire().await;
+            rows::open(location, format, compression, columns, limit).await
+        }
+        None => Err(EngineError::BadData {
+            object: location.to_string(),
+            reason: format!(
+                "not a file of documents by its name; names end in {}",
+                extensions().join(", ")
+            ),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_ending_is_read() {
+        let endings = extensions();
+        assert_eq!(
+            endings.join(" "),
+            ".parquet .jsonl .ndjson .json .csv .jsonl.gz .ndjson.gz .json.gz .csv.gz .jsonl.zst .ndjson.zst .json.zst \
+             .csv.zst"
+        );
+        for ending in &endings {
+            assert!(reader(&format!("a.b{ending}")).is_some(), "{ending}");
+        }
+        for other in ["a", "csv", "a.txt", "a.gz", "a.parquet.gz", "a.csv.bz2", ""] {
+            assert!(reader(other).is_none(), "{other}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! One partition of the table of documents.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use archive::IdType;
+use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::prelude::SessionContext;
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::file::{Batches, InputFile};
+use super::rows::limit::Limit;
+use super::slices::Slice;
+use super::{conform, parquet, rows};
+use crate::batch::Id;
+use crate::error::Result;
+use crate::memory;
+use crate::resources::Resources;
+use crate::stream;
+
+/// One partition of the table of documents: reads its slices, one after the other.
+#[derive(Clone)]
+pub(super) struct Partition {
+    pub(super) slices: Vec<Slice>,
+    /// Whether there are fewer partitions than cores.
+    pub(super) cores_to_spare: bool,
+    pub(super) schema: SchemaRef,
+    pub(super) id_type: IdType,
+    /// The ids that are read; `None` for all.
+    pub(super) wanted: Option<Arc<HashSet<Id>>>,
+    pub(super) context: SessionContext,
+}
+
+impl std::fmt::Debug for Partition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Part")
+            .field("slices", &self.slices.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl PartitionStream for Partition {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        // A read by ids comes after one of all documents, which counted them.
+        let counted = self.wanted.is_none();
+        let resources = context.session_config().get_extension::<Resources>();
+        let resources = resources.filter(|_| counted);
+        let part = self.clone();
+        let slices = futures::stream::iter(self.slices.clone());
+        let remote = self.slices.iter().any(Slice::is_remote);
+        let batches = slices
+            .map(move |slice| {
+                let part = part.clone();
+                async move {
+                    let reads_ahead = slice.is_remote() && slice.rows.is_some();
+                    let batches = part.read(slice).await;
+                    batches.map(|batches| match reads_ahead {
+                        true => stream::read_ahead(batches),
+                        false => batches,
+                    })
+                }
+            })
+            // In a store, the next slice is opened while one is read.
+            .buffered(if remote { 2 } else { 1 })
+            .try_flatten()
+            .inspect_ok(move |batch| {
+                if let Some(resources) = &resources {
+                    let rows = batch.num_rows() as u64;
+                    resources
+                        .progress
+                        .documents
+                        .fetch_add(rows, Ordering::Relaxed);
+                }
+            })
+            .map_err(Into::into);
+        Box::pin(RecordBatchStreamAdapter::new(
+            Arc::clone(&self.schema),
+            batches,
+        ))
+    }
+}
+
+impl Partition {
+    /// Reads the rows of a slice, in the table's schema.
+    async fn read(&self, slice: Slice) -> Result<Batches> {
+        let file = Arc::clone(&slice.file);
+        let object = slice.to_string();
+        let conformed = self.conformed(&file, object.clone());
+        let Some(rows) = &slice.rows else {
+            let limit = row_limit(&self.context);
+            // A row without an id is an error, unless only wanted ids are read: it is none of them.
+            let batches = rows::batches(file, limit, self.wanted.is_some()).map(conformed);
+            // A separate thread parses the file while another core fingerprints. A file in a store must be read by a
+            // thread that may block.
+            return Ok(match self.cores_to_spare || slice.is_remote() {
+                true => stream::read_ahead_on_thread(batches),
+                false => futures::stream::iter(batches).boxed(),
+            });
+        };
+        let bytes = memory::limit(&self.context.runtime_env().memory_pool);
+        let raw = parquet::read(&file, rows, object, self.wanted_rows(), bytes).await?;
+        Ok(raw.map(conformed).boxed())
+    }
+
+    /// A function that converts batches of a file to the table's schema, and keeps the wanted rows; errors call the batches
+    /// `object`.
+    fn conformed(
+        &self,
+        file: &Arc<InputFile>,
+        object: String,
+    ) -> impl FnMut(Result<RecordBatch>) -> Result<RecordBatch> + Send + use<> {
+        let (file, schema, id_type) = (Arc::clone(file), Arc::clone(&self.schema), self.id_type);
+        let wanted = self.wanted.clone();
+        move |batch: Result<RecordBatch>| {
+            let mut batch = batch?;
+            if let Some(wanted) = &wanted {
+                let failed = |source| archive::ArchiveError::Arrow {
+                    object: object.clone(),
+                    source,
+                };
+                let kept = are_wanted(batch.column(0), id_type, wanted).map_err(failed)?;
+                batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(failed)?;
+            }
+            conform::conform(&batch, &schema, id_type, &file.columns, &object)
+        }
+    }
+
+    /// The filter that tells which ids of a Parquet file are wanted; `None` when all are.
+    fn wanted_rows(&self) -> Option<parquet::WantedRows> {
+        let (wanted, id_type) = (self.wanted.clone()?, self.id_type);
+        Some(Box::new(move |ids: &ArrayRef| {
+            are_wanted(ids, id_type, &wanted)
+        }))
+    }
+}
+
+/// Which ids of a file are wanted. An id that cannot be converted to the type is not.
+fn are_wanted(
+    ids: &ArrayRef,
+    id_type: IdType,
+    wanted: &HashSet<Id>,
+) -> Result<BooleanArray, ArrowError> {
+    let lossy = || arrow::compute::cast(ids, &id_type.data_type());
+    let ids = archive::reader::to_id_type(ids, id_type).or_else(|_| lossy())?;
+    let is_wanted = |row| ids.is_valid(row) && wanted.contains(&Id::read(&ids, row));
+    Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
+}
+
+/// The limits of each reader of rows, for the most readers that can run at the same time.
+pub(super) fn row_limit(context: &SessionContext) -> Limit {
+    let runtime = context.runtime_env();
+    let pool = &runtime.memory_pool;
+    let bytes = memory::limit(pool);
+    let config = context.copied_config();
+    let threads = config.target_partitions();
+    let (threads, share) = match config.get_extension::<Resources>() {
+        Some(resources) => resources.fetch_limits(threads, pool),
+        None => (threads, bytes),
+    };
+    // A task of an executor has one thread and a share of the memory: there are as many threads as shares.
+    Limit::from_memory(bytes, threads.saturating_mul(bytes / share.max(1)))
+}

@@ -1,0 +1,26 @@
+//! How a file of rows is compressed: the ending of its name says it.
+
+/// The compression of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::documents) enum Compression {
+    /// None.
+    None,
+    /// One or more gzip members.
+    Gzip,
+    /// One or more zstd frames; skippable ones are skipped.
+    Zstd,
+}
+
+/// The endings of compressed files.
+pub(in crate::documents) static ENDINGS: [(&str, Compression); 2] =
+    [(".gz", Compression::Gzip), (".zst", Compression::Zstd)];
+
+impl Compression {
+    /// Splits a file's name into that of the decompressed file, and the compression.
+    pub(in crate::documents) fn split(name: &str) -> (&str, Self) {
+        let stripped = ENDINGS
+            .iter()
+            .find_map(|(ending, compression)| Some((name.strip_suffix(ending)?, *compression)));
+        stripped.unwrap_or((name, Self::None))
+    }
+}

@@ -1,0 +1,252 @@
+//! CSV with a header: every record has as many fields, two of which are read. A quoted field may span lines.
+
+use std::io::BufRead as _;
+
+use archive::IdType;
+use csv_core::ReadRecordResult;
+use storage::Location;
+
+use super::batch::{BATCH_BYTES, BatchBuilder};
+use super::format::{FirstRecord, MAX_FIELDS, Records, RowFormat};
+use super::input::Input;
+use crate::documents::columns::{Columns, FoundColumns};
+use crate::error::{EngineError, Result};
+
+/// Bytes of the buffer for a record, until a longer one comes.
+const FIRST_ROOM: usize = 64 << 10;
+
+/// The records of a file, with quotes removed.
+struct Parser {
+    input: Input,
+    core: csv_core::Reader,
+    /// Line of the start of the next record, from 1 on.
+    next_line: u64,
+    /// Line of the start of the last record.
+    line: u64,
+    /// The last record's fields, one after the other.
+    text: Vec<u8>,
+    /// The end of each field in `text`.
+    ends: Vec<usize>,
+    /// How many fields the last record has.
+    fields: usize,
+}
+
+impl Parser {
+    fn new(input: Input) -> Self {
+        Self {
+            input,
+            core: csv_core::Reader::new(),
+            next_line: 1,
+            line: 1,
+            text: Vec::new(),
+            ends: Vec::new(),
+            fields: 0,
+        }
+    }
+
+    /// Reads the next record, of at most `most` fields; `false` if there is none.
+    fn advance(&mut self, most: usize) -> Result<bool> {
+        if !self.skip_line_ends()? {
+            return Ok(false);
+        }
+        self.line = self.next_line;
+        let limit = self.input.limit;
+        // Free the memory of a long record.
+        if self.text.is_empty() || self.text.len() > BATCH_BYTES {
+            self.text = vec![0; FIRST_ROOM.min(limit.record + 1)];
+        }
+        // Room for one field more, to notice a record with too many.
+        self.ends.resize(most + 1, 0);
+        let (mut read, mut written, mut fields) = (0, 0, 0);
+        loop {
+            let bytes = match self.input.bytes.fill_buf() {
+                Ok(bytes) => bytes,
+                Err(error) => return Err(self.input.failed(self.line, error)),
+            };
+            let at_end = bytes.is_empty();
+            // At the end of the file, a line end shows whether a quote is still open.
+            let bytes: &[u8] = if at_end { b"\n" } else { bytes };
+            let lines = self.core.line();
+            let (result, consumed, copied, ended) =
+                self.core
+                    .read_record(bytes, &mut self.text[written..], &mut self.ends[fields..]);
+            self.next_line += self.core.line() - lines;
+            written += copied;
+            fields += ended;
+            if !at_end {
+                self.input.bytes.consume(consumed);
+                read += consumed;
+            }
+            if read > limit.record {
+                return Err(limit.exceeded(self.name()));
+            }
+            match result {
+                ReadRecordResult::Record => break,
+                ReadRecordResult::InputEmpty if at_end => {
+                    let field = fields + 1;
+                    return Err(self.bad(&format!(
+                        "field {field}: a quoted field is not closed up to the end of the file"
+                    )));
+                }
+                ReadRecordResult::InputEmpty => {}
+                ReadRecordResult::OutputFull => {
+                    let room = (self.text.len() * 2).min(limit.record + 1);
+                    self.text.resize(room.max(written + 1), 0);
+                }
+                ReadRecordResult::OutputEndsFull => {
+                    return Err(self.bad(&format!("more than {most} fields, the most allowed")));
+                }
+                ReadRecordResult::End => return Ok(false),
+            }
+        }
+        self.fields = fields;
+        Ok(true)
+    }
+
+    /// Skips blank lines up to the next record; `false` if there is none.
+    fn skip_line_ends(&mut self) -> Result<bool> {
+        loop {
+            let bytes = match self.input.bytes.fill_buf() {
+                Ok(bytes) => bytes,
+                Err(error) => return Err(self.input.failed(self.next_line, error)),
+            };
+            if bytes.is_empty() {
+                return Ok(false);
+            }
+            let is_record = |byte: &u8| !matches!(byte, b'\r' | b'\n');
+            let record = bytes.iter().position(is_record);
+            let skipped = record.unwrap_or(bytes.len());
+            let lines = bytes[..skipped].iter().filter(|&&byte| byte == b'\n');
+            self.next_line += lines.count() as u64;
+            self.input.bytes.consume(skipped);
+            if record.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// A field of the record, by its number, which must exist.
+    fn field(&self, number: usize) -> &[u8] {
+        let start = match number {
+            0 => 0,
+            _ => self.ends[number - 1],
+        };
+        &self.text[start..self.ends[number]]
+    }
+
+    /// The fields of the record, as names of columns.
+    fn names(&self) -> Vec<String> {
+        let name = |number| {
+            let name = String::from_utf8_lossy(self.field(number)).into_owned();
+            // The parser removes a byte order mark only if it gets all of it at once.
+            match name.strip_prefix('\u{feff}') {
+                Some(rest) if number == 0 => rest.to_owned(),
+                _ => name,
+            }
+        };
+        (0..self.fields).map(name).collect()
+    }
+
+    /// The name of the record, for messages.
+    fn name(&self) -> String {
+        self.input.line_name(self.line)
+    }
+
+    fn bad(&self, reason: &str) -> EngineError {
+        EngineError::BadData {
+            object: self.name(),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
+/// CSV with a header.
+#[derive(Debug)]
+pub(in crate::documents) struct Csv;
+
+impl RowFormat for Csv {
+    fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+        let mut parser = Parser::new(input);
+        let found = parser.advance(MAX_FIELDS)?;
+        Ok(found.then(|| Box::new(Header(parser.names())) as Box<dyn FirstRecord>))
+    }
+
+    fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
+        Ok(Box::new(CsvRecords::open(input, columns)?))
+    }
+}
+
+/// The names in a header.
+struct Header(Vec<String>);
+
+impl FirstRecord for Header {
+    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
+        let names: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        let found = columns.find(location.given(), &names);
+        let found = found.map_err(|error| match error {
+            EngineError::BadData { object, reason } => EngineError::BadData {
+                object,
+                reason: format!("{reason}; is the first line a header?"),
+            },
+            error => error,
+        })?;
+        for column in [found.id.as_str(), found.content.column()] {
+            if names.iter().filter(|name| **name == column).count() > 1 {
+                return Err(EngineError::BadData {
+                    object: location.to_string(),
+                    reason: format!("several columns are called {column:?}"),
+                });
+            }
+        }
+        Ok((found, IdType::String))
+    }
+}
+
+/// The records after the header.
+struct CsvRecords {
+    parser: Parser,
+    /// Fields of the header, and so of every record.
+    fields: usize,
+    /// Number of the field with the id.
+    id: usize,
+    /// Number of the field with the content.
+    content: usize,
+}
+
+impl CsvRecords {
+    /// Reads the header.
+    fn open(input: Input, columns: &FoundColumns) -> Result<Self> {
+        let mut parser = Parser::new(input);
+        parser.advance(MAX_FIELDS)?;
+        let names = parser.names();
+        let number = |column: &str| {
+            let number = names.iter().position(|name| name == column);
+            number.ok_or_else(|| parser.bad(&format!("no column {column:?} any more")))
+        };
+        let (id, content) = (number(&columns.id)?, number(columns.content.column())?);
+        Ok(Self {
+            fields: parser.fields,
+            id,
+            content,
+            parser,
+        })
+    }
+}
+
+impl Records for CsvRecords {
+    fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
+        if !self.parser.advance(self.fields)? {
+            return Ok(false);
+        }
+        if self.parser.fields != self.fields {
+            let (found, expected) = (self.parser.fields, self.fields);
+            let reason = format!("{found} fields, but the header has {expected}");
+            return Err(self.parser.bad(&reason));
+        }
+        // An empty field is null.
+        let value = |number| Some(self.parser.field(number)).filter(|value| !value.is_empty());
+        let added = batch.push(value(self.id), value(self.content));
+        added.map_err(|reason| self.parser.bad(&reason))?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,40 @@
+//! The traits of a format of rows: it finds the columns by the first record, and reads the records.
+
+use std::fmt::Debug;
+
+use archive::IdType;
+use storage::Location;
+
+use super::batch::BatchBuilder;
+use super::input::Input;
+use crate::documents::columns::{Columns, FoundColumns};
+use crate::error::Result;
+
+/// The most fields of a record: one with more is refused.
+pub(super) const MAX_FIELDS: usize = 1 << 16;
+
+/// A format whose files are records of text.
+pub(in crate::documents) trait RowFormat: Debug + Sync {
+    /// Reads the first record, or the header; `None` if the file has none. Called on a thread that may block.
+    fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>>;
+
+    /// The records of a file, from its start. Called on a thread that may block.
+    fn records(
+        &self,
+        input: Input,
+        columns: &FoundColumns,
+        id_type: IdType,
+    ) -> Result<Box<dyn Records>>;
+}
+
+/// The first record of a file, or its header.
+pub(in crate::documents) trait FirstRecord: Send {
+    /// Finds the columns among the record's fields, and the type of the ids.
+    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)>;
+}
+
+/// The records of a file, one after the other.
+pub(in crate::documents) trait Records: Send {
+    /// Adds the next record to a batch; `false` if there is none.
+    fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool>;
+}

@@ -1,0 +1,253 @@
+//! The bytes of a file of rows, decompressed.
+
+use std::io::{self, BufRead, BufReader};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use flate2::bufread::MultiGzDecoder;
+use object_store::ObjectStoreExt as _;
+use storage::{LocalFile, Location};
+
+use super::compression::Compression;
+use super::limit::Limit;
+use super::source::{Head, Local, Remote};
+use crate::error::{EngineError, Result};
+
+/// Bytes that are read or decompressed at a time.
+const BUFFER: usize = 128 << 10;
+/// Bytes of an object that are fetched first to find its columns.
+const FIRST_BYTES: u64 = 64 << 10;
+/// The most bytes of an object that are fetched before it is read as a stream.
+const MAX_FIRST_BYTES: u64 = 4 << 20;
+
+/// A file of rows to be read.
+#[derive(Debug, Clone)]
+pub(super) struct RowFile {
+    pub(super) location: Location,
+    /// The file as it was when it was first opened; `None` for an object in a store.
+    pub(super) local: Option<LocalFile>,
+    pub(super) compression: Compression,
+    pub(super) limit: Limit,
+}
+
+impl RowFile {
+    /// Opens the file at its start. A file in a store must be opened and read by a thread that may block.
+    pub(super) fn open(&self) -> Result<Input> {
+        match &self.local {
+            Some(local) => {
+                let file = Local {
+                    file: local.open()?,
+                    name: self.location.to_string(),
+                };
+                Input::new(self, BufReader::with_capacity(BUFFER, file))
+            }
+            None => Input::new(self, Remote::start(&self.location)),
+        }
+    }
+
+    /// Calls `read` on the start of the file, and returns its result. Of an object in a store, fetches the first 64 KiB, and
+    /// more if `read` needs it.
+    pub(super) async fn read_start<T: Send + 'static>(
+        self,
+        read: impl Fn(Input) -> Result<T> + Copy + Send + 'static,
+    ) -> Result<T> {
+        if self.local.is_none() {
+            let size = self.location.size().await?;
+            let mut length = FIRST_BYTES;
+            while length <= MAX_FIRST_BYTES {
+                // Some servers ignore a range that covers the whole object, and answer as without a range.
+                let bytes = match length < size {
+                    true => {
+                        let (store, path) = (self.location.store(), self.location.path());
+                        let fetched = store.get_range(path, 0..length).await;
+                        fetched.map_err(|error| self.location.store_error(error))?
+                    }
+                    false => self.location.read().await?,
+                };
+                let is_cut = Arc::new(AtomicBool::new(false));
+                let head = Head {
+                    whole: bytes.len() as u64 == size,
+                    bytes,
+                    is_cut: Arc::clone(&is_cut),
+                };
+                let file = self.clone();
+                let found = blocking(move || read(Input::new(&file, head)?)).await;
+                if found.is_ok() || !is_cut.load(Ordering::Relaxed) {
+                    return found;
+                }
+                length *= 8;
+            }
+        }
+        blocking(move || read(self.open()?)).await
+    }
+}
+
+/// Runs `work` on a thread that may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work)
+        .await
+        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
+}
+
+/// The decompressed bytes of a file, from its start.
+pub(in crate::documents) struct Input {
+    pub(super) bytes: Box<dyn BufRead + Send>,
+    pub(super) limit: Limit,
+    name: String,
+}
+
+impl Input {
+    fn new(file: &RowFile, encoded: impl BufRead + Send + 'static) -> Result<Self> {
+        let name = file.location.to_string();
+        let bytes: Box<dyn BufRead + Send> = match file.compression {
+            Compression::None => Box::new(encoded),
+            Compression::Gzip => Box::new(BufReader::with_capacity(
+                BUFFER,
+                MultiGzDecoder::new(encoded),
+            )),
+            Compression::Zstd => {
+                let failed = |error: io::Error| EngineError::Internal(format!("{name}: {error}"));
+                let decoder = zstd::stream::read::Decoder::with_buffer(encoded);
+                let mut decoder = decoder.map_err(failed)?;
+                decoder
+                    .window_log_max(file.limit.window_log)
+                    .map_err(failed)?;
+                Box::new(BufReader::with_capacity(BUFFER, decoder))
+            }
+        };
+        Ok(Self {
+            bytes,
+            limit: file.limit,
+            name,
+        })
+    }
+
+    /// The name of a line, for messages.
+    pub(super) fn line_name(&self, line: u64) -> String {
+        format!("{}, line {line}", self.name)
+    }
+
+    /// The error of a read in `line`: of the disk or the store, or else of the decoder.
+    pub(super) fn failed(&self, line: u64, error: io::Error) -> EngineError {
+        // Errors of the disk and the store name their object themselves.
+        let error = match error.downcast::<EngineError>() {
+            Ok(own) => return own,
+            Err(error) => error,
+        };
+        let object = self.line_name(line);
+        // This is the zstd library's message about a window above the limit.
+        match error.to_string().contains("Frame requires too much memory") {
+            true => self.limit.window_exceeded(object),
+            false => EngineError::BadData {
+                object,
+                reason: format!("the compressed data is damaged or cut off: {error}"),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use storage::{ErrorKind, Stores};
+
+    use super::*;
+
+    fn read_all(compression: Compression, encoded: &[u8], memory: usize) -> Result<Vec<u8>> {
+        let file = RowFile {
+            location: Stores::default().locate("/day.jsonl")?,
+            local: None,
+            compression,
+            limit: Limit::from_memory(memory, 2),
+        };
+        let mut input = Input::new(&file, io::Cursor::new(encoded.to_vec()))?;
+        let mut all = Vec::new();
+        let read = input.bytes.read_to_end(&mut all);
+        read.map(|_| all).map_err(|error| input.failed(7, error))
+    }
+
+    fn member(content: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn frame(content: &[u8]) -> Vec<u8> {
+        zstd::encode_all(content, 1).unwrap()
+    }
+
+    /// Row 42.
+    #[test]
+    fn all_members_and_frames_are_read() {
+        let skipped = |content: &[u8]| {
+            let length = (content.len() as u32).to_le_bytes();
+            [&0x184D_2A50_u32.to_le_bytes()[..], &length[..], content].concat()
+        };
+        for encoded in [
+            [frame(b"one"), frame(b"two")].concat(),
+            [skipped(b"index"), frame(b"onetwo")].concat(),
+            [frame(b"one"), skipped(b""), frame(b""), frame(b"two")].concat(),
+            [skipped(&[b'x'; 300_000]), frame(b"onetwo"), skipped(b"end")].concat(),
+        ] {
+            assert_eq!(
+                read_all(Compression::Zstd, &encoded, 1 << 30).unwrap(),
+                b"onetwo"
+            );
+        }
+        let members = [member(b"one"), member(b""), member(b"two")].concat();
+        assert_eq!(
+            read_all(Compression::Gzip, &members, 1 << 30).unwrap(),
+            b"onetwo"
+        );
+    }
+
+    #[test]
+    fn what_is_cut_off_is_an_error() {
+        let content: Vec<u8> = (0..100_000_u32)
+            .flat_map(|n| n.wrapping_mul(n).to_le_bytes())
+            .collect();
+        for (compression, encoded) in [
+            (
+                Compression::Gzip,
+                [member(b"one"), member(&content)].concat(),
+            ),
+            (Compression::Zstd, [frame(b"one"), frame(&content)].concat()),
+        ] {
+            for keep in [5, encoded.len() / 2, encoded.len() - 1] {
+                let error = read_all(compression, &encoded[..keep], 1 << 30).unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Data, "{error}");
+                assert!(error.to_string().contains("day.jsonl, line 7"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_beyond_the_memory_is_refused() {
+        let mut encoder = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.window_log(26).unwrap();
+        // Several writes: the frame does not say how long its content is.
+        for _ in 0..9 {
+            encoder.write_all(&[b'x'; 1 << 20]).unwrap();
+            encoder.flush().unwrap();
+        }
+        let encoded = encoder.finish().unwrap();
+        let error = read_all(Compression::Zstd, &encoded, 64 << 20).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TryAgain, "{error}");
+        assert!(error.to_string().contains("--memory-limit"), "{error}");
+        let read = read_all(Compression::Zstd, &encoded, 1 << 30).unwrap();
+        assert_eq!(read.len(), 9 << 20);
+    }
+
+    #[test]
+    fn a_window_that_no_memory_allows_is_no_damage() {
+        // A window of 256 MiB, and an empty block.
+        let encoded = [0x28_u8, 0xb5, 0x2f, 0xfd, 0, (28 - 10) << 3, 1, 0, 0];
+        let error = read_all(Compression::Zstd, &encoded, usize::MAX).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Data, "{error}");
+        let error = error.to_string();
+        let expected =
+            "compressed with a window of more than 128 MiB; compress it again without --long";
+        assert!(error.ends_with(expected), "{error}");
+    }
+}

@@ -1,0 +1,151 @@
+//! Documents in rows, as JSON Lines or CSV, plain or compressed: the records of a file, gathered into batches.
+//!
+//! The length of a record and the bytes of a batch are checked before Arrow gets them, so that no file, however well it is
+//! compressed, takes more memory than a few times the longest record that is allowed.
+
+mod batch;
+pub(super) mod compression;
+pub(super) mod csv;
+pub(super) mod format;
+mod input;
+pub(super) mod json;
+pub(super) mod limit;
+mod source;
+
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use storage::{LocalFile, Location};
+
+use super::columns::Columns;
+use super::file::{InputFile, Source};
+use crate::error::{EngineError, Result};
+use batch::BatchBuilder;
+use compression::Compression;
+use format::{Records, RowFormat};
+use input::RowFile;
+use limit::Limit;
+
+/// Opens a file, and finds its columns by its first record; `None` if it has none.
+pub(super) async fn open(
+    location: Location,
+    format: &'static dyn RowFormat,
+    compression: Compression,
+    columns: &Columns,
+    limit: Limit,
+) -> Result<Option<InputFile>> {
+    let (size, local) = match location.local() {
+        Some(path) => {
+            let file = LocalFile::at(path)?;
+            (file.size(), Some(file))
+        }
+        None => (location.size().await?, None),
+    };
+    if size == 0 {
+        // Even an empty file has a header when it is compressed.
+        return match compression {
+            Compression::None => Ok(None),
+            Compression::Gzip | Compression::Zstd => Err(EngineError::BadData {
+                object: location.to_string(),
+                reason: "the compressed data is cut off: the file has 0 bytes".into(),
+            }),
+        };
+    }
+    let file = RowFile {
+        location: location.clone(),
+        local: local.clone(),
+        compression,
+        limit,
+    };
+    let first = file.read_start(move |input| format.first_record(input));
+    let Some(first) = first.await? else {
+        return Ok(None);
+    };
+    let (found, id_type) = first.find(&location, columns)?;
+    if found.id == found.content.column() {
+        return Err(EngineError::BadData {
+            object: location.to_string(),
+            reason: format!("column {:?} cannot be id and content at once", found.id),
+        });
+    }
+    // Compressed text has about a quarter of the bytes.
+    let bytes = match compression {
+        Compression::None => size,
+        Compression::Gzip | Compression::Zstd => size.saturating_mul(4),
+    };
+    Ok(Some(InputFile {
+        columns: found,
+        id_type,
+        spec: None,
+        footer: None,
+        source: Source::Rows {
+            format,
+            compression,
+            bytes,
+            local,
+        },
+        location,
+    }))
+}
+
+/// The rows of a file, id and content, in batches. A row without an id is an error unless `null_ids`. The first `next` opens
+/// the file; a file in a store must be read by a thread that may block.
+pub(super) fn batches(
+    file: Arc<InputFile>,
+    limit: Limit,
+    null_ids: bool,
+) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
+    let mut unopened = Some(file);
+    let mut open = None;
+    std::iter::from_fn(move || {
+        if let Some(file) = unopened.take() {
+            match Reading::open(&file, limit, null_ids) {
+                Ok(reading) => open = Some(reading),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+        let batch = open.as_mut()?.next_batch();
+        if !matches!(batch, Ok(Some(_))) {
+            open = None;
+        }
+        batch.transpose()
+    })
+}
+
+/// A file that is being read.
+struct Reading {
+    records: Box<dyn Records>,
+    batch: BatchBuilder,
+}
+
+impl Reading {
+    fn open(file: &InputFile, limit: Limit, null_ids: bool) -> Result<Self> {
+        let Source::Rows {
+            format,
+            compression,
+            local,
+            ..
+        } = &file.source
+        else {
+            return Err(EngineError::Internal(format!(
+                "{}: Parquet has no rows of text",
+                file.location
+            )));
+        };
+        let rows = RowFile {
+            location: file.location.clone(),
+            local: local.clone(),
+            compression: *compression,
+            limit,
+        };
+        Ok(Self {
+            records: format.records(rows.open()?, &file.columns, file.id_type)?,
+            batch: BatchBuilder::new(&file.columns, file.id_type, null_ids),
+        })
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+        while !self.batch.is_full() && self.records.read(&mut self.batch)? {}
+        self.batch.finish()
+    }
+}

@@ -1,0 +1,294 @@
+//! Map 1: turns the documents of a batch into one sorted file of fingerprints.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive::fingerprints::{FingerprintFile, FingerprintWriter};
+use archive::schema::{FINGERPRINT, ID};
+use archive::{Archive, ArchiveError, IdType};
+use arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch};
+use arrow::datatypes::Int64Type;
+use chrono::NaiveDate;
+use datafusion::dataframe::DataFrame;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
+use datafusion::prelude::{SessionContext, ident};
+use futures::StreamExt as _;
+use sha2::{Digest as _, Sha256};
+use simhash::Spec;
+
+use crate::cluster::Fingerprinted;
+use crate::documents::{Documents, TEXT};
+use crate::error::{EngineError, Result};
+use crate::progress::Progress;
+use crate::recipe::Recipe;
+use crate::stream;
+use crate::udf::Simhash;
+
+/// Rows that are sorted at once; the sorted runs are then merged.
+const SORTED_ROWS: usize = 1 << 15;
+
+/// A batch's file of fingerprints, with counts of its documents.
+#[derive(Debug, Clone)]
+pub struct FingerprintedBatch {
+    /// The file, with row counts and digest.
+    pub file: FingerprintFile,
+    /// Documents whose text is not UTF-8; replacement characters took the place of the invalid bytes.
+    pub invalid_utf8: u64,
+    /// Documents whose id an earlier document of the batch has.
+    pub duplicate_ids: u64,
+}
+
+/// The rows `fp` and `id` of `documents`, fingerprinted by this process as they are read.
+///
+/// # Errors
+/// None in practice: documents are read only when the rows are.
+pub fn local_rows(
+    context: &SessionContext,
+    documents: &Documents,
+    recipe: &Recipe,
+    id_type: IdType,
+    progress: &Progress,
+) -> Result<Rows> {
+    let total = documents.known_rows().unwrap_or(0);
+    progress.documents_total.store(total, Ordering::Relaxed);
+    let invalid_utf8 = Arc::new(AtomicU64::new(0));
+    let partitions = context.state().config().target_partitions();
+    let table = documents.table(context, id_type, partitions)?;
+    let rows = with_fingerprints(table, recipe, &invalid_utf8)
+        .map_err(EngineError::query(documents.given()))?;
+    Ok(Rows { rows, invalid_utf8 })
+}
+
+/// Selects `fp` and `id` of a table of documents; counts texts that are not UTF-8 in `invalid_utf8`.
+///
+/// # Errors
+/// When the table lacks the columns.
+pub fn with_fingerprints(
+    documents: DataFrame,
+    recipe: &Recipe,
+    invalid_utf8: &Arc<AtomicU64>,
+) -> datafusion::error::Result<DataFrame> {
+    let fingerprint = match recipe {
+        Recipe::Ready(_) => ident(FINGERPRINT),
+        Recipe::Texts(model) => Simhash::udf(model.clone(), Arc::clone(invalid_utf8))
+            .call(vec![ident(TEXT)])
+            .alias(FINGERPRINT),
+    };
+    documents.select(vec![fingerprint, ident(ID)])
+}
+
+/// The rows that a cluster fingerprinted.
+///
+/// # Errors
+/// None in practice: the stream has the schema that it says.
+pub fn cluster_rows(context: &SessionContext, rows: Fingerprinted) -> Result<Rows> {
+    let invalid_utf8 = rows.invalid_utf8;
+    let schema = rows.rows.schema();
+    let rows = stream::table(context, schema, vec![rows.rows])
+        .map_err(EngineError::query("planning the batch"))?;
+    Ok(Rows { rows, invalid_utf8 })
+}
+
+/// Rows `fp` and `id`, which are fingerprinted as they are read.
+#[derive(Debug)]
+pub struct Rows {
+    rows: DataFrame,
+    invalid_utf8: Arc<AtomicU64>,
+}
+
+/// Sorts the rows and writes them to the file at `path`; errors call the documents `given`.
+///
+/// # Errors
+/// [`EngineError`] naming the input file when a document cannot be read, or has no id.
+pub async fn write_sorted(
+    rows: Rows,
+    given: &str,
+    spec: &Spec,
+    id_type: IdType,
+    path: &Path,
+) -> Result<FingerprintedBatch> {
+    let failed = || EngineError::query(given);
+    let Rows { rows, invalid_utf8 } = rows;
+    let (state, plan) = rows.into_parts();
+    let context = SessionContext::new_with_state(state.clone());
+    let parts = DataFrame::new(state, plan)
+        .execute_stream_partitioned()
+        .await
+        .map_err(failed())?;
+    let schema = parts.first().map(|part| part.schema());
+    let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
+    let coalesced = |part| stream::coalesced(part, SORTED_ROWS);
+    let parts = parts.into_iter().map(coalesced).collect();
+    let sorted = stream::table(&context, schema, parts)
+        .and_then(|rows| {
+            rows.sort(vec![
+                ident(FINGERPRINT).sort(true, false),
+                ident(ID).sort(true, false),
+            ])
+        })
+        .map_err(failed())?;
+    // A task merges the next rows while these are written.
+    let mut rows = stream::read_ahead(sorted.execute_stream().await.map_err(failed())?);
+    let schema = archive::schema::fingerprints(id_type, true);
+    let mut writer = FingerprintWriter::create(path, id_type, spec)?;
+    let mut ids = IdCount::default();
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(failed())?;
+        ids.add(&batch);
+        let arrow_error = |source| ArchiveError::Arrow {
+            object: given.to_owned(),
+            source,
+        };
+        let batch =
+            RecordBatch::try_new(schema.clone(), batch.columns().to_vec()).map_err(arrow_error)?;
+        writer.write(batch)?;
+    }
+    let file = writer.finish()?;
+    let duplicate_ids = ids.duplicates(&file)?;
+    Ok(FingerprintedBatch {
+        file,
+        invalid_utf8: invalid_utf8.load(Ordering::Relaxed),
+        duplicate_ids,
+    })
+}
+
+impl FingerprintedBatch {
+    /// Writes a file below `scratch` with those documents of this batch, committed as `date`, that `archive` still holds.
+    /// Documents without a fingerprint, which no archive holds, remain too.
+    ///
+    /// # Errors
+    /// [`EngineError`] when the rows of the day cannot be read, or the remaining ones cannot be written.
+    pub async fn remaining_in(
+        &self,
+        archive: &Archive,
+        date: NaiveDate,
+        scratch: &Path,
+        pool: &Arc<dyn MemoryPool>,
+    ) -> Result<Self> {
+        let expected = self.file.rows - self.file.without_fingerprint;
+        let memory = MemoryConsumer::new("remaining documents").register(pool);
+        let bytes = usize::try_from(expected).unwrap_or(usize::MAX);
+        memory
+            .try_grow(bytes.saturating_mul(REMAINING_BYTES))
+            .map_err(|_| EngineError::OutOfMemory {
+                what: format!("finding {expected} documents in the archive"),
+            })?;
+        let mut remaining: HashMap<u128, u32> = HashMap::new();
+        archive
+            .read_day(date, |batch| {
+                let rows = (0..batch.num_rows()).filter(|&row| batch.column(0).is_valid(row));
+                for row in rows {
+                    *remaining.entry(document_key(batch, row)).or_default() += 1;
+                }
+            })
+            .await?;
+        let path = scratch.join("left.parquet");
+        let mut writer = FingerprintWriter::create(&path, self.file.id_type, &self.file.spec)?;
+        let mut ids = IdCount::default();
+        for batch in self.file.read()? {
+            let batch = batch?;
+            let is_remaining = |row| {
+                if batch.column(0).is_null(row) {
+                    return Some(true);
+                }
+                // Of equal rows, as many remain as the archive holds.
+                let count = remaining
+                    .get_mut(&document_key(&batch, row))
+                    .filter(|count| **count > 0);
+                Some(count.map(|count| *count -= 1).is_some())
+            };
+            let mask: BooleanArray = (0..batch.num_rows()).map(is_remaining).collect();
+            let batch = arrow::compute::filter_record_batch(&batch, &mask);
+            let batch = batch.map_err(|source| ArchiveError::Arrow {
+                object: self.file.path.display().to_string(),
+                source,
+            })?;
+            ids.add(&batch);
+            writer.write(batch)?;
+        }
+        let file = writer.finish()?;
+        Ok(Self {
+            duplicate_ids: ids.duplicates(&file)?,
+            file,
+            invalid_utf8: self.invalid_utf8,
+        })
+    }
+}
+
+/// Bytes of memory for each document that may remain.
+const REMAINING_BYTES: usize = 64;
+
+/// A row's fingerprint and id as 128 bits of SHA-256: the chance that two of a billion rows share a key is 10⁻²¹.
+fn document_key(batch: &RecordBatch, row: usize) -> u128 {
+    let fingerprint = batch.column(0).as_primitive::<Int64Type>().value(row);
+    let mut hash = Sha256::new_with_prefix(fingerprint.to_le_bytes());
+    match batch.column(1).as_string_opt::<i32>() {
+        Some(text) => hash.update(text.value(row)),
+        None => {
+            let id = batch.column(1).as_primitive::<Int64Type>().value(row);
+            hash.update(id.to_le_bytes());
+        }
+    }
+    let mut key = [0; 16];
+    key.copy_from_slice(&hash.finalize()[..16]);
+    u128::from_le_bytes(key)
+}
+
+/// Counts repeated ids: keeps an 8-byte hash of each, and reads the file again only when a hash repeats.
+#[derive(Debug, Default)]
+struct IdCount {
+    hashes: Vec<u64>,
+}
+
+impl IdCount {
+    fn add(&mut self, batch: &RecordBatch) {
+        each_id(batch, |id| {
+            self.hashes.push(simhash::hash::murmur3_low64(id, 0))
+        });
+    }
+
+    fn duplicates(mut self, file: &FingerprintFile) -> Result<u64> {
+        #[expect(
+            clippy::unnecessary_sort_by,
+            reason = "by a closure of its own the sort is compiled here, optimised; the other is a dependency's, which is not"
+        )]
+        self.hashes.sort_unstable_by(|a, b| a.cmp(b));
+        let suspects: HashSet<u64> = self
+            .hashes
+            .windows(2)
+            .filter(|pair| pair[0] == pair[1])
+            .map(|pair| pair[0])
+            .collect();
+        drop(self.hashes);
+        if suspects.is_empty() {
+            return Ok(0);
+        }
+        let mut seen: HashSet<Vec<u8>> = HashSet::new();
+        let mut duplicates = 0;
+        for batch in file.read()? {
+            each_id(&batch?, |id| {
+                if suspects.contains(&simhash::hash::murmur3_low64(id, 0))
+                    && !seen.insert(id.to_vec())
+                {
+                    duplicates += 1;
+                }
+            });
+        }
+        Ok(duplicates)
+    }
+}
+
+/// Calls `each` with every id of a batch, as bytes.
+fn each_id(batch: &RecordBatch, mut each: impl FnMut(&[u8])) {
+    let ids = batch.column(1);
+    if let Some(text) = ids.as_string_opt::<i32>() {
+        text.iter().flatten().for_each(|id| each(id.as_bytes()));
+    } else if let Some(numbers) = ids.as_primitive_opt::<Int64Type>() {
+        numbers
+            .values()
+            .iter()
+            .for_each(|id| each(&id.to_le_bytes()));
+    }
+}

@@ -1,0 +1,18 @@
+//! Bytes of a session's memory pool.
+
+use std::sync::Arc;
+
+use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
+
+/// Bytes that the pool may hand out in all.
+pub(crate) fn limit(pool: &Arc<dyn MemoryPool>) -> usize {
+    match pool.memory_limit() {
+        MemoryLimit::Finite(limit) => limit,
+        _ => usize::MAX,
+    }
+}
+
+/// Bytes that the pool has left.
+pub(crate) fn free(pool: &Arc<dyn MemoryPool>) -> usize {
+    limit(pool).saturating_sub(pool.reserved())
+}

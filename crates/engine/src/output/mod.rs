@@ -1,0 +1,190 @@
+//! The output of pairs: whole or not at all, and the same bytes for the same pairs.
+
+mod encode;
+mod own;
+mod target;
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::compute::BatchCoalescer;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use datafusion::execution::SendableRecordBatchStream;
+use encode::{Encoder, arrow_error};
+use futures::StreamExt as _;
+use storage::Draft;
+
+pub use own::{OutputKind, Present, may_replace, present};
+pub use target::{OutputFormat, OutputTarget};
+
+use crate::batch::Id;
+use crate::error::{EngineError, Result};
+use crate::pairs::{self, Pairs};
+
+/// Rows of a page, and of a batch that is handed to the encoder: the bytes then do not depend on how the rows came in.
+const PAGE_ROWS: usize = 8192;
+/// Rows of a row group, a multiple of [`PAGE_ROWS`].
+const ROW_GROUP_ROWS: usize = 1 << 20;
+
+/// Pairs that are all written, but do not have their file's name yet.
+#[derive(Debug)]
+pub struct StagedOutput {
+    draft: Draft,
+    /// Rows.
+    pub rows: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Pairs left out because of `max_hits`.
+    pub left_out: u64,
+    /// Seconds spent on encoding and writing.
+    pub seconds: f64,
+}
+
+/// Writes the stream as a draft of `target`: at most the first `max_hits` rows of each id of the batch.
+///
+/// # Errors
+/// [`EngineError`] when the stream fails or the file cannot be written; no file is left behind.
+pub async fn stage(
+    mut hits: SendableRecordBatchStream,
+    schema: &SchemaRef,
+    target: &OutputTarget,
+    scratch: &Path,
+    max_hits: Option<u32>,
+) -> Result<StagedOutput> {
+    let mut draft = match target.location() {
+        Some(location) => Draft::new(location, scratch)?,
+        None => Draft::to_stdout(scratch)?,
+    };
+    let mut writer = Writer::new(draft.open()?, schema, target)?;
+    let mut limit = max_hits.map(FirstRows::new);
+    let mut spent = Duration::ZERO;
+    while let Some(batch) = hits.next().await {
+        let mut batch = batch.map_err(EngineError::query("finding pairs"))?;
+        let begin = Instant::now();
+        if let Some(limit) = &mut limit {
+            batch = limit
+                .keep(&batch)
+                .map_err(|error| writer.arrow_error(error))?;
+        }
+        writer.write(batch)?;
+        spent += begin.elapsed();
+    }
+    let begin = Instant::now();
+    let rows = writer.finish()?;
+    let bytes = draft.send().await?;
+    spent += begin.elapsed();
+    Ok(StagedOutput {
+        draft,
+        rows,
+        bytes,
+        left_out: limit.map_or(0, |limit| limit.left_out),
+        seconds: spent.as_secs_f64(),
+    })
+}
+
+/// Keeps the first rows of each id of the batch, in a stream where the rows of an id are adjacent.
+struct FirstRows {
+    limit: u32,
+    left_out: u64,
+    /// The last id, and the number of its rows so far.
+    last: Option<(Id, u32)>,
+}
+
+impl FirstRows {
+    fn new(limit: u32) -> Self {
+        Self {
+            limit,
+            left_out: 0,
+            last: None,
+        }
+    }
+
+    fn keep(&mut self, batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let ids = Pairs::read(batch)?.new_ids;
+        let keep: BooleanArray = (0..batch.num_rows())
+            .map(|row| {
+                let id = Id::read(ids, row);
+                let before = match &self.last {
+                    Some((last, rows)) if *last == id => *rows,
+                    _ => 0,
+                };
+                self.last = Some((id, before + 1));
+                self.left_out += u64::from(before >= self.limit);
+                Some(before < self.limit)
+            })
+            .collect();
+        arrow::compute::filter_record_batch(batch, &keep)
+    }
+}
+
+impl StagedOutput {
+    /// The file that holds the pairs until they are published.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.draft.path()
+    }
+
+    /// Gives the file its name, in place of a file that has it, or copies it to standard output.
+    ///
+    /// # Errors
+    /// As [`Draft::publish`].
+    pub async fn publish(self) -> Result<()> {
+        Ok(self.draft.publish().await?)
+    }
+}
+
+/// Hands rows to the encoder in batches of [`PAGE_ROWS`] rows, however they came in.
+struct Writer {
+    encoder: Encoder,
+    coalescer: BatchCoalescer,
+    schema: SchemaRef,
+    object: String,
+    rows: u64,
+}
+
+impl Writer {
+    fn new(file: File, schema: &SchemaRef, target: &OutputTarget) -> Result<Self> {
+        let object = target.to_string();
+        Ok(Self {
+            encoder: Encoder::new(target.format(), file, schema, object.clone())?,
+            coalescer: BatchCoalescer::new(schema.clone(), PAGE_ROWS),
+            schema: schema.clone(),
+            object,
+            rows: 0,
+        })
+    }
+
+    fn write(&mut self, batch: RecordBatch) -> Result<()> {
+        self.rows += batch.num_rows() as u64;
+        // The plan's fields may be nullable where ours are not.
+        let batch =
+            pairs::batch(&self.schema, &[], Some(&batch)).map_err(|e| self.arrow_error(e))?;
+        self.coalescer
+            .push_batch(batch)
+            .map_err(|e| arrow_error(&self.object, e))?;
+        self.drain()
+    }
+
+    fn finish(mut self) -> Result<u64> {
+        self.coalescer
+            .finish_buffered_batch()
+            .map_err(|e| arrow_error(&self.object, e))?;
+        self.drain()?;
+        self.encoder.finish()?;
+        Ok(self.rows)
+    }
+
+    fn drain(&mut self) -> Result<()> {
+        while let Some(batch) = self.coalescer.next_completed_batch() {
+            self.encoder.write(&batch)?;
+        }
+        Ok(())
+    }
+
+    fn arrow_error(&self, error: ArrowError) -> EngineError {
+        arrow_error(&self.object, error)
+    }
+}

@@ -1,0 +1,188 @@
+//! The columns of pairs: the one table that schemas, the reduce, the output and its readers follow.
+//!
+//! A new column needs a name, an entry of [`COLUMNS`], and a value from the stage that makes it: `probe::hits` or
+//! `verify`.
+
+use std::sync::Arc;
+
+use archive::IdType;
+use arrow::array::{Array as _, ArrayRef, AsArray as _, Date32Array, Int32Array, RecordBatch};
+use arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Schema, SchemaRef};
+use arrow::error::ArrowError;
+
+/// Id of the batch's document.
+pub const NEW_ID: &str = "new_id";
+/// Id of the other document, of the archive or of the batch.
+pub const BASE_ID: &str = "base_id";
+/// Bits in which the two fingerprints differ.
+pub const DISTANCE: &str = "distance";
+/// Day of the other document; null if it has none.
+pub const BASE_DAY: &str = "base_day";
+/// Similarity of the two texts; null if a text was not found.
+pub const SIMILARITY: &str = "similarity";
+
+/// A column of pairs.
+#[derive(Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type, by that of the ids.
+    data_type: fn(IdType) -> DataType,
+    nullable: bool,
+    maker: Maker,
+}
+
+/// The stage that makes a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Maker {
+    /// The probe; the reduce keeps one row for each value of all key columns.
+    Key,
+    /// The probe; the reduce keeps the least value of equal pairs.
+    Least,
+    /// The verification.
+    Verify,
+}
+
+/// The columns, in the order of the output.
+pub static COLUMNS: [Column; 5] = [
+    Column {
+        name: NEW_ID,
+        data_type: IdType::data_type,
+        nullable: false,
+        maker: Maker::Key,
+    },
+    Column {
+        name: BASE_ID,
+        data_type: IdType::data_type,
+        nullable: false,
+        maker: Maker::Key,
+    },
+    Column {
+        name: DISTANCE,
+        data_type: |_| DataType::Int32,
+        nullable: false,
+        maker: Maker::Least,
+    },
+    Column {
+        name: BASE_DAY,
+        data_type: |_| DataType::Date32,
+        nullable: true,
+        maker: Maker::Key,
+    },
+    Column {
+        name: SIMILARITY,
+        data_type: |_| DataType::Float64,
+        nullable: true,
+        maker: Maker::Verify,
+    },
+];
+
+/// The columns that the output is sorted by.
+pub const ORDER: [&str; 4] = [NEW_ID, DISTANCE, BASE_ID, BASE_DAY];
+
+/// The columns that the probe makes.
+pub fn probed_columns() -> impl Iterator<Item = &'static Column> {
+    COLUMNS
+        .iter()
+        .filter(|column| column.maker != Maker::Verify)
+}
+
+/// The columns that identify a pair.
+pub(crate) fn key_columns() -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().filter(|column| column.maker == Maker::Key)
+}
+
+/// The columns whose least value the reduce keeps.
+pub(crate) fn least_columns() -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().filter(|column| column.maker == Maker::Least)
+}
+
+/// Schema of pairs as probed, and as written when they are not verified.
+#[must_use]
+pub fn schema(id_type: IdType) -> SchemaRef {
+    schema_of(probed_columns(), id_type)
+}
+
+/// Schema of verified pairs.
+#[must_use]
+pub fn verified_schema(id_type: IdType) -> SchemaRef {
+    schema_of(COLUMNS.iter(), id_type)
+}
+
+fn schema_of(columns: impl Iterator<Item = &'static Column>, id_type: IdType) -> SchemaRef {
+    let field =
+        |column: &Column| Field::new(column.name, (column.data_type)(id_type), column.nullable);
+    Arc::new(Schema::new(columns.map(field).collect::<Vec<_>>()))
+}
+
+/// The names of the columns of unverified, then of verified pairs.
+pub(crate) fn layouts() -> [Vec<&'static str>; 2] {
+    [
+        probed_columns().map(|column| column.name).collect(),
+        COLUMNS.iter().map(|column| column.name).collect(),
+    ]
+}
+
+/// A batch of `schema` whose columns are looked up by name: first in `made`, then in `from`.
+///
+/// # Errors
+/// [`ArrowError`] when a column is missing, has another type, or has a null where none may be.
+pub(crate) fn batch(
+    schema: &SchemaRef,
+    made: &[(&str, ArrayRef)],
+    from: Option<&RecordBatch>,
+) -> Result<RecordBatch, ArrowError> {
+    let column = |name: &String| {
+        let made = made.iter().find(|(made, _)| made == name);
+        made.map(|(_, column)| column)
+            .or_else(|| from?.column_by_name(name))
+            .cloned()
+            .ok_or_else(|| missing(name))
+    };
+    let columns = schema.fields().iter().map(|field| column(field.name()));
+    RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)
+}
+
+fn missing(name: &str) -> ArrowError {
+    ArrowError::SchemaError(format!("pairs have no column {name:?} of the right type"))
+}
+
+/// A batch of pairs, its columns found by name.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pairs<'a> {
+    /// Ids of the batch's documents.
+    pub(crate) new_ids: &'a ArrayRef,
+    /// Ids of the other documents.
+    pub(crate) base_ids: &'a ArrayRef,
+    distances: &'a Int32Array,
+    base_days: &'a Date32Array,
+}
+
+impl<'a> Pairs<'a> {
+    /// The columns of `batch`.
+    ///
+    /// # Errors
+    /// [`ArrowError`] when one is missing, or has another type.
+    pub(crate) fn read(batch: &'a RecordBatch) -> Result<Self, ArrowError> {
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(|| missing(name));
+        let distances = column(DISTANCE)?.as_primitive_opt::<Int32Type>();
+        let base_days = column(BASE_DAY)?.as_primitive_opt::<Date32Type>();
+        Ok(Self {
+            new_ids: column(NEW_ID)?,
+            base_ids: column(BASE_ID)?,
+            distances: distances.ok_or_else(|| missing(DISTANCE))?,
+            base_days: base_days.ok_or_else(|| missing(BASE_DAY))?,
+        })
+    }
+
+    /// Bits in which the fingerprints of the pair at `row` differ.
+    pub(crate) fn distance(&self, row: usize) -> i32 {
+        self.distances.value(row)
+    }
+
+    /// Day of the other document of the pair at `row`, in days since 1970.
+    pub(crate) fn base_day(&self, row: usize) -> Option<i32> {
+        let is_known = self.base_days.is_valid(row);
+        is_known.then(|| self.base_days.value(row))
+    }
+}

@@ -1,0 +1,110 @@
+//! The driver of one partition: takes items from the plan, fetches them ahead, and hands them to the pipeline.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::metrics::Count;
+use futures::{StreamExt as _, TryStreamExt as _};
+use tokio::sync::mpsc::Sender;
+
+use super::emit::Emitter;
+use super::fetch::{Ahead, Fetched};
+use super::pipeline::Pipeline;
+use super::request::Probe;
+use crate::resources::Resources;
+use crate::stream::join;
+use crate::work;
+
+/// The fetches of all partitions: each gives an item's number and its bytes.
+pub(super) type Queue = Ahead<(u32, Fetched)>;
+
+/// What one partition needs to answer its items.
+pub(super) struct Driver {
+    pub(super) probe: Arc<Probe>,
+    pub(super) resources: Arc<Resources>,
+    pub(super) context: Arc<TaskContext>,
+    pub(super) ahead: Arc<OnceLock<Queue>>,
+    pub(super) sender: Sender<Result<RecordBatch>>,
+    pub(super) probed: Count,
+    pub(super) matched: Count,
+}
+
+impl Driver {
+    /// Answers all items; stops early when the receiver of the output is gone.
+    pub(super) async fn run(self, items: SendableRecordBatchStream) -> Result<()> {
+        let Self {
+            probe,
+            resources,
+            context,
+            ahead,
+            sender,
+            probed,
+            matched,
+        } = self;
+        let pool = Arc::clone(context.memory_pool());
+        let threads = context.session_config().target_partitions();
+        let ahead = ahead.get_or_init(|| {
+            let (threads, memory) = resources.fetch_limits(threads, &pool);
+            Ahead::new(threads, memory)
+        });
+        let begin = Instant::now();
+        let batch = resources.batch(&probe.batch, &pool).await?;
+        resources.progress.stages.prepare.add(begin.elapsed());
+        let emitter = Emitter::new(
+            Arc::clone(&batch),
+            &probe,
+            Arc::clone(&resources),
+            sender.clone(),
+            matched,
+            &pool,
+        );
+        let mut pipeline = Pipeline::new(
+            Arc::clone(&resources),
+            Arc::clone(&probe),
+            batch,
+            emitter,
+            probed,
+            (threads, pool),
+        );
+        let items = items
+            .map(|rows| work::decode(&rows?))
+            .map_ok(|items| futures::stream::iter(items.into_iter().map(Ok::<_, DataFusionError>)));
+        let mut items = items.try_flatten().fuse();
+        let (mut more, mut remote) = (true, false);
+        loop {
+            while more && ahead.has_room(remote) {
+                match items.try_next().await? {
+                    Some((number, item)) => {
+                        remote |= item.is_remote();
+                        let bytes = item.bytes();
+                        let (resources, probe) = (Arc::clone(&resources), Arc::clone(&probe));
+                        ahead.fetch(bytes, async move {
+                            Ok((number, Fetched::fetch(item, resources, probe).await?))
+                        });
+                    }
+                    None => more = false,
+                }
+            }
+            let Some(next) = ahead.next() else {
+                match more {
+                    true => continue,
+                    false => break,
+                }
+            };
+            if sender.is_closed() {
+                return Ok(());
+            }
+            let (number, next) = join(next).await?;
+            pipeline.probe(number, next).await?;
+            if pipeline.has_failed() {
+                break;
+            }
+        }
+        pipeline.finish().await?;
+        resources.progress.note_probe_done();
+        Ok(())
+    }
+}

@@ -1,0 +1,140 @@
+//! Stage 1, fetch: reads the bytes of work items ahead, for all partitions of a process.
+//!
+//! A partition that is done with an item takes the one that was asked for first, whichever partition asked. So the probe
+//! waits for a store no longer than the store's first answer takes.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use archive::{Encoded, FingerprintReader};
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::Result;
+
+use super::request::Probe;
+use crate::error::EngineError;
+use crate::resources::Resources;
+use crate::work::WorkItem;
+
+/// The most items from a store that are being fetched or wait to be probed.
+const ITEMS: usize = 64;
+/// The most bytes from a store that are being fetched or wait to be probed.
+const BYTES: u64 = 64 << 20;
+/// Items of local files for each thread: the one that is probed next, and the one after it.
+const LOCAL_ITEMS: usize = 2;
+
+/// A queue of tasks that fetch, shared by the partitions of a process.
+#[derive(Debug)]
+pub(super) struct Ahead<T> {
+    state: Mutex<State<T>>,
+    local_items: usize,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    items: VecDeque<(SpawnedTask<Result<T>>, u64)>,
+    bytes: u64,
+}
+
+impl<T: Send + 'static> Ahead<T> {
+    /// An empty queue for `threads` threads within `memory` bytes.
+    pub(super) fn new(threads: usize, memory: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                items: VecDeque::new(),
+                bytes: 0,
+            }),
+            local_items: LOCAL_ITEMS * threads.max(1),
+            bytes: BYTES.min(memory as u64 / 16),
+        }
+    }
+
+    /// Whether another item should be fetched; `remote` says that items come from a store.
+    pub(super) fn has_room(&self, remote: bool) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let items = state.items.len();
+        items < self.local_items || (remote && items < ITEMS && state.bytes < self.bytes)
+    }
+
+    /// Starts to fetch an item of `bytes` bytes.
+    pub(super) fn fetch(
+        &self,
+        bytes: u64,
+        fetch: impl Future<Output = Result<T>> + Send + 'static,
+    ) {
+        let task = SpawnedTask::spawn(fetch);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.items.push_back((task, bytes));
+        state.bytes += bytes;
+    }
+
+    /// Takes the item that was asked for first.
+    pub(super) fn next(&self) -> Option<SpawnedTask<Result<T>>> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (task, bytes) = state.items.pop_front()?;
+        state.bytes -= bytes;
+        Some(task)
+    }
+}
+
+/// A work item with the bytes that it needs.
+#[derive(Debug)]
+pub(super) enum Fetched {
+    /// A row group of the archive.
+    Slice { slice: Slice, encoded: Encoded },
+    /// A range of the batch's own distinct fingerprints.
+    Within { first: u32, end: u32, part: u32 },
+}
+
+/// A row group of a file of the archive, to be probed with one part of the batch.
+#[derive(Debug)]
+pub(super) struct Slice {
+    pub(super) reader: Box<FingerprintReader>,
+    pub(super) row_group: usize,
+    /// Day of its rows, in days since 1970.
+    pub(super) day: Option<i32>,
+    pub(super) part: u32,
+}
+
+impl Fetched {
+    /// Fetches the bytes of an item.
+    pub(super) async fn fetch(
+        item: WorkItem,
+        resources: Arc<Resources>,
+        probe: Arc<Probe>,
+    ) -> Result<Self> {
+        match item {
+            WorkItem::Slice {
+                file,
+                size,
+                row_group,
+                day,
+                part,
+                bytes,
+                facts,
+            } => {
+                let begin = Instant::now();
+                let opened = resources.reader(&file, size, &facts, &probe.columns).await;
+                let reader = Box::new(opened?);
+                let row_group = row_group as usize;
+                let encoded = reader.fetch(row_group).await.map_err(EngineError::from)?;
+                let progress = &resources.progress;
+                progress.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+                // A local file is read, and the read timed, when it is decoded.
+                if matches!(encoded, Encoded::Fetched(_)) {
+                    progress.stages.read.add(begin.elapsed());
+                }
+                let slice = Slice {
+                    reader,
+                    row_group,
+                    day,
+                    part,
+                };
+                Ok(Self::Slice { slice, encoded })
+            }
+            WorkItem::Within { first, end, part } => Ok(Self::Within { first, end, part }),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Gathers fingerprints of several items: when many are probed at once, large tables are read in order, and so faster.
+
+use std::collections::VecDeque;
+
+use archive::DecodedStep;
+use hamming::Match;
+
+use super::channel::{MATCHES, Sink};
+
+/// Fingerprints of several items that are probed together.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    values: Vec<u64>,
+    /// The row of each in its row group.
+    rows: Vec<u32>,
+    /// Each item's index of its first value, and its channel; in the order of the values.
+    items: VecDeque<(usize, Sink)>,
+}
+
+impl Gathered {
+    /// Starts an item.
+    pub(super) fn begin(&mut self, sink: Sink) {
+        self.items.push_back((self.values.len(), sink));
+    }
+
+    /// Adds a decoded step of the item that was started last.
+    pub(super) fn add(&mut self, step: &DecodedStep) {
+        let rows = (0..step.values().len()).map(|index| step.row(index));
+        self.extend(step.values(), rows);
+    }
+
+    fn extend(&mut self, values: &[u64], rows: impl Iterator<Item = u32>) {
+        self.values.extend_from_slice(values);
+        self.rows.extend(rows);
+    }
+
+    pub(super) fn values(&self) -> usize {
+        self.values.len()
+    }
+
+    pub(super) fn items(&self) -> usize {
+        self.items.len()
+    }
+
+    /// Probes the values, and sends each item its matches. `probe(values, from, found)` probes some values from index `from`
+    /// on, adds their matches to `found` in the values' order, and returns how many it probed. Afterwards no values are left,
+    /// and only the last item, to which values can still be added. False when a receiver is gone.
+    pub(super) fn probe(
+        &mut self,
+        mut probe: impl FnMut(&[u64], usize, &mut Vec<Match>) -> usize,
+    ) -> bool {
+        let (mut matches, mut found) = (Vec::new(), Vec::new());
+        let mut done = 0;
+        while done < self.values.len() {
+            done += probe(&self.values, done, &mut found);
+            for hit in found.drain(..) {
+                // End the items before that of this match now: the emitters wait for them in order.
+                let is_next = |items: &VecDeque<(usize, Sink)>| {
+                    items
+                        .get(1)
+                        .is_some_and(|next| next.0 <= hit.query as usize)
+                };
+                while is_next(&self.items) {
+                    if !self.end_first(&mut matches) {
+                        return false;
+                    }
+                }
+                let query = self.rows[hit.query as usize];
+                matches.push(Match { query, ..hit });
+            }
+            if !self.send(&mut matches, MATCHES) {
+                return false;
+            }
+        }
+        while self.items.len() > 1 {
+            if !self.end_first(&mut matches) {
+                return false;
+            }
+        }
+        self.values.clear();
+        self.rows.clear();
+        if let Some(last) = self.items.front_mut() {
+            last.0 = 0;
+        }
+        self.send(&mut matches, 1)
+    }
+
+    fn send(&self, matches: &mut Vec<Match>, least: usize) -> bool {
+        let first = self.items.front();
+        first.is_none_or(|(_, sink)| sink.send(matches, least))
+    }
+
+    /// Sends the last matches of the first item, and ends it.
+    fn end_first(&mut self, matches: &mut Vec<Match>) -> bool {
+        let wanted = self.send(matches, 1);
+        if let Some((_, sink)) = self.items.pop_front()
+            && wanted
+        {
+            sink.done();
+        }
+        wanted
+    }
+
+    /// Ends all items; all their values must have been probed.
+    pub(super) fn end(&mut self) {
+        debug_assert!(self.values.is_empty());
+        for (_, sink) in self.items.drain(..) {
+            sink.done();
+        }
+    }
+
+    /// Gives up all items; their channels tell that they were not probed to their end.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::channel::item_channel;
+    use super::*;
+
+    /// A probe of at most `most` values, in which every odd value matches the entry of its own number.
+    fn odd(most: usize) -> impl FnMut(&[u64], usize, &mut Vec<Match>) -> usize {
+        move |values, from, found| {
+            let some = values.len().min(from + most);
+            found.extend(
+                (from..some)
+                    .filter(|&at| values[at] % 2 == 1)
+                    .map(|at| Match {
+                        query: at as u32,
+                        entry: values[at] as u32,
+                        distance: 0,
+                    }),
+            );
+            some - from
+        }
+    }
+
+    /// Gathers at most `together` items or `chunk` values, and checks that each item gets its matches in order, and its end.
+    fn gather(items: &[Vec<u64>], together: usize, chunk: usize, most: usize) {
+        let mut gathered = Gathered::default();
+        let mut receivers = Vec::new();
+        for values in items {
+            let (sink, matches, done) = item_channel();
+            receivers.push(std::thread::spawn(move || {
+                let (mut matches, mut all) = (matches, Vec::new());
+                while let Some(some) = matches.blocking_recv() {
+                    all.extend(some.iter().map(|found| (found.query, found.entry)));
+                }
+                (all, done)
+            }));
+            gathered.begin(sink);
+            for (row, value) in values.iter().enumerate() {
+                gathered.extend(&[*value], std::iter::once(row as u32));
+                if gathered.values() >= chunk {
+                    assert!(gathered.probe(odd(most)));
+                    assert!(gathered.values() == 0 && gathered.items() == 1);
+                }
+            }
+            if gathered.items() >= together {
+                assert!(gathered.probe(odd(most)));
+            }
+            if gathered.values() == 0 {
+                gathered.end();
+            }
+        }
+        assert!(gathered.probe(odd(most)));
+        gathered.end();
+        for (receiver, values) in receivers.into_iter().zip(items) {
+            let (found, done) = receiver.join().unwrap();
+            let rows = values.iter().enumerate();
+            let expected: Vec<(u32, u32)> = rows
+                .filter(|(_, value)| *value % 2 == 1)
+                .map(|(row, &value)| (row as u32, value as u32))
+                .collect();
+            assert_eq!(found, expected, "{together} {chunk} {most}");
+            futures::executor::block_on(done.check()).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_match_goes_to_its_item() {
+        let items: Vec<Vec<u64>> = [5, 0, 0, 7, 1, 16, 3, 0, 8]
+            .iter()
+            .scan(0, |next, &length| {
+                let values = (*next..*next + length).collect();
+                *next += length;
+                Some(values)
+            })
+            .collect();
+        // Items with few matches or none.
+        let items = [items, vec![vec![2, 4], vec![6, 8, 9], vec![10]]].concat();
+        for together in [1, 2, 4] {
+            for chunk in [1, 4, 8, 1000] {
+                for most in [1, 3, 1000] {
+                    gather(&items, together, chunk, most);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn items_without_a_receiver_or_given_up_are_not_done() {
+        let mut gathered = Gathered::default();
+        let (sink, matches, done) = item_channel();
+        gathered.begin(sink);
+        gathered.extend(&[1, 3], 0..2);
+        drop(matches);
+        assert!(!gathered.probe(odd(1)));
+        gathered.clear();
+        assert!(futures::executor::block_on(done.check()).is_err());
+        let (sink, _matches, done) = item_channel();
+        gathered.begin(sink);
+        gathered.extend(&[1, 3], 0..2);
+        gathered.clear();
+        assert!(futures::executor::block_on(done.check()).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! Stage 3, ids: reads the ids of matching rows, of several row groups at the same time, because each waits for one or two
+//! answers of a store.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use archive::{FingerprintReader, IdPages, IdType};
+use arrow::array::ArrayRef;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::Result;
+use hamming::Match;
+use tokio::sync::{OnceCell, mpsc, watch};
+
+use super::hits::RowMatch;
+use crate::error::EngineError;
+use crate::resources::Resources;
+
+/// The most matches whose ids are read before their item's turn to emit. Copies of a page by the thousand make so many
+/// matches that the ids of several items at once would not fit into the memory.
+const BEFORE_TURN: usize = 1 << 14;
+
+/// Matches with rows of the archive, with the rows' ids.
+pub(super) struct IdMatches {
+    /// By row, ascending.
+    pub(super) matches: Vec<RowMatch>,
+    /// The id of each row.
+    pub(super) ids: ArrayRef,
+    /// Day of the rows, in days since 1970.
+    pub(super) day: Option<i32>,
+}
+
+/// The name of the file that was read last, and where its id pages are, loaded by the first task that asks.
+type LastPages = Mutex<Option<(String, Arc<OnceCell<IdPages>>)>>;
+
+/// Reads ids for one partition.
+#[derive(Clone)]
+pub(super) struct IdReader {
+    resources: Arc<Resources>,
+    /// The type of the batch's ids, to which others are converted: plain files can have the other type.
+    id_type: Option<IdType>,
+    pages: Arc<LastPages>,
+}
+
+/// A task that reads the ids of one row group's matching rows.
+pub(super) struct Reading {
+    /// What was read, in the order of the matches.
+    pub(super) found: mpsc::Receiver<IdMatches>,
+    /// Set to true when the item's turn to emit has come.
+    pub(super) turn: watch::Sender<bool>,
+    /// The task that reads.
+    pub(super) task: SpawnedTask<Result<()>>,
+}
+
+impl IdReader {
+    pub(super) fn new(resources: Arc<Resources>, id_type: Option<IdType>) -> Self {
+        Self {
+            resources,
+            id_type,
+            pages: Arc::default(),
+        }
+    }
+
+    /// Starts a task that reads the ids of `matches`; it sets `failed` when it fails.
+    pub(super) fn start(
+        &self,
+        reader: Box<FingerprintReader>,
+        row_group: usize,
+        day: Option<i32>,
+        mut matches: mpsc::Receiver<Vec<Match>>,
+        failed: Arc<AtomicBool>,
+    ) -> Reading {
+        let ids = self.clone();
+        let (sender, found) = mpsc::channel(1);
+        let (turn, mut is_due) = watch::channel(false);
+        let task = SpawnedTask::spawn(async move {
+            let work = async {
+                while let Some(matches) = matches.recv().await {
+                    if matches.len() > BEFORE_TURN && is_due.wait_for(|due| *due).await.is_err() {
+                        break;
+                    }
+                    let found = ids.read(&reader, row_group, day, &matches).await?;
+                    if sender.send(found).await.is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            };
+            let done: Result<()> = work.await;
+            failed.fetch_or(done.is_err(), Ordering::Relaxed);
+            done
+        });
+        Reading { found, turn, task }
+    }
+
+    /// Reads the ids for `matches`, which ascend by row of the row group.
+    async fn read(
+        &self,
+        reader: &FingerprintReader,
+        row_group: usize,
+        day: Option<i32>,
+        matches: &[Match],
+    ) -> Result<IdMatches> {
+        // Each row is read once, though it may match several fingerprints.
+        let mut rows: Vec<u32> = Vec::new();
+        let mut found: Vec<RowMatch> = Vec::with_capacity(matches.len());
+        for hit in matches {
+            if rows.last() != Some(&hit.query) {
+                rows.push(hit.query);
+            }
+            found.push(RowMatch {
+                entry: hit.entry,
+                distance: hit.distance,
+                row: rows.len() as u32 - 1,
+            });
+        }
+        let begin = Instant::now();
+        let cell = self.pages_cell(reader.name());
+        let pages = cell
+            .get_or_try_init(|| reader.id_pages())
+            .await
+            .map_err(EngineError::from)?;
+        let ids = reader.ids(pages, row_group, &rows).await;
+        let ids = ids.map_err(EngineError::from)?;
+        let ids = match self.id_type {
+            Some(id_type) => archive::reader::to_id_type(&ids, id_type)?,
+            None => ids,
+        };
+        self.resources.progress.stages.ids.add(begin.elapsed());
+        Ok(IdMatches {
+            matches: found,
+            ids,
+            day,
+        })
+    }
+
+    /// The cell for a file's id pages; a new, empty one unless the file is the one that was asked for last.
+    fn pages_cell(&self, name: &str) -> Arc<OnceCell<IdPages>> {
+        let mut last = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((file, cell)) if file == name => Arc::clone(cell),
+            _ => {
+                let cell = Arc::default();
+                *last = Some((name.to_owned(), Arc::clone(&cell)));
+                cell
+            }
+        }
+    }
+}

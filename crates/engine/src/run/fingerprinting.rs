@@ -1,0 +1,92 @@
+//! Map 1 of a run: the batch's documents become a sorted file of fingerprints, here or on the cluster.
+
+use std::path::Path;
+
+use storage::{Draft, ErrorKind};
+
+use super::Run;
+use super::inputs::{Inputs, Opened};
+use crate::cluster::{Fingerprinted, Fingerprinting};
+use crate::error::{EngineError, Result};
+use crate::fingerprint::{self, FingerprintedBatch};
+use crate::progress::Stage;
+use crate::recipe::Recipe;
+
+/// The batch's fingerprints, and the draft of the user's file of them if one was asked for.
+pub(super) struct Fingerprints {
+    pub(super) batch: FingerprintedBatch,
+    pub(super) draft: Option<Draft>,
+}
+
+impl Fingerprints {
+    /// Fingerprints the documents of `inputs`.
+    pub(super) async fn make(run: Run<'_>, inputs: &Inputs<'_>) -> Result<Self> {
+        run.enter(Stage::Fingerprint);
+        let Inputs {
+            documents,
+            recipe,
+            id_type,
+            ..
+        } = inputs;
+        let settings = run.settings;
+        let draft = match &settings.fingerprints {
+            Some(target) => Some(Draft::new(target, &settings.scratch)?),
+            None => None,
+        };
+        let path = draft.as_ref().map_or_else(
+            || settings.scratch.join("fingerprints.parquet"),
+            |draft| draft.path().to_owned(),
+        );
+        let rows = match fingerprint_on_cluster(run, inputs).await? {
+            Some(rows) => fingerprint::cluster_rows(run.context, rows)?,
+            None => {
+                let progress = &run.resources.progress;
+                fingerprint::local_rows(run.context, documents, recipe, *id_type, progress)?
+            }
+        };
+        let given = documents.given();
+        let spec = recipe.spec();
+        let batch = fingerprint::write_sorted(rows, given, spec, *id_type, &path).await?;
+        match documents.known_rows() {
+            Some(rows) if rows != batch.file.rows => Err(EngineError::Cluster {
+                kind: ErrorKind::TryAgain,
+                message: format!(
+                    "{given}: {} documents were read of {rows} that were there when the run began; run it again",
+                    batch.file.rows
+                ),
+            }),
+            _ => Ok(Self { batch, draft }),
+        }
+    }
+
+    /// Replaces the content of the user's file, if there is one, with that of the file at `path`.
+    pub(super) fn replace_with(&self, path: &Path) -> Result<()> {
+        if let Some(draft) = &self.draft {
+            draft.fill_from(path)?;
+        }
+        Ok(())
+    }
+}
+
+/// The rows that the cluster fingerprints; `None` without a cluster or texts, or when it cannot reach the documents.
+async fn fingerprint_on_cluster(
+    run: Run<'_>,
+    inputs: &Inputs<'_>,
+) -> Result<Option<Fingerprinted>> {
+    let settings = run.settings;
+    let (Some(cluster), Recipe::Texts(model)) = (&settings.cluster, &inputs.recipe) else {
+        return Ok(None);
+    };
+    let task = Fingerprinting {
+        documents: &inputs.documents,
+        columns: &settings.columns,
+        id_type: inputs.id_type,
+        spec: model.spec(),
+        archive: match &inputs.opened {
+            Opened::Archive(archive) => Some(archive),
+            Opened::Plain(_) => None,
+        },
+        wanted: &settings.wanted,
+    };
+    cluster.fingerprint(task).await
+}

@@ -1,0 +1,167 @@
+//! The nightly job: from documents to pairs, and the commit of the batch.
+//!
+//! The order matters: the pairs are complete on the disk before the batch is committed, and are published after it. A run
+//! that fails anywhere leaves the archive and an earlier output as they were. A run that dies between the commit and the
+//! naming is repaired by the next: it finds the batch committed, computes the same pairs against the archive as it was
+//! before the batch, and names them.
+//!
+//! A batch is committed behind the days that it was compared with. If another commit comes first, it is compared again,
+//! with that day too. So of two batches that run at the same time, one is compared with the other.
+
+mod commit;
+mod compare;
+mod fingerprinting;
+mod inputs;
+mod settings;
+mod summary;
+mod view;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use datafusion::prelude::SessionContext;
+use hamming::Kernel;
+
+use crate::error::Result;
+use crate::fingerprint::FingerprintedBatch;
+use crate::progress::Stage;
+use crate::recipe::Recipe;
+use crate::resources::Resources;
+use commit::{Appender, Attempt, Outcome};
+use compare::{Compared, Comparison};
+use fingerprinting::Fingerprints;
+use inputs::Inputs;
+use summary::Clock;
+use view::View;
+
+pub use inputs::{Opened, open_batch};
+pub use settings::RunSettings;
+pub use summary::{BaseSummary, Commit, Network, NewSummary, ProbeSeconds, Seconds, Summary};
+
+/// What the stages of a run share.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    context: &'a SessionContext,
+    resources: &'a Arc<Resources>,
+    settings: &'a RunSettings,
+}
+
+impl Run<'_> {
+    /// Reports that `stage` begins.
+    fn enter(&self, stage: Stage) {
+        self.resources.progress.enter(stage);
+    }
+}
+
+/// Finds the batch's pairs, writes them, and appends the batch if the settings ask for it.
+///
+/// # Errors
+/// [`EngineError`](crate::EngineError). The archive and an earlier output are then as they were, except after
+/// [`EngineError::Unpublished`](crate::EngineError::Unpublished).
+pub async fn run(
+    context: &SessionContext,
+    resources: &Arc<Resources>,
+    settings: &RunSettings,
+) -> Result<Summary> {
+    let run = Run {
+        context,
+        resources,
+        settings,
+    };
+    let mut clock = Clock::start();
+    let inputs = Inputs::open(run).await?;
+    clock.end(Stage::Open);
+    let fingerprints = Fingerprints::make(run, &inputs).await?;
+    clock.end(Stage::Fingerprint);
+
+    let Inputs {
+        mut opened,
+        recipe,
+        id_type,
+        verifier,
+        ..
+    } = inputs;
+    let mut appender = Appender::new(opened.version());
+    let (compared, outcome) = loop {
+        run.enter(Stage::Open);
+        let view = View::resolve(run, opened, &fingerprints.batch).await?;
+        if let Some(remaining) = &view.remaining {
+            fingerprints.replace_with(&remaining.file.path)?;
+        }
+        clock.end(Stage::Open);
+        let comparison = Comparison {
+            run,
+            batch: view.remaining.as_ref().unwrap_or(&fingerprints.batch),
+            view: &view,
+            verifier: verifier.as_ref(),
+            id_type,
+        };
+        let compared = comparison.compare(&mut clock).await?;
+        match appender.commit(run, &fingerprints, view).await? {
+            Attempt::Done(outcome) => break (compared, outcome),
+            Attempt::Overtaken(archive) => opened = archive,
+        }
+        clock.end(Stage::Commit);
+        resources.progress.reset_probe();
+    };
+
+    let mut summary = summarize(run, &recipe, &fingerprints.batch, &compared, &outcome);
+    commit::publish(
+        fingerprints.draft,
+        compared.output,
+        outcome.commit,
+        settings.day,
+    )
+    .await?;
+    clock.end(Stage::Commit);
+    summary.network = Network::from_stores(&resources.stores);
+    summary.seconds = clock.total();
+    Ok(summary)
+}
+
+/// The summary of a run, without its network traffic and its seconds.
+fn summarize(
+    run: Run<'_>,
+    recipe: &Recipe,
+    batch: &FingerprintedBatch,
+    compared: &Compared,
+    outcome: &Outcome,
+) -> Summary {
+    let Run {
+        resources,
+        settings,
+        ..
+    } = run;
+    let output = &compared.output;
+    let left_out = resources.progress.left_out.load(Ordering::Relaxed);
+    Summary {
+        new: NewSummary {
+            documents: batch.file.rows,
+            without_fingerprint: batch.file.without_fingerprint,
+            duplicate_ids: batch.duplicate_ids,
+            invalid_utf8: batch.invalid_utf8,
+            distinct_fingerprints: compared.distinct as u64,
+            digest: batch.file.digest.clone(),
+        },
+        base: compared.base.clone(),
+        max_distance: settings.max_distance,
+        design: compared.plan.design.name(),
+        passes: compared.passes,
+        kernel: Kernel::detect().name(),
+        spec_digest: recipe.spec().digest(),
+        verified: compared.verified,
+        hits: output.rows,
+        hits_left_out: left_out + output.left_out,
+        output: settings.output.to_string(),
+        output_bytes: output.bytes,
+        commit: outcome.commit,
+        day: outcome.date.map(|date| date.to_string()),
+        removed: outcome.removed,
+        archive_version_before: outcome.version_before,
+        archive_version_after: outcome.version_after,
+        comparisons: outcome.comparisons,
+        network: Network::default(),
+        cluster: settings.cluster.as_ref().map(|cluster| cluster.summary()),
+        seconds: Seconds::default(),
+    }
+}

@@ -1,0 +1,53 @@
+//! The settings of a run.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use archive::Existing;
+use chrono::NaiveDate;
+use storage::Location;
+
+use crate::cluster::Cluster;
+use crate::documents::Columns;
+use crate::output::OutputTarget;
+use crate::recipe::SpecOptions;
+use crate::verify::Verify;
+
+/// The settings of a run.
+#[derive(Debug, Clone)]
+pub struct RunSettings {
+    /// Files, directories or patterns of the batch.
+    pub new: Vec<String>,
+    /// The archive, or plain Parquet files of fingerprints.
+    pub base: String,
+    /// The output of pairs.
+    pub output: OutputTarget,
+    /// Fingerprints that differ in at most this many bits are a pair.
+    pub max_distance: u32,
+    /// Whether the batch is compared with itself too.
+    pub within: bool,
+    /// Whether to append the batch to the archive.
+    pub append: bool,
+    /// What to do when the archive holds the day already, with other rows.
+    pub existing: Existing,
+    /// The most rows of a data file of the archive; `None` for the archive's default.
+    pub rows_per_file: Option<u64>,
+    /// The day that the batch is appended as.
+    pub day: Option<NaiveDate>,
+    /// Where to write the batch's fingerprints, if at all.
+    pub fingerprints: Option<Location>,
+    /// Column names of the batch, and of plain files of fingerprints.
+    pub columns: Columns,
+    /// Design of the tables; `None` for the cheapest.
+    pub design: Option<String>,
+    /// The most pairs of one document of the batch: its nearest ones.
+    pub max_hits: Option<u32>,
+    /// How pairs are verified against the texts; `None` for not at all.
+    pub verify: Option<Verify>,
+    /// The fingerprint spec that the options ask for.
+    pub wanted: SpecOptions,
+    /// Directory for temporary files; it must exist.
+    pub scratch: PathBuf,
+    /// The cluster that runs both maps; `None` for this process.
+    pub cluster: Option<Arc<dyn Cluster>>,
+}

@@ -1,0 +1,224 @@
+//! What a run did, in numbers.
+
+use std::time::Instant;
+
+use serde::Serialize;
+use storage::Stores;
+
+use crate::cluster::ClusterSummary;
+use crate::progress::{Stage, Stages};
+use crate::verify::Verified;
+
+/// What a run did.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// The batch.
+    pub new: NewSummary,
+    /// The archive.
+    pub base: BaseSummary,
+    /// The largest distance of a pair.
+    pub max_distance: u32,
+    /// Design of the tables.
+    pub design: String,
+    /// Parts that the batch was cut into; the archive is read once for each.
+    pub passes: u32,
+    /// Instruction set of the probe.
+    pub kernel: &'static str,
+    /// Digest of the fingerprint spec.
+    pub spec_digest: String,
+    /// Counts of the verification; `None` when pairs were not verified.
+    pub verified: Option<Verified>,
+    /// Rows of the output.
+    pub hits: u64,
+    /// Pairs left out because their document has `max_hits` nearer ones.
+    pub hits_left_out: u64,
+    /// The output.
+    pub output: String,
+    /// Bytes of the output.
+    pub output_bytes: u64,
+    /// Whether the batch was committed to the archive.
+    pub commit: Commit,
+    /// The batch's day: the day as which the archive holds it, or else the day asked for.
+    pub day: Option<String>,
+    /// Documents that were removed from the archive since the day was committed, and are not compared.
+    pub removed: u64,
+    /// Version of the archive before the run; `None` for plain files.
+    pub archive_version_before: Option<u64>,
+    /// Version of the archive after the run; `None` for plain files.
+    pub archive_version_after: Option<u64>,
+    /// How often the batch was compared: once, and once more each time that another commit came first.
+    pub comparisons: u32,
+    /// Network traffic of this process.
+    pub network: Network,
+    /// What the cluster did; `None` without a cluster.
+    pub cluster: Option<ClusterSummary>,
+    /// Seconds of each stage.
+    pub seconds: Seconds,
+}
+
+/// The batch, in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct NewSummary {
+    /// Documents read.
+    pub documents: u64,
+    /// Documents without a fingerprint: without a text, or with too few features. They are in no pair.
+    pub without_fingerprint: u64,
+    /// Documents whose id an earlier document of the batch has.
+    pub duplicate_ids: u64,
+    /// Documents whose text is not UTF-8.
+    pub invalid_utf8: u64,
+    /// Distinct fingerprints.
+    pub distinct_fingerprints: u64,
+    /// Digest of the batch's rows.
+    pub digest: String,
+}
+
+/// The archive, in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct BaseSummary {
+    /// Version that was read; `None` for plain files.
+    pub version: Option<u64>,
+    /// Files.
+    pub files: u64,
+    /// Fingerprints.
+    pub fingerprints: u64,
+    /// Encoded bytes of fingerprints that were read.
+    pub bytes_read: u64,
+}
+
+/// Whether a batch was committed to the archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Commit {
+    /// The run was not asked to append it.
+    NotAsked,
+    /// It was committed as this version of the archive.
+    Committed(u64),
+    /// The archive held it already, with the same rows.
+    AlreadyThere,
+}
+
+/// Requests to object stores, in numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Network {
+    /// Requests, retries included.
+    pub requests: u64,
+    /// Requests that failed with a temporary error.
+    pub retries: u64,
+    /// Bytes of bodies sent.
+    pub bytes_sent: u64,
+    /// Bytes of bodies received.
+    pub bytes_received: u64,
+}
+
+impl Network {
+    /// The traffic of `stores` so far.
+    #[must_use]
+    pub fn from_stores(stores: &Stores) -> Self {
+        let traffic = stores.traffic();
+        Self {
+            requests: traffic.requests(),
+            retries: traffic.retries(),
+            bytes_sent: traffic.bytes_sent(),
+            bytes_received: traffic.bytes_received(),
+        }
+    }
+}
+
+/// Seconds of each stage.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct Seconds {
+    /// Opening the inputs and the archive.
+    pub open: f64,
+    /// Fingerprinting the documents.
+    pub fingerprint: f64,
+    /// Building the tables.
+    pub build: f64,
+    /// Probing, reducing and writing the pairs.
+    pub probe: f64,
+    /// Finding the texts of pairs and comparing them.
+    pub verify: f64,
+    /// Committing the batch and publishing the outputs.
+    pub commit: f64,
+    /// The whole run.
+    pub total: f64,
+    /// The stages inside `probe`.
+    pub of_probe: ProbeSeconds,
+}
+
+/// Seconds of the stages inside the probe. The first six are summed over all threads.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct ProbeSeconds {
+    /// Fetching encoded fingerprints of the archive.
+    pub read: f64,
+    /// Decoding them.
+    pub decode: f64,
+    /// Partitioning them by table, in designs that partition.
+    pub partition: f64,
+    /// Filtering out fingerprints that have no candidate.
+    pub filter: f64,
+    /// Finding candidates and comparing them.
+    pub verify: f64,
+    /// Reading the ids of pairs.
+    pub ids: f64,
+    /// Dropping repeated pairs and sorting, after the last fingerprint was probed.
+    pub reduce: f64,
+    /// Encoding and writing the pairs.
+    pub write: f64,
+}
+
+impl ProbeSeconds {
+    /// The times of the probe's `stages`, of a reduce and of a write.
+    pub(super) fn new(stages: &Stages, reduce: f64, write: f64) -> Self {
+        Self {
+            read: stages.read.seconds(),
+            decode: stages.decode.seconds(),
+            partition: stages.partition.seconds(),
+            filter: stages.filter.seconds(),
+            verify: stages.verify.seconds(),
+            ids: stages.ids.seconds(),
+            reduce,
+            write,
+        }
+    }
+}
+
+/// Measures the stages of a run.
+pub(super) struct Clock {
+    start: Instant,
+    lap: Instant,
+    pub(super) seconds: Seconds,
+}
+
+impl Clock {
+    pub(super) fn start() -> Self {
+        let now = Instant::now();
+        Self {
+            start: now,
+            lap: now,
+            seconds: Seconds::default(),
+        }
+    }
+
+    /// Adds the time since the last call to the seconds of `stage`.
+    pub(super) fn end(&mut self, stage: Stage) {
+        let seconds = match stage {
+            Stage::Open => &mut self.seconds.open,
+            Stage::Fingerprint => &mut self.seconds.fingerprint,
+            Stage::Build => &mut self.seconds.build,
+            Stage::Probe => &mut self.seconds.probe,
+            Stage::Verify => &mut self.seconds.verify,
+            Stage::Commit => &mut self.seconds.commit,
+        };
+        *seconds += self.lap.elapsed().as_secs_f64();
+        self.lap = Instant::now();
+    }
+
+    /// The seconds of all stages, and of the whole run so far.
+    pub(super) fn total(self) -> Seconds {
+        Seconds {
+            total: self.start.elapsed().as_secs_f64(),
+            ..self.seconds
+        }
+    }
+}

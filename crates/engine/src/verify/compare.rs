@@ -1,0 +1,189 @@
+//! Compares the texts of pairs, on several threads.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use arrow::array::{ArrayRef, BooleanArray, Float64Array, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use simhash::similarity::Prepared;
+use simhash::{Fingerprinter, Measure, Model, Similarity};
+
+use super::texts::{Place, Side, Texts};
+use super::{Counts, Origin, bad_pairs};
+use crate::batch::Id;
+use crate::error::Result;
+use crate::pairs::{self, Pairs, SIMILARITY};
+
+/// Compares the texts of pairs.
+pub(super) struct Comparer {
+    pub(super) texts: Texts,
+    pub(super) min_similarity: f64,
+    pub(super) origin: Origin,
+    /// Schema of the verified pairs.
+    pub(super) schema: SchemaRef,
+    pub(super) counts: Arc<Counts>,
+}
+
+impl Comparer {
+    /// The pairs of `batch` that are similar enough, with their similarities; compared by one thread a worker.
+    pub(super) fn verify(
+        &self,
+        batch: &RecordBatch,
+        workers: &mut [Worker],
+    ) -> Result<RecordBatch> {
+        let pairs = Pairs::read(batch).map_err(bad_pairs)?;
+        let rows = batch.num_rows();
+        let share = rows.div_ceil(workers.len()).max(1);
+        let similarities: Result<Vec<Vec<Option<f64>>>> = std::thread::scope(|scope| {
+            let shares: Vec<_> = workers
+                .iter_mut()
+                .enumerate()
+                .map(|(at, worker)| {
+                    let range = (at * share).min(rows)..((at + 1) * share).min(rows);
+                    scope.spawn(move || {
+                        range
+                            .map(|row| self.similarity(&pairs, row, worker))
+                            .collect()
+                    })
+                })
+                .collect();
+            let done = shares.into_iter().map(|share| {
+                share
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
+            done.collect()
+        });
+        let similarities: Vec<Option<f64>> = similarities?.into_iter().flatten().collect();
+        let keep: BooleanArray = similarities
+            .iter()
+            .map(|similarity| Some(similarity.is_none_or(|found| found >= self.min_similarity)))
+            .collect();
+        let unknown = similarities.iter().filter(|found| found.is_none()).count();
+        let dropped = rows - keep.true_count();
+        self.counts
+            .dropped
+            .fetch_add(dropped as u64, Ordering::Relaxed);
+        self.counts
+            .without_text
+            .fetch_add(unknown as u64, Ordering::Relaxed);
+        let similarities: ArrayRef = Arc::new(Float64Array::from(similarities));
+        pairs::batch(&self.schema, &[(SIMILARITY, similarities)], Some(batch))
+            .and_then(|batch| arrow::compute::filter_record_batch(&batch, &keep))
+            .map_err(bad_pairs)
+    }
+
+    /// The similarity of a pair's texts; `None` when a text was not found.
+    ///
+    /// An id that several documents have can have several texts. The result is then the greatest similarity of the texts
+    /// whose fingerprints are at the pair's distance or, if there are none, of all.
+    fn similarity(
+        &self,
+        pairs: &Pairs<'_>,
+        row: usize,
+        worker: &mut Worker,
+    ) -> Result<Option<f64>> {
+        let new_id = Id::read(pairs.new_ids, row);
+        let new = self.texts.places(Side::New, &new_id);
+        let base = Id::read(pairs.base_ids, row);
+        let sides = self.origin.sides(pairs.base_day(row)).iter();
+        let others = sides.flat_map(|side| self.texts.places(*side, &base));
+        let others: Vec<Place> = others.copied().collect();
+        let mut fingerprints: HashMap<Place, Option<u64>> = HashMap::new();
+        if combinations(new, &others).nth(1).is_some() {
+            for place in new.iter().chain(&others) {
+                fingerprints.insert(*place, worker.fingerprint(&self.texts, *place)?);
+            }
+        }
+        let distance = pairs.distance(row);
+        let is_at_distance = |(own, other): &(Place, Place)| {
+            let fingerprint = |place: &Place| fingerprints.get(place).copied().flatten();
+            let both = fingerprint(own).zip(fingerprint(other));
+            both.is_some_and(|(a, b)| (a ^ b).count_ones().cast_signed() == distance)
+        };
+        let is_any_at_distance = combinations(new, &others).any(|pair| is_at_distance(&pair));
+        let mut greatest = None;
+        for (own, other) in
+            combinations(new, &others).filter(|pair| !is_any_at_distance || is_at_distance(pair))
+        {
+            let least = self.min_similarity.max(greatest.unwrap_or(0.0));
+            let own = worker.prepared_text(&self.texts, own)?;
+            let other = worker.prepared_text(&self.texts, other)?;
+            let found = Similarity::between(&own, &other, least);
+            greatest = Some(greatest.map_or(found, |before: f64| before.max(found)));
+            if greatest >= Some(1.0) {
+                break;
+            }
+        }
+        Ok(greatest)
+    }
+}
+
+/// Every text of `new` with every text of `others`; a text with itself only if several documents have it. Lazy, because ids
+/// with many texts have very many combinations.
+fn combinations(new: &[Place], others: &[Place]) -> impl Iterator<Item = (Place, Place)> {
+    let all = others
+        .iter()
+        .flat_map(move |other| new.iter().map(move |own| (*own, *other)));
+    all.filter(|(own, other)| own != other || own.is_repeated)
+}
+
+/// The most bytes of prepared texts in a worker's cache.
+const CACHED_BYTES: usize = 64 << 20;
+/// The most fingerprints in a worker's cache.
+const CACHED_FINGERPRINTS: usize = 1 << 16;
+
+/// The similarity measure, the fingerprinter and the caches of one thread.
+pub(super) struct Worker {
+    similarity: Similarity,
+    fingerprinter: Fingerprinter,
+    prepared: HashMap<Place, Arc<Prepared>>,
+    /// Bytes of the prepared texts.
+    bytes: usize,
+    fingerprints: HashMap<Place, Option<u64>>,
+}
+
+impl Worker {
+    pub(super) fn new(measure: Measure, model: &Model) -> Self {
+        Self {
+            similarity: Similarity::new(measure, model.clone()),
+            fingerprinter: Fingerprinter::new(model.clone()),
+            prepared: HashMap::new(),
+            bytes: 0,
+            fingerprints: HashMap::new(),
+        }
+    }
+
+    /// The text at a place, prepared for comparisons.
+    fn prepared_text(&mut self, texts: &Texts, place: Place) -> Result<Arc<Prepared>> {
+        if let Some(ready) = self.prepared.get(&place) {
+            return Ok(Arc::clone(ready));
+        }
+        let text = texts.read(place)?;
+        let ready = Arc::new(self.similarity.prepare(&String::from_utf8_lossy(&text)));
+        if self.bytes + ready.bytes() > CACHED_BYTES {
+            self.prepared.clear();
+            self.bytes = 0;
+        }
+        self.bytes += ready.bytes();
+        self.prepared.insert(place, Arc::clone(&ready));
+        Ok(ready)
+    }
+
+    /// The fingerprint of the text at a place. Needed only for ids with several texts.
+    fn fingerprint(&mut self, texts: &Texts, place: Place) -> Result<Option<u64>> {
+        if let Some(fingerprint) = self.fingerprints.get(&place) {
+            return Ok(*fingerprint);
+        }
+        let text = texts.read(place)?;
+        let fingerprint = self
+            .fingerprinter
+            .fingerprint(&String::from_utf8_lossy(&text));
+        if self.fingerprints.len() == CACHED_FINGERPRINTS {
+            self.fingerprints.clear();
+        }
+        self.fingerprints.insert(place, fingerprint);
+        Ok(fingerprint)
+    }
+}

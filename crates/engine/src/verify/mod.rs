@@ -1,0 +1,237 @@
+//! Verification: drops pairs whose texts are not similar enough.
+//!
+//! It reads the ids of all documents, then only the texts of documents in a pair, and copies these texts to a file in the
+//! scratch directory. Memory grows with the pairs, not with the documents.
+
+mod compare;
+mod texts;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use archive::IdType;
+use arrow::array::RecordBatch;
+use arrow::error::ArrowError;
+use compare::{Comparer, Worker};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::prelude::SessionContext;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde::Serialize;
+use simhash::{Measure, Model};
+use texts::{Side, Texts};
+
+use crate::batch::Id;
+use crate::documents::{Columns, Documents};
+use crate::error::{EngineError, Result};
+use crate::output::StagedOutput;
+use crate::pairs::{self, Pairs};
+
+/// How pairs are to be verified.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verify {
+    /// How texts are compared.
+    pub measure: Measure,
+    /// Pairs of a smaller similarity are dropped.
+    pub min_similarity: f64,
+    /// Files, directories or patterns of the archive's documents; if empty, no text of the archive is found.
+    pub base_text: Vec<String>,
+}
+
+/// What the verification did.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Verified {
+    /// How texts were compared.
+    pub measure: Measure,
+    /// Pairs of a smaller similarity were dropped.
+    pub min_similarity: f64,
+    /// Pairs before the verification.
+    pub checked: u64,
+    /// Pairs that were dropped.
+    pub dropped: u64,
+    /// Pairs that were kept without a similarity, because a text was not found.
+    pub without_text: u64,
+}
+
+/// Counts of a verification in progress.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    dropped: AtomicU64,
+    without_text: AtomicU64,
+}
+
+impl Counts {
+    /// The result of verifying `checked` pairs.
+    pub(crate) fn verified(&self, verify: &Verify, checked: u64) -> Verified {
+        Verified {
+            measure: verify.measure,
+            min_similarity: verify.min_similarity,
+            checked,
+            dropped: self.dropped.load(Ordering::Relaxed),
+            without_text: self.without_text.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The documents of both sides, and the model of their fingerprints and similarities.
+#[derive(Debug)]
+pub(crate) struct Verifier<'a> {
+    verify: &'a Verify,
+    model: Model,
+    new: Documents,
+    base: Option<Documents>,
+}
+
+impl<'a> Verifier<'a> {
+    /// Opens the batch's documents and, if `verify` names them, the archive's.
+    pub(crate) async fn open(
+        context: &SessionContext,
+        verify: &'a Verify,
+        model: Model,
+        new: &[String],
+        columns: &Columns,
+    ) -> Result<Self> {
+        let columns = Columns {
+            fingerprint: None,
+            texts_only: true,
+            ..columns.clone()
+        };
+        let base = match verify.base_text.is_empty() {
+            true => None,
+            false => Some(Documents::open(context, &verify.base_text, &columns).await?),
+        };
+        Ok(Self {
+            verify,
+            model,
+            new: Documents::open(context, new, &columns).await?,
+            base,
+        })
+    }
+}
+
+/// Where the documents of a run's pairs can come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
+    pub(crate) id_type: IdType,
+    /// Day of the batch, in days since 1970.
+    pub(crate) day: Option<i32>,
+    /// Whether there are pairs inside the batch.
+    pub(crate) within: bool,
+    /// Whether the batch is compared with an archive: without the batch's day, so pairs with that day are inside the batch.
+    pub(crate) archive: bool,
+}
+
+impl Origin {
+    /// The sides that can hold the other document of a pair, given its day.
+    fn sides(self, base_day: Option<i32>) -> &'static [Side] {
+        match base_day == self.day {
+            true if self.within && self.archive => &[Side::New],
+            true if self.within => &[Side::New, Side::Base],
+            _ => &[Side::Base],
+        }
+    }
+}
+
+/// Verifies staged pairs, in their order; the counts are complete when the stream has ended.
+pub(crate) async fn verify(
+    context: &SessionContext,
+    hits: &StagedOutput,
+    verifier: &Verifier<'_>,
+    origin: Origin,
+    scratch: &Path,
+) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
+    let Verifier {
+        verify,
+        model,
+        new,
+        base,
+    } = verifier;
+    // Ask for the texts of all documents in a pair, on each side that can hold them.
+    let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
+    for batch in read_pairs(hits.path())? {
+        let batch = batch?;
+        let pairs = Pairs::read(&batch).map_err(bad_pairs)?;
+        for row in 0..batch.num_rows() {
+            texts.want(Side::New, Id::read(pairs.new_ids, row))?;
+            for side in origin.sides(pairs.base_day(row)) {
+                texts.want(*side, Id::read(pairs.base_ids, row))?;
+            }
+        }
+    }
+    texts
+        .copy_wanted(context, Side::New, new, origin.id_type)
+        .await?;
+    if let Some(base) = base {
+        texts
+            .copy_wanted(context, Side::Base, base, origin.id_type)
+            .await?;
+    }
+
+    let counts = Arc::new(Counts::default());
+    let schema = pairs::verified_schema(origin.id_type);
+    let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
+    let sender = builder.tx();
+    let comparer = Comparer {
+        texts,
+        min_similarity: verify.min_similarity,
+        origin,
+        schema,
+        counts: Arc::clone(&counts),
+    };
+    let threads = context.state().config().target_partitions();
+    let mut workers: Vec<_> = (0..threads)
+        .map(|_| Worker::new(verify.measure, model))
+        .collect();
+    let reader = read_pairs(hits.path())?;
+    builder.spawn_blocking(move || {
+        for batch in reader {
+            let verified = comparer.verify(&batch?, &mut workers)?;
+            if sender.blocking_send(Ok(verified)).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    });
+    Ok((builder.build(), counts))
+}
+
+/// Pairs that are read and verified together.
+const PAIRS: usize = 1024;
+
+/// The error when Arrow cannot read or build a batch of pairs.
+fn bad_pairs(source: ArrowError) -> EngineError {
+    archive::ArchiveError::Arrow {
+        object: "pairs".into(),
+        source,
+    }
+    .into()
+}
+
+/// Reads the staged pairs in the file at `path`.
+fn read_pairs(path: &Path) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
+    let object = path.display().to_string();
+    let failed = |source| EngineError::Io {
+        path: object.clone(),
+        source,
+    };
+    let file = std::fs::File::open(path).map_err(failed)?;
+    let parquet = |source| {
+        EngineError::from(archive::ArchiveError::Parquet {
+            object: object.clone(),
+            source,
+        })
+    };
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+        .and_then(|builder| builder.with_batch_size(PAIRS).build())
+        .map_err(parquet)?;
+    Ok(reader.map(move |batch| {
+        batch.map_err(|source| {
+            archive::ArchiveError::Arrow {
+                object: object.clone(),
+                source,
+            }
+            .into()
+        })
+    }))
+}

@@ -1,0 +1,85 @@
+//! Hamming balls over short words: volumes, members, and masks of 64 bits.
+
+/// The number of words of `bits` bits that are within `radius` of a given one.
+pub(crate) fn volume(bits: u32, radius: u32) -> f64 {
+    let mut choose = 1.0;
+    let mut sum = 1.0;
+    for i in 0..radius.min(bits) {
+        choose *= f64::from(bits - i) / f64::from(i + 1);
+        sum += choose;
+    }
+    sum
+}
+
+/// Every word of `bits` bits with at most `radius` ones: xored to a word, they give the ball around it.
+pub(crate) fn flips(bits: u32, radius: u32) -> Vec<u32> {
+    let mut flips = Vec::new();
+    push_flips(bits, radius, 0, &mut flips);
+    flips
+}
+
+fn push_flips(bits: u32, radius: u32, chosen: u32, flips: &mut Vec<u32>) {
+    flips.push(chosen);
+    if radius > 0 {
+        for bit in 0..bits {
+            push_flips(bit, radius - 1, chosen | 1 << bit, flips);
+        }
+    }
+}
+
+/// `WORD_BALLS[r - 1][i]` has a bit for each 6-bit number within `r` bits of `i`; `r` is 1 or 2.
+pub(crate) const WORD_BALLS: [[u64; 64]; 2] = {
+    let mut balls = [[0; 64]; 2];
+    let mut bit = 0;
+    while bit < 64 {
+        let mut other = 0;
+        while other < 64 {
+            let distance = (bit ^ other as usize).count_ones();
+            if distance <= 1 {
+                balls[0][bit] |= 1 << other;
+            }
+            if distance <= 2 {
+                balls[1][bit] |= 1 << other;
+            }
+            other += 1;
+        }
+        bit += 1;
+    }
+    balls
+};
+
+/// Every word of 16 bits with exactly two ones, in ascending order of the upper one, then of the lower.
+pub(crate) const PAIRS: [u16; 120] = {
+    let mut pairs = [0; 120];
+    let (mut at, mut upper) = (0, 0);
+    while upper < 16 {
+        let mut lower = 0;
+        while lower < upper {
+            pairs[at] = 1 << upper | 1 << lower;
+            at += 1;
+            lower += 1;
+        }
+        upper += 1;
+    }
+    pairs
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn balls() {
+        assert_eq!(volume(16, 0), 1.0);
+        assert_eq!(volume(16, 2), 1.0 + 16.0 + 120.0);
+        assert_eq!(volume(3, 9), 8.0);
+    }
+
+    #[test]
+    fn flips_are_the_ball() {
+        let mut flips = flips(10, 3);
+        flips.sort_unstable();
+        let ball: Vec<u32> = (0..1024u32).filter(|f| f.count_ones() <= 3).collect();
+        assert_eq!(flips, ball);
+    }
+}

@@ -1,0 +1,111 @@
+//! The table of a quarter: each sketch has the index of its entry beside it.
+//!
+//! The key is a quarter, the sketch the other quarter of the half, one bit of which may differ.
+
+use crate::buckets::{
+    Buckets, Field, Queries, SketchRule, SketchTable, Survivor, TablePlan, Test, counting_sort,
+};
+use crate::design::Block;
+use crate::isa::Isa;
+use crate::matches::{Match, Matches};
+use crate::mechanism::BatchPart;
+use crate::memory::Array;
+use crate::prefetch::prefetch_l1;
+
+/// The table of a block whose [`Block::beside`] has at most 16 bits.
+#[derive(Debug)]
+pub(super) struct QuarterTable {
+    buckets: Buckets<u16>,
+    /// For each sketch, the index of its entry in the part of the batch.
+    indexes: Array<u32>,
+}
+
+impl QuarterTable {
+    /// Plans the table of `block` over `entries` entries.
+    pub(super) fn plan(block: &Block, entries: usize) -> TablePlan {
+        let test = Test { mask: !0, limit: 1 };
+        let rule = SketchRule {
+            field: Field {
+                before: block.beside.leading_zeros(),
+                bits: block.beside.count_ones().min(u16::BITS),
+            },
+            flip_bits: 0,
+            first: test,
+            second: test,
+        };
+        let plan = TablePlan::choose::<u16>(block, rule, entries);
+        plan.with_more_bytes(4 * entries, 0)
+    }
+
+    /// Builds the table of `values`, as `plan` has it.
+    pub(super) fn build(values: &[u64], plan: &TablePlan) -> Self {
+        let mut buckets = Buckets::<u16>::zeroed(plan);
+        let mut by_place = Array::<u32>::zeroed(values.len());
+        let rule = buckets.rule;
+        let (sketches, indexes): (&mut [u16], &mut [u32]) = (&mut buckets.sketches, &mut by_place);
+        counting_sort(buckets.key, values, &mut buckets.starts, |place, index| {
+            sketches[place] = rule.sketch(values[index]) as u16;
+            indexes[place] = index as u32;
+        });
+        Self {
+            buckets,
+            indexes: by_place,
+        }
+    }
+
+    /// The indexes of the entries, in the order of their keys.
+    pub(super) fn indexes(&self) -> &[u32] {
+        &self.indexes
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.buckets.bytes() + self.indexes.bytes()
+    }
+}
+
+impl SketchTable for QuarterTable {
+    type Sketch = u16;
+
+    fn buckets(&self) -> &Buckets<u16> {
+        &self.buckets
+    }
+
+    #[inline(always)]
+    fn compare<I: Isa>(
+        &self,
+        _isa: I,
+        part: &BatchPart<'_>,
+        queries: Queries<'_>,
+        survivors: &mut Vec<Survivor>,
+        matches: &mut Matches<'_>,
+    ) {
+        let indexes: &[u32] = &self.indexes;
+        for survivor in survivors.iter() {
+            prefetch_l1(indexes, survivor.place as usize);
+        }
+        for survivor in survivors.iter_mut() {
+            survivor.place = indexes[survivor.place as usize];
+            prefetch_l1(part.values, survivor.place as usize);
+        }
+        for &Survivor {
+            query,
+            place: index,
+        } in survivors.iter()
+        {
+            let number = queries.number(query);
+            if part.is_own(number, index) {
+                continue;
+            }
+            let difference = part.values[index as usize] ^ queries.fingerprints[query as usize];
+            let distance = difference.count_ones();
+            if distance <= part.max_distance {
+                matches.push(Match {
+                    query: number,
+                    entry: (part.first + index as usize) as u32,
+                    distance,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The Bloom filter over the trailing bits of the entries.
+
+use crate::isa::{TAIL_BITS, tail_place};
+use crate::memory::Array;
+
+/// Entries for each word of the filter.
+const WORD_ENTRIES: usize = 4;
+
+/// A Bloom filter over the trailing [`TAIL_BITS`] of the entries: three bits of one word for each, so that a test is one
+/// access. One in 200 fingerprints is a false positive.
+#[derive(Debug)]
+pub(super) struct TailFilter {
+    word_bits: u32,
+    words: Array<u64>,
+}
+
+impl TailFilter {
+    /// log₂ of the filter's words.
+    fn word_bits(entries: usize) -> u32 {
+        let words = (entries / WORD_ENTRIES).max(1).next_power_of_two();
+        words.ilog2().min(TAIL_BITS - 6)
+    }
+
+    /// Bytes for a batch of `entries` entries.
+    pub(super) fn bytes_for(entries: usize) -> usize {
+        8 << Self::word_bits(entries)
+    }
+
+    /// Builds the filter of `entries`.
+    pub(super) fn build(entries: &[u64]) -> Self {
+        let word_bits = Self::word_bits(entries.len());
+        let mut words = Array::<u64>::zeroed(1 << word_bits);
+        let filled: &mut [u64] = &mut words;
+        for &entry in entries {
+            let (word, bits) = tail_place(entry, word_bits);
+            for bit in bits {
+                filled[word] |= 1u64.wrapping_shl(bit);
+            }
+        }
+        Self { word_bits, words }
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.words.bytes()
+    }
+
+    /// The words, a power of two of them.
+    #[inline(always)]
+    pub(super) fn words(&self) -> &[u64] {
+        &self.words[..1 << self.word_bits]
+    }
+}

@@ -1,0 +1,106 @@
+//! [`Index`], the enum over the mechanisms' tables: the one place that dispatches on the mechanism.
+
+use crate::cost::Cost;
+use crate::design::{Design, Mechanism};
+use crate::halves::Halves;
+use crate::isa::Kernel;
+use crate::matches::Matches;
+use crate::mechanism::{BatchPart, MechanismTables, Times};
+use crate::permuted::Permuted;
+use crate::variants::Variants;
+
+/// The tables of a design over a part of the batch.
+#[derive(Debug)]
+pub(crate) enum Index {
+    Permuted(Permuted),
+    Halves(Box<Halves>),
+    Variants(Variants),
+}
+
+/// The probe buffers of every mechanism; one index uses its own mechanism's only.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    permuted: <Permuted as MechanismTables>::Buffers,
+    halves: <Halves as MechanismTables>::Buffers,
+    variants: <Variants as MechanismTables>::Buffers,
+}
+
+/// Calls `$method` on the tables of `$index`, whatever their mechanism.
+macro_rules! dispatch {
+    ($index:expr, $method:ident) => {
+        match $index {
+            Index::Permuted(tables) => tables.$method(),
+            Index::Halves(tables) => tables.$method(),
+            Index::Variants(tables) => tables.$method(),
+        }
+    };
+}
+
+impl Index {
+    /// Predicts the cost of the tables of `design` over `entries` entries.
+    pub(crate) fn predict(design: &Design, entries: usize) -> Cost {
+        match design.mechanism() {
+            Mechanism::Permuted => Permuted::predict(design, entries),
+            Mechanism::Halves => Halves::predict(design, entries),
+            Mechanism::Variants => Variants::predict(design, entries),
+        }
+    }
+
+    /// Describes in one line the layout of the tables of `design` over `entries` entries.
+    pub(crate) fn describe(design: &Design, entries: usize) -> String {
+        match design.mechanism() {
+            Mechanism::Permuted => Permuted::describe(design, entries),
+            Mechanism::Halves => Halves::describe(design, entries),
+            Mechanism::Variants => Variants::describe(design, entries),
+        }
+    }
+
+    /// Builds the tables of `values`, distinct and ascending, on up to `threads` threads.
+    pub(crate) fn build(values: &[u64], design: &Design, threads: usize) -> Self {
+        match design.mechanism() {
+            Mechanism::Permuted => Self::Permuted(Permuted::build(values, design, threads)),
+            Mechanism::Halves => Self::Halves(Box::new(Halves::build(values, design, threads))),
+            Mechanism::Variants => Self::Variants(Variants::build(values, design, threads)),
+        }
+    }
+
+    /// See [`MechanismTables::bytes`].
+    pub(crate) fn bytes(&self) -> usize {
+        dispatch!(self, bytes)
+    }
+
+    /// See [`MechanismTables::chunk_len`].
+    pub(crate) fn chunk_len(&self) -> usize {
+        dispatch!(self, chunk_len)
+    }
+
+    /// See [`MechanismTables::own_chunk_len`].
+    pub(crate) fn own_chunk_len(&self) -> Option<usize> {
+        dispatch!(self, own_chunk_len)
+    }
+
+    /// See [`MechanismTables::repeats_pairs`].
+    pub(crate) fn repeats_pairs(&self) -> bool {
+        dispatch!(self, repeats_pairs)
+    }
+
+    /// See [`MechanismTables::probe`].
+    pub(crate) fn probe(
+        &self,
+        kernel: Kernel,
+        part: &BatchPart<'_>,
+        chunk: &[u64],
+        buffers: &mut Buffers,
+        matches: &mut Matches<'_>,
+    ) -> Times {
+        match self {
+            Self::Permuted(tables) => {
+                tables.probe(kernel, part, chunk, &mut buffers.permuted, matches)
+            }
+            Self::Halves(tables) => tables.probe(kernel, part, chunk, &mut buffers.halves, matches),
+            Self::Variants(tables) => {
+                tables.probe(kernel, part, chunk, &mut buffers.variants, matches)
+            }
+        }
+    }
+}

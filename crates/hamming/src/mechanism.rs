@@ -1,0 +1,83 @@
+//! The interface of a mechanism: a way to index a part of the batch, and to probe it.
+
+use std::time::Duration;
+
+use crate::cost::Cost;
+use crate::design::Design;
+use crate::isa::Kernel;
+use crate::matches::Matches;
+
+/// Values of the batch itself that are probed at once: enough that tables are worth reading in order.
+pub(crate) const OWN_CHUNK: usize = 1 << 18;
+
+/// The tables of one mechanism over a part of the batch.
+pub(crate) trait MechanismTables: Sized {
+    /// Buffers of a probe, reused from chunk to chunk.
+    type Buffers: Default;
+
+    /// Predicts the cost of the tables of `design` over `entries` entries.
+    fn predict(design: &Design, entries: usize) -> Cost;
+
+    /// Describes in one line the layout of the tables of `design` over `entries` entries.
+    fn describe(design: &Design, entries: usize) -> String;
+
+    /// Builds the tables of `values`, distinct and ascending, on up to `threads` threads.
+    fn build(values: &[u64], design: &Design, threads: usize) -> Self;
+
+    /// Bytes held.
+    fn bytes(&self) -> usize;
+
+    /// The number of fingerprints that are best probed at once.
+    fn chunk_len(&self) -> usize;
+
+    /// The number of the batch's own values that are best probed at once, if such a probe leaves out each value's match
+    /// with itself; `None` if it reports them.
+    fn own_chunk_len(&self) -> Option<usize>;
+
+    /// Whether a probe may report a pair more than once.
+    fn repeats_pairs(&self) -> bool;
+
+    /// Appends all matches of `chunk`, in any order; stops early when `matches` is full.
+    fn probe(
+        &self,
+        kernel: Kernel,
+        part: &BatchPart<'_>,
+        chunk: &[u64],
+        buffers: &mut Self::Buffers,
+        matches: &mut Matches<'_>,
+    ) -> Times;
+}
+
+/// The part of the batch that the tables index, and whether the chunk is of the batch itself.
+#[derive(Debug)]
+pub(crate) struct BatchPart<'a> {
+    /// The values of the part.
+    pub(crate) values: &'a [u64],
+    /// The index of `values[0]` in the batch.
+    pub(crate) first: usize,
+    /// The index of `chunk[0]` in the batch, if the chunk is of the batch's own values: then the probe leaves out each
+    /// value's match with itself.
+    pub(crate) own: Option<usize>,
+    /// Pairs are reported up to this distance.
+    pub(crate) max_distance: u32,
+}
+
+impl BatchPart<'_> {
+    /// Whether query `query` of the chunk and entry `index` of the part are the same value of the batch.
+    #[inline(always)]
+    pub(crate) fn is_own(&self, query: u32, index: u32) -> bool {
+        self.own
+            .is_some_and(|own| own + query as usize == self.first + index as usize)
+    }
+}
+
+/// How long the stages of a probe took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Times {
+    /// Picking the fingerprints that are worth a lookup.
+    pub(crate) filtering: Duration,
+    /// Bringing fingerprints into the order of a table.
+    pub(crate) partitioning: Duration,
+    /// Lookups and comparisons.
+    pub(crate) verifying: Duration,
+}

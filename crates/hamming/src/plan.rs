@@ -1,0 +1,361 @@
+//! The planner: what each design would cost, and the choice among them.
+//!
+//! Each mechanism's own `plan.rs` decides the layout of its tables and predicts their bytes, build time and nanoseconds for
+//! one probed fingerprint; the tables are then built by the same decisions. The planner adds the passes over the archive: a
+//! batch whose tables do not fit is cut into parts, and the archive is read once for each.
+//!
+//! - Permuted tables: each fingerprint is permuted for each table, looked up under each directory prefix in the radius, and
+//!   compared with the candidates there.
+//! - `halves`: the scan of each fingerprint, and lookups of the few that it lets through. The scan of the leading half is nearly
+//!   free in a sorted archive.
+//! - `variants-N`: one bucket in each table, its cache lines, and the candidates that pass their tests.
+//!
+//! Predicted / measured nanoseconds of one core for one fingerprint of a sorted archive of 10⁹ (`bench designs`, two threads
+//! of an Intel Xeon, AVX-512, at 2.9 GHz), by the size of the batch and k:
+//!
+//! | design       | 10⁴, k = 3 | 10⁶, k = 3 | 10⁷, k = 3 | 10⁶, k = 5 | 10⁶, k = 8 |
+//! |--------------|-----------:|-----------:|-----------:|-----------:|-----------:|
+//! | `halves`     | 6 / 3      | 8 / 6      | 16 / 20    |            |            |
+//! | `variants-3` | 20 / 30    | 44 / 37    | 55 / 42    | 44 / 39    | 62 / 69    |
+//! | `variants-4` | 26 / 35    | 62 / 52    | 97 / 80    | 93 / 94    | 239 / 219  |
+//! | `variants-5` |            |            |            | 305 / 236  | 625 / 671  |
+//! | `variants-6` |            |            |            | 375 / 462  |            |
+//! | `blocks-4`   | 58 / 60    | 125 / 81   | 454 / 739  |            |            |
+//! | `blocks-3`   | 104 / 105  | 319 / 173  | 369 / 232  |            |            |
+//! | `blocks-2`   | 151 / 294  | 380 / 455  | 630 / 825  |            |            |
+//! | `choose-5-2` | 154 / 142  | 226 / 232  | 264 / 278  |            |            |
+//! | `choose-6-3` | 307 / 275  | 451 / 419  | 527 / 462  |            |            |
+//! | `choose-7-2` |            |            |            | 503 / 477  |            |
+//! | `nested-4`   | 246 / 227  | 361 / 371  | 422 / 414  |            |            |
+//!
+//! Beyond k = 8 most of the time goes into candidates that pass, and the prediction is too low: at 10⁶ and k = 12, 4.7 µs
+//! predicted and 18 µs measured for `variants-5`, 14 µs and 48 µs for `variants-6` (`--slowest 20000 --chunks 2`).
+//!
+//! Building is predicted for one thread, in memory that the process has touched before; the first touch of memory that a
+//! virtual machine has not used takes several times as long.
+
+use crate::cost::Cost;
+use crate::design::{Design, DesignError};
+use crate::index::Index;
+
+/// Reading and decoding one fingerprint of the archive, which each pass does again, in nanoseconds.
+const DECODE_NS: f64 = 3.0;
+/// The batch is cut into more parts than memory requires only if that takes less than this share of the time: every part
+/// reads the archive again, perhaps over a network.
+const WORTH_A_PASS: f64 = 0.4;
+/// Most parts that a batch is cut into.
+const MAX_PARTS: usize = 64;
+
+/// What a plan is chosen for: the memory that it may take, and the work that it has to do.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes that the tables may take.
+    pub memory: usize,
+    /// How many fingerprints will be probed: many make larger tables worth building.
+    pub queries: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory: usize::MAX,
+            queries: u64::MAX,
+        }
+    }
+}
+
+/// A design with its predicted cost for a batch of a given size.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The design.
+    pub design: Design,
+    /// Parts that the batch is cut into, and passes over the archive.
+    pub parts: usize,
+    /// Peak bytes of the tables of a part, while they are built.
+    pub bytes: usize,
+    /// Directory lookups for one probed fingerprint, in a pass.
+    pub lookups: f64,
+    /// Candidates compared with one probed fingerprint, in a pass.
+    pub candidates: f64,
+    /// Nanoseconds of one core for one probed fingerprint, all passes, without decoding it.
+    pub probe_ns: f64,
+    /// Seconds of one core to build the tables, all parts.
+    pub build_seconds: f64,
+    /// Distinct fingerprints of a part.
+    entries: usize,
+}
+
+/// Why no design could be chosen.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The distance or the name of the design is wrong.
+    #[error(transparent)]
+    Design(#[from] DesignError),
+    /// No tables fit.
+    #[error(
+        "the smallest tables for {fingerprints} distinct fingerprints take {needed} bytes even in {MAX_PARTS} parts, {allowed} are allowed"
+    )]
+    OutOfMemory {
+        /// Distinct fingerprints in the batch.
+        fingerprints: usize,
+        /// Bytes of the smallest tables.
+        needed: usize,
+        /// Bytes that may be used.
+        allowed: usize,
+    },
+}
+
+impl Plan {
+    /// Predicts what `design` costs for a batch of `fingerprints` distinct values in `parts` parts.
+    #[must_use]
+    pub fn predict(design: Design, fingerprints: usize, parts: usize) -> Self {
+        let parts = parts.max(1);
+        let entries = fingerprints.div_ceil(parts);
+        let Cost {
+            bytes,
+            lookups,
+            candidates,
+            probe_ns,
+            build_seconds,
+        } = Index::predict(&design, entries);
+        Self {
+            design,
+            parts,
+            bytes,
+            lookups,
+            candidates,
+            probe_ns: probe_ns * parts as f64,
+            build_seconds: build_seconds * parts as f64,
+            entries,
+        }
+    }
+
+    /// Describes in one line the layout of a part's tables, which depends on the number of entries.
+    #[must_use]
+    pub fn layout(&self) -> String {
+        Index::describe(&self.design, self.entries)
+    }
+
+    /// Plans every design for `max_distance` that keeps to `limits`, each in its cheapest number of parts; the cheapest
+    /// plan first.
+    ///
+    /// # Errors
+    /// [`DesignError::DistanceTooLarge`].
+    pub fn alternatives(
+        fingerprints: usize,
+        max_distance: u32,
+        limits: &Limits,
+    ) -> Result<Vec<Self>, DesignError> {
+        let mut plans: Vec<Self> = Design::all(max_distance)?
+            .into_iter()
+            .filter_map(|design| Self::cheapest_parts(&design, fingerprints, limits))
+            .collect();
+        plans.sort_by(|a, b| {
+            a.seconds(limits.queries)
+                .total_cmp(&b.seconds(limits.queries))
+        });
+        Ok(plans)
+    }
+
+    /// Chooses the cheapest design that keeps to `limits`.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the distance is too large or no tables fit.
+    pub fn choose(
+        fingerprints: usize,
+        max_distance: u32,
+        limits: &Limits,
+    ) -> Result<Self, PlanError> {
+        let best = Self::alternatives(fingerprints, max_distance, limits)?
+            .into_iter()
+            .next();
+        best.ok_or_else(|| {
+            Self::out_of_memory(
+                &Design::all(max_distance).unwrap_or_default(),
+                fingerprints,
+                limits,
+            )
+        })
+    }
+
+    /// Plans `design` in its cheapest number of parts within `limits`.
+    ///
+    /// # Errors
+    /// [`PlanError::OutOfMemory`] when it does not fit in any number of parts.
+    pub fn choose_parts(
+        design: Design,
+        fingerprints: usize,
+        limits: &Limits,
+    ) -> Result<Self, PlanError> {
+        Self::cheapest_parts(&design, fingerprints, limits)
+            .ok_or_else(|| Self::out_of_memory(std::slice::from_ref(&design), fingerprints, limits))
+    }
+
+    /// Plans `design` in its cheapest number of parts; `None` if no number fits.
+    fn cheapest_parts(design: &Design, fingerprints: usize, limits: &Limits) -> Option<Self> {
+        (0..=MAX_PARTS.ilog2())
+            .map(|doublings| Self::predict(design.clone(), fingerprints, 1 << doublings))
+            // Some tables cannot be built in any memory.
+            .filter(|plan| plan.bytes <= limits.memory && plan.bytes < usize::MAX)
+            .reduce(|fewer, more| {
+                let seconds = |plan: &Self| plan.seconds(limits.queries);
+                if seconds(&more) < WORTH_A_PASS * seconds(&fewer) {
+                    more
+                } else {
+                    fewer
+                }
+            })
+    }
+
+    /// The error that none of `designs` fits: it has the bytes of the smallest tables.
+    fn out_of_memory(designs: &[Design], fingerprints: usize, limits: &Limits) -> PlanError {
+        let needed = designs
+            .iter()
+            .map(|design| Self::predict(design.clone(), fingerprints, MAX_PARTS).bytes)
+            .min();
+        PlanError::OutOfMemory {
+            fingerprints,
+            needed: needed.unwrap_or(0),
+            allowed: limits.memory,
+        }
+    }
+
+    /// Seconds of one core to build the tables, and to decode and probe `queries` fingerprints, all passes.
+    #[must_use]
+    pub fn seconds(&self, queries: u64) -> f64 {
+        let decode = DECODE_NS * self.parts as f64;
+        self.build_seconds + 1e-9 * (decode + self.probe_ns) * queries as f64
+    }
+
+    /// The indexes of the values that are part `part` (from 0) of `parts`, in a batch of `fingerprints` distinct values.
+    #[must_use]
+    pub fn part_range(parts: usize, part: usize, fingerprints: usize) -> std::ops::Range<usize> {
+        let start =
+            |part: usize| (fingerprints as u128 * part as u128 / parts.max(1) as u128) as usize;
+        start(part)..start(part + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::design::Mechanism;
+    use crate::variants::VariantsPlan;
+
+    fn limited(memory: usize, queries: u64) -> Limits {
+        Limits { memory, queries }
+    }
+
+    #[test]
+    fn the_cheapest_design_suits_batch_archive_and_memory() {
+        for (fingerprints, design) in [
+            (10_000, "halves"),
+            (1_000_000, "halves"),
+            (10_000_000, "halves"),
+        ] {
+            let plan = Plan::choose(fingerprints, 3, &limited(usize::MAX, 1_000_000_000)).unwrap();
+            assert_eq!((plan.design.name().as_str(), plan.parts), (design, 1));
+        }
+        let tiny = Plan::choose(2, 3, &Limits::default()).unwrap();
+        assert!(tiny.bytes < 1 << 19);
+        // Bitmaps of a gigabyte are not worth it for a short archive.
+        let short = Plan::choose(10_000_000, 3, &limited(usize::MAX, 10_000)).unwrap();
+        assert!(short.bytes < 1 << 30);
+        assert!(matches!(
+            Plan::choose(1 << 20, 3, &limited(1000, 1)),
+            Err(PlanError::OutOfMemory { .. })
+        ));
+        let exhaustive = Design::named("exhaustive", 3).unwrap();
+        assert!(matches!(
+            Plan::choose_parts(exhaustive, 1 << 20, &limited(1000, 1)),
+            Err(PlanError::OutOfMemory { .. })
+        ));
+    }
+
+    #[test]
+    fn tables_that_cannot_be_built_are_not_planned() {
+        for fingerprints in [21_000_000, 40_000_000, 600_000_000] {
+            for k in 0..=16 {
+                for plan in Plan::alternatives(fingerprints, k, &Limits::default()).unwrap() {
+                    if plan.design.mechanism() != Mechanism::Variants {
+                        continue;
+                    }
+                    let part = fingerprints.div_ceil(plan.parts);
+                    for table in VariantsPlan::new(&plan.design, part).tables {
+                        assert!(
+                            table.variants < f64::from(u32::MAX),
+                            "k = {k}, {}",
+                            plan.design.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn less_memory_is_slower_and_cuts_the_batch_into_parts() {
+        for k in 0..=16 {
+            for n in [1000, 1 << 20, 100_000_000] {
+                let queries = 1_000_000_000;
+                let free = Plan::choose(n, k, &limited(usize::MAX, queries)).unwrap();
+                // In unlimited memory, a batch is cut only when its tables cannot be built as a whole.
+                let whole = Plan::predict(free.design.clone(), n, 1);
+                assert!(
+                    free.parts == 1 || whole.bytes == usize::MAX,
+                    "k = {k}, {n}, {}",
+                    free.design.name()
+                );
+                let mut before = free.seconds(queries);
+                for memory in [free.bytes - 1, free.bytes / 3, free.bytes / 10] {
+                    let Ok(tight) = Plan::choose(n, k, &limited(memory, queries)) else {
+                        break;
+                    };
+                    // Parts that memory forces may save time, but less than the planner demands of parts by choice.
+                    assert!(
+                        tight.bytes <= memory && tight.seconds(queries) >= WORTH_A_PASS * before,
+                        "k = {k}, {n}"
+                    );
+                    before = before.max(tight.seconds(queries));
+                }
+            }
+        }
+        let cut = Plan::choose(100_000_000, 3, &limited(1 << 30, 1_000_000_000)).unwrap();
+        assert!(cut.parts > 1 && cut.bytes <= 1 << 30);
+    }
+
+    #[test]
+    fn layouts_are_described_by_the_size_of_the_batch() {
+        for (name, fingerprints, layout) in [
+            ("exhaustive", 1000, "directories of 0 bits"),
+            (
+                "halves",
+                1_000_000,
+                "scan by lines of 32 sketches, keys of 16 bits; by runs first from ",
+            ),
+            (
+                "halves",
+                10_000_000,
+                "scan by bitmaps of all halves; by runs first from ",
+            ),
+            ("variants-3", 1_000_000, "keys of "),
+        ] {
+            let plan = Plan::predict(Design::named(name, 3).unwrap(), fingerprints, 1);
+            assert!(plan.layout().starts_with(layout), "{}", plan.layout());
+        }
+    }
+
+    #[test]
+    fn parts_cover_the_batch() {
+        for (parts, n) in [(1, 0), (1, 5), (3, 10), (7, 3), (64, 100_000_001)] {
+            let mut next = 0;
+            for part in 0..parts {
+                let range = Plan::part_range(parts, part, n);
+                assert_eq!(range.start, next);
+                assert!(range.len() <= n.div_ceil(parts));
+                next = range.end;
+            }
+            assert_eq!(next, n);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The mechanism of `variants-N`: an entry stands under every key within its block's radius, so that a query finds all its
+//! candidates of a block in one bucket.
+//!
+//! A sketch holds bits of the next two blocks around the ring (the first block follows the last), at most 32 less the radius;
+//! see [`ring`] for its tests. So few candidates pass them that buckets hold no indexes: [`pins`] finds a sketch's entries.
+
+mod fill;
+mod pins;
+mod plan;
+mod ring;
+mod table;
+
+pub(crate) use plan::VariantsPlan;
+
+use crate::buckets::{ProbeBuffers, probe_tables};
+use crate::cost::Cost;
+use crate::design::Design;
+use crate::isa::Kernel;
+use crate::matches::Matches;
+use crate::mechanism::{BatchPart, MechanismTables, OWN_CHUNK, Times};
+use crate::parallel::build_in_parallel;
+use table::VariantTable;
+
+/// Bytes of a probed fingerprint and its row: once as the caller gathers them, once as they are partitioned.
+const PROBED_BYTES: usize = 24;
+
+/// One table of variants for each block.
+#[derive(Debug)]
+pub(crate) struct Variants {
+    tables: Vec<VariantTable>,
+    chunk_len: usize,
+}
+
+impl MechanismTables for Variants {
+    type Buffers = ProbeBuffers;
+
+    fn predict(design: &Design, entries: usize) -> Cost {
+        VariantsPlan::new(design, entries).cost()
+    }
+
+    fn describe(design: &Design, entries: usize) -> String {
+        VariantsPlan::new(design, entries).describe()
+    }
+
+    fn build(values: &[u64], design: &Design, threads: usize) -> Self {
+        let plan = VariantsPlan::new(design, values.len());
+        let blocks = design.blocks();
+        let tables = build_in_parallel(blocks.len(), threads, |at| {
+            VariantTable::build(values, &blocks[at], &plan.tables[at])
+        });
+        // The chunks of all threads together take at most an eighth of the tables' bytes, within bounds. A large
+        // chunk, once partitioned, reads a large table nearly in order.
+        let bytes: usize = tables.iter().map(VariantTable::bytes).sum();
+        let most = bytes / 8 / (PROBED_BYTES * threads.max(1));
+        Self {
+            tables,
+            chunk_len: (most >> 20 << 20).clamp(1 << 20, 1 << 23),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.tables.iter().map(VariantTable::bytes).sum()
+    }
+
+    fn chunk_len(&self) -> usize {
+        self.chunk_len
+    }
+
+    fn own_chunk_len(&self) -> Option<usize> {
+        Some(OWN_CHUNK)
+    }
+
+    fn repeats_pairs(&self) -> bool {
+        true
+    }
+
+    fn probe(
+        &self,
+        kernel: Kernel,
+        part: &BatchPart<'_>,
+        chunk: &[u64],
+        buffers: &mut ProbeBuffers,
+        matches: &mut Matches<'_>,
+    ) -> Times {
+        probe_tables(kernel, &self.tables, part, chunk, buffers, matches)
+    }
+}

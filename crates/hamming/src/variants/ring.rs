@@ -1,0 +1,96 @@
+//! The sketch of a block of variants: bits of the next two blocks around the ring, with two tests.
+//!
+//! The strong form of the pigeonhole principle (Qin and Xiao, "Pigeonring", VLDB 2018): let the blocks have radii rᵢ with
+//! Σ(rᵢ + 1) = k + 1, and let a pair within k differ in dᵢ bits of block i. The dᵢ − (rᵢ + 1) sum to less than 0 around the
+//! ring, so there is a block from which on all partial sums are less than 0: it has not only dᵢ ≤ rᵢ, but also
+//! dᵢ + dᵢ₊₁ ≤ rᵢ + rᵢ₊₁ + 1, and so on. A pair that fails a test at one block is found at another.
+//!
+//! At three blocks with radii of 2, one candidate in 1,500 passes the first test, and 2 in 5 of these pass the second.
+
+use crate::buckets::{Field, SketchRule, Test};
+use crate::design::Block;
+
+/// The rule of the sketches of block `at`: one test of the next block, one of the next two; first the one that fewer pass.
+///
+/// # Panics
+/// When there are fewer than three blocks, or they do not follow each other.
+pub(super) fn ring_rule(blocks: &[Block], at: usize) -> SketchRule {
+    let block = &blocks[at];
+    // With fewer, the block after the next would be the block itself, and count twice.
+    assert!(blocks.len() >= 3, "at least three blocks");
+    let following = |more: usize| &blocks[(at + more) % blocks.len()];
+    let (next, third) = (following(1), following(2));
+    let ends = |block: &Block| block.mask.trailing_zeros() % 64;
+    let begins = |block: &Block| (64 - block.mask.leading_zeros()) % 64;
+    assert!(
+        ends(block) == begins(next) && ends(next) == begins(third),
+        "each block follows the one before"
+    );
+    let flip_bits = block.radius;
+    let next_bits = next.mask.count_ones().min(u32::BITS - flip_bits);
+    let bits = (next_bits + third.mask.count_ones()).min(u32::BITS - flip_bits);
+    let of_next = Test {
+        mask: !(((1 << (bits - next_bits)) - 1) << flip_bits),
+        limit: block.radius + next.radius + 1,
+    };
+    let of_both = Test {
+        mask: !0,
+        limit: of_next.limit + third.radius + 1,
+    };
+    let rule = |first, second| SketchRule {
+        field: Field {
+            before: next.mask.leading_zeros(),
+            bits,
+        },
+        flip_bits,
+        first,
+        second,
+    };
+    let (next_first, both_first) = (rule(of_next, of_both), rule(of_both, of_next));
+    match next_first.first_share() <= both_first.first_share() {
+        true => next_first,
+        false => both_first,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Design;
+    use crate::ball::volume;
+
+    #[test]
+    fn shares_are_those_of_all_sketches() {
+        // Three blocks of 20, 22 and 22 bits with radii of 2, so that 2, 5 and 8 bits of one, two and three may differ.
+        let design = Design::named("variants-3", 8).unwrap();
+        let all = Test { mask: !0, limit: 8 };
+        let of_next = |behind: u32| Test {
+            mask: !(((1 << behind) - 1) << 2),
+            limit: 5,
+        };
+        let rules = [0, 1, 2].map(|at| ring_rule(design.blocks(), at));
+        let tests = rules.map(|rule| (rule.field.bits, rule.flip_bits, rule.first, rule.second));
+        let expected = [
+            (30, 2, of_next(8), all),
+            (30, 2, of_next(8), all),
+            (30, 2, all, of_next(10)),
+        ];
+        assert_eq!(tests, expected);
+        for (rule, next_bits) in rules.into_iter().zip([22, 22, 20]) {
+            let [mut both, mut next] = [0.0; 2];
+            for bits in 0..=3u32 {
+                let fewer = bits
+                    .checked_sub(1)
+                    .map_or(0.0, |fewer| volume(next_bits, fewer));
+                let exactly = volume(next_bits, bits) - fewer;
+                next += exactly;
+                both += exactly * volume(30 - next_bits, 6 - bits);
+            }
+            let next = next / 2f64.powi(next_bits.cast_signed());
+            let first = next.min(volume(30, 6) / 2f64.powi(30));
+            assert!((rule.first_share() / first - 1.0).abs() < 1e-9);
+            assert!((rule.both_share() * 2f64.powi(30) / both - 1.0).abs() < 1e-9);
+            assert!(rule.both_share() < 0.5 * rule.first_share());
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! The table of one block: buckets of variants, and pins that lead from a sketch to its entries.
+
+use super::fill::fill_variants;
+use super::pins::Pins;
+use crate::buckets::{Buckets, Queries, SketchTable, Survivor, TablePlan};
+use crate::design::Block;
+use crate::isa::Isa;
+use crate::matches::{Match, Matches};
+use crate::mechanism::BatchPart;
+use crate::prefetch::prefetch_l1;
+
+/// Pinned entries for each survivor, on average, above which repeated lookups of a query and pin are sorted out.
+const MANY_PINNED: usize = 16;
+
+/// The table of a block, with the entries under all keys within the block's radius.
+#[derive(Debug)]
+pub(super) struct VariantTable {
+    buckets: Buckets<u32>,
+    pins: Pins,
+}
+
+impl VariantTable {
+    /// Builds the table of `block` over `values`, as `plan` has it.
+    pub(super) fn build(values: &[u64], block: &Block, plan: &TablePlan) -> Self {
+        let mut buckets = Buckets::zeroed(plan);
+        let pins = Pins::build(values, buckets.rule.field);
+        fill_variants(&mut buckets, values, block.radius);
+        Self { buckets, pins }
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.buckets.bytes() + self.pins.bytes()
+    }
+}
+
+impl SketchTable for VariantTable {
+    type Sketch = u32;
+
+    fn buckets(&self) -> &Buckets<u32> {
+        &self.buckets
+    }
+
+    #[inline(always)]
+    fn compare<I: Isa>(
+        &self,
+        isa: I,
+        part: &BatchPart<'_>,
+        queries: Queries<'_>,
+        survivors: &mut Vec<Survivor>,
+        matches: &mut Matches<'_>,
+    ) {
+        let Pins {
+            field,
+            starts,
+            values,
+            indexes,
+        } = &self.pins;
+        let rule = self.buckets.rule;
+        let (starts, sketches): (&[u32], &[u32]) = (starts, &self.buckets.sketches);
+        let unused = rule.flip_bits + rule.field.bits - field.bits;
+        // Branchless, because which survivors pass the second test is unpredictable: those that do not are overwritten.
+        let mut kept = 0;
+        for at in 0..survivors.len() {
+            let Survivor { query, place } = survivors[at];
+            let candidate = sketches[place as usize];
+            let own = rule.sketch(queries.fingerprints[query as usize]);
+            // From here on, `place` is the pin: the leading bits of the sketch.
+            let place = candidate >> unused;
+            prefetch_l1(starts, place as usize);
+            survivors[kept] = Survivor { query, place };
+            let differing = ((candidate ^ own) & rule.second.mask).count_ones();
+            kept += usize::from(differing <= rule.second.limit);
+        }
+        survivors.truncate(kept);
+        let mut pinned = 0;
+        for survivor in survivors.iter() {
+            let [start, end] = [0, 1].map(|next| starts[survivor.place as usize + next]);
+            prefetch_l1(values, start as usize);
+            pinned += (end - start) as usize;
+        }
+        // In a batch of many similar entries, many candidates of one query have the same pin.
+        if pinned > MANY_PINNED * survivors.len() {
+            survivors.sort_unstable_by_key(|survivor| (survivor.query, survivor.place));
+        }
+        let mut before = None;
+        for survivor in survivors.iter() {
+            if before.replace(*survivor) == Some(*survivor) {
+                continue;
+            }
+            let number = queries.number(survivor.query);
+            let fingerprint = queries.fingerprints[survivor.query as usize];
+            let pin = survivor.place as usize;
+            let (mut first, end) = (starts[pin] as usize, starts[pin + 1] as usize);
+            for candidates in values[first..end].chunks(64) {
+                let mut near = isa.within(fingerprint, candidates, part.max_distance);
+                while near != 0 {
+                    let at = near.trailing_zeros() as usize;
+                    near &= near - 1;
+                    let index = indexes[first + at];
+                    if !part.is_own(number, index) {
+                        matches.push(Match {
+                            query: number,
+                            entry: (part.first + index as usize) as u32,
+                            distance: (candidates[at] ^ fingerprint).count_ones(),
+                        });
+                    }
+                }
+                first += candidates.len();
+            }
+            if matches.is_full() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ball::volume;
+    use crate::variants::plan::VariantsPlan;
+    use crate::{Design, Distinct};
+
+    #[test]
+    fn buckets_hold_every_variant_once() {
+        let values: Vec<u64> = (0..400u64)
+            .map(|value| value.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .collect();
+        let values = Distinct::new(&values).values().to_vec();
+        for (name, k) in [("variants-3", 8), ("variants-4", 10), ("variants-6", 5)] {
+            let design = Design::named(name, k).unwrap();
+            let plan = VariantsPlan::new(&design, values.len());
+            for (at, block) in design.blocks().iter().enumerate() {
+                let table = VariantTable::build(&values, block, &plan.tables[at]).buckets;
+                let mut variants = 0;
+                for key in 0..1u32 << table.key.bits {
+                    let range = table.starts[key as usize]..table.starts[key as usize + 1];
+                    let mut bucket = range
+                        .map(|place| table.sketches[place as usize])
+                        .collect::<Vec<_>>();
+                    variants += bucket.len();
+                    let distance = |value: u64| (table.key.extract(value) ^ key).count_ones();
+                    let mut expected: Vec<u32> = values
+                        .iter()
+                        .filter(|&&value| distance(value) <= block.radius)
+                        .map(|&value| table.rule.sketch(value) | ((1 << distance(value)) - 1))
+                        .collect();
+                    bucket.sort_unstable();
+                    expected.sort_unstable();
+                    assert_eq!(bucket, expected, "{name}, block {at}, key {key}");
+                }
+                assert_eq!(
+                    variants,
+                    400 * volume(table.key.bits, block.radius) as usize
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Extracts the words of a text, except stop words.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::Extract;
+use super::words::Words;
+use crate::text::{Feature, Folded};
+
+/// Extracts words, except stop words.
+#[derive(Debug, Clone)]
+pub(crate) struct StopFilter {
+    words: Words,
+    /// The hashes of the stop words under `seed`.
+    stop_words: Option<Arc<HashSet<u64>>>,
+    seed: u32,
+}
+
+impl StopFilter {
+    /// Leaves out the words whose hashes under `seed` are in `stop_words`.
+    pub(crate) fn new(words: Words, stop_words: Option<Arc<HashSet<u64>>>, seed: u32) -> Self {
+        Self {
+            words,
+            stop_words,
+            seed,
+        }
+    }
+}
+
+impl Extract for StopFilter {
+    #[inline]
+    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+        match &self.stop_words {
+            None => self.words.extract(text, each),
+            Some(stop_words) => self.words.extract(text, &mut |feature| {
+                if !stop_words.contains(&feature.hash(self.seed)) {
+                    each(feature);
+                }
+            }),
+        }
+    }
+}

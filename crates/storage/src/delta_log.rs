@@ -1,0 +1,94 @@
+//! Delta tables are recognised by the names in their logs: a directory is a table if its `_delta_log/` has an entry.
+
+use std::path::{Path, PathBuf};
+
+/// The directory of a table's log, below the table's own.
+pub const LOG_DIRECTORY: &str = "_delta_log";
+
+/// Whether a file of this name in a log is an entry, a commit or a checkpoint, which makes the directory a table.
+#[must_use]
+pub fn is_log_entry(name: &str) -> bool {
+    let version = name.split('.').next().unwrap_or_default();
+    version.len() == 20
+        && version.bytes().all(|digit| digit.is_ascii_digit())
+        && (name.ends_with(".json") || name.contains(".checkpoint."))
+}
+
+/// The directory of the table to whose log the object at `path` belongs; `None` if it is no log entry.
+pub(crate) fn table_of_entry(path: &str) -> Option<&str> {
+    let (log, _) = path
+        .rsplit_once('/')
+        .filter(|(_, name)| is_log_entry(name))?;
+    let directory = log.strip_suffix(LOG_DIRECTORY)?;
+    match directory.is_empty() {
+        true => Some(""),
+        false => directory.strip_suffix('/'),
+    }
+}
+
+/// Whether a local directory is a table.
+pub(crate) fn is_local_table(directory: &Path) -> bool {
+    match std::fs::read_dir(directory.join(LOG_DIRECTORY)) {
+        Ok(entries) => entries
+            .flatten()
+            .any(|entry| is_log_entry(&entry.file_name().to_string_lossy())),
+        // A log that may not be read counts as one with entries.
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+    }
+}
+
+/// The nearest table at or above a local path, also behind symlinks. The path need not exist.
+pub(crate) fn local_table_above(path: &Path) -> Option<PathBuf> {
+    let real = path.ancestors().find_map(|above| above.canonicalize().ok());
+    let behind_links = real.iter().flat_map(|real| real.ancestors());
+    let mut all = path.ancestors().chain(behind_links);
+    all.find(|directory| is_local_table(directory))
+        .map(Path::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_entries_are_recognised_by_their_names() {
+        let entry = "00000000000000000012.json";
+        for (path, table) in [
+            (format!("a/b/_delta_log/{entry}"), Some("a/b")),
+            (format!("_delta_log/{entry}"), Some("")),
+            (
+                "a/_delta_log/00000000000000000010.checkpoint.parquet".into(),
+                Some("a"),
+            ),
+            (format!("a/_delta_log/{entry}#123000001"), None),
+            (format!("a/x_delta_log/{entry}"), None),
+            (format!("a/_delta_log/_sidecars/{entry}"), None),
+            ("a/_delta_log/_last_checkpoint".into(), None),
+            (entry.into(), None),
+        ] {
+            assert_eq!(table_of_entry(&path), table, "{path}");
+        }
+    }
+
+    #[test]
+    fn tables_above_a_local_path_are_found_behind_links() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let (table, day) = (root.join("table"), root.join("table/day=1"));
+        std::fs::create_dir_all(&day).unwrap();
+        std::fs::create_dir(table.join(LOG_DIRECTORY)).unwrap();
+        std::os::unix::fs::symlink(&day, root.join("link")).unwrap();
+        // A log without entries makes no table.
+        assert_eq!(local_table_above(&day), None);
+        std::fs::write(
+            table.join(LOG_DIRECTORY).join("00000000000000000000.json"),
+            "",
+        )
+        .unwrap();
+        let link = root.join("link/x.parquet");
+        for below in [&table, &day, &day.join("missing/*.parquet"), &link] {
+            assert_eq!(local_table_above(below), Some(table.clone()), "{below:?}");
+        }
+        assert_eq!(local_table_above(&root), None);
+    }
+}

@@ -1,0 +1,57 @@
+//! Size and SHA-256 of a stream of bytes.
+
+use sha2::{Digest as _, Sha256};
+
+/// Computes the size and the SHA-256 of the bytes that are written to it.
+#[derive(Debug, Default)]
+pub struct Digester {
+    size: u64,
+    sha256: Sha256,
+}
+
+impl std::io::Write for Digester {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Digester {
+    /// Adds bytes.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.size += bytes.len() as u64;
+        self.sha256.update(bytes);
+    }
+
+    /// Size in bytes and SHA-256, in hexadecimal, of all bytes.
+    #[must_use]
+    pub fn finish(self) -> (u64, String) {
+        (self.size, self.sha256())
+    }
+
+    /// Number of bytes so far.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// SHA-256 of the bytes so far, in hexadecimal.
+    #[must_use]
+    pub fn sha256(&self) -> String {
+        hex(&self.sha256.clone().finalize())
+    }
+}
+
+/// Bytes in hexadecimal, in lower case.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

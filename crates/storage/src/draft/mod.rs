@@ -1,0 +1,243 @@
+//! Output files that appear whole or not at all.
+//!
+//! A draft is a temporary file that becomes its target when it is published:
+//!
+//! | target | written to | published by |
+//! |---|---|---|
+//! | local path | a file beside it | a rename |
+//! | object in a store | the scratch directory | an upload in parts, visible once completed |
+//! | standard output | the scratch directory | a copy |
+
+mod temporary;
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures::{StreamExt as _, TryStreamExt as _};
+use object_store::{MultipartUpload, ObjectStoreExt as _};
+use tempfile::TempPath;
+
+use crate::error::{Result, StorageError};
+use crate::explain::plain_message;
+use crate::local_file::{LocalFile, directory_of};
+use crate::location::Location;
+use crate::store::wait_briefly;
+
+/// The name of standard output in errors.
+pub const STANDARD_OUTPUT: &str = "standard output";
+
+/// Bytes of one part of an upload; more if the file would have more than [`MOST_PARTS`] parts.
+const PART_BYTES: u64 = 8 << 20;
+/// The most parts of one upload that every service accepts.
+const MOST_PARTS: u64 = 9000;
+/// Parts sent at the same time.
+const CONCURRENT_PARTS: usize = 4;
+
+/// A temporary file that becomes its target when it is published; see the module.
+#[derive(Debug)]
+pub struct Draft {
+    file: TempPath,
+    /// `None` is standard output.
+    target: Option<Location>,
+    /// The upload that [`Draft::send`] began; completed by [`Draft::publish`].
+    upload: Option<Box<dyn MultipartUpload>>,
+    /// Holds the lock of the temporary file, see [`temporary`]; closed after `file` is removed.
+    _lock: File,
+}
+
+impl Draft {
+    /// Creates an empty draft of `target`. Beside a local target, removes the temporary files that killed runs left.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when it cannot be created.
+    pub fn new(target: &Location, scratch: &Path) -> Result<Self> {
+        let name = target.name();
+        let made = match target.local().map(directory_of) {
+            Some(directory) if absolute(directory) != absolute(scratch) => {
+                temporary::create(directory, &name)
+            }
+            _ => create_private(scratch, &name),
+        };
+        let (lock, file) = made.map_err(|source| io_error(Some(target), source))?;
+        Ok(Self {
+            file,
+            target: Some(target.clone()),
+            upload: None,
+            _lock: lock,
+        })
+    }
+
+    /// Creates an empty draft of standard output.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when it cannot be created.
+    pub fn to_stdout(scratch: &Path) -> Result<Self> {
+        let (lock, file) =
+            create_private(scratch, "stdout").map_err(|source| io_error(None, source))?;
+        Ok(Self {
+            file,
+            target: None,
+            upload: None,
+            _lock: lock,
+        })
+    }
+
+    /// The temporary file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.file
+    }
+
+    /// Opens the temporary file for reading and writing.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when it cannot be opened.
+    pub fn open(&self) -> Result<File> {
+        let file = File::options().read(true).write(true).open(&self.file);
+        file.map_err(|source| io_error(self.target.as_ref(), source))
+    }
+
+    /// Replaces the draft's bytes by those of another file, and keeps the draft's permissions.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when that file cannot be read, or the draft cannot be written.
+    pub fn fill_from(&self, path: &Path) -> Result<()> {
+        let mut file = self.open()?;
+        let copied = file
+            .set_len(0)
+            .and_then(|()| std::io::copy(&mut File::open(path)?, &mut file));
+        copied
+            .map(|_| ())
+            .map_err(|source| io_error(self.target.as_ref(), source))
+    }
+
+    /// Syncs the draft to the disk, or sends it to the store, without making it visible. Returns its size in bytes.
+    ///
+    /// # Errors
+    /// When the draft cannot be synced or sent.
+    pub async fn send(&mut self) -> Result<u64> {
+        let io = |source| io_error(self.target.as_ref(), source);
+        let mut file = File::open(&self.file).map_err(io)?;
+        let size = file.metadata().map_err(io)?.len();
+        let Some(target) = &self.target else {
+            return Ok(size);
+        };
+        if target.local().is_some() {
+            file.sync_all().map_err(io)?;
+            return Ok(size);
+        }
+        let store = |error| StorageError::store(target)(error);
+        let (objects, path) = (target.store(), target.path());
+        let upload = objects.put_multipart(path).await.map_err(store)?;
+        // Stored in `self` so that it is aborted if anything fails.
+        let upload = self.upload.insert(upload);
+        let part = PART_BYTES.max(size.div_ceil(MOST_PARTS));
+        let parts = size.div_ceil(part).max(1);
+        futures::stream::iter(0..parts)
+            .map(|_| {
+                let mut bytes = Vec::new();
+                let read = (&mut file).take(part).read_to_end(&mut bytes);
+                let sending = read.map(|_| upload.put_part(Bytes::from(bytes).into()));
+                async move { sending.map_err(io)?.await.map_err(store) }
+            })
+            .buffer_unordered(CONCURRENT_PARTS)
+            .try_collect::<()>()
+            .await?;
+        Ok(size)
+    }
+
+    /// Turns the draft into its target, replacing a file or object of that name, or copies it to standard output.
+    ///
+    /// # Errors
+    /// When that fails; an earlier file or object is then still there. If the reader of standard output closed it,
+    /// [`is_closed_pipe`] holds.
+    pub async fn publish(mut self) -> Result<()> {
+        let Some(target) = self.target.clone() else {
+            let file = self.open()?;
+            return copy_to_stdout(file).await;
+        };
+        if self.upload.is_none() {
+            // A local file may be synced twice, which costs nothing.
+            self.send().await?;
+        }
+        if let Some(local) = target.local() {
+            return std::fs::rename(&self.file, local)
+                .and_then(|()| File::open(directory_of(local))?.sync_all())
+                .map_err(|source| io_error(Some(&target), source));
+        }
+        let Some(mut upload) = self.upload.take() else {
+            return Err(StorageError::Internal(
+                "an upload that was not begun".into(),
+            ));
+        };
+        let Err(error) = upload.complete().await else {
+            return Ok(());
+        };
+        // If only the answer was lost, the upload is complete.
+        let own = LocalFile::at(&self.file)?.digest().await?;
+        if target.digest().await.is_ok_and(|found| found == own) {
+            let message = plain_message(&error);
+            tracing::info!(%target, "the upload is complete, though the store answered: {message}");
+            return Ok(());
+        }
+        // Aborted when `self` is dropped.
+        self.upload = Some(upload);
+        Err(StorageError::store(&target)(error))
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // An upload that is neither completed nor aborted is invisible, but takes room in the store.
+        if let Some(mut upload) = self.upload.take() {
+            wait_briefly(async move { upload.abort().await });
+        }
+    }
+}
+
+/// Copies a whole file to standard output.
+async fn copy_to_stdout(mut file: File) -> Result<()> {
+    // On a thread that may block: a slow reader must not delay the handling of signals.
+    let copied = tokio::task::spawn_blocking(move || {
+        let mut stdout = std::io::stdout().lock();
+        std::io::copy(&mut file, &mut stdout).and_then(|_| stdout.flush())
+    });
+    let copied = copied.await.unwrap_or_else(|panic| Err(panic.into()));
+    copied.map_err(|source| io_error(None, source))
+}
+
+/// Whether the error is that the reader of standard output closed it.
+#[must_use]
+pub fn is_closed_pipe(error: &StorageError) -> bool {
+    match error {
+        StorageError::Io { path, source } => {
+            path == STANDARD_OUTPUT && source.kind() == std::io::ErrorKind::BrokenPipe
+        }
+        _ => false,
+    }
+}
+
+/// Creates a file in the scratch directory that only its owner may read.
+fn create_private(scratch: &Path, name: &str) -> std::io::Result<(File, TempPath)> {
+    let file = tempfile::Builder::new()
+        .prefix(&format!(".{}.", temporary::shortened(name)))
+        .suffix(".tmp")
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .tempfile_in(scratch)?;
+    Ok(file.into_parts())
+}
+
+/// The absolute path; if it exists, without symlinks and dots.
+fn absolute(path: &Path) -> PathBuf {
+    let real = path.canonicalize().or_else(|_| std::path::absolute(path));
+    real.unwrap_or_else(|_| path.to_owned())
+}
+
+fn io_error(target: Option<&Location>, source: std::io::Error) -> StorageError {
+    StorageError::Io {
+        path: target.map_or_else(|| STANDARD_OUTPUT.to_owned(), ToString::to_string),
+        source,
+    }
+}

@@ -1,0 +1,204 @@
+//! Temporary files beside local outputs, called `.NAME.HOST-BOOT-XXXXXX.tmp`.
+//!
+//! A run holds a lock on its temporary file while it lives. The next run with the same output removes the files of runs
+//! that were killed.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use tempfile::TempPath;
+
+use crate::host::{self, Origin};
+
+/// End of the names of temporary files.
+const SUFFIX: &str = ".tmp";
+/// Random characters before the suffix.
+const RANDOM: usize = 6;
+/// Most bytes of the output's name in a temporary file's name, which may have 255 bytes in all.
+const MOST_NAME_BYTES: usize = 200;
+/// How many times a file is created if other runs remove it before it is locked.
+const ATTEMPTS: usize = 16;
+
+/// The start of an output's name, as the names of its temporary files contain it.
+pub(super) fn shortened(name: &str) -> &str {
+    &name[..name.floor_char_boundary(MOST_NAME_BYTES)]
+}
+
+/// Removes the temporary files for `name` that killed runs left in `directory`, and creates a new one. It is locked as long
+/// as the returned file is open.
+pub(super) fn create(directory: &Path, name: &str) -> io::Result<(File, TempPath)> {
+    sweep(directory, name);
+    let name = shortened(name);
+    for _ in 0..ATTEMPTS {
+        let (file, path) = tempfile::Builder::new()
+            .prefix(&format!(".{name}.{}-", host::tag()))
+            .rand_bytes(RANDOM)
+            .suffix(SUFFIX)
+            // It becomes the output: `tempfile`'s own default is a private file.
+            .permissions(std::fs::Permissions::from_mode(0o644))
+            .tempfile_in(directory)?
+            .into_parts();
+        // Before this lock, another run's sweep may have locked or removed the file. Without locks, no sweep removes it.
+        let is_swept = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
+        if !is_swept && is_at(&file, &path) {
+            return Ok((file, path));
+        }
+    }
+    Err(io::Error::other(
+        "its temporary files are removed as soon as they are made",
+    ))
+}
+
+/// Removes the temporary files for `name` whose runs are gone. Ignores files that it may not remove: they are another
+/// user's.
+fn sweep(directory: &Path, name: &str) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        let file_name = entry.file_name();
+        let origin = file_name.to_str().and_then(|file| origin_in(file, name));
+        let is_this_boot = match origin {
+            Some(Origin::ThisBoot) => true,
+            Some(Origin::EarlierBoot) => false,
+            Some(Origin::OtherHost) | None => continue,
+        };
+        // Opening a pipe or a device may block.
+        if entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            remove_if_abandoned(&entry.path(), is_this_boot);
+        }
+    }
+}
+
+/// Where a temporary file for `name` was made; `None` for other files.
+fn origin_in(file: &str, name: &str) -> Option<Origin> {
+    let rest = file.strip_prefix('.')?.strip_prefix(shortened(name))?;
+    let tagged = rest.strip_prefix('.')?.strip_suffix(SUFFIX)?;
+    let (_, random) = tagged.rsplit_once('-')?;
+    let is_random = random.len() == RANDOM && random.bytes().all(|b| b.is_ascii_alphanumeric());
+    is_random.then(|| host::origin(tagged)).flatten()
+}
+
+/// Removes a file unless its run lives. Holds the file's lock meanwhile, so that no other run takes the file for its own.
+fn remove_if_abandoned(path: &Path, is_this_boot: bool) {
+    let Ok(file) = File::options().read(true).write(true).open(path) else {
+        return;
+    };
+    let is_abandoned = match file.try_lock() {
+        Ok(()) => true,
+        Err(TryLockError::WouldBlock) => false,
+        // A file system without locks: only processes of an earlier boot are gone for certain.
+        Err(TryLockError::Error(_)) => !is_this_boot,
+    };
+    if is_abandoned && is_at(&file, path) && std::fs::remove_file(path).is_ok() {
+        tracing::info!(path = %path.display(), "removed the temporary file of a killed run");
+    }
+}
+
+/// Whether the path still names the open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::symlink_metadata(path)) {
+        (Ok(open), Ok(there)) => (open.dev(), open.ino()) == (there.dev(), there.ino()),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn names_of_temporary_files_are_recognised() {
+        let tag = host::tag();
+        let own = format!(".hits.csv.{tag}-abc123.tmp");
+        assert_eq!(origin_in(&own, "hits.csv"), Some(Origin::ThisBoot));
+        for other in [
+            ".hits.csv.abc123.tmp".to_owned(),
+            format!("hits.csv.{tag}-abc123.tmp"),
+            format!(".other.csv.{tag}-abc123.tmp"),
+            format!(".hits.csv.{tag}-abc123"),
+            format!(".hits.csv.{tag}-abc12.tmp"),
+            format!(".hits.csv.more.{tag}-abc123.tmp"),
+        ] {
+            assert_eq!(origin_in(&other, "hits.csv"), None, "{other}");
+        }
+    }
+
+    /// Row 46: Names of 255 bytes, the most that a file's can have; in the last two, the cut falls into a character.
+    #[test]
+    fn long_names_are_cut() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in [
+            "a".repeat(255),
+            "中".repeat(85),
+            format!("a{}", "é".repeat(127)),
+        ] {
+            let (file, path) = create(directory.path(), &name).unwrap();
+            let made = path.file_name().unwrap().to_str().unwrap();
+            assert!(made.len() < 255, "{made}");
+            assert_eq!(origin_in(made, &name), Some(Origin::ThisBoot));
+            let killed = path.keep().unwrap();
+            drop(file);
+            let (_next, _path) = create(directory.path(), &name).unwrap();
+            assert!(!killed.exists());
+        }
+    }
+
+    /// Row 46.
+    #[test]
+    fn files_of_killed_runs_are_swept_and_no_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = directory.path();
+        let tag = host::tag();
+        let (host, _) = tag.split_once('-').unwrap();
+        let left = format!(".a.csv.{tag}-killed.tmp");
+        let rebooted = format!(".a.csv.{host}-0a1b2c3d-killed.tmp");
+        let stays = [
+            ".a.csv.abc123.tmp".to_owned(),
+            ".a.csv.3d2c1b0a-0a1b2c3d-killed.tmp".to_owned(),
+            format!(".b.csv.{tag}-killed.tmp"),
+        ];
+        for name in stays.iter().chain([&left, &rebooted]) {
+            std::fs::write(at.join(name), "x").unwrap();
+        }
+        let (first, first_path) = create(at, "a.csv").unwrap();
+        assert!(!at.join(&left).exists() && !at.join(&rebooted).exists());
+        // The first lives, and its file stays.
+        let (_second, second_path) = create(at, "a.csv").unwrap();
+        assert!(first_path.exists() && second_path.exists());
+        assert_eq!(names(at).len(), stays.len() + 2);
+        // As after a kill: nothing removes the file, and nothing holds its lock.
+        let killed = first_path.keep().unwrap();
+        drop(first);
+        let (_third, _path) = create(at, "a.csv").unwrap();
+        assert!(!killed.exists() && second_path.exists());
+        assert!(stays.iter().all(|name| at.join(name).exists()));
+    }
+
+    /// Row 46: Many runs with one output, each sweeping while others make their files.
+    #[test]
+    fn a_file_is_never_swept_from_under_its_run() {
+        let directory = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        let (file, path) = create(directory.path(), "a.csv").unwrap();
+                        assert!(is_at(&file, &path));
+                        sweep(directory.path(), "a.csv");
+                        assert!(is_at(&file, &path));
+                    }
+                });
+            }
+        });
+        assert!(names(directory.path()).is_empty());
+    }
+}

@@ -1,0 +1,131 @@
+//! The errors of this crate.
+
+use crate::explain::{REPLACED, explain};
+use crate::kind::{ErrorKind, io_kind};
+
+/// Result of this crate.
+pub type Result<T, E = StorageError> = std::result::Result<T, E>;
+
+/// A failed operation on a file or a store; every variant names the file or store.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum StorageError {
+    /// There is nothing at the path.
+    #[error("{path}: no such file or directory")]
+    NotFound {
+        /// The path as given.
+        path: String,
+    },
+    /// A path that cannot be used.
+    #[error("{path}: {reason}")]
+    BadPath {
+        /// The path as given.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A path inside a Delta table: only the table's log says which of its files count.
+    #[error(
+        "{path}: lies in the Delta table {table}, whose log says which of its files count; give the table itself"
+    )]
+    InTable {
+        /// The path as given.
+        path: String,
+        /// The table.
+        table: String,
+    },
+    /// A directory with a Delta table somewhere below it.
+    #[error(
+        "{path}: holds the Delta table {table}, whose log says which of its files count; give the table itself, and other \
+         files apart from it"
+    )]
+    HoldsTable {
+        /// The path as given.
+        path: String,
+        /// The table.
+        table: String,
+    },
+    /// A local file was replaced or written to since it was first opened.
+    #[error("{path}: {REPLACED}; run it again")]
+    Changed {
+        /// The file.
+        path: String,
+    },
+    /// Credentials for a store are missing.
+    #[error("{url}: {reason}")]
+    Credentials {
+        /// The store.
+        url: String,
+        /// What is missing.
+        reason: String,
+    },
+    /// The settings for a store cannot be used.
+    #[error("{url}: {reason}")]
+    StoreOptions {
+        /// The store.
+        url: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A store on which two runs could overwrite each other's commits.
+    #[error(
+        "{path}: its store cannot hold an archive: {reason}. Two runs could overwrite each other's commits"
+    )]
+    Unconditional {
+        /// The archive.
+        path: String,
+        /// What the store does.
+        reason: String,
+    },
+    /// The store refused or failed.
+    #[error("{object}: {}", explain(source).text)]
+    Store {
+        /// The file or table.
+        object: String,
+        /// What the store said.
+        source: object_store::Error,
+    },
+    /// A local file operation failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A defect of this program.
+    #[error("{0}")]
+    Internal(String),
+}
+
+// Errors of libraries may quote what was sent, secrets included, so only the scrubbed message is shown.
+impl std::fmt::Debug for StorageError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} error: {self}", self.kind())
+    }
+}
+
+impl StorageError {
+    /// Wraps an error of a store that concerns `object`.
+    pub fn store(object: impl ToString) -> impl FnOnce(object_store::Error) -> Self {
+        let object = object.to_string();
+        move |source| Self::Store { object, source }
+    }
+
+    /// The kind of the failure.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::NotFound { .. }
+            | Self::BadPath { .. }
+            | Self::InTable { .. }
+            | Self::HoldsTable { .. } => ErrorKind::Usage,
+            Self::Changed { .. } => ErrorKind::TryAgain,
+            Self::Credentials { .. } => ErrorKind::Permission,
+            Self::StoreOptions { .. } | Self::Unconditional { .. } => ErrorKind::Configuration,
+            Self::Store { source, .. } => explain(source).kind,
+            Self::Io { source, .. } => io_kind(source),
+            Self::Internal(_) => ErrorKind::Internal,
+        }
+    }
+}

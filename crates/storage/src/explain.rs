@@ -1,0 +1,376 @@
+//! Explanations of stores' errors for people.
+//!
+//! Services report errors as XML, which may quote secrets. An explanation keeps the error's code and one sentence.
+
+use std::error::Error as StdError;
+
+use object_store::Error;
+
+use crate::kind::{ErrorKind, io_kind};
+use crate::secrets::scrub;
+
+/// The kind of a store's error, and a message for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Explained {
+    /// The kind, which decides the exit code.
+    pub(crate) kind: ErrorKind,
+    /// The message, without secrets.
+    pub(crate) text: String,
+}
+
+/// The message for an object that another writer replaced while this process read it.
+pub(crate) const REPLACED: &str = "it was replaced while it was read";
+/// HTTP statuses of refused access, as errors quote them.
+const REFUSED: [&str; 2] = [": 401 ", ": 403 "];
+/// Paths of the clouds' metadata services, which hand out credentials to their own machines.
+const METADATA_PATHS: [&str; 3] = [
+    "/latest/api/token",
+    "/metadata/identity",
+    "/computeMetadata/",
+];
+
+/// The services' error codes, or phrases of their messages, each with the kind of the error and advice.
+const CODES: [(&[&str], ErrorKind, &str); 9] = [
+    (
+        &[
+            "ExpiredToken",
+            "TokenRefreshRequired",
+            "ExpiredAuthenticationToken",
+            "Signature not valid in the specified time frame",
+            "expired",
+        ],
+        ErrorKind::Permission,
+        "the credentials have expired: renew them (AWS_SESSION_TOKEN, AZURE_STORAGE_SAS_TOKEN, or the role they come from)",
+    ),
+    (
+        &[
+            "RequestTimeTooSkewed",
+            "RequestTimeTooSkewedError",
+            "Request date header too old",
+        ],
+        ErrorKind::Permission,
+        "the clock of this machine is wrong: the service's is too far from it",
+    ),
+    (
+        &["InvalidToken", "InvalidClientTokenId"],
+        ErrorKind::Permission,
+        "the service does not take the session token (AWS_SESSION_TOKEN, or that of the role)",
+    ),
+    (
+        &["InvalidAccessKeyId"],
+        ErrorKind::Permission,
+        "the service does not know the key of AWS_ACCESS_KEY_ID",
+    ),
+    (
+        &["SignatureDoesNotMatch"],
+        ErrorKind::Permission,
+        "the signature is wrong: AWS_SECRET_ACCESS_KEY does not belong to AWS_ACCESS_KEY_ID",
+    ),
+    (
+        &[
+            "AuthenticationFailed",
+            "InvalidAuthenticationInfo",
+            "Server failed to authenticate the request",
+        ],
+        ErrorKind::Permission,
+        "the service refused the credentials: look at AZURE_STORAGE_ACCOUNT_KEY, AZURE_STORAGE_SAS_TOKEN and the account's name",
+    ),
+    (
+        &[
+            "AccessDenied",
+            "AllAccessDisabled",
+            "AuthorizationFailure",
+            "AuthorizationPermissionMismatch",
+        ],
+        ErrorKind::Permission,
+        "access was refused",
+    ),
+    (
+        // The upload was completed, or aborted, by an earlier request whose answer was lost.
+        &["NoSuchUpload", "InvalidBlockList"],
+        ErrorKind::Unreachable,
+        "the store lost the upload",
+    ),
+    (
+        &["NoSuchBucket", "ContainerNotFound"],
+        ErrorKind::Usage,
+        "there is no such bucket",
+    ),
+];
+
+/// The kind and the message of a store's error.
+pub(crate) fn explain(error: &Error) -> Explained {
+    let whole = chain_text(error);
+    explain_code(&whole).unwrap_or_else(|| Explained {
+        kind: kind_without_code(error, &whole),
+        text: scrub(&sentence(error, code_and_message(&whole), &whole)),
+    })
+}
+
+/// The kind of a store's error.
+#[must_use]
+pub fn store_kind(error: &Error) -> ErrorKind {
+    explain(error).kind
+}
+
+/// The kind of the store's or system's error that caused `error`; `None` if neither did.
+#[must_use]
+pub fn cause_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
+    explain_cause(error).map(|explained| explained.kind)
+}
+
+/// The message of `error` without secrets. If a store's error caused it, the explanation of the store's error.
+#[must_use]
+pub fn plain_message(error: &(dyn StdError + 'static)) -> String {
+    explain_cause(error).map_or_else(|| scrub(&error.to_string()), |explained| explained.text)
+}
+
+/// Explains the first error of a store, or of the system, among `error` and its causes.
+fn explain_cause(error: &(dyn StdError + 'static)) -> Option<Explained> {
+    let found = causes(error).find_map(|error| {
+        if let Some(error) = error.downcast_ref::<Error>() {
+            return Some(explain(error));
+        }
+        let kind = system_io_kind(error)?;
+        Some(Explained {
+            kind,
+            text: error.to_string(),
+        })
+    });
+    found.or_else(|| explain_quoted(&error.to_string()))
+}
+
+/// Explains a message that quotes a store's error: the reader of the Delta log keeps only the message.
+fn explain_quoted(text: &str) -> Option<Explained> {
+    let quoted = [
+        "Error interacting with object store",
+        "Generic S3 error",
+        "Generic MicrosoftAzure error",
+        "Generic GCS error",
+    ];
+    if !quoted.iter().any(|quoted| text.contains(quoted)) {
+        return None;
+    }
+    let explained = explain_code(text).unwrap_or_else(|| {
+        let (kind, what) = if text.contains(REPLACED) {
+            (ErrorKind::TryAgain, format!("{REPLACED}; run it again"))
+        } else if text.contains("not found") {
+            (ErrorKind::Data, without_bodies(text))
+        } else if is_refused(text) {
+            (ErrorKind::Permission, "access was refused".to_owned())
+        } else {
+            (
+                ErrorKind::Unreachable,
+                match code_and_message(text) {
+                    Some(answer) => format!("the service failed: {answer}"),
+                    None => without_bodies(text),
+                },
+            )
+        };
+        Explained {
+            kind,
+            text: scrub(&what),
+        }
+    });
+    Some(explained)
+}
+
+/// Explains a service's answer if [`CODES`] has its code.
+fn explain_code(text: &str) -> Option<Explained> {
+    let (code, message) = (element(text, "Code"), element(text, "Message"));
+    let known = CODES.iter().find(|(names, ..)| {
+        names.iter().any(|name| {
+            code == Some(*name)
+                || message.is_some_and(|message| message.contains(name))
+                // Azure puts some of these sentences in other elements than `Message`.
+                || (name.contains(' ') && text.contains(name))
+        })
+    });
+    if let Some((_, kind, advice)) = known {
+        let text = match code_and_message(text) {
+            Some(answer) => format!("{advice} ({answer})"),
+            None => (*advice).to_owned(),
+        };
+        return Some(Explained {
+            kind: *kind,
+            text: scrub(&text),
+        });
+    }
+    // Without credentials in the environment, the client asks the machine's metadata service.
+    METADATA_PATHS.iter().any(|path| text.contains(path)).then(|| Explained {
+        kind: ErrorKind::Permission,
+        text: "no credentials: neither AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_KEY nor GOOGLE_APPLICATION_CREDENTIALS is set, \
+               and this machine's metadata service gives none"
+            .to_owned(),
+    })
+}
+
+/// `CODE: MESSAGE` of a service's answer.
+fn code_and_message(text: &str) -> Option<String> {
+    let code = element(text, "Code")?;
+    Some(match element(text, "Message") {
+        Some(message) => format!("{code}: {}", message.trim()),
+        None => code.to_owned(),
+    })
+}
+
+/// Whether a message quotes an HTTP status of refused access.
+fn is_refused(text: &str) -> bool {
+    REFUSED.iter().any(|status| text.contains(status))
+}
+
+/// The error, its cause, and so on.
+fn causes<'a>(
+    error: &'a (dyn StdError + 'static),
+) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), source_of)
+}
+
+/// The error that `error` wraps. `io::Error::source` skips the wrapped error itself, so `get_ref` reads that.
+fn source_of<'a>(error: &&'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
+    let error: &'a (dyn StdError + 'static) = *error;
+    match error.downcast_ref::<std::io::Error>() {
+        Some(io) => io.get_ref().map(|inner| inner as _),
+        None => error.source(),
+    }
+}
+
+/// The kind of an I/O error that came from the system. Libraries also wrap other errors as `io::Error`: for those `None`.
+fn system_io_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
+    let error = error.downcast_ref::<std::io::Error>()?;
+    let wrapped = error.get_ref().is_some_and(|inner| {
+        causes(inner as &(dyn StdError + 'static)).any(|cause| cause.is::<Error>())
+    });
+    let real = error.kind() != std::io::ErrorKind::Other || error.raw_os_error().is_some();
+    (real && !wrapped).then(|| io_kind(error))
+}
+
+/// The kind of a store's error whose code is unknown.
+fn kind_without_code(error: &Error, whole: &str) -> ErrorKind {
+    match error {
+        // An object that a log or a listing named is gone.
+        Error::NotFound { .. } => ErrorKind::Data,
+        Error::PermissionDenied { .. } | Error::Unauthenticated { .. } => ErrorKind::Permission,
+        Error::Precondition { .. } | Error::AlreadyExists { .. } => ErrorKind::TryAgain,
+        Error::UnknownConfigurationKey { .. } | Error::NotImplemented { .. } => {
+            ErrorKind::Configuration
+        }
+        Error::Generic { store, .. } if *store == "LocalFileSystem" => causes(error)
+            .find_map(system_io_kind)
+            // A range past the end of the file: the file is not the one that was opened.
+            .unwrap_or(ErrorKind::Data),
+        // Listings wrap refusals in generic errors.
+        _ if is_refused(whole) => ErrorKind::Permission,
+        _ => ErrorKind::Unreachable,
+    }
+}
+
+/// One sentence for an error whose code is unknown.
+fn sentence(error: &Error, answer: Option<String>, whole: &str) -> String {
+    let replaced = format!("{REPLACED}; run it again");
+    let what = match error {
+        Error::NotFound { .. } => "no such object",
+        Error::PermissionDenied { .. } => "access was refused",
+        Error::Unauthenticated { .. } => "the service does not know who asks",
+        Error::Precondition { .. } => &replaced,
+        Error::AlreadyExists { .. } => "it is there already",
+        _ => "",
+    };
+    let local = matches!(error, Error::Generic { store, .. } if *store == "LocalFileSystem");
+    match (what, answer) {
+        ("", Some(answer)) => format!("the service failed: {answer}"),
+        ("", None) if local => causes(error)
+            .find_map(|cause| cause.downcast_ref::<std::io::Error>())
+            .map_or_else(|| whole.to_owned(), ToString::to_string),
+        ("", None) => without_bodies(whole),
+        (what, Some(answer)) => format!("{what} ({answer})"),
+        (what, None) => what.to_owned(),
+    }
+}
+
+/// The messages of the error and its causes. Some errors repeat their cause's message, some do not.
+fn chain_text(error: &Error) -> String {
+    let mut text = error.to_string();
+    for cause in causes(error).skip(1) {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+    }
+    text
+}
+
+/// The first line, up to an XML body.
+fn without_bodies(text: &str) -> String {
+    let end = text.find(['<', '\n']).unwrap_or(text.len());
+    text[..end].trim().trim_end_matches(':').to_owned()
+}
+
+/// The first line of the first XML element called `name`.
+fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    let (text, _) = rest.split_once(&format!("</{name}>"))?;
+    text.lines().next().filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denied(body: &str) -> Error {
+        Error::PermissionDenied {
+            path: "a".into(),
+            source: format!(
+                "Error performing GET: Server returned non-2xx status code: 403 Forbidden: {body}"
+            )
+            .into(),
+        }
+    }
+
+    #[test]
+    fn codes_of_services_are_told_from_each_other() {
+        for (code, message, expected) in [
+            ("ExpiredToken", "The provided token has expired.", "expired"),
+            (
+                "RequestTimeTooSkewed",
+                "The difference is too large.",
+                "clock",
+            ),
+            ("InvalidAccessKeyId", "No such key.", "AWS_ACCESS_KEY_ID"),
+            (
+                "SignatureDoesNotMatch",
+                "Check it.",
+                "AWS_SECRET_ACCESS_KEY",
+            ),
+            (
+                "AccessDenied",
+                "Access Denied.",
+                "access was refused (AccessDenied: Access Denied.)",
+            ),
+        ] {
+            let body = format!(
+                "<?xml?><Error><Code>{code}</Code><Message>{message}</Message><StringToSign>AWS4-SECRET</StringToSign></Error>"
+            );
+            let explained = explain(&denied(&body));
+            assert_eq!(explained.kind, ErrorKind::Permission, "{code}");
+            assert!(explained.text.contains(expected), "{}", explained.text);
+            assert!(!explained.text.contains("AWS4"), "{}", explained.text);
+        }
+    }
+
+    #[test]
+    fn errors_without_a_code_have_a_kind() {
+        let full = Error::Generic {
+            store: "LocalFileSystem",
+            source: std::io::Error::from(std::io::ErrorKind::StorageFull).into(),
+        };
+        assert_eq!(explain(&full).kind, ErrorKind::Io);
+        let gone = Error::Generic {
+            store: "S3",
+            source: "error sending request: connection refused".into(),
+        };
+        let explained = explain(&gone);
+        assert_eq!(explained.kind, ErrorKind::Unreachable);
+        assert!(explained.text.contains("connection refused"));
+    }
+}

@@ -1,0 +1,34 @@
+//! Kinds of failures.
+
+/// A failure by what the user can do about it; each kind has one exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    /// The request makes no sense: correct the command.
+    Usage,
+    /// The data is wrong: correct the data.
+    Data,
+    /// The storage cannot be reached.
+    Unreachable,
+    /// A defect of this program.
+    Internal,
+    /// Local input or output failed, for example because a disk is full.
+    Io,
+    /// The same command may succeed later, or with more memory.
+    TryAgain,
+    /// Access was refused.
+    Permission,
+    /// The configuration contradicts itself, or two fingerprint specs differ.
+    Configuration,
+}
+
+/// The kind of a local input or output error.
+#[must_use]
+pub fn io_kind(error: &std::io::Error) -> ErrorKind {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+            ErrorKind::Permission
+        }
+        std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::InvalidData => ErrorKind::Data,
+        _ => ErrorKind::Io,
+    }
+}

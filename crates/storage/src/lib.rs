@@ -1,0 +1,36 @@
+//! Files and objects: resolves their paths and URLs, reads them, and writes them atomically.
+//!
+//! [`Stores`] resolves a path or a URL to a [`Location`], lists the files that a path stands for, and connects to the
+//! object stores behind them. [`LocalFile`], [`Upload`] and [`Draft`] read and write single files. Errors are
+//! [`StorageError`]; each has an [`ErrorKind`], and a message for people that shows no secret.
+//!
+//! This crate does not interpret the contents of files. Of Delta tables it knows only the file names in their logs.
+
+mod delta_log;
+mod digest;
+mod draft;
+mod error;
+mod explain;
+pub mod host;
+mod kind;
+mod local_file;
+mod location;
+mod preflight;
+mod secrets;
+mod store;
+mod upload;
+
+pub use delta_log::{LOG_DIRECTORY, is_log_entry};
+pub use digest::{Digester, hex};
+pub use draft::{Draft, STANDARD_OUTPUT, is_closed_pipe};
+pub use error::{Result, StorageError};
+pub use explain::{cause_kind, plain_message, store_kind};
+pub use kind::{ErrorKind, io_kind};
+pub use local_file::LocalFile;
+pub use location::{Expansion, Identity, Location};
+pub use preflight::require_conditional_create;
+pub use secrets::scrub;
+pub use store::{
+    STAGED_MARK, StoreOptions, Stores, Traffic, create_dir_all_synced, short_body, wait_briefly,
+};
+pub use upload::Upload;

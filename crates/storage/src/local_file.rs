@@ -1,0 +1,128 @@
+//! A local file that is opened several times and must stay the same file.
+
+use std::fs::{File, Metadata};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::digest::Digester;
+use crate::error::{Result, StorageError};
+
+/// A local file, and its attributes when it was first seen.
+#[derive(Debug, Clone)]
+pub struct LocalFile {
+    path: PathBuf,
+    attributes: Attributes,
+}
+
+/// Attributes of a file that change when it is replaced or written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Attributes {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+}
+
+impl Attributes {
+    fn from_metadata(metadata: &Metadata) -> Self {
+        Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+        }
+    }
+}
+
+impl LocalFile {
+    /// Remembers the file at `path` as it is now.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`], or [`StorageError::Io`].
+    pub fn at(path: &Path) -> Result<Self> {
+        let metadata = path.metadata().map_err(|source| io_error(path, source))?;
+        Ok(Self {
+            path: path.to_owned(),
+            attributes: Attributes::from_metadata(&metadata),
+        })
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.attributes.size
+    }
+
+    /// Reads the file, and returns its size in bytes and its SHA-256 in hexadecimal.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn digest(&self) -> Result<(u64, String)> {
+        let mut file = self.open()?;
+        let io = |source| io_error(&self.path, source);
+        let read = tokio::task::spawn_blocking(move || {
+            let mut found = Digester::default();
+            std::io::copy(&mut file, &mut found).map(|_| found.finish())
+        });
+        read.await
+            .unwrap_or_else(|panic| Err(std::io::Error::other(panic)))
+            .map_err(io)
+    }
+
+    /// Opens the file.
+    ///
+    /// # Errors
+    /// [`StorageError::Changed`] when it was replaced or written to, and as [`Self::at`].
+    pub fn open(&self) -> Result<File> {
+        let io = |source| io_error(&self.path, source);
+        let file = File::open(&self.path).map_err(io)?;
+        if Attributes::from_metadata(&file.metadata().map_err(io)?) != self.attributes {
+            return Err(StorageError::Changed {
+                path: self.path.display().to_string(),
+            });
+        }
+        Ok(file)
+    }
+}
+
+/// The directory that a path lies in.
+pub(crate) fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        // The parent of a relative path with one component is empty.
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => Path::new("/"),
+    }
+}
+
+fn io_error(path: &Path, source: std::io::Error) -> StorageError {
+    let path = path.display().to_string();
+    match source.kind() {
+        std::io::ErrorKind::NotFound => StorageError::NotFound { path },
+        _ => StorageError::Io { path, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_replaced_or_written_to_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
+        std::fs::write(&path, "one").unwrap();
+        let file = LocalFile::at(&path).unwrap();
+        assert_eq!(file.size(), 3);
+        file.open().unwrap();
+        let other = directory.path().join("b");
+        std::fs::write(&other, "two").unwrap();
+        std::fs::rename(&other, &path).unwrap();
+        assert!(matches!(file.open(), Err(StorageError::Changed { .. })));
+        let file = LocalFile::at(&path).unwrap();
+        std::fs::write(&path, "longer").unwrap();
+        assert!(matches!(file.open(), Err(StorageError::Changed { .. })));
+        std::fs::remove_file(&path).unwrap();
+        assert!(matches!(file.open(), Err(StorageError::NotFound { .. })));
+    }
+}

@@ -1,0 +1,235 @@
+//! Expands a path to files: the file itself, the files below a directory, or those that match a pattern.
+
+use std::collections::HashSet;
+use std::path::Path as FsPath;
+
+use futures::TryStreamExt as _;
+use glob::Pattern;
+use object_store::ObjectMeta;
+use object_store::path::Path;
+
+use super::Location;
+use super::names::{
+    bad_pattern, has_extension, holds_table, in_table, is_hidden_by_pattern, is_visible,
+};
+use super::pattern::{first_wildcard, is_pattern, matches};
+use super::table::remote_table_above;
+use super::walk::Walk;
+use crate::delta_log::{is_local_table, local_table_above, table_of_entry};
+use crate::error::{Result, StorageError};
+use crate::store::Stores;
+
+/// What a path stands for.
+#[derive(Debug, Clone)]
+pub enum Expansion {
+    /// These files, sorted by path.
+    Files(Vec<Location>),
+    /// A Delta table: its log says which files are its data.
+    Table(Location),
+}
+
+impl Stores {
+    /// Lists the files that a path stands for: the file itself, the files below the directory, or those that match the
+    /// pattern. Leaves out files below a directory if their name, or a directory's name, begins with `_` or `.`. A file
+    /// with several names, by symlinks or hard links, is listed once, by the first name. The directory of a Delta table
+    /// stands for the table; every other path to a table's files is refused.
+    ///
+    /// # Errors
+    /// [`StorageError::NotFound`] when there is no such file, [`StorageError::BadPath`] for a malformed pattern, and for a
+    /// directory whose files have none of the `extensions`; [`StorageError::InTable`] and
+    /// [`StorageError::HoldsTable`] for files of a Delta table.
+    pub async fn expand(&self, given: &str, extensions: &[&str]) -> Result<Expansion> {
+        let location = self.locate(given)?;
+        match location.local() {
+            Some(local) if is_local_table(local) => Ok(Expansion::Table(location)),
+            Some(local) => expand_local(self, &location, local, extensions).map(Expansion::Files),
+            None => expand_remote(location, extensions).await,
+        }
+    }
+}
+
+fn not_found(location: &Location) -> StorageError {
+    StorageError::NotFound {
+        path: location.given.clone(),
+    }
+}
+
+/// The error for a directory with `others` files of which none has one of the `extensions`.
+fn no_such_extension(location: &Location, others: usize, extensions: &[&str]) -> StorageError {
+    StorageError::BadPath {
+        path: location.given.clone(),
+        reason: format!(
+            "none of its {others} files ends in {}",
+            extensions.join(", ")
+        ),
+    }
+}
+
+fn expand_local(
+    stores: &Stores,
+    location: &Location,
+    local: &FsPath,
+    extensions: &[&str],
+) -> Result<Vec<Location>> {
+    if let Some(table) = local_table_above(local) {
+        return Err(in_table(location, table.display()));
+    }
+    let mut walk = Walk::new(location, extensions);
+    if local.is_file() {
+        return Ok(vec![location.clone()]);
+    } else if local.is_dir() {
+        walk.add_below(local)?;
+        if walk.files.is_empty() && walk.others > 0 {
+            return Err(no_such_extension(location, walk.others, extensions));
+        }
+    } else if is_pattern(&location.given) {
+        walk.add_matching(local)?;
+        if walk.files.is_empty() {
+            return Err(not_found(location));
+        }
+    } else {
+        return Err(not_found(location));
+    }
+    let mut files = walk.files;
+    files.sort();
+    let mut locations = Vec::with_capacity(files.len());
+    let mut seen = HashSet::new();
+    for file in files {
+        let file = stores.locate_local(file.to_string_lossy().into_owned(), file)?;
+        if seen.insert(file.identity()) {
+            locations.push(file);
+        }
+    }
+    Ok(locations)
+}
+
+async fn expand_remote(location: Location, extensions: &[&str]) -> Result<Expansion> {
+    let whole = location.path.as_ref();
+    let is_directory = location.given.ends_with('/') || whole.is_empty();
+    let exists = async {
+        match is_directory {
+            true => Ok(false),
+            false => location.exists().await,
+        }
+    };
+    let (exists, table) = futures::join!(exists, remote_table_above(&location));
+    let exists = exists?;
+    match table? {
+        Some(table) if table == location.path => return Ok(Expansion::Table(location)),
+        Some(table) => return Err(in_table(&location, url_of(&location, table.as_ref()))),
+        None if exists => return Ok(Expansion::Files(vec![location])),
+        None => {}
+    }
+    let mut files = match first_wildcard(whole) {
+        Some(at) => {
+            let prefix = whole[..at].rsplit_once('/');
+            let prefix = prefix.map_or("", |(prefix, _)| prefix);
+            objects_matching(&location, prefix, extensions).await?
+        }
+        None => objects_below(&location, extensions).await?,
+    };
+    if files.is_empty() {
+        return Err(not_found(&location));
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Expansion::Files(files))
+}
+
+/// The objects below the location that are not hidden and have one of the extensions.
+async fn objects_below(location: &Location, extensions: &[&str]) -> Result<Vec<Location>> {
+    let listed = list(location, &location.path).await?;
+    let entries = listed.iter().map(|meta| meta.location.as_ref());
+    let mut tables = entries.filter_map(table_of_entry);
+    if let Some(table) = tables.find(|table| is_visible(path_below(location, table))) {
+        return Err(holds_table(location, url_of(location, table)));
+    }
+    let mut files = Vec::new();
+    let mut others = 0;
+    for meta in listed {
+        let name = path_below(location, meta.location.as_ref());
+        if !is_visible(name) {
+            continue;
+        }
+        match has_extension(name, extensions) {
+            true => files.push(listed_object(location, meta)),
+            false => others += 1,
+        }
+    }
+    if files.is_empty() && others > 0 {
+        return Err(no_such_extension(location, others, extensions));
+    }
+    Ok(files)
+}
+
+/// The part of an object's path below the location.
+fn path_below<'a>(location: &Location, path: &'a str) -> &'a str {
+    let below = path.strip_prefix(location.path.as_ref());
+    below.unwrap_or(path).trim_start_matches('/')
+}
+
+/// The objects below `prefix` that match the location as a pattern, or lie in a directory that does.
+async fn objects_matching(
+    location: &Location,
+    prefix: &str,
+    extensions: &[&str],
+) -> Result<Vec<Location>> {
+    let whole = location.path.as_ref();
+    let pattern = Pattern::new(whole).map_err(|error| bad_pattern(location, &error))?;
+    // Not `Path::from`, which would encode a `%`.
+    let prefix = Path::parse(prefix).map_err(|error| StorageError::BadPath {
+        path: location.given.clone(),
+        reason: error.to_string(),
+    })?;
+    let listed = list(location, &prefix).await?;
+    let entries = listed.iter().map(|meta| meta.location.as_ref());
+    let tables: HashSet<String> = entries
+        .filter_map(table_of_entry)
+        .map(str::to_owned)
+        .collect();
+    let mut files = Vec::new();
+    for meta in listed {
+        let path = meta.location.as_ref();
+        // A pattern that matches a directory stands for the files in it.
+        let ends = path.match_indices('/').map(|(at, _)| at);
+        let directory = ends.rev().find(|&end| matches(&pattern, &path[..end]));
+        let is_wanted = match directory {
+            _ if matches(&pattern, path) => !is_hidden_by_pattern(whole, path),
+            Some(end) => {
+                let (directory, below) = (&path[..end], &path[end + 1..]);
+                !is_hidden_by_pattern(whole, directory)
+                    && is_visible(below)
+                    && has_extension(path, extensions)
+            }
+            None => false,
+        };
+        if !is_wanted {
+            continue;
+        }
+        let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);
+        if let Some(table) = above.find(|above| tables.contains(*above)) {
+            return Err(in_table(location, url_of(location, table)));
+        }
+        files.push(listed_object(location, meta));
+    }
+    Ok(files)
+}
+
+/// The URL of a path in the location's store.
+fn url_of(location: &Location, path: &str) -> String {
+    format!("{}/{path}", location.root.as_str().trim_end_matches('/'))
+}
+
+/// The location of an object that was listed.
+fn listed_object(location: &Location, meta: ObjectMeta) -> Location {
+    Location {
+        given: url_of(location, meta.location.as_ref()),
+        path: meta.location,
+        size: Some(meta.size),
+        ..location.clone()
+    }
+}
+
+async fn list(location: &Location, prefix: &Path) -> Result<Vec<ObjectMeta>> {
+    let listed = location.store.list(Some(prefix)).try_collect().await;
+    listed.map_err(|error| location.store_error(error))
+}

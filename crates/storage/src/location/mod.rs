@@ -1,0 +1,215 @@
+//! A path or URL, resolved to an object store and a path in it.
+
+mod list;
+mod names;
+mod parse;
+mod pattern;
+mod read;
+mod table;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path as FsPath, PathBuf};
+use std::sync::Arc;
+
+use object_store::ObjectStore;
+use object_store::path::Path;
+use url::Url;
+
+use crate::error::{Result, StorageError};
+
+pub use list::Expansion;
+
+/// A resolved path or URL. Errors show it as it was given.
+#[derive(Debug, Clone)]
+pub struct Location {
+    given: String,
+    /// The path in the local file system; `None` in a remote store.
+    local: Option<PathBuf>,
+    /// Scheme and authority of the store, without a path.
+    root: Url,
+    store: Arc<dyn ObjectStore>,
+    path: Path,
+    /// Size in bytes, if it is known from a listing or a table's log.
+    size: Option<u64>,
+    table_spec: Option<Arc<str>>,
+}
+
+/// Identifies a file or object, whatever its names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Identity {
+    /// A local file, which links may give several names.
+    Local {
+        /// Its device.
+        device: u64,
+        /// Its inode on the device.
+        inode: u64,
+    },
+    /// An object in a store, or a local path without a file.
+    Object {
+        /// URL of the store, without a path.
+        root: Url,
+        /// The path in the store.
+        path: Path,
+    },
+}
+
+impl Location {
+    /// The path as it was given.
+    #[must_use]
+    pub fn given(&self) -> &str {
+        &self.given
+    }
+
+    /// The path in the local file system; `None` in a remote store.
+    #[must_use]
+    pub fn local(&self) -> Option<&FsPath> {
+        self.local.as_deref()
+    }
+
+    /// The store of the location.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn ObjectStore> {
+        &self.store
+    }
+
+    /// The path in the store.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The URL of the store, without a path.
+    #[must_use]
+    pub fn root(&self) -> &Url {
+        &self.root
+    }
+
+    /// The whole URL.
+    #[must_use]
+    pub fn url(&self) -> Url {
+        match &self.local {
+            Some(local) => Url::from_file_path(local).unwrap_or_else(|()| self.root.clone()),
+            None => {
+                let mut url = self.root.clone();
+                // `set_path` would not encode a `%`, and a reader that decodes the URL would find another name.
+                if let Ok(mut segments) = url.path_segments_mut() {
+                    segments.extend(self.path.parts());
+                }
+                url
+            }
+        }
+    }
+
+    /// The last component of the path.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match &self.local {
+            Some(local) => local
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned(),
+            None => self.path.filename().unwrap_or_default().to_owned(),
+        }
+    }
+
+    /// The identity of what is there: equal for all symlinks and hard links to one file.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        let metadata = self.local.as_ref().and_then(|local| local.metadata().ok());
+        match metadata {
+            Some(metadata) => Identity::Local {
+                device: metadata.dev(),
+                inode: metadata.ino(),
+            },
+            None => Identity::Object {
+                root: self.root.clone(),
+                path: self.path.clone(),
+            },
+        }
+    }
+
+    /// Adds what a table's log says of this data file: its size in bytes, and the spec of the table's fingerprints.
+    #[must_use]
+    pub fn with_table_facts(mut self, size: u64, spec: Option<Arc<str>>) -> Self {
+        self.size = Some(size);
+        self.table_spec = spec;
+        self
+    }
+
+    /// The spec of the table that listed this data file, as JSON that this crate does not parse.
+    #[must_use]
+    pub fn table_spec(&self) -> Option<&str> {
+        self.table_spec.as_deref()
+    }
+
+    /// Whether both are the same path in the same store.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        self.root == other.root && self.path == other.path
+    }
+
+    /// Whether this location is `other`, or lies below it.
+    #[must_use]
+    pub fn is_within(&self, other: &Self) -> bool {
+        self.root == other.root && self.path.prefix_matches(&other.path)
+    }
+
+    /// Whether this path, directory or pattern stands for `other`, or would if `other` existed.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        if self.root != other.root {
+            return false;
+        }
+        // An object whose name looks like a pattern stands for itself.
+        other.is_within(self)
+            || pattern::matches_at_or_above(self.path.as_ref(), other.path.as_ref())
+    }
+
+    /// The location of `relative` below this directory.
+    ///
+    /// # Errors
+    /// [`StorageError::BadPath`] when `relative` is not a relative path.
+    pub fn child(&self, relative: &str) -> Result<Self> {
+        let given = self.child_name(relative);
+        let bad = |reason: String| StorageError::BadPath {
+            path: given.clone(),
+            reason,
+        };
+        if relative.starts_with('/') {
+            return Err(bad(format!("{relative} is not a relative path")));
+        }
+        let parsed = Path::parse(relative).map_err(|error| bad(error.to_string()))?;
+        Ok(Self {
+            local: self.local.as_ref().map(|local| local.join(relative)),
+            path: self.path.parts().chain(parsed.parts()).collect(),
+            given,
+            size: None,
+            ..self.clone()
+        })
+    }
+
+    /// The name of `relative` below this directory, for errors.
+    #[must_use]
+    pub fn child_name(&self, relative: &str) -> String {
+        format!("{}/{relative}", self.given.trim_end_matches('/'))
+    }
+
+    /// A name that other processes resolve to this location, whatever their working directory.
+    #[must_use]
+    pub fn absolute_name(&self) -> String {
+        match &self.local {
+            Some(local) => local.to_string_lossy().into_owned(),
+            None => self.given.clone(),
+        }
+    }
+}
+
+impl std::fmt::Display for Location {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.given)
+    }
+}

@@ -1,0 +1,47 @@
+//! Which file names a listing contains, and the errors for paths that cannot be listed.
+
+use super::Location;
+use crate::error::StorageError;
+
+/// Whether a name ends in one of the extensions.
+pub(super) fn has_extension(name: &str, extensions: &[&str]) -> bool {
+    extensions.iter().any(|extension| name.ends_with(extension))
+}
+
+/// Whether listings leave out files and directories of this name.
+pub(super) fn is_hidden(name: &str) -> bool {
+    name.starts_with(['_', '.'])
+}
+
+/// Whether no component of a path below a directory is hidden.
+pub(super) fn is_visible(below: &str) -> bool {
+    !below.split('/').any(is_hidden)
+}
+
+/// Whether a pattern leaves out a path that it matches: the path's last component is hidden, and the pattern's own does not
+/// begin with `_` or `.`.
+pub(super) fn is_hidden_by_pattern(pattern: &str, path: &str) -> bool {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    is_hidden(&name(path)) && !is_hidden(&name(pattern))
+}
+
+pub(super) fn bad_pattern(location: &Location, error: &glob::PatternError) -> StorageError {
+    StorageError::BadPath {
+        path: location.given.clone(),
+        reason: error.to_string(),
+    }
+}
+
+pub(super) fn in_table(path: &impl ToString, table: impl ToString) -> StorageError {
+    StorageError::InTable {
+        path: path.to_string(),
+        table: table.to_string(),
+    }
+}
+
+pub(super) fn holds_table(location: &Location, table: impl ToString) -> StorageError {
+    StorageError::HoldsTable {
+        path: location.given.clone(),
+        table: table.to_string(),
+    }
+}

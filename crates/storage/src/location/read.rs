@@ -1,0 +1,181 @@
+//! Reading and removing what is at a location.
+
+use std::io::Write as _;
+
+use futures::TryStreamExt as _;
+use object_store::ObjectStoreExt as _;
+
+use super::Location;
+use crate::digest::Digester;
+use crate::error::{Result, StorageError};
+use crate::kind::ErrorKind;
+
+impl Location {
+    /// Size of the file in bytes: the listed size if it was listed, or else the current one.
+    ///
+    /// # Errors
+    /// When the file is missing, or the store fails.
+    pub async fn size(&self) -> Result<u64> {
+        if let Some(size) = self.size {
+            return Ok(size);
+        }
+        self.current_size().await
+    }
+
+    /// Size of the file in bytes, requested from its store now.
+    ///
+    /// # Errors
+    /// When the file is missing, or the store fails.
+    pub async fn current_size(&self) -> Result<u64> {
+        match self.store.head(&self.path).await {
+            Ok(meta) => Ok(meta.size),
+            Err(error) => Err(self.head_error(error).await),
+        }
+    }
+
+    /// Reads the whole file.
+    ///
+    /// # Errors
+    /// When the file is missing, or the store fails.
+    pub async fn read(&self) -> Result<bytes::Bytes> {
+        let got = self.store.get(&self.path).await;
+        let got = got.map_err(|error| self.store_error(error))?;
+        got.bytes().await.map_err(|error| self.store_error(error))
+    }
+
+    /// Reads the file, and returns its size in bytes and its SHA-256 in hexadecimal.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub async fn digest(&self) -> Result<(u64, String)> {
+        let got = self.store.get(&self.path).await;
+        let mut stream = got.map_err(|error| self.store_error(error))?.into_stream();
+        let mut found = Digester::default();
+        while let Some(bytes) = stream
+            .try_next()
+            .await
+            .map_err(|error| self.store_error(error))?
+        {
+            found.update(&bytes);
+        }
+        Ok(found.finish())
+    }
+
+    /// Copies the whole file to a local file, and returns its size in bytes.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the local file cannot be written.
+    pub async fn copy_to(&self, mut file: std::fs::File) -> Result<u64> {
+        let got = self.store.get(&self.path).await;
+        let mut stream = got.map_err(|error| self.store_error(error))?.into_stream();
+        let mut copied = 0;
+        while let Some(part) = stream
+            .try_next()
+            .await
+            .map_err(|error| self.store_error(error))?
+        {
+            copied += part.len() as u64;
+            file.write_all(&part).map_err(|source| StorageError::Io {
+                path: format!("a copy of {self}"),
+                source,
+            })?;
+        }
+        Ok(copied)
+    }
+
+    /// Removes this directory and everything below it. A missing directory is no error.
+    ///
+    /// # Errors
+    /// When something cannot be removed.
+    pub async fn remove_all(&self) -> Result<()> {
+        if let Some(local) = &self.local {
+            return match std::fs::remove_dir_all(local) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    Err(StorageError::Io {
+                        path: local.display().to_string(),
+                        source,
+                    })
+                }
+                _ => Ok(()),
+            };
+        }
+        let mut listed = self.store.list(Some(&self.path));
+        while let Some(object) = listed
+            .try_next()
+            .await
+            .map_err(|error| self.store_error(error))?
+        {
+            let removed = self.store.delete(&object.location).await;
+            removed.map_err(|error| self.store_error(error))?;
+        }
+        Ok(())
+    }
+
+    /// Whether there is a file or object at the path.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn exists(&self) -> Result<bool> {
+        match self.store.head(&self.path).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(self.head_error(error).await),
+        }
+    }
+
+    /// The error for a failed `HEAD` request. Its answer has no body that says why, so this lists the path: that answer has.
+    async fn head_error(&self, error: object_store::Error) -> StorageError {
+        let error = self.store_error(error);
+        if !matches!(error.kind(), ErrorKind::Permission | ErrorKind::Unreachable) {
+            return error;
+        }
+        let listed = self.store.list(Some(&self.path)).try_next().await;
+        match listed {
+            Err(detailed) => {
+                let detailed = self.store_error(detailed);
+                match detailed.kind() {
+                    ErrorKind::Permission | ErrorKind::Unreachable => detailed,
+                    _ => error,
+                }
+            }
+            Ok(_) => error,
+        }
+    }
+
+    /// Wraps an error of the store: as [`StorageError::NotFound`] of this location, or as [`StorageError::Store`].
+    #[must_use]
+    pub fn store_error(&self, error: object_store::Error) -> StorageError {
+        match error {
+            object_store::Error::NotFound { .. } => StorageError::NotFound {
+                path: self.given.clone(),
+            },
+            error => StorageError::store(self)(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use object_store::memory::InMemory;
+    use object_store::path::Path;
+    use url::Url;
+
+    use super::*;
+    use crate::store::Stores;
+
+    #[tokio::test]
+    async fn a_replaced_object_is_refused() {
+        let store = Arc::new(InMemory::new());
+        let stores = Stores::default();
+        stores.register(&Url::parse("s3://bucket").unwrap(), Arc::clone(&store) as _);
+        let location = stores.locate("s3://bucket/a").unwrap();
+        store.put(&Path::from("a"), "one".into()).await.unwrap();
+        assert_eq!(location.read().await.unwrap(), "one");
+        assert_eq!(location.read().await.unwrap(), "one");
+        store.put(&Path::from("a"), "two".into()).await.unwrap();
+        let error = location.read().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TryAgain, "{error}");
+    }
+}

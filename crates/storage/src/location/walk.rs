@@ -1,0 +1,225 @@
+//! Local files below a directory, or that match a pattern.
+//!
+//! Symlinks are followed, and each directory is walked once, so that a cycle of symlinks ends.
+
+use std::collections::HashSet;
+use std::fs::{DirEntry, Metadata};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path as FsPath, PathBuf};
+
+use glob::{Pattern, PatternError};
+
+use super::Location;
+use super::names::{
+    bad_pattern, has_extension, holds_table, in_table, is_hidden, is_hidden_by_pattern,
+};
+use super::pattern::{is_pattern, matches};
+use crate::delta_log::{is_local_table, local_table_above};
+use crate::error::{Result, StorageError};
+
+/// Matches any number of directories.
+const RECURSIVE: &str = "**";
+
+/// Device and inode.
+type Node = (u64, u64);
+
+fn node_of(metadata: &Metadata) -> Node {
+    (metadata.dev(), metadata.ino())
+}
+
+fn io_error(path: &FsPath) -> impl Fn(std::io::Error) -> StorageError {
+    move |source| StorageError::Io {
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+/// The entries of a directory, sorted by name.
+fn entries(directory: &FsPath) -> Result<Vec<DirEntry>> {
+    let read = std::fs::read_dir(directory).map_err(io_error(directory))?;
+    let entries: std::io::Result<Vec<DirEntry>> = read.collect();
+    let mut entries = entries.map_err(io_error(directory))?;
+    entries.sort_by_cached_key(DirEntry::file_name);
+    Ok(entries)
+}
+
+/// Collects the files below directories, or that match a pattern.
+pub(super) struct Walk<'a> {
+    location: &'a Location,
+    extensions: &'a [&'a str],
+    /// Directories that were walked.
+    walked: HashSet<Node>,
+    /// The files found.
+    pub(super) files: Vec<PathBuf>,
+    /// The number of files left out because they have none of the extensions.
+    pub(super) others: usize,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(location: &'a Location, extensions: &'a [&'a str]) -> Self {
+        Self {
+            location,
+            extensions,
+            walked: HashSet::new(),
+            files: Vec::new(),
+            others: 0,
+        }
+    }
+
+    /// Adds the files below `directory` that have one of the extensions.
+    ///
+    /// # Errors
+    /// [`StorageError::HoldsTable`] for a Delta table below it, [`StorageError::InTable`] for a symlink into one.
+    pub(super) fn add_below(&mut self, directory: &FsPath) -> Result<()> {
+        let metadata = directory.metadata().map_err(io_error(directory))?;
+        if !self.walked.insert(node_of(&metadata)) {
+            return Ok(());
+        }
+        if is_local_table(directory) {
+            return Err(holds_table(self.location, directory.display()));
+        }
+        for entry in entries(directory)? {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if is_hidden(&name) {
+                continue;
+            }
+            let path = entry.path();
+            if let Some(table) = linked_table(&path) {
+                return Err(in_table(&path.display(), table.display()));
+            }
+            if path.is_dir() {
+                self.add_below(&path)?;
+            } else if has_extension(&name, self.extensions) {
+                self.files.push(path);
+            } else {
+                self.others += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the files that match the location as a pattern, and the files below directories that match it.
+    ///
+    /// # Errors
+    /// [`StorageError::BadPath`] for a malformed pattern, and as [`Self::add_below`].
+    pub(super) fn add_matching(&mut self, local: &FsPath) -> Result<()> {
+        let mut matches = Matches::default();
+        let parts = parse_pattern(self.location, local)?;
+        matches.find(PathBuf::from("/"), &parts)?;
+        let mut checked = HashSet::new();
+        for found in matches.found {
+            if is_hidden_by_pattern(self.location.given(), &found.to_string_lossy()) {
+                continue;
+            }
+            let parent = found.parent().unwrap_or(FsPath::new("/")).to_owned();
+            // Whether a directory is itself a table is checked when it is walked.
+            let table = match checked.insert(parent.clone()) {
+                true => local_table_above(&parent),
+                false => None,
+            };
+            if let Some(table) = table.or_else(|| linked_table(&found)) {
+                return Err(in_table(self.location, table.display()));
+            }
+            if found.is_dir() {
+                self.add_below(&found)?;
+            } else {
+                self.files.push(found);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The table that a symlink's target lies in; `None` if the target is the table itself, and for other paths.
+fn linked_table(link: &FsPath) -> Option<PathBuf> {
+    if !link.is_symlink() {
+        return None;
+    }
+    let target = link.canonicalize().ok()?;
+    local_table_above(target.parent()?)
+}
+
+/// A component of a pattern.
+enum Part {
+    Name(PathBuf),
+    Pattern(Pattern),
+    /// `**`: any number of directories.
+    Recursive,
+}
+
+/// The components of a pattern.
+fn parse_pattern(location: &Location, local: &FsPath) -> Result<Vec<Part>> {
+    let bad = |error: PatternError| bad_pattern(location, &error);
+    // Parsed as a whole first, so that an error gives its position in the whole pattern.
+    Pattern::new(&local.to_string_lossy()).map_err(bad)?;
+    let mut parts = Vec::new();
+    for component in local.components() {
+        let Component::Normal(name) = component else {
+            continue;
+        };
+        let text = name.to_string_lossy();
+        parts.push(match &*text {
+            RECURSIVE => Part::Recursive,
+            text if is_pattern(text) => Part::Pattern(Pattern::new(text).map_err(bad)?),
+            _ => Part::Name(name.into()),
+        });
+    }
+    Ok(parts)
+}
+
+/// Finds the paths that match a pattern.
+#[derive(Default)]
+struct Matches {
+    found: Vec<PathBuf>,
+    /// Directories that a `**` matched, with the number of pattern components behind the `**`. Another path to the same
+    /// pair would find the same files.
+    searched: HashSet<(Node, usize)>,
+}
+
+impl Matches {
+    /// Adds the paths below `directory` that match `parts`.
+    fn find(&mut self, directory: PathBuf, parts: &[Part]) -> Result<()> {
+        let Some((part, rest)) = parts.split_first() else {
+            self.found.push(directory);
+            return Ok(());
+        };
+        if !directory.is_dir() {
+            return Ok(());
+        }
+        match part {
+            Part::Name(name) => {
+                let path = directory.join(name);
+                if path.symlink_metadata().is_ok() {
+                    self.find(path, rest)?;
+                }
+            }
+            Part::Pattern(pattern) => {
+                for entry in entries(&directory)? {
+                    let name = entry.file_name();
+                    if matches(pattern, &name.to_string_lossy()) {
+                        self.find(entry.path(), rest)?;
+                    }
+                }
+            }
+            Part::Recursive => {
+                let metadata = directory.metadata().map_err(io_error(&directory))?;
+                if !self.searched.insert((node_of(&metadata), rest.len())) {
+                    return Ok(());
+                }
+                self.find(directory.clone(), rest)?;
+                // A `**` at the end matched the directory itself, which is walked later.
+                if rest.is_empty() {
+                    return Ok(());
+                }
+                for entry in entries(&directory)? {
+                    let path = entry.path();
+                    if path.is_dir() {
+                        self.find(path, parts)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Conditional creates whose outcome is known.
+//!
+//! A create that ends in an error may have been carried out: the answer was lost, or the request was sent again and found
+//! its own object. Reading the object back tells which.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use object_store::path::Path;
+use object_store::{
+    Error, ObjectStore, ObjectStoreExt as _, PutOptions, PutPayload, PutResult, Result,
+};
+
+use crate::explain::explain;
+
+/// The first pause before a create is tried again; each further pause is twice as long.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The least time for one try, even after the deadline.
+const MIN_TRY: Duration = Duration::from_secs(1);
+
+/// Creates `path` with `payload`, which must differ from every other writer's: the bytes tell whose object is there.
+///
+/// # Errors
+/// [`Error::AlreadyExists`] when another object has the name. After any other error the object may be there, or appear
+/// later.
+pub(super) async fn create(
+    store: &dyn ObjectStore,
+    path: &Path,
+    payload: PutPayload,
+    options: PutOptions,
+    deadline: Duration,
+) -> Result<PutResult> {
+    let begin = Instant::now();
+    let mut pause = PAUSE;
+    loop {
+        // The client retries within one try; all tries together share one deadline.
+        let left = deadline.saturating_sub(begin.elapsed()).max(MIN_TRY);
+        let put = store.put_opts(path, payload.clone(), options.clone());
+        let error = match tokio::time::timeout(left, put).await {
+            Ok(Ok(done)) => return Ok(done),
+            Ok(Err(error)) => error,
+            Err(elapsed) => Error::Generic {
+                store: "object store",
+                source: elapsed.into(),
+            },
+        };
+        let message = explain(&error).text;
+        if was_not_tried(&error) {
+            return Err(error);
+        }
+        let left = deadline.saturating_sub(begin.elapsed()).max(MIN_TRY);
+        let found = tokio::time::timeout(left, read_object(store, path));
+        match found.await {
+            Ok(Ok(Some(bytes))) if bytes == Bytes::from(payload.clone()) => {
+                tracing::info!(%path, "the store has what was written, though it answered: {message}");
+                return Ok(PutResult {
+                    e_tag: None,
+                    version: None,
+                });
+            }
+            Ok(Ok(Some(_))) => {
+                return Err(match error {
+                    error @ Error::AlreadyExists { .. } => error,
+                    error => Error::AlreadyExists {
+                        path: path.to_string(),
+                        source: error.into(),
+                    },
+                });
+            }
+            // Another writer was in the way, and did not finish.
+            Ok(Ok(None)) if begin.elapsed() + pause < deadline => {
+                tracing::debug!(%path, "trying to create it again: {message}");
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            Ok(Ok(None)) => {
+                return Err(match error {
+                    Error::AlreadyExists { source, .. } | Error::Precondition { source, .. } => {
+                        Error::Generic {
+                            store: "object store",
+                            source,
+                        }
+                    }
+                    error => error,
+                });
+            }
+            Ok(Err(_)) | Err(_) => return Err(error),
+        }
+    }
+}
+
+/// Whether the store refused the request before it tried to create anything.
+fn was_not_tried(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::PermissionDenied { .. }
+            | Error::Unauthenticated { .. }
+            | Error::NotImplemented { .. }
+            | Error::NotSupported { .. }
+            | Error::InvalidPath { .. }
+            | Error::NotFound { .. }
+    )
+}
+
+/// The bytes of the object at `path`, if there is one.
+async fn read_object(store: &dyn ObjectStore, path: &Path) -> Result<Option<Bytes>> {
+    match store.get(path).await {
+        Ok(found) => found.bytes().await.map(Some),
+        Err(Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,72 @@
+//! An upload to an object store that computes the size and SHA-256 of what it sends.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use object_store::ObjectStore;
+use object_store::buffered::BufWriter;
+use object_store::path::Path;
+
+use crate::digest::Digester;
+use crate::store::wait_briefly;
+
+/// A write to one object, which appears whole when [`Self::complete`] is called. An upload that is dropped before that
+/// is aborted.
+pub struct Upload {
+    writer: BufWriter,
+    sent: Digester,
+    /// Whether `complete` was called; after that, the upload cannot be aborted.
+    ended: bool,
+}
+
+impl Upload {
+    /// Begins the upload of the object at `path`.
+    #[must_use]
+    pub fn new(store: Arc<dyn ObjectStore>, path: Path) -> Self {
+        Self {
+            writer: BufWriter::new(store, path),
+            sent: Digester::default(),
+            ended: false,
+        }
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// When the store refuses or fails.
+    pub async fn write(&mut self, bytes: Bytes) -> object_store::Result<()> {
+        self.sent.update(&bytes);
+        self.writer.put(bytes).await
+    }
+
+    /// Makes the object visible.
+    ///
+    /// # Errors
+    /// When the store refuses or fails. If its answer was lost, the object may be visible nevertheless.
+    pub async fn complete(&mut self) -> std::io::Result<()> {
+        use tokio::io::AsyncWriteExt as _;
+        self.ended = true;
+        self.writer.shutdown().await
+    }
+
+    /// Size in bytes of what was written so far.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.sent.size()
+    }
+
+    /// SHA-256 of what was written so far, in hexadecimal.
+    #[must_use]
+    pub fn sha256(&self) -> String {
+        self.sent.sha256()
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if !self.ended {
+            // Parts that were sent take room in the store, although no listing shows them.
+            wait_briefly(self.writer.abort());
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Fuzzes the parsers of specs, tables of document frequencies, file tags, id lists, stop words, work items, and the
+//! configuration file.
+#![no_main]
+
+use std::ffi::OsString;
+use std::sync::{Arc, LazyLock};
+
+use archive::{FileFacts, IdSet, IdType, Tail, frequencies};
+use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
+use engine::work;
+use inputs::{Input, assert_not_internal, edited, json, run, scratch};
+use libfuzzer_sys::fuzz_target;
+use serde_json::Value;
+use simhash::{DocumentFrequencies, Fingerprinter, Idf, Model, Spec, StopWords};
+
+// The program has no library target, so its modules are compiled here again.
+#[allow(dead_code, unused_imports)]
+#[path = "../../../../jobs/dedup-job/src/args/mod.rs"]
+mod args;
+#[path = "../../../../jobs/dedup-job/src/config.rs"]
+mod config;
+#[allow(dead_code)]
+#[path = "../../../../jobs/dedup-job/src/exit.rs"]
+mod exit;
+
+const TAG: &str = "xxh3-16384:10:20:00000000000000ff:0000000000000001";
+const CONFIGURATION: &str = r#"
+threads = 2
+memory-limit = "4GiB"
+scratch = "/tmp"
+retry-deadline = "3m"
+
+[run]
+new = ["a.parquet", "b.jsonl"]
+base = "s3://bucket/archive"
+max-distance = 3
+within = false
+day = 2026-01-31
+append = true
+min-similarity = 0.8
+
+[plan]
+cluster = 4
+"#;
+const COMMANDS: [&str; 6] = ["run", "plan", "fingerprint", "idf", "executor", "sql"];
+
+static FREQUENCIES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let frequencies = DocumentFrequencies {
+        documents: 9,
+        rest: 1,
+        features: vec![("the".into(), 9), ("近似".into(), 2)],
+    };
+    frequencies::encode("x", &Spec::default(), &frequencies).expect("a table")
+});
+
+fuzz_target!(|bytes: &[u8]| run(|| {
+    let mut input = Input::new(bytes);
+    match input.byte() % 8 {
+        0 => parse_spec(&text(&input)),
+        1 => {
+            let template = Spec::default().to_json();
+            let template: Value = serde_json::from_str(&template).expect("JSON");
+            parse_spec(&json::edited(&template, &mut input).to_string());
+        }
+        2 => decode_frequencies(edited(&FREQUENCIES, &mut input)),
+        3 => parse_tag(&String::from_utf8_lossy(&edited(
+            TAG.as_bytes(),
+            &mut input,
+        ))),
+        4 => {
+            let text = text(&input);
+            let id_type = [IdType::String, IdType::Bigint][usize::from(bytes.len() % 2 == 0)];
+            if let Ok(ids) = IdSet::parse(text.lines(), id_type) {
+                assert!(ids.len() <= text.lines().count());
+            }
+            let _ = StopWords::decode(&text);
+            let _ = StopWords::parse(&text, Spec::default().normalize);
+        }
+        5 => decode_work_items(input),
+        _ => parse_configuration(input),
+    }
+}));
+
+fn text(input: &Input<'_>) -> String {
+    String::from_utf8_lossy(input.clone().rest()).into_owned()
+}
+
+/// Parses a spec; one that parses survives a round trip, and makes fingerprints.
+fn parse_spec(text: &str) {
+    let Ok(spec) = Spec::from_json(text) else {
+        return;
+    };
+    assert_eq!(Spec::from_json(&spec.to_json()).expect("a spec"), spec);
+    let _ = spec.differences(&Spec::default());
+    if let Ok(model) = Model::plain(spec) {
+        Fingerprinter::new(model).fingerprint("One text, with some words. 近似 и слова!");
+    }
+}
+
+/// Decodes a table of document frequencies, and makes a fingerprint with its weights.
+fn decode_frequencies(bytes: Vec<u8>) {
+    match frequencies::decode("x", bytes.into()) {
+        Err(error) => assert_not_internal(error.kind(), &error),
+        Ok((spec, found)) => {
+            if let Ok(idf) = frequencies::weights("x", &spec, 7, &found) {
+                let digest = Some(Idf::digest(&idf).to_owned());
+                let spec = Spec {
+                    idf: digest,
+                    ..Spec::default()
+                };
+                if let Ok(model) = Model::new(spec, Some(Arc::new(idf)), None) {
+                    Fingerprinter::new(model).fingerprint("the one and the other of the words");
+                }
+            }
+        }
+    }
+}
+
+/// Parses a file tag; one that parses survives a round trip.
+fn parse_tag(text: &str) {
+    if let Ok(tail) = text.parse::<Tail>() {
+        assert_eq!(tail.to_string().parse(), Ok(tail));
+    }
+    let quoted = serde_json::json!({ "tail": text }).to_string();
+    let _ = serde_json::from_str::<FileFacts>(&quoted);
+}
+
+/// Decodes rows of work items, as an executor receives them; rows that decode survive a round trip.
+fn decode_work_items(mut input: Input<'_>) {
+    let is_within = input.byte() % 2 == 0;
+    let mut number = || (input.byte() % 4 != 0).then(|| input.two_bytes() as u32);
+    let file = number().map(|number| format!("s3://crawl/{number}.parquet"));
+    let numbers = [number(), number(), number(), number(), number()];
+    let [group, first, end, part, day] = numbers;
+    let facts = (!is_within).then(|| {
+        let template = serde_json::json!({ "tail": TAG });
+        json::edited(&template, &mut input).to_string()
+    });
+    let columns: Vec<ArrayRef> = vec![
+        Arc::new(UInt32Array::from(vec![1])),
+        Arc::new(StringArray::from(vec![file])),
+        Arc::new(UInt64Array::from(vec![group.map(u64::from)])),
+        Arc::new(UInt32Array::from(vec![group])),
+        Arc::new(Date32Array::from(vec![day.map(u32::cast_signed)])),
+        Arc::new(UInt32Array::from(vec![first])),
+        Arc::new(UInt32Array::from(vec![end])),
+        Arc::new(UInt32Array::from(vec![part.unwrap_or(0)])),
+        Arc::new(UInt64Array::from(vec![5])),
+        Arc::new(StringArray::from(vec![facts])),
+    ];
+    let batch = RecordBatch::try_new(work::schema(), columns).expect("a batch");
+    if let Ok(items) = work::decode(&batch) {
+        let again = work::encode(&items).and_then(|batch| work::decode(&batch));
+        assert_eq!(again.expect("items"), items);
+    }
+}
+
+/// Parses a command line with a configuration file; it parses, or is refused with exit code 78 or by clap.
+fn parse_configuration(mut input: Input<'_>) {
+    let command = COMMANDS[input.below(COMMANDS.len())];
+    let text = match input.byte() % 4 {
+        0 => input.rest().to_vec(),
+        _ => edited(CONFIGURATION.as_bytes(), &mut input),
+    };
+    let path = scratch().join("config.toml");
+    std::fs::write(&path, text).expect("a file");
+    let arguments = [
+        "dedup-job".into(),
+        command.into(),
+        "--config".into(),
+        OsString::from(&path),
+    ];
+    match config::parse(&arguments) {
+        Ok(_) => {}
+        Err(config::Refused::Clap(error)) => {
+            error.to_string();
+        }
+        Err(config::Refused::Failure(failure)) => {
+            assert_eq!(failure.code(), 78, "{failure}");
+        }
+    }
+}

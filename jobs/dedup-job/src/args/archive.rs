@@ -1,0 +1,88 @@
+//! Options of `archive`'s subcommands.
+
+use std::time::Duration;
+
+use chrono::NaiveDate;
+use clap::{Subcommand, ValueHint};
+
+use super::fingerprint::{ColumnArgs, SpecArgs};
+use super::values::date;
+
+#[derive(Debug, Subcommand)]
+pub enum ArchiveCommand {
+    /// Create an empty archive
+    Create {
+        /// Directory or URL of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Type of document ids: string or bigint
+        #[arg(long, value_name = "TYPE", default_value = "string")]
+        id_type: archive::IdType,
+        #[command(flatten)]
+        spec: SpecArgs,
+    },
+    /// Show what an archive contains
+    Info {
+        /// Directory or URL of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Read every data file and compare its SHA-256 with the one in the log
+        #[arg(long)]
+        verify: bool,
+    },
+    /// Commit a day of documents, or of ready fingerprints, without searching for pairs
+    Append {
+        /// Directory or URL of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Documents or fingerprints: files, directories or patterns
+        #[arg(long, value_name = "PATH", required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
+        input: Vec<String>,
+        /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC)
+        #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
+        day: NaiveDate,
+        #[command(flatten)]
+        columns: ColumnArgs,
+    },
+    /// Merge the small files of each day into few large ones; runs find the same pairs as before
+    Compact {
+        /// Directory or URL of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Merge only days before this date [default: all days]
+        #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
+        before: Option<NaiveDate>,
+        /// Maximum number of rows in a data file [default: 16777216]
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        rows_per_file: Option<u64>,
+    },
+    /// Remove documents: a whole day, or those with given ids. Runs no longer compare or report them; `archive vacuum` deletes
+    /// their bytes, by default seven days later
+    Remove {
+        /// Directory or URL of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Remove all documents of this day; the day can then be committed again
+        #[arg(long, value_name = "YYYY-MM-DD", value_parser = date, required_unless_present = "ids", conflicts_with = "ids")]
+        day: Option<NaiveDate>,
+        /// Remove the documents with these ids, from all days. FILE has one id per line; a .jsonl file has a JSON string,
+        /// number, or object with "id" per line
+        #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+        ids: Option<String>,
+    },
+    /// Delete files that the archive no longer needs: those of failed runs, and those that were merged, replaced or removed
+    Vacuum {
+        /// Directory or URL of the archive
+        #[arg(value_hint = ValueHint::DirPath)]
+        dir: String,
+        /// Delete only files that the archive has not needed for this long
+        #[arg(long, value_name = "TIME", default_value = "7d", value_parser = humantime::parse_duration)]
+        older_than: Duration,
+        /// List the files that would be deleted, and delete nothing
+        #[arg(long)]
+        dry_run: bool,
+        /// Allow --older-than of less than 24 hours; nothing may run on the archive, because files of a run could be deleted
+        #[arg(long)]
+        nothing_runs: bool,
+    },
+}

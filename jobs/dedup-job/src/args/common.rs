@@ -1,0 +1,76 @@
+//! Options of every command.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+use clap::{Args, ValueHint};
+
+use super::values::time_span;
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct CommonArgs {
+    /// Read options from a TOML file; flags override it
+    #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub config: Option<PathBuf>,
+    /// Print the summary or the answer as JSON: one line, or one line per row for `sql`
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print no summary, progress or warnings, only errors and the answers of `plan`, `tune`, `explain` and `sql`
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Log each step; -vv logs details
+    #[arg(long, short, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Number of threads [default: one per core]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Memory limit for the batch, its tables, sorting and pairs, such as 4GiB [default: three quarters of the machine's
+    /// memory]
+    #[arg(long, global = true, value_name = "SIZE")]
+    pub memory_limit: Option<ByteSize>,
+    /// Directory for temporary files: data beyond the memory limit, and outputs before their upload [default: the system's
+    /// temporary directory]. With --cluster it can be a prefix in an object store that the executors reach; local temporary
+    /// files then go to the system's temporary directory (TMPDIR)
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub scratch: Option<String>,
+    /// Format of log lines: text or json [default: text]
+    #[arg(long, global = true, value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    #[command(flatten)]
+    pub storage: StorageArgs,
+}
+
+/// The format of log lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+/// Options of object stores.
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    next_help_heading = "Object storage (s3://, az://, gs://; credentials are read from the usual environment variables)"
+)]
+pub struct StorageArgs {
+    /// Address of the storage service, such as https://minio.example:9000 [default: AWS_ENDPOINT_URL or
+    /// AZURE_STORAGE_ENDPOINT, or else the provider's address]
+    #[arg(long, global = true, value_name = "URL", value_hint = ValueHint::Url)]
+    pub endpoint: Option<String>,
+    /// Allow an endpoint without encryption (http://)
+    #[arg(long, global = true)]
+    pub allow_http: bool,
+    /// Repeat a request up to N times after temporary failures [default: 10]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub retries: Option<u16>,
+    /// Time limit of one request [default: 30s]
+    #[arg(long, global = true, value_name = "TIME", value_parser = time_span)]
+    pub request_timeout: Option<Duration>,
+    /// Time limit of a request with all its repetitions, after which storage counts as unreachable [default: 3m]
+    #[arg(long, global = true, value_name = "TIME", value_parser = time_span)]
+    pub retry_deadline: Option<Duration>,
+}

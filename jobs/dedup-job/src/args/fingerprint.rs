@@ -1,0 +1,109 @@
+//! Options of columns and of fingerprints, which many commands share; options of `fingerprint` and `idf`.
+
+use chrono::NaiveDate;
+use clap::{Args, ValueHint};
+use simhash::Spec;
+
+use super::values::{choice, date};
+
+/// The columns of the input to read.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ColumnArgs {
+    /// Column of document ids [default: id, or another common name such as doc_id or url]
+    #[arg(long, value_name = "NAME")]
+    pub id_column: Option<String>,
+    /// Column of texts [default: text, or another common name such as content or body]
+    #[arg(long, value_name = "NAME", conflicts_with = "fingerprint_column")]
+    pub text_column: Option<String>,
+    /// Column of ready 64-bit fingerprints [default: fp, if the input has it]
+    #[arg(long, value_name = "NAME")]
+    pub fingerprint_column: Option<String>,
+}
+
+/// How texts are split into features.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Fingerprints (an archive fixes these options when it is created)")]
+pub struct FeatureArgs {
+    /// How a text is cut into features
+    #[arg(long, value_name = "NAME", value_parser = choice(Some(Spec::default().tokenizer)))]
+    pub tokenizer: Option<simhash::Tokenizer>,
+    /// How texts are normalised before that
+    #[arg(long, value_name = "FORM", value_parser = choice(Some(Spec::default().normalize)))]
+    pub normalize: Option<simhash::Normalize>,
+    /// Parse texts as HTML [default: texts are taken as they are]
+    #[arg(long, value_name = "HOW", value_parser = choice(Spec::default().markup))]
+    pub markup: Option<simhash::Markup>,
+    /// File of words to leave out, one per line
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub stop_words: Option<String>,
+}
+
+/// How fingerprints are computed, unless an archive says so.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SpecArgs {
+    #[command(flatten)]
+    pub features: FeatureArgs,
+    /// Weight of a feature, from the number of its occurrences in the text (tf)
+    #[arg(long, value_name = "SCHEME", value_parser = choice(Some(Spec::default().weight)))]
+    pub weight: Option<simhash::Weight>,
+    /// Multiply weights by the inverse document frequency, from a table that `dedup-job idf` wrote
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub idf: Option<String>,
+    /// Give no fingerprint to documents with fewer than N distinct features [default: 4]
+    #[arg(long, value_name = "N")]
+    pub min_features: Option<u32>,
+    /// Seed of the feature hash [default: 0]
+    #[arg(long, value_name = "N")]
+    pub hash_seed: Option<u32>,
+}
+
+impl SpecArgs {
+    /// The paths of the files that the options name.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let stop_words = self.features.stop_words.as_deref();
+        self.idf.as_deref().into_iter().chain(stop_words)
+    }
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct FingerprintArgs {
+    /// Documents: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub input: Vec<String>,
+    /// Write the fingerprints to this .parquet file
+    #[arg(long, short, value_name = "FILE", conflicts_with = "append", value_hint = ValueHint::FilePath)]
+    pub output: Option<String>,
+    /// Replace an existing file that dedup-job did not write (its own outputs are always replaced)
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Commit the fingerprints to this archive, as the day of --day
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub append: Option<String>,
+    /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC)
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
+    pub day: Option<NaiveDate>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct IdfArgs {
+    /// Documents: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// Write the table to this .parquet file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<String>,
+    /// Replace an existing file that dedup-job did not write (its own outputs are always replaced)
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Keep the N most frequent features; all others share one weight [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub terms: Option<u32>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub features: FeatureArgs,
+}

@@ -1,0 +1,101 @@
+//! Options of the commands that change nothing: `plan`, `tune`, `explain` and `sql`.
+
+use clap::{Args, ValueHint};
+
+use super::fingerprint::{ColumnArgs, SpecArgs};
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct PlanArgs {
+    /// Documents of the batch, as for `run`
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub new: Vec<String>,
+    /// Archive to compare with, as for `run`
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub base: Option<String>,
+    /// Largest distance of a pair, from 0 to 16 [default: 3]
+    #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub max_distance: Option<u32>,
+    /// Show only this design
+    #[arg(long, value_name = "NAME")]
+    pub design: Option<String>,
+    /// Also show the cost on a cluster of N executors
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub cluster: Option<u32>,
+    /// Slots of each executor of --cluster, one core each [default: 4]
+    #[arg(long, value_name = "N", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..=128))]
+    pub slots: Option<u32>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct TuneArgs {
+    /// Documents: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// Compare all pairs of N documents: those whose ids have the smallest hashes [default: 20000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pub sample: Option<u32>,
+    /// Smallest similarity (Jaccard of 3-word shingles) of a pair that should be found, from 0.5 to 1 [default: 0.8]
+    #[arg(long, value_name = "X")]
+    pub min_similarity: Option<f64>,
+    /// Documents of a batch, to predict the cost [default: 1000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub day_size: Option<u32>,
+    /// Documents of the archive, to predict the cost [default: 1000000000]
+    #[arg(long, value_name = "N")]
+    pub history_size: Option<u64>,
+    /// Compute fingerprints as this archive does
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub base: Option<String>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub struct ExplainArgs {
+    /// A document: its id in --documents, a file with its text, or the text itself
+    #[arg(value_name = "A")]
+    pub first: String,
+    /// The other document
+    #[arg(value_name = "B")]
+    pub second: String,
+    /// Documents in which ids are looked up: a file, directory or pattern; repeat the option for more
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// Compute fingerprints as this archive does
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub base: Option<String>,
+    /// Largest distance of a pair, from 0 to 16 [default: 3]
+    #[arg(long, short = 'k', value_name = "K", value_parser = clap::value_parser!(u32).range(0..=16))]
+    pub max_distance: Option<u32>,
+    /// Design of the tables, whose blocks -v shows [default: the cheapest for a batch of a million documents]
+    #[arg(long, value_name = "NAME")]
+    pub design: Option<String>,
+    /// Show at most N features of each kind [default: 10]
+    #[arg(long, value_name = "N")]
+    pub top: Option<u32>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+    #[command(flatten)]
+    pub spec: SpecArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "simhash(text) returns the fingerprint under the default spec of a new archive, as BIGINT; null if the text has \
+    too few features. hamming_distance(a, b) returns the number of bits in which two fingerprints differ. For example:\n\n  \
+    dedup-job sql \"select a.id, b.id, hamming_distance(simhash(a.text), simhash(b.text)) as distance from pages a join pages b \
+    on a.id < b.id order by distance limit 10\" --table pages=pages.jsonl"
+)]
+pub struct SqlArgs {
+    /// The query
+    #[arg(value_name = "QUERY")]
+    pub query: Option<String>,
+    /// Table of documents (columns id and text) or of fingerprints (columns id and fp), from files, directories or patterns;
+    /// repeat the option for more. The column text is binary: cast(text as varchar) shows it
+    #[arg(long, value_name = "NAME=PATH", value_hint = ValueHint::AnyPath)]
+    pub table: Vec<String>,
+}

@@ -1,0 +1,84 @@
+//! The raw command line: options as given, each checked by itself, without I/O.
+//!
+//! No option is required here, because the configuration file may set it, see [`crate::config`]. [`crate::settings`] and the
+//! commands build settings from these.
+
+mod archive;
+mod cluster;
+mod common;
+mod fingerprint;
+mod generate;
+mod inspect;
+mod run;
+mod values;
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueHint};
+
+pub use self::archive::ArchiveCommand;
+pub use self::cluster::{ClusterArgs, ExecutorArgs, SchedulerArgs, TlsArgs};
+pub use self::common::{CommonArgs, LogFormat, StorageArgs};
+pub use self::fingerprint::{ColumnArgs, FeatureArgs, FingerprintArgs, IdfArgs, SpecArgs};
+pub use self::generate::{
+    GenerateArgs, GenerateCommand, GenerateFingerprintsArgs, GeneratePagesArgs,
+};
+pub use self::inspect::{ExplainArgs, PlanArgs, SqlArgs, TuneArgs};
+pub use self::run::{RunArgs, VerifyArgs};
+
+/// Find every near-duplicate pair between a batch of new documents and an archive of earlier ones, exactly.
+#[derive(Debug, Parser)]
+#[command(name = "dedup-job", version, max_term_width = 100)]
+#[command(
+    after_help = "Exit codes: 0 success, 64 usage, 65 bad data, 69 storage or cluster unreachable, 70 internal error, \
+    74 local I/O, 75 try again or raise the memory limit, 77 permission denied, 78 configuration or fingerprint spec mismatch, \
+    129, 130 and 143 stopped by a signal. On any code but 0, the archive and an earlier output are unchanged, unless the \
+    error says otherwise."
+)]
+pub struct Cli {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Find the near-duplicates of a batch in an archive (the nightly job)
+    Run(Box<RunArgs>),
+    /// Compute the fingerprints of documents, into a Parquet file or an archive
+    Fingerprint(FingerprintArgs),
+    /// Create, fill, inspect and maintain archives
+    #[command(subcommand)]
+    Archive(ArchiveCommand),
+    /// Show what `run` would read, build and cost, without running it
+    Plan(PlanArgs),
+    /// Count the documents that contain each word (document frequencies, for `--idf`)
+    Idf(IdfArgs),
+    /// Show which pairs each -k finds in a sample of your documents, and what it costs
+    Tune(TuneArgs),
+    /// Show why two documents are a near-duplicate pair, or why not
+    Explain(ExplainArgs),
+    /// Query documents in SQL, with simhash(text) and hamming_distance(a, b)
+    Sql(SqlArgs),
+    /// Start a scheduler and executors on this machine, to try a cluster
+    Cluster(ClusterArgs),
+    /// Start the scheduler of a cluster, which assigns the work of `run --cluster`
+    Scheduler(SchedulerArgs),
+    /// Start an executor of a cluster, which does the work
+    Executor(ExecutorArgs),
+    /// Generate synthetic batches and archives with known pairs
+    #[command(subcommand)]
+    Generate(GenerateCommand),
+    /// Print a shell completion script
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write the pages of all commands to a directory
+    Man {
+        /// Directory for one page per command
+        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        output: Option<PathBuf>,
+    },
+}

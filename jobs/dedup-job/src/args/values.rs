@@ -1,0 +1,70 @@
+//! Parsers of option values.
+
+use std::ffi::OsStr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use chrono::NaiveDate;
+use clap::builder::{PossibleValue, TypedValueParser};
+use simhash::Choice;
+use simhash::choice::UnknownName;
+
+/// Parses a time span such as 30s, 5m or 7d; 0 is refused.
+pub(super) fn time_span(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(span) if span.is_zero() => Err("the time must be longer than 0".into()),
+        Ok(span) => Ok(span),
+        Err(error) => Err(format!(
+            "{error}; a time is a number with the unit s, m, h or d"
+        )),
+    }
+}
+
+/// Parses a date: YYYY-MM-DD, or yesterday or today in UTC.
+pub(super) fn date(text: &str) -> Result<NaiveDate, String> {
+    let today = chrono::Utc::now().date_naive();
+    match text {
+        "today" => Ok(today),
+        "yesterday" => today
+            .pred_opt()
+            .ok_or_else(|| "there is no such date".into()),
+        date => date
+            .parse()
+            .map_err(|_| format!("{date:?} is not YYYY-MM-DD, yesterday or today")),
+    }
+}
+
+/// A parser of the names of a [`Choice`]. Help lists the names and marks the one of `default`.
+pub(super) fn choice<T: Choice>(default: Option<T>) -> ChoiceParser<T> {
+    ChoiceParser { default }
+}
+
+/// See [`choice`].
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ChoiceParser<T> {
+    default: Option<T>,
+}
+
+impl<T: Choice + FromStr<Err = UnknownName> + Send + Sync> TypedValueParser for ChoiceParser<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<T, clap::Error> {
+        TypedValueParser::parse_ref(&T::from_str, command, argument, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let default = self.default;
+        Some(Box::new(T::NAMES.iter().map(move |name| {
+            let mut help = format!("{}{}", name.help(), name.limits());
+            if default.is_some_and(|value| name.is_name_of(value)) {
+                help.push_str(" (default)");
+            }
+            PossibleValue::new(name.name()).help(help)
+        })))
+    }
+}

@@ -1,0 +1,116 @@
+//! `dedup-job archive info`, and the same summary after `create`.
+
+use std::fmt::Write as _;
+
+use ::archive::{Archive, Info};
+
+use crate::args::CommonArgs;
+use crate::exit::Failure;
+use crate::process::{self, Process};
+use crate::terminal::{count, print, print_json, size};
+
+pub(super) fn run(common: &CommonArgs, dir: &str, verify: bool) -> Result<(), Failure> {
+    let (info, verified) = process::run(common, async |process: &Process| {
+        let archive = Archive::open(&process.locate(dir)?).await?;
+        let verified = if verify {
+            archive.model().await?;
+            Some(archive.verify().await?)
+        } else {
+            None
+        };
+        Ok((archive.info()?, verified))
+    })?;
+    show(common, dir, &info, verified)
+}
+
+/// Prints what an archive contains, and how many of its files were verified.
+pub(super) fn show(
+    common: &CommonArgs,
+    dir: &str,
+    info: &Info,
+    verified: Option<u64>,
+) -> Result<(), Failure> {
+    if common.json {
+        return print_json(&as_json(dir, info, verified));
+    }
+    if common.quiet {
+        return Ok(());
+    }
+    print(&as_text(dir, info, verified))
+}
+
+/// Fingerprints, files and bytes of all days together.
+fn totals(info: &Info) -> (u64, u64, u64) {
+    let all = info.days.values().chain([&info.without_day]);
+    all.fold((0, 0, 0), |sum, day| {
+        (sum.0 + day.rows, sum.1 + day.files, sum.2 + day.bytes)
+    })
+}
+
+fn as_json(dir: &str, info: &Info, verified: Option<u64>) -> serde_json::Value {
+    let (rows, files, bytes) = totals(info);
+    let days: serde_json::Map<String, serde_json::Value> = info
+        .days
+        .iter()
+        .map(|(date, day)| {
+            let day = serde_json::json!({
+                "fingerprints": day.rows, "files": day.files, "bytes": day.bytes,
+            });
+            (date.to_string(), day)
+        })
+        .collect();
+    serde_json::json!({
+        "archive": dir,
+        "version": info.version,
+        "id_type": info.id_type.to_string(),
+        "spec": info.spec,
+        "spec_digest": info.spec.digest(),
+        "fingerprints": rows,
+        "files": files,
+        "bytes": bytes,
+        "days": days,
+        "verified_files": verified,
+    })
+}
+
+fn as_text(dir: &str, info: &Info, verified: Option<u64>) -> String {
+    let (rows, files, bytes) = totals(info);
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "{dir}: version {}, {} fingerprints of {} days in {} files, {}",
+        info.version,
+        count(rows),
+        info.days.len(),
+        count(files),
+        size(bytes)
+    );
+    let _ = writeln!(text, "  ids: {}", info.id_type);
+    let _ = writeln!(text, "  spec: {}", info.spec.to_json());
+    for (date, day) in &info.days {
+        let _ = writeln!(
+            text,
+            "  {date}: {} fingerprints, {} files, {}",
+            count(day.rows),
+            day.files,
+            size(day.bytes)
+        );
+    }
+    if info.without_day.files > 0 {
+        let _ = writeln!(
+            text,
+            "  without a day: {} fingerprints, {} files, {}",
+            count(info.without_day.rows),
+            info.without_day.files,
+            size(info.without_day.bytes)
+        );
+    }
+    if let Some(files) = verified {
+        let _ = writeln!(
+            text,
+            "  verified: the SHA-256 of all {} files matches the log",
+            count(files)
+        );
+    }
+    text
+}

@@ -1,0 +1,140 @@
+//! `dedup-job archive remove`, and its file of ids.
+
+use std::fmt::Write as _;
+
+use ::archive::{Archive, ArchiveError, IdSet, IdType};
+use chrono::NaiveDate;
+use engine::progress::Stage;
+
+use crate::args::CommonArgs;
+use crate::exit::Failure;
+use crate::process::{self, Process};
+use crate::terminal::{count, print, print_json};
+
+pub(super) fn run(
+    common: &CommonArgs,
+    dir: &str,
+    day: Option<NaiveDate>,
+    ids: Option<&str>,
+) -> Result<(), Failure> {
+    let (removed, asked) = process::run(common, async |process: &Process| {
+        let mut archive = Archive::open(&process.locate(dir)?).await?;
+        let ids = match ids {
+            Some(path) => Some(read_ids(process, path, archive.id_type()).await?),
+            None => None,
+        };
+        process.resources.progress.enter(Stage::Commit);
+        Ok(match (day, ids) {
+            (Some(day), _) => (archive.remove_day(day).await?, None),
+            (None, Some(ids)) => (archive.remove_ids(&ids).await?, Some(ids.len() as u64)),
+            (None, None) => {
+                return Err(Failure::Usage(
+                    "--day or --ids is required; see --help".into(),
+                ));
+            }
+        })
+    })?;
+    if common.json {
+        return print_json(&serde_json::json!({
+            "archive": dir,
+            "removed_fingerprints": removed.documents,
+            "ids_asked": asked,
+            "ids_not_found": asked.map(|asked| asked - removed.ids),
+            "days": removed.days,
+            "rewritten_files": removed.files,
+            "written_files": removed.written,
+            "version": removed.version,
+        }));
+    }
+    if common.quiet {
+        return Ok(());
+    }
+    let mut text = match removed.version {
+        None => format!("{dir}: nothing to remove\n"),
+        Some(version) => format!(
+            "{dir}: {} fingerprints of {} days removed; version {version}. `dedup-job archive vacuum {dir}` deletes their bytes after 7 days\n",
+            count(removed.documents),
+            count(removed.days),
+        ),
+    };
+    if let Some(asked) = asked {
+        let _ = writeln!(
+            text,
+            "  {} of {} ids were found",
+            count(removed.ids),
+            count(asked)
+        );
+    }
+    print(&text)
+}
+
+/// Reads a file of ids: one per line, or one JSON value per line.
+async fn read_ids(process: &Process, path: &str, id_type: IdType) -> Result<IdSet, Failure> {
+    let bytes = process.locate(path)?.read().await?;
+    let bad_data = |place: String, reason: String| {
+        Failure::Archive(ArchiveError::BadData {
+            object: format!("{path}, {place}"),
+            reason,
+        })
+    };
+    let text = std::str::from_utf8(&bytes);
+    let text = text.map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        bad_data(format!("line {line}"), "not UTF-8".into())
+    })?;
+    let ends_in = |ends: &[&str]| ends.iter().any(|end| path.ends_with(end));
+    if ends_in(&[".csv", ".parquet", ".gz", ".zst"]) {
+        return Err(Failure::Usage(format!(
+            "--ids {path}: the file must be a text file with one id per line, or a .jsonl file"
+        )));
+    }
+    let is_json = ends_in(&[".jsonl", ".ndjson", ".json"]);
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut ids: Vec<String> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.is_empty() {
+            continue;
+        }
+        if !is_json {
+            ids.push(line.to_owned());
+            continue;
+        }
+        let value = serde_json::from_str(line).map_err(|error| {
+            let place = format!("line {number}, column {}", error.column());
+            bad_data(place, json_message(&error))
+        })?;
+        ids.push(json_id(value).map_err(|reason| bad_data(format!("line {number}"), reason))?);
+    }
+    let set = IdSet::parse(ids.iter().map(String::as_str), id_type);
+    set.map_err(|id| {
+        Failure::Archive(ArchiveError::BadData {
+            object: path.to_owned(),
+            reason: format!("{id:?} is not of type {id_type}, the type of the archive's ids"),
+        })
+    })
+}
+
+/// What a JSON parser's error says, without the place in the line.
+fn json_message(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let message = error.to_string();
+    message.strip_suffix(&place).unwrap_or(&message).to_owned()
+}
+
+/// The id in a JSON value: a string, a number, or an object with one of these as `id`.
+fn json_id(value: serde_json::Value) -> Result<String, String> {
+    let value = match value {
+        serde_json::Value::Object(mut object) => object
+            .remove("id")
+            .ok_or_else(|| "the object has no \"id\"".to_owned())?,
+        value => value,
+    };
+    match value {
+        serde_json::Value::String(id) => Ok(id),
+        serde_json::Value::Number(id) if id.is_i64() || id.is_u64() => Ok(id.to_string()),
+        other => Err(format!(
+            "an id is a string or a 64-bit integer, not {other}"
+        )),
+    }
+}

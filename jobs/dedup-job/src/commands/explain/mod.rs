@@ -1,0 +1,122 @@
+//! `dedup-job explain`: why two documents are a near-duplicate pair, or why not.
+
+mod text;
+
+use std::path::Path;
+
+use engine::documents::Documents;
+use engine::explain::explain;
+use hamming::{Design, Limits, Plan};
+use serde_json::json;
+use storage::Stores;
+
+use crate::args::{CommonArgs, ExplainArgs};
+use crate::exit::Failure;
+use crate::process::{self, Process};
+use crate::terminal::{print, print_json};
+
+/// Documents of the batch for which the design is chosen, unless an option names one.
+const BATCH: usize = 1_000_000;
+
+/// A text, and where it came from.
+struct Given {
+    from: String,
+    text: String,
+}
+
+pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
+    let k = args.max_distance.unwrap_or(3);
+    let design = match &args.design {
+        Some(name) => Design::named(name, k).map_err(|error| Failure::Usage(error.to_string()))?,
+        None => {
+            let plan = Plan::choose(BATCH, k, &Limits::default());
+            plan.map_err(engine::EngineError::from)?.design
+        }
+    };
+    let (explanation, given, min_features) = process::run(common, async |process: &Process| {
+        let stores = process.stores();
+        let wanted = args.spec.wanted(stores).await?;
+        let model = wanted.model_at(stores, args.base.as_deref()).await?;
+        let given = find_texts(process, args).await?;
+        let [first, second] = &given;
+        let top = args.top.unwrap_or(10) as usize;
+        let explanation = explain(&model, [&first.text, &second.text], &design, top);
+        Ok((explanation, given, model.spec().min_features))
+    })?;
+    if common.json {
+        let mut value = json!(explanation);
+        value["max_distance"] = k.into();
+        for (at, given) in given.iter().enumerate() {
+            value["texts"][at]["from"] = given.from.clone().into();
+        }
+        return print_json(&value);
+    }
+    let layout = || Plan::predict(design.clone(), BATCH, 1).layout();
+    let shown = text::Shown {
+        k,
+        min_features,
+        blocks: (common.verbose > 0).then(layout),
+    };
+    print(&text::render(&explanation, &given, &shown))
+}
+
+/// Finds the two texts, by id, by path, or as given.
+async fn find_texts(process: &Process, args: &ExplainArgs) -> Result<[Given; 2], Failure> {
+    let documents = match args.documents.is_empty() {
+        true => None,
+        false => {
+            let columns = args.columns.text_columns();
+            Some(Documents::open(&process.context, &args.documents, &columns).await?)
+        }
+    };
+    let found = match &documents {
+        None => [None, None],
+        Some(documents) => {
+            documents
+                .texts_of(&process.context, [&args.first, &args.second])
+                .await?
+        }
+    };
+    let [first, second] = found;
+    let stores = process.stores();
+    Ok([
+        resolve(stores, &args.first, first, documents.as_ref()).await?,
+        resolve(stores, &args.second, second, documents.as_ref()).await?,
+    ])
+}
+
+/// The text of a document that was found by its id, or else of a file, or else the argument itself.
+async fn resolve(
+    stores: &Stores,
+    given: &str,
+    document: Option<String>,
+    documents: Option<&Documents>,
+) -> Result<Given, Failure> {
+    if let Some(text) = document {
+        return Ok(Given {
+            from: format!("document {given}"),
+            text,
+        });
+    }
+    let is_url = given.contains("://") && !given.contains(char::is_whitespace);
+    if is_url || Path::new(given).is_file() {
+        let bytes = stores.locate(given)?.read().await?;
+        return Ok(Given {
+            from: format!("file {given}"),
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+        });
+    }
+    // With --documents, a single word is probably an id.
+    if let Some(documents) = documents
+        && !given.contains(char::is_whitespace)
+    {
+        return Err(Failure::Usage(format!(
+            "there is no document with id {given:?} in {}, and no file of this name",
+            documents.given()
+        )));
+    }
+    Ok(Given {
+        from: "the text given".into(),
+        text: given.to_owned(),
+    })
+}

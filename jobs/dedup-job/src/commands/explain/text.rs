@@ -1,0 +1,198 @@
+//! An explanation as text.
+
+use std::fmt::Write as _;
+
+use engine::explain::{ExplainedBlock, ExplainedFeature, Explanation};
+
+use super::Given;
+use crate::terminal::count;
+
+/// The largest distance that any run accepts.
+const LARGEST_K: u32 = 16;
+/// Characters of a feature that are shown: a feature can be a long sentence.
+const FEATURE_CHARS: usize = 60;
+
+/// What is shown of an explanation.
+pub(super) struct Shown {
+    /// The largest distance of a pair.
+    pub(super) k: u32,
+    /// Distinct features that a text needs for a fingerprint.
+    pub(super) min_features: u32,
+    /// The layout of the design's tables, if its blocks are shown.
+    pub(super) blocks: Option<String>,
+}
+
+/// Formats the two texts, the verdict, the bits, the blocks if they are shown, the similarities and the features.
+pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Shown) -> String {
+    let mut text = String::new();
+    for ((name, given), side) in ["A", "B"].iter().zip(given).zip(&explanation.texts) {
+        let _ = writeln!(
+            text,
+            "{name}: {}: {} characters, {} features, {} of them distinct",
+            given.from,
+            count(side.characters as u64),
+            count(side.features),
+            count(side.distinct_features as u64)
+        );
+    }
+    let _ = writeln!(text, "{}", verdict(explanation, shown));
+    write_bits(&mut text, explanation);
+    if let (Some(layout), Some(_)) = (&shown.blocks, explanation.distance) {
+        let _ = writeln!(
+            text,
+            "blocks of the design {} ({layout}):",
+            explanation.design
+        );
+        for (number, block) in (1..).zip(&explanation.blocks) {
+            write_block(&mut text, number, block);
+        }
+    }
+    let similarity = &explanation.similarity;
+    let _ = writeln!(
+        text,
+        "exact similarity: jaccard {:.4}, cosine {:.4}, edit {}",
+        similarity.jaccard,
+        similarity.cosine,
+        similarity
+            .edit
+            .map_or("not computed (long texts)".into(), |edit| format!(
+                "{edit:.4}"
+            ))
+    );
+    let _ = writeln!(
+        text,
+        "features: {:.1} % of the weight is in features that both have",
+        100.0 * explanation.shared_weight
+    );
+    for (title, features) in [
+        ("both", &explanation.shared),
+        ("only A", &explanation.only_first),
+        ("only B", &explanation.only_second),
+    ] {
+        let _ = writeln!(text, "  {title}: {}", listed(features));
+    }
+    text
+}
+
+/// Says in one sentence why a run finds the pair or misses it.
+fn verdict(explanation: &Explanation, shown: &Shown) -> String {
+    let Shown {
+        k, min_features, ..
+    } = shown;
+    let Some(distance) = explanation.distance else {
+        let [a, b] = &explanation.texts;
+        let subject = match (&a.fingerprint, &b.fingerprint) {
+            (None, None) => "A and B have",
+            (None, _) => "A has",
+            _ => "B has",
+        };
+        return format!(
+            "missed: {subject} too few features for a fingerprint, which needs at least {min_features} distinct ones; texts without a \
+             fingerprint are not compared"
+        );
+    };
+    let differ = format!("the fingerprints differ in {distance} of 64 bits");
+    if distance <= *k {
+        return format!("found: {differ}, at most {k}: a pair at k = {k}");
+    }
+    match distance <= LARGEST_K {
+        true => format!(
+            "missed: {differ}, more than {k}: not a pair at k = {k}; -k {distance} would find it"
+        ),
+        false => format!(
+            "missed: {differ}, more than {k}: not a pair at k = {k}, nor at the largest -k, {LARGEST_K}"
+        ),
+    }
+}
+
+/// Writes both fingerprints in binary, and marks the bits that differ.
+fn write_bits(text: &mut String, explanation: &Explanation) {
+    for (name, side) in ["A", "B"].iter().zip(&explanation.texts) {
+        if let Some(bits) = &side.fingerprint {
+            let _ = writeln!(text, "  {name}  {}", grouped(bits));
+        }
+    }
+    if explanation.distance.is_some_and(|distance| distance > 0) {
+        let marks: String = (0..64)
+            .rev()
+            .map(|bit| {
+                if explanation.differing_bits.contains(&bit) {
+                    '^'
+                } else {
+                    ' '
+                }
+            })
+            .collect();
+        let _ = writeln!(text, "     {}", grouped(&marks).trim_end());
+    }
+}
+
+/// Writes one block: its bits, how many of them differ and may differ, and whether the pair is a candidate in its table.
+fn write_block(text: &mut String, number: u32, block: &ExplainedBlock) {
+    let beside = block.beside.as_ref();
+    let beside_mask = beside.map_or("", |beside| &beside.mask).chars();
+    let places: String = block
+        .mask
+        .chars()
+        .zip(beside_mask.chain(std::iter::repeat('0')))
+        .map(|bits| match bits {
+            ('1', _) => '#',
+            (_, '1') => '+',
+            _ => '.',
+        })
+        .collect();
+    let beside = beside.map_or(String::new(), |beside| {
+        format!("; at +, {}, 1 allowed", bits_differ(beside.differing))
+    });
+    let _ = writeln!(
+        text,
+        "  {number:<2} {}  {}, {} allowed{beside}: {}",
+        grouped(&places),
+        bits_differ(block.differing),
+        block.radius,
+        if block.matches {
+            "a candidate in this table"
+        } else {
+            "this table misses the pair"
+        }
+    );
+}
+
+fn bits_differ(bits: u32) -> String {
+    match bits {
+        1 => "1 bit differs".into(),
+        _ => format!("{bits} bits differ"),
+    }
+}
+
+/// 64 characters in groups of eight.
+fn grouped(bits: &str) -> String {
+    let characters: Vec<char> = bits.chars().collect();
+    let eights: Vec<String> = characters
+        .chunks(8)
+        .map(|eight| eight.iter().collect())
+        .collect();
+    eights.join(" ")
+}
+
+/// Features with their weights: one number if both are equal or one text lacks the feature, or else `A's/B's`.
+fn listed(features: &[ExplainedFeature]) -> String {
+    if features.is_empty() {
+        return "none".into();
+    }
+    let each: Vec<String> = features
+        .iter()
+        .map(|feature| {
+            let mut name: String = feature.feature.chars().take(FEATURE_CHARS).collect();
+            if name.len() < feature.feature.len() {
+                name.push('…');
+            }
+            match feature.weights {
+                [a, b] if a == b || b == 0 => format!("{name:?} {a}"),
+                [0, b] => format!("{name:?} {b}"),
+                [a, b] => format!("{name:?} {a}/{b}"),
+            }
+        })
+        .collect();
+    each.join(", ")
+}

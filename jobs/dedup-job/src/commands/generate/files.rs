@@ -1,0 +1,220 @@
+//! The files of generated data.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::archive::{Archive, ArchiveError, Existing, FingerprintFile, IdType, SpecFiles};
+use arrow::array::{
+    ArrayRef, Date32Array, Int32Array, Int64Array, RecordBatch, StringArray, new_null_array,
+};
+use arrow::datatypes::{Field, Schema};
+use chrono::{Days, NaiveDate};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use engine::output::OutputTarget;
+use engine::pairs;
+use futures::StreamExt as _;
+use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::file::properties::WriterProperties;
+use simhash::Spec;
+use storage::{Draft, Location, StorageError};
+
+use crate::args::GenerateArgs;
+use crate::exit::Failure;
+use crate::process::Process;
+
+/// Rows that are generated and written at once.
+pub(super) const BATCH_ROWS: u64 = 1 << 16;
+
+/// The output directory.
+pub(super) struct Target {
+    directory: Location,
+    scratch: PathBuf,
+}
+
+impl Target {
+    /// The directory at `output`, which must not exist yet.
+    pub(super) async fn new(process: &Process, output: &str) -> Result<Self, Failure> {
+        let directory = process.locate(output)?;
+        let exists = match directory.local() {
+            Some(local) => local.exists(),
+            None => {
+                let mut objects = directory.store().list(Some(directory.path()));
+                let first = objects.next().await.transpose();
+                first.map_err(StorageError::store(&directory))?.is_some()
+            }
+        };
+        if exists {
+            return Err(Failure::Usage(format!("--output {output} exists already")));
+        }
+        if let Some(local) = directory.local() {
+            std::fs::create_dir_all(local).map_err(io_error(local))?;
+        }
+        Ok(Self {
+            directory,
+            scratch: process.scratch.path().to_owned(),
+        })
+    }
+
+    fn draft(&self, name: &str) -> Result<Draft, Failure> {
+        let place = self.directory.child(name)?;
+        Ok(Draft::new(&place, &self.scratch)?)
+    }
+}
+
+fn io_error(path: &Path) -> impl FnOnce(std::io::Error) -> Failure {
+    let path = path.display().to_string();
+    move |source| Failure::Io { path, source }
+}
+
+fn parquet_error(name: &str) -> impl Fn(parquet::errors::ParquetError) -> Failure + use<> {
+    let object = name.to_owned();
+    move |source| {
+        ArchiveError::Parquet {
+            object: object.clone(),
+            source,
+        }
+        .into()
+    }
+}
+
+/// The date of the archive's day `number`, from 0.
+pub(super) fn archive_day(args: &GenerateArgs, number: u64) -> NaiveDate {
+    args.day - Days::new(u64::from(args.days) - number)
+}
+
+/// Days since 1970, as Arrow counts them.
+pub(super) fn days_since_1970(day: NaiveDate) -> i32 {
+    engine::work::days_since_epoch(day)
+}
+
+/// Writes the documents of the batch.
+pub(super) struct BatchWriter {
+    draft: Draft,
+    writer: ArrowWriter<File>,
+    schema: Arc<Schema>,
+    fail: Box<dyn Fn(parquet::errors::ParquetError) -> Failure>,
+}
+
+impl BatchWriter {
+    pub(super) fn create(target: &Target, fields: Vec<Field>) -> Result<Self, Failure> {
+        let schema = Arc::new(Schema::new(fields));
+        let zstd = ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD);
+        let properties = WriterProperties::builder()
+            .set_compression(zstd)
+            .set_max_row_group_row_count(Some(BATCH_ROWS as usize))
+            .build();
+        let draft = target.draft("day.parquet")?;
+        let file = draft.open()?;
+        let fail = Box::new(parquet_error("day.parquet"));
+        let writer =
+            ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(&fail)?;
+        Ok(Self {
+            draft,
+            writer,
+            schema,
+            fail,
+        })
+    }
+
+    pub(super) fn write(&mut self, columns: Vec<ArrayRef>) -> Result<(), Failure> {
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
+            .map_err(|error| (self.fail)(error.into()))?;
+        self.writer.write(&batch).map_err(&self.fail)
+    }
+
+    pub(super) async fn close(self) -> Result<(), Failure> {
+        self.writer.close().map_err(&self.fail)?;
+        Ok(self.draft.publish().await?)
+    }
+}
+
+/// An expected pair.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Expected<I> {
+    pub(super) new: I,
+    pub(super) base: I,
+    pub(super) distance: u32,
+    /// The other document's day, in days since 1970.
+    pub(super) day: i32,
+}
+
+/// Ids of either type.
+pub(super) trait Id: Ord + Clone {
+    const TYPE: IdType;
+    fn array(ids: Vec<Self>) -> ArrayRef;
+}
+
+impl Id for String {
+    const TYPE: IdType = IdType::String;
+
+    fn array(ids: Vec<Self>) -> ArrayRef {
+        Arc::new(StringArray::from(ids))
+    }
+}
+
+impl Id for i64 {
+    const TYPE: IdType = IdType::Bigint;
+
+    fn array(ids: Vec<Self>) -> ArrayRef {
+        Arc::new(Int64Array::from(ids))
+    }
+}
+
+/// Writes the expected pairs in the order and layout of a run's output; returns their number.
+pub(super) async fn write_expected<I: Id>(
+    target: &Target,
+    mut expected: Vec<Expected<I>>,
+) -> Result<u64, Failure> {
+    let name = "expected.parquet";
+    expected.sort_by(|a, b| {
+        (&a.new, a.distance, &a.base, a.day).cmp(&(&b.new, b.distance, &b.base, b.day))
+    });
+    let schema = pairs::schema(I::TYPE);
+    let column = |field: &Arc<Field>| -> ArrayRef {
+        match field.name().as_str() {
+            pairs::NEW_ID => I::array(expected.iter().map(|pair| pair.new.clone()).collect()),
+            pairs::BASE_ID => I::array(expected.iter().map(|pair| pair.base.clone()).collect()),
+            pairs::DISTANCE => {
+                let distances = expected.iter().map(|pair| pair.distance.cast_signed());
+                Arc::new(distances.collect::<Int32Array>())
+            }
+            pairs::BASE_DAY => {
+                let days = expected.iter().map(|pair| Some(pair.day));
+                Arc::new(days.collect::<Date32Array>())
+            }
+            _ => new_null_array(field.data_type(), expected.len()),
+        }
+    };
+    let columns = schema.fields().iter().map(column).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), columns)
+        .map_err(|error| parquet_error(name)(error.into()))?;
+    let stream =
+        RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
+    let place = OutputTarget::file(target.directory.child(name)?)?;
+    let staged =
+        engine::output::stage(Box::pin(stream), &schema, &place, &target.scratch, None).await?;
+    let rows = staged.rows;
+    staged.publish().await?;
+    Ok(rows)
+}
+
+/// Creates the archive and commits its days in order.
+pub(super) async fn write_archive(
+    args: &GenerateArgs,
+    target: &Target,
+    id_type: IdType,
+    (spec, files): (&Spec, &SpecFiles),
+    mut day: impl AsyncFnMut(u64) -> Result<FingerprintFile, Failure>,
+) -> Result<(), Failure> {
+    let location = target.directory.child("archive")?;
+    let mut archive = Archive::create(&location, id_type, spec, files).await?;
+    for number in 0..u64::from(args.days) {
+        let file = day(number).await?;
+        let day = archive_day(args, number);
+        archive.append(day, &file, Existing::Keep).await?;
+        std::fs::remove_file(&file.path).map_err(io_error(&file.path))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Checks of outputs before any work: they must be writable, and must not replace an input, a file of another program, or a part
+//! of an archive.
+
+use std::path::{Path, PathBuf};
+
+use engine::output::{OutputFormat, OutputKind, OutputTarget, Present, present};
+use storage::{Location, StorageError, Stores};
+
+use crate::exit::Failure;
+
+/// The path that means standard output.
+const STDOUT: &str = "-";
+
+/// The outputs of a command, checked against what they must not replace.
+pub struct Outputs<'a> {
+    pub stores: &'a Stores,
+    /// The command's inputs.
+    pub inputs: &'a [&'a str],
+    /// Whether files of other programs may be replaced.
+    pub overwrite: bool,
+}
+
+impl Outputs<'_> {
+    /// The target of the pairs, in the format of its ending.
+    pub async fn pairs(&self, option: &str, path: &str) -> Result<OutputTarget, Failure> {
+        if path == STDOUT {
+            return Ok(OutputTarget::stdout());
+        }
+        let location = self.place(option, path).await?;
+        let target = OutputTarget::file(location.clone())
+            .map_err(|error| Failure::Usage(format!("{option} {error}")))?;
+        self.check_owner(option, &location, OutputKind::Hits)
+            .await?;
+        Ok(target)
+    }
+
+    /// The location of a Parquet file of some kind.
+    pub async fn parquet(
+        &self,
+        option: &str,
+        path: &str,
+        written: OutputKind,
+    ) -> Result<Location, Failure> {
+        let location = self.place(option, path).await?;
+        if OutputFormat::from_name(&location.name()) != Some(OutputFormat::Parquet) {
+            return Err(Failure::Usage(format!(
+                "{option} {path}: the output is a Parquet file, so its name must end in .parquet"
+            )));
+        }
+        self.check_owner(option, &location, written).await?;
+        Ok(location)
+    }
+
+    /// The location of a file of metrics, with any name.
+    pub async fn metrics(&self, option: &str, path: &str) -> Result<Location, Failure> {
+        let location = self.place(option, path).await?;
+        self.check_owner(option, &location, OutputKind::Metrics)
+            .await?;
+        Ok(location)
+    }
+
+    async fn check_owner(
+        &self,
+        option: &str,
+        location: &Location,
+        written: OutputKind,
+    ) -> Result<(), Failure> {
+        if self.overwrite {
+            return Ok(());
+        }
+        let why = match present(location).await? {
+            Present::Nothing => return Ok(()),
+            Present::Output(kind) if kind == written => return Ok(()),
+            Present::Output(_) => "the existing file is another kind of output of dedup-job",
+            Present::Foreign => "dedup-job did not write the existing file",
+        };
+        Err(Failure::Usage(format!(
+            "{option} {location}: {why}; choose another name, or replace it with --overwrite"
+        )))
+    }
+
+    /// The location of a path, if it can be written and lies neither in an input nor in a Delta table.
+    async fn place(&self, option: &str, path: &str) -> Result<Location, Failure> {
+        let place = self.place_outside_inputs(option, path).await?;
+        match place.table_above().await? {
+            Some(table) => Err(Failure::Usage(format!(
+                "{option} {path} lies in the Delta table {table}"
+            ))),
+            None => Ok(place),
+        }
+    }
+
+    async fn place_outside_inputs(&self, option: &str, path: &str) -> Result<Location, Failure> {
+        let refused = |reason: &str| Err(Failure::Usage(format!("{option} {path} {reason}")));
+        let output = self.stores.locate(path).map_err(|error| match error {
+            StorageError::BadPath { .. } => Failure::Usage(format!("{option} {error}")),
+            error => error.into(),
+        })?;
+        let Some(local) = output.local() else {
+            if path.ends_with('/') || output.path().as_ref().is_empty() {
+                return refused("is a directory");
+            }
+            for input in self.inputs {
+                if self
+                    .stores
+                    .locate(input)
+                    .is_ok_and(|input| input.covers(&output))
+                {
+                    return refused(&format!("lies in {input}, which is read"));
+                }
+            }
+            return Ok(output);
+        };
+        let target = resolved(local);
+        if target.is_dir() {
+            return refused("is a directory");
+        }
+        if target.exists() && !target.is_file() {
+            return refused("is not a regular file");
+        }
+        for input in self.inputs {
+            let read = match self.stores.locate(input) {
+                Ok(location) if location.local().is_none() => continue,
+                Ok(location) if location.local().is_some_and(Path::exists) => vec![location],
+                // A pattern, or a path with nothing there, which the reader reports.
+                _ => ::archive::input_files(self.stores, input, &[])
+                    .await
+                    .unwrap_or_default(),
+            };
+            let read_here = read.iter().filter_map(Location::local).any(|location| {
+                let place = resolved(location);
+                target == place || (place.is_dir() && target.starts_with(&place))
+            });
+            if read_here {
+                return refused(&format!("lies in {input}, which is read"));
+            }
+        }
+        match target.parent() {
+            Some(parent) if !parent.is_dir() => Err(Failure::Io {
+                path: path.to_owned(),
+                source: std::io::Error::new(
+                    std::io::ErrorKind::NotFound,
+                    format!("there is no directory {}", parent.display()),
+                ),
+            }),
+            _ => Ok(output),
+        }
+    }
+}
+
+/// Whether both are the same file or object.
+pub fn is_same(one: &Location, other: &Location) -> bool {
+    match (one.local(), other.local()) {
+        (Some(one), Some(other)) => resolved(one) == resolved(other),
+        _ => one.is(other),
+    }
+}
+
+/// The path with links and dots resolved, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if let Ok(real) = absolute.canonicalize() {
+        return real;
+    }
+    match (absolute.parent(), absolute.file_name()) {
+        (Some(parent), Some(name)) => parent
+            .canonicalize()
+            .unwrap_or_else(|_| parent.to_owned())
+            .join(name),
+        _ => absolute,
+    }
+}

@@ -1,0 +1,237 @@
+//! `dedup-job plan`: what a run would read, build and cost.
+
+mod cluster;
+
+use std::fmt::Write as _;
+
+use ::archive::{Scope, Snapshot, SnapshotFile};
+use engine::run::{Opened, open_batch};
+use engine::{EngineError, SpecOptions};
+use hamming::{Design, Limits, Plan};
+use serde_json::json;
+use simhash::Spec;
+
+use self::cluster::OnCluster;
+use super::required;
+use crate::args::{CommonArgs, PlanArgs};
+use crate::exit::Failure;
+use crate::process::{self, Process};
+use crate::terminal::{count, print, print_json, size};
+
+/// Bytes of memory that a document of the batch takes before there are tables: its fingerprint and its id.
+const DOCUMENT_BYTES: usize = 40;
+
+/// The inputs of a run.
+struct Inputs {
+    documents: u64,
+    files: usize,
+    /// Whether the documents are texts, to be fingerprinted.
+    texts: bool,
+    spec: Spec,
+    base: Snapshot,
+}
+
+pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
+    if args.new.is_empty() {
+        return Err(Failure::Usage(
+            "--new is required: the documents of the batch; see --help".into(),
+        ));
+    }
+    let base = required(args.base.clone(), "--base")?;
+    let k = args.max_distance.unwrap_or(3);
+    let only = args
+        .design
+        .as_ref()
+        .map(|name| Design::named(name, k))
+        .transpose();
+    let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
+    let inputs = process::run(common, async |process: &Process| {
+        open(process, args, &base).await
+    })?;
+    let queries = inputs.base.rows() + inputs.documents;
+    let plans = plans(&inputs, k, only, process::memory(common), queries)?;
+    let cluster = match (args.cluster, plans.first()) {
+        (Some(executors), Some(plan)) => {
+            Some(OnCluster::predict(&inputs, plan, executors, args.slots))
+        }
+        _ => None,
+    };
+    if common.json {
+        let mut report = as_json(&inputs, k, queries, &plans);
+        if let Some(cluster) = &cluster {
+            report["cluster"] = cluster.as_json();
+        }
+        print_json(&report)
+    } else {
+        let cluster = cluster.map_or(String::new(), |cluster| cluster.as_text());
+        print(&(as_text(&inputs, k, queries, &plans) + &cluster))
+    }
+}
+
+/// Opens the batch and the archive, and counts the documents.
+async fn open(process: &Process, args: &PlanArgs, base: &str) -> Result<Inputs, Failure> {
+    let columns = args.columns.columns();
+    let opened = Opened::open(process.stores(), base, &columns).await?;
+    let (documents, recipe, id_type) = open_batch(
+        &process.context,
+        &args.new,
+        &columns,
+        Some(&opened),
+        &SpecOptions::default(),
+    )
+    .await?;
+    let rows = match documents.known_rows() {
+        Some(rows) => rows,
+        None => {
+            let table = documents.table(&process.context, id_type, 1)?;
+            let counted = table
+                .count()
+                .await
+                .map_err(EngineError::query(documents.given()))?;
+            counted as u64
+        }
+    };
+    let base = match opened {
+        Opened::Plain(base) => base,
+        Opened::Archive(archive) => Snapshot::open_archive(&archive, Scope::All).await?,
+    };
+    Ok(Inputs {
+        documents: rows,
+        files: documents.file_count(),
+        texts: !documents.has_fingerprints(),
+        spec: recipe.spec().clone(),
+        base,
+    })
+}
+
+/// The plans of all designs that fit the memory limit, the cheapest first; or the plan of the one design that is asked for.
+fn plans(
+    inputs: &Inputs,
+    k: u32,
+    only: Option<Design>,
+    memory: usize,
+    queries: u64,
+) -> Result<Vec<Plan>, Failure> {
+    let documents = inputs.documents as usize;
+    let limits = Limits {
+        memory: memory.saturating_sub(DOCUMENT_BYTES * documents),
+        queries,
+    };
+    if let Some(design) = only {
+        let plan = Plan::choose_parts(design, documents, &limits).map_err(EngineError::from)?;
+        return Ok(vec![plan]);
+    }
+    let plans = Plan::alternatives(documents, k, &limits)
+        .map_err(|error| Failure::Usage(error.to_string()))?;
+    if plans.is_empty() {
+        // Its error says how much memory is missing.
+        Plan::choose(documents, k, &limits).map_err(EngineError::from)?;
+    }
+    Ok(plans)
+}
+
+/// Encoded bytes of the fingerprints in the archive.
+fn fingerprint_bytes(base: &Snapshot) -> u64 {
+    let in_file = |file: &SnapshotFile| -> u64 {
+        (0..file.reader.row_groups().len())
+            .map(|group| file.reader.fingerprint_bytes(group))
+            .sum()
+    };
+    base.files.iter().map(in_file).sum()
+}
+
+fn as_json(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> serde_json::Value {
+    let designs: Vec<_> = plans
+        .iter()
+        .map(|plan| {
+            json!({
+                "design": plan.design.name(),
+                "tables": plan.design.blocks().len(),
+                "bytes": plan.bytes,
+                "passes": plan.parts,
+                "lookups_per_fingerprint": plan.lookups,
+                "candidates_per_fingerprint": plan.candidates,
+                "ns_per_fingerprint": plan.probe_ns,
+                "core_seconds": plan.seconds(queries),
+            })
+        })
+        .collect();
+    let content = if inputs.texts {
+        "texts"
+    } else {
+        "fingerprints"
+    };
+    let base = &inputs.base;
+    json!({
+        "max_distance": k,
+        "new": { "files": inputs.files, "documents": inputs.documents, "content": content },
+        "base": {
+            "version": base.version,
+            "files": base.files.len(),
+            "row_groups": base.files.iter().map(|file| file.reader.row_groups().len()).sum::<usize>(),
+            "fingerprints": base.rows(),
+            "days": base.days().len(),
+            "fingerprint_bytes": fingerprint_bytes(base),
+        },
+        "spec": inputs.spec,
+        "designs": designs,
+    })
+}
+
+fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
+    let mut text = String::new();
+    let base = &inputs.base;
+    let content = if inputs.texts {
+        "documents, to be fingerprinted"
+    } else {
+        "ready fingerprints"
+    };
+    let _ = writeln!(
+        text,
+        "batch: {} {content}, in {} files",
+        count(inputs.documents),
+        inputs.files
+    );
+    let _ = writeln!(
+        text,
+        "archive: {} fingerprints of {} days in {} files of {}; {} to read",
+        count(base.rows()),
+        base.days().len(),
+        count(base.files.len() as u64),
+        base.name,
+        size(fingerprint_bytes(base))
+    );
+    let _ = writeln!(text, "spec: {}", inputs.spec.to_json());
+    let _ = writeln!(
+        text,
+        "designs for pairs within {k} bits, the cheapest first (predicted, one core):"
+    );
+    let _ = writeln!(
+        text,
+        "  {:<12} {:>6} {:>12} {:>6} {:>9} {:>12} {:>9} {:>11}",
+        "design", "tables", "memory", "passes", "lookups", "candidates", "ns/fp", "seconds"
+    );
+    for plan in plans {
+        let _ = writeln!(
+            text,
+            "  {:<12} {:>6} {:>12} {:>6} {:>9.2} {:>12.2} {:>9.1} {:>11.2}",
+            plan.design.name(),
+            plan.design.blocks().len(),
+            size(plan.bytes as u64),
+            plan.parts,
+            plan.lookups,
+            plan.candidates,
+            plan.probe_ns,
+            plan.seconds(queries)
+        );
+    }
+    if let Some(cheapest) = plans.first() {
+        let _ = writeln!(
+            text,
+            "tables of {}: {}",
+            cheapest.design.name(),
+            cheapest.layout()
+        );
+    }
+    text
+}

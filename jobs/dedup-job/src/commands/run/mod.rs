@@ -1,0 +1,72 @@
+//! `dedup-job run`: the options are checked, settings built from them, one call into `engine`; then metrics and a summary.
+
+mod gauges;
+mod metrics;
+mod remote;
+mod settings;
+mod summary;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use engine::{EngineError, RunSettings, Summary};
+use storage::is_closed_pipe;
+
+use crate::args::{CommonArgs, RunArgs};
+use crate::exit::Failure;
+use crate::process::{self, Process};
+use crate::terminal::{print, print_aside};
+
+pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
+    let begin = Instant::now();
+    // Set once the checks allow the run to write this file.
+    let mut metrics_file = None;
+    let done = match args.check() {
+        Err(reason) => Err(Failure::Usage(reason)),
+        Ok(()) => process::run(common, async |process: &Process| {
+            let settings = settings::build(process, args, &mut metrics_file).await?;
+            find_pairs(process, common, args, settings).await
+        }),
+    };
+    if let Some(place) = &args.metrics {
+        let outcome = done.as_ref().map(|(_, summary)| summary);
+        let file = metrics_file.as_deref();
+        metrics::deliver(common, args, place, file, outcome, begin.elapsed());
+    }
+    let (settings, summary) = done?;
+    let Some(text) = summary::render(common, &settings, &summary)? else {
+        return Ok(());
+    };
+    match settings.output.location() {
+        Some(_) => print(&text),
+        // Standard output has the rows, and nothing else.
+        None => {
+            print_aside(&text);
+            Ok(())
+        }
+    }
+}
+
+/// Runs the job, on the cluster if there is one.
+async fn find_pairs(
+    process: &Process,
+    common: &CommonArgs,
+    args: &RunArgs,
+    mut settings: RunSettings,
+) -> Result<(RunSettings, Summary), Failure> {
+    let on_cluster = remote::connect(process, common, args, &settings).await?;
+    settings.cluster = match &on_cluster {
+        Some((remote, _)) => Some(Arc::new(remote.clone())),
+        None => None,
+    };
+    let done = engine::run(&process.context, &process.resources, &settings).await;
+    if let Some((remote, guard)) = on_cluster {
+        remote.close(guard).await;
+    }
+    match done {
+        Ok(summary) => Ok((settings, summary)),
+        // Only if the day was not committed; otherwise the error differs, because the reader must run again for the rest.
+        Err(EngineError::Storage(error)) if is_closed_pipe(&error) => Err(Failure::ClosedPipe),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,73 @@
+//! The connection of a run to its cluster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cluster::{Address, Guard, Remote, RemoteSettings};
+use engine::RunSettings;
+
+use crate::args::{CommonArgs, RunArgs};
+use crate::exit::Failure;
+use crate::process::Process;
+use crate::scratch::is_in_store;
+
+/// How long a run waits for the scheduler and an executor.
+const EXECUTOR_WAIT: Duration = Duration::from_secs(60);
+
+/// Connects to the cluster of --cluster, if it is given. The guard ends the run's work there when this process stops early.
+pub(super) async fn connect(
+    process: &Process,
+    common: &CommonArgs,
+    args: &RunArgs,
+    settings: &RunSettings,
+) -> Result<Option<(Remote, Guard)>, Failure> {
+    let Some(address) = &args.remote.cluster else {
+        return Ok(None);
+    };
+    let scheduler: Address = address.parse()?;
+    let remote = RemoteSettings {
+        shared: shared_directory(process, common, &scheduler, &settings.base)?,
+        scheduler,
+        tls: args.tls.read()?,
+        scratch: process.scratch.path().to_owned(),
+        resubmit: args.remote.resubmit.unwrap_or(0),
+        wait: args.remote.executor_wait.unwrap_or(EXECUTOR_WAIT),
+    };
+    let resources = Arc::clone(&process.resources);
+    Ok(Some(Remote::connect(remote, resources).await?))
+}
+
+/// The directory through which this process and the executors exchange files: --scratch, or, if the whole cluster is on this
+/// machine, the process's own.
+fn shared_directory(
+    process: &Process,
+    common: &CommonArgs,
+    scheduler: &Address,
+    base: &str,
+) -> Result<String, Failure> {
+    let in_store = is_in_store(base);
+    match &common.scratch {
+        Some(given) if is_in_store(given) || !in_store => Ok(given.clone()),
+        None if !in_store && scheduler.is_loopback() => {
+            Ok(process.scratch.path().to_string_lossy().into_owned())
+        }
+        _ if in_store => Err(Failure::Usage(format!(
+            "--cluster needs --scratch URL: a prefix in an object store, through which the executors get the fingerprints of \
+             the batch; for example --scratch {}",
+            scratch_beside(base)
+        ))),
+        _ => Err(Failure::Usage(
+            "--cluster needs --scratch DIR: a directory that the executors reach too, through which they get the \
+             fingerprints of the batch"
+                .into(),
+        )),
+    }
+}
+
+/// A scratch prefix in the store of `base`, as an example.
+fn scratch_beside(base: &str) -> String {
+    let mut parts = base.splitn(4, '/');
+    let scheme = parts.next().unwrap_or_default();
+    let bucket = parts.nth(1).unwrap_or_default();
+    format!("{scheme}//{bucket}/scratch/")
+}

@@ -1,0 +1,135 @@
+//! The settings of a run, from its options. Paths are resolved and outputs checked here; no data is read.
+
+use archive::Existing;
+use engine::output::OutputKind;
+use engine::{RunSettings, Verify};
+use hamming::Design;
+use storage::{Location, Stores};
+
+use super::metrics;
+use crate::args::{RunArgs, VerifyArgs};
+use crate::commands::outputs::{Outputs, is_same};
+use crate::commands::required;
+use crate::exit::Failure;
+use crate::process::Process;
+
+/// The output of a run that names none.
+const OUTPUT: &str = "hits.parquet";
+/// The largest distance of a pair in a run that names none.
+const MAX_DISTANCE: u32 = 3;
+
+/// Builds the settings of a run without its cluster. Sets `metrics_file` once it has checked that the run may write that
+/// file.
+pub(super) async fn build(
+    process: &Process,
+    args: &RunArgs,
+    metrics_file: &mut Option<String>,
+) -> Result<RunSettings, Failure> {
+    let stores = process.stores();
+    let base = required(args.base.clone(), "--base")?;
+    let new: Result<Vec<String>, String> = args
+        .new
+        .iter()
+        .map(|new| args.with_day("--new", new))
+        .collect();
+    let new = new.map_err(Failure::Usage)?;
+    refuse_base_as_batch(stores, &new, &base)?;
+    let inputs: Vec<&str> = new
+        .iter()
+        .map(String::as_str)
+        .chain([base.as_str()])
+        .chain(args.verify.base_text.iter().map(String::as_str))
+        .chain(args.spec.files())
+        .collect();
+    let outputs = Outputs {
+        stores,
+        inputs: &inputs,
+        overwrite: args.overwrite,
+    };
+    let place = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
+    let path = place("--output", args.output.as_deref().unwrap_or(OUTPUT))?;
+    let output = outputs.pairs("--output", &path).await?;
+    let fingerprints = match &args.fingerprints {
+        None => None,
+        Some(path) => {
+            let path = place("--fingerprints", path)?;
+            let target = outputs.parquet("--fingerprints", &path, OutputKind::Fingerprints);
+            Some(target.await?)
+        }
+    };
+    let metrics = match &args.metrics {
+        None => None,
+        Some(place) => metrics::check(&outputs, args, place).await?,
+    };
+    refuse_same_files(&[
+        ("--fingerprints", fingerprints.as_ref()),
+        ("--output", output.location()),
+        ("--metrics", metrics.as_ref()),
+    ])?;
+    *metrics_file = metrics.map(|place| place.given().to_owned());
+    let max_distance = args.max_distance.unwrap_or(MAX_DISTANCE);
+    if let Some(name) = &args.design {
+        Design::named(name, max_distance).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    Ok(RunSettings {
+        new,
+        base,
+        output,
+        max_distance,
+        within: !args.no_within,
+        append: args.append,
+        existing: match args.replace_day {
+            true => Existing::Replace,
+            false => Existing::Keep,
+        },
+        rows_per_file: args.rows_per_file,
+        day: args.day,
+        fingerprints,
+        columns: args.columns.columns(),
+        design: args.design.clone(),
+        max_hits: args.max_hits_per_document,
+        verify: verification(&args.verify),
+        wanted: args.spec.wanted(stores).await?,
+        scratch: process.scratch.path().to_owned(),
+        cluster: None,
+    })
+}
+
+/// How texts are compared, if they are.
+fn verification(args: &VerifyArgs) -> Option<Verify> {
+    args.verify.map(|measure| Verify {
+        measure,
+        min_similarity: args.min_similarity(),
+        base_text: args.base_text.clone(),
+    })
+}
+
+/// Refuses a batch that is the archive itself.
+fn refuse_base_as_batch(stores: &Stores, new: &[String], base: &str) -> Result<(), Failure> {
+    for new in new {
+        let same = match (stores.locate(new), stores.locate(base)) {
+            (Ok(one), Ok(other)) => is_same(&one, &other),
+            _ => new == base,
+        };
+        if same {
+            return Err(Failure::Usage(format!(
+                "--new and --base are the same: {new}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses two outputs in one file.
+fn refuse_same_files(places: &[(&str, Option<&Location>)]) -> Result<(), Failure> {
+    for (at, (option, place)) in places.iter().enumerate() {
+        for (other, taken) in &places[at + 1..] {
+            if place.zip(*taken).is_some_and(|(a, b)| is_same(a, b)) {
+                return Err(Failure::Usage(format!(
+                    "{option} and {other} are the same file"
+                )));
+            }
+        }
+    }
+    Ok(())
+}

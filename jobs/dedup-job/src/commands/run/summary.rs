@@ -1,0 +1,188 @@
+//! The summary of a run: one JSON object, or a few lines for people.
+
+use std::fmt::Write as _;
+
+use engine::run::Commit;
+use engine::{RunSettings, Summary};
+use serde::Serialize;
+
+use crate::args::CommonArgs;
+use crate::exit::Failure;
+use crate::process;
+use crate::terminal::{count, json_line, size};
+
+/// The summary that `--json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    peak_memory_bytes: Option<u64>,
+    version: &'static str,
+}
+
+/// The summary as the options ask for it; `None` with --quiet.
+pub(super) fn render(
+    common: &CommonArgs,
+    settings: &RunSettings,
+    summary: &Summary,
+) -> Result<Option<String>, Failure> {
+    if common.json {
+        let report = Report {
+            summary,
+            peak_memory_bytes: process::peak_memory(),
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        return json_line(&report).map(Some);
+    }
+    Ok((!common.quiet).then(|| {
+        let mut text = String::new();
+        write_pairs(&mut text, settings, summary);
+        write_inputs(&mut text, settings, summary);
+        write_commit(&mut text, settings, summary);
+        write_traffic(&mut text, summary);
+        write_times(&mut text, summary);
+        text
+    }))
+}
+
+fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {
+    let _ = writeln!(
+        text,
+        "{}: {} pairs within {} bits",
+        summary.output,
+        count(summary.hits),
+        summary.max_distance
+    );
+    if let Some(verified) = &summary.verified {
+        let _ = writeln!(
+            text,
+            "  verified by text ({}): {} of {} pairs dropped, with a similarity below {}; {} pairs kept unverified, without both texts",
+            verified.measure,
+            count(verified.dropped),
+            count(verified.checked),
+            verified.min_similarity,
+            count(verified.without_text)
+        );
+    }
+    if let Some(limit) = settings.max_hits {
+        let _ = writeln!(
+            text,
+            "  {} more pairs left out: each document keeps its {limit} nearest",
+            count(summary.hits_left_out)
+        );
+    }
+}
+
+fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
+    let (new, base) = (&summary.new, &summary.base);
+    let _ = writeln!(
+        text,
+        "  batch: {} documents, {} too short to compare, {} repeated ids, {} not UTF-8",
+        count(new.documents),
+        count(new.without_fingerprint),
+        count(new.duplicate_ids),
+        count(new.invalid_utf8)
+    );
+    let version = base
+        .version
+        .map_or(String::new(), |version| format!(" (version {version})"));
+    let _ = writeln!(
+        text,
+        "  archive: {} fingerprints in {} files of {}{version}, {} read",
+        count(base.fingerprints),
+        count(base.files),
+        settings.base,
+        size(base.bytes_read)
+    );
+}
+
+fn write_commit(text: &mut String, settings: &RunSettings, summary: &Summary) {
+    let day = summary.day.as_deref().unwrap_or_default();
+    match summary.commit {
+        Commit::NotAsked if settings.day.is_none() && summary.day.is_some() => {
+            let _ = writeln!(
+                text,
+                "  the batch is already day {day} of the archive: compared only with what was committed before it"
+            );
+        }
+        Commit::NotAsked => {}
+        Commit::Committed(version) => {
+            let _ = writeln!(text, "  day {day}: committed as version {version}");
+        }
+        Commit::AlreadyThere => {
+            let _ = writeln!(
+                text,
+                "  day {day}: committed already; the archive is unchanged"
+            );
+        }
+    }
+    if summary.removed > 0 {
+        let _ = writeln!(
+            text,
+            "  {} documents of the day were removed from the archive later, and are not compared",
+            count(summary.removed)
+        );
+    }
+    if summary.comparisons > 1 {
+        let _ = writeln!(
+            text,
+            "  compared {} times, because the archive changed during the run",
+            summary.comparisons
+        );
+    }
+}
+
+fn write_traffic(text: &mut String, summary: &Summary) {
+    let network = &summary.network;
+    if network.requests > 0 {
+        let _ = writeln!(
+            text,
+            "  storage: {} requests, {} of them failed temporarily; {} received, {} sent",
+            count(network.requests),
+            count(network.retries),
+            size(network.bytes_received),
+            size(network.bytes_sent)
+        );
+    }
+    if let Some(cluster) = &summary.cluster {
+        let again = match cluster.slices_again {
+            0 => String::new(),
+            again => format!(", {} of them assigned again", count(again)),
+        };
+        let _ = writeln!(
+            text,
+            "  cluster: {} slices of work{again}, done by {} executors of {}; plans of {}",
+            count(cluster.slices),
+            cluster.executors.len(),
+            cluster.scheduler,
+            size(cluster.plan_bytes)
+        );
+    }
+}
+
+fn write_times(text: &mut String, summary: &Summary) {
+    let seconds = &summary.seconds;
+    let passes = match summary.passes {
+        1 => String::new(),
+        passes => format!(", {passes} passes over the archive due to the memory limit"),
+    };
+    let verify = match summary.verified {
+        Some(_) => format!(", verify {:.2}", seconds.verify),
+        None => String::new(),
+    };
+    let peak = process::peak_memory().map_or(String::new(), |bytes| {
+        format!("; peak memory {}", size(bytes))
+    });
+    let _ = writeln!(
+        text,
+        "  {:.2} s: open {:.2}, fingerprint {:.2}, build {:.2} ({}{passes}), probe {:.2} ({}){verify}, commit {:.2}{peak}",
+        seconds.total,
+        seconds.open,
+        seconds.fingerprint,
+        seconds.build,
+        summary.design,
+        seconds.probe,
+        summary.kernel,
+        seconds.commit
+    );
+}

@@ -1,0 +1,77 @@
+//! Log lines on standard error.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use crate::args::{CommonArgs, LogFormat};
+
+/// The crates of this project, which log at the level that is asked for.
+const OURS: [&str; 7] = [
+    "dedup_job",
+    "cluster",
+    "engine",
+    "archive",
+    "storage",
+    "hamming",
+    "simhash",
+];
+
+/// Sends log lines to standard error: warnings; with `-v` each step; with `-vv` every detail.
+pub fn start(common: &CommonArgs) {
+    let level = match common.verbose {
+        _ if common.quiet => LevelFilter::ERROR,
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    // Failures of other libraries arrive as errors anyway.
+    let others = match common.verbose {
+        0 => LevelFilter::OFF,
+        _ => level.min(LevelFilter::WARN),
+    };
+    let targets = Targets::new()
+        .with_default(others)
+        .with_targets(OURS.map(|name| (name, level)))
+        // It warns that it cannot push the end of a job to executors; ours poll instead.
+        .with_target(
+            "ballista_scheduler::state::executor_manager",
+            LevelFilter::OFF,
+        );
+    let terminal = std::io::stderr().is_terminal();
+    let lines = tracing_subscriber::fmt::layer().with_writer(Scrubbed::default);
+    let registry = tracing_subscriber::registry().with(targets);
+    match common.log_format {
+        Some(LogFormat::Json) => registry.with(lines.json().with_ansi(false)).init(),
+        _ => registry
+            .with(lines.with_ansi(terminal).with_target(false))
+            .init(),
+    }
+}
+
+/// Standard error, with secrets removed from each line: libraries may quote them.
+#[derive(Default)]
+struct Scrubbed(Vec<u8>);
+
+impl std::io::Write for Scrubbed {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        let line = storage::scrub(&String::from_utf8_lossy(&self.0));
+        self.0.clear();
+        std::io::stderr().write_all(line.as_bytes())
+    }
+}
+
+impl Drop for Scrubbed {
+    fn drop(&mut self) {
+        // If standard error is closed, there is nowhere to report it.
+        let _ = self.flush();
+    }
+}

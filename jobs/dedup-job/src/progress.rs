@@ -1,0 +1,218 @@
+//! The progress of a command on standard error: a bar on a terminal, a line every 10 seconds elsewhere.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use engine::progress::{Position, Progress, Stage};
+use engine::resources::Resources;
+use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
+
+use crate::args::{CommonArgs, LogFormat};
+use crate::terminal::count;
+
+/// How often the bar is drawn.
+const TICK: Duration = Duration::from_millis(100);
+/// How often a progress line is printed.
+const REPORT: Duration = Duration::from_secs(10);
+
+/// A thread that shows progress until this is dropped.
+pub struct Display {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Display {
+    /// Starts to show the progress in `resources`, except with --quiet.
+    pub fn start(common: &CommonArgs, resources: Arc<Resources>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let wanted = !common.quiet;
+        let json = common.log_format == Some(LogFormat::Json);
+        let terminal = std::io::stderr().is_terminal();
+        let flag = Arc::clone(&stop);
+        let show = move || {
+            if terminal {
+                draw_bar(&resources.progress, &flag)
+            } else {
+                print_lines(&resources.progress, &flag, json)
+            }
+        };
+        Self {
+            stop,
+            thread: wanted.then(|| std::thread::spawn(show)),
+        }
+    }
+}
+
+impl Drop for Display {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The stage, and the number of its executors if a cluster does it.
+fn label(progress: &Progress) -> String {
+    let stage = progress.stage().label();
+    match executors(progress) {
+        Some(1) => format!("{stage} on 1 executor"),
+        Some(number) => format!("{stage} on {number} executors"),
+        None => stage.to_owned(),
+    }
+}
+
+/// The number of executors that work on the stage, if a cluster does.
+fn executors(progress: &Progress) -> Option<u64> {
+    let number = || progress.executors.load(Ordering::Relaxed);
+    progress.is_on_cluster().then(number)
+}
+
+/// Whether the stage counts what it has done.
+fn is_counted(stage: Stage) -> bool {
+    matches!(stage, Stage::Fingerprint | Stage::Probe)
+}
+
+fn draw_bar(progress: &Progress, stop: &AtomicBool) {
+    let named = style("{spinner} {msg} {elapsed}");
+    let counted = style("{spinner} {msg} {human_pos} {unit} ({rate}) {elapsed}");
+    let measured =
+        style("{spinner} {msg} {bar:30} {human_pos}/{human_len} {unit} ({rate}, {eta} left)");
+    let bar = ProgressBar::no_length();
+    let mut shown = None;
+    while !stop.load(Ordering::Relaxed) {
+        let stage = progress.stage();
+        let position = progress.position();
+        bar.set_message(label(progress));
+        let showing = Some((stage, position.unit, position.total.is_some()));
+        if shown != showing {
+            shown = showing;
+            bar.reset();
+            let style = match position.total {
+                Some(_) => measured(position.unit),
+                None if is_counted(stage) => counted(position.unit),
+                None => named(position.unit),
+            };
+            if let Some(style) = style {
+                bar.set_style(style);
+            }
+        }
+        if let Some(total) = position.total {
+            bar.set_length(total);
+        }
+        bar.set_position(position.done);
+        bar.tick();
+        std::thread::park_timeout(TICK);
+    }
+    bar.finish_and_clear();
+}
+
+/// A function that makes the style of a template for a unit, with the rate in whole numbers.
+fn style(template: &'static str) -> impl Fn(&'static str) -> Option<ProgressStyle> {
+    move |unit| {
+        let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = write!(text, "{}/s", HumanCount(state.per_sec() as u64));
+        };
+        let write_unit = move |_: &ProgressState, text: &mut dyn std::fmt::Write| {
+            let _ = text.write_str(unit);
+        };
+        Some(
+            ProgressStyle::with_template(template)
+                .ok()?
+                .with_key("rate", rate)
+                .with_key("unit", write_unit),
+        )
+    }
+}
+
+fn print_lines(progress: &Progress, stop: &AtomicBool, json: bool) {
+    let mut last = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        std::thread::park_timeout(TICK);
+        if last.elapsed() < REPORT {
+            continue;
+        }
+        last = Instant::now();
+        match json {
+            true => eprintln!("{}", json_line(progress)),
+            false => eprintln!("dedup-job: {}", text_line(progress)),
+        }
+    }
+}
+
+/// A progress line for people, such as `probing: 1,000 of 8,000 fingerprints (12 %), 3 pairs`.
+fn text_line(progress: &Progress) -> String {
+    let (stage, label) = (progress.stage(), label(progress));
+    let Position { done, total, unit } = progress.position();
+    let mut line = match total {
+        Some(total) => format!(
+            "{label}: {} of {} {unit} ({} %)",
+            count(done),
+            count(total),
+            100 * done.min(total) / total
+        ),
+        None if is_counted(stage) => format!("{label}: {} {unit}", count(done)),
+        None => label,
+    };
+    if stage == Stage::Probe {
+        let pairs = progress.hits.load(Ordering::Relaxed);
+        line += &format!(", {} pairs", count(pairs));
+    }
+    line
+}
+
+/// A progress line for programs.
+fn json_line(progress: &Progress) -> serde_json::Value {
+    let now = chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Micros, true);
+    let position = progress.position();
+    serde_json::json!({
+        "timestamp": now,
+        "level": "INFO",
+        "fields": {
+            "message": "progress",
+            "stage": progress.stage().label(),
+            "done": position.done,
+            "all": position.total,
+            "hits": progress.hits.load(Ordering::Relaxed),
+            "executors": executors(progress),
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_units_and_totals() {
+        let progress = Progress::default();
+        let line = |stage| {
+            progress.enter(stage);
+            text_line(&progress)
+        };
+        progress.documents.store(1_500, Ordering::Relaxed);
+        assert_eq!(line(Stage::Fingerprint), "fingerprinting: 1,500 documents");
+        progress.documents_total.store(6_000, Ordering::Relaxed);
+        assert_eq!(
+            line(Stage::Fingerprint),
+            "fingerprinting: 1,500 of 6,000 documents (25 %)"
+        );
+        assert_eq!(line(Stage::Commit), "committing");
+        progress.hits.store(7, Ordering::Relaxed);
+        progress.probe_total.store(10, Ordering::Relaxed);
+        assert_eq!(
+            line(Stage::Probe),
+            "probing: 0 of 10 fingerprints (0 %), 7 pairs"
+        );
+        progress.slices_total.store(4, Ordering::Relaxed);
+        progress.executors.store(2, Ordering::Relaxed);
+        assert_eq!(
+            line(Stage::Probe),
+            "probing on 2 executors: 0 of 4 slices (0 %), 7 pairs"
+        );
+    }
+}

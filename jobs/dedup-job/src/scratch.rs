@@ -1,0 +1,108 @@
+//! The scratch directory of a process, and the removal of those that killed processes left.
+
+use std::fs::{DirEntry, File, Permissions, TryLockError};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use storage::host::{self, Origin};
+use tempfile::TempDir;
+
+use crate::args::{Command, CommonArgs};
+use crate::exit::Failure;
+
+/// The prefix of scratch directories' names; the tag of the machine and its boot follows.
+const PREFIX: &str = "dedup-job-";
+/// A file in each scratch directory, locked while its process lives.
+const LOCK: &str = ".lock";
+/// Younger directories are not removed: their process may not have locked them yet.
+const YOUNG: Duration = Duration::from_secs(60);
+
+/// A directory that is removed when this is dropped.
+pub struct Scratch {
+    directory: TempDir,
+    /// Locked as long as the process lives.
+    _lock: File,
+}
+
+impl Scratch {
+    /// Creates a directory in --scratch, or the system's temporary directory, after removing those of killed processes.
+    pub fn create(common: &CommonArgs) -> Result<Self, Failure> {
+        let parent = match &common.scratch {
+            Some(given) if !is_in_store(given) => PathBuf::from(given),
+            _ => std::env::temp_dir(),
+        };
+        remove_abandoned(&parent);
+        let failed = |source| Failure::Io {
+            path: parent.display().to_string(),
+            source,
+        };
+        let directory = tempfile::Builder::new()
+            .prefix(&format!("{PREFIX}{}-", host::tag()))
+            // Other users must not read texts, ids and fingerprints, whatever the umask.
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(&parent)
+            .map_err(failed)?;
+        let lock = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(directory.path().join(LOCK))
+            .map_err(failed)?;
+        // On a file system without locks, what killed processes leave stays.
+        let _ = lock.try_lock();
+        Ok(Self {
+            directory,
+            _lock: lock,
+        })
+    }
+
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// Removes directories of dead processes, and skips those that belong to other users.
+fn remove_abandoned(parent: &Path) {
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+        if rest.is_some_and(|rest| is_abandoned(&entry, host::origin(rest))) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether the process of a directory is dead for certain.
+fn is_abandoned(directory: &DirEntry, origin: Option<Origin>) -> bool {
+    let lock = || File::open(directory.path().join(LOCK)).map(|lock| lock.try_lock());
+    match origin {
+        // Locks of other hosts may be invisible here.
+        Some(Origin::OtherHost) => false,
+        // If the lock is held, another machine has this one's tag.
+        Some(Origin::EarlierBoot) => !matches!(lock(), Ok(Err(TryLockError::WouldBlock))),
+        // Without a tag, an earlier version made it, whose process may be alive.
+        Some(Origin::ThisBoot) | None => is_old(directory) && matches!(lock(), Ok(Ok(()))),
+    }
+}
+
+fn is_old(directory: &DirEntry) -> bool {
+    let age = || directory.metadata().ok()?.modified().ok()?.elapsed().ok();
+    age().is_some_and(|age| age >= YOUNG)
+}
+
+/// Whether a path is a URL of an object store.
+pub fn is_in_store(path: &str) -> bool {
+    path.contains("://")
+}
+
+/// Refuses a --scratch URL for commands that need a local directory.
+pub fn check(common: &CommonArgs, command: &Command) -> Result<(), Failure> {
+    let is_for_cluster = matches!(command, Command::Run(args) if args.remote.cluster.is_some());
+    match &common.scratch {
+        Some(given) if is_in_store(given) && !is_for_cluster => Err(Failure::Usage(format!(
+            "--scratch {given}: a local directory is needed; only `run --cluster` accepts a prefix in an object store"
+        ))),
+        _ => Ok(()),
+    }
+}

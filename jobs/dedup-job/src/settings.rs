@@ -1,0 +1,86 @@
+//! Settings of the libraries, from the options that several commands share. The files that options name are read here.
+
+use cluster::{ClusterError, Tls};
+use engine::SpecOptions;
+use engine::documents::Columns;
+use engine::recipe::OptionFile;
+use storage::{StoreOptions, Stores};
+
+use crate::args::{ColumnArgs, FeatureArgs, SpecArgs, StorageArgs, TlsArgs};
+
+impl StorageArgs {
+    /// The options of object stores, with their defaults.
+    pub fn options(&self) -> StoreOptions {
+        let default = StoreOptions::default();
+        StoreOptions {
+            endpoint: self.endpoint.clone(),
+            allow_http: self.allow_http,
+            retries: self.retries.map_or(default.retries, usize::from),
+            request_timeout: self.request_timeout.unwrap_or(default.request_timeout),
+            deadline: self.retry_deadline.unwrap_or(default.deadline),
+        }
+    }
+}
+
+impl ColumnArgs {
+    /// The columns to read.
+    pub fn columns(&self) -> Columns {
+        Columns {
+            id: self.id_column.clone(),
+            text: self.text_column.clone(),
+            fingerprint: self.fingerprint_column.clone(),
+            texts_only: false,
+        }
+    }
+
+    /// The columns to read where only texts will do.
+    pub fn text_columns(&self) -> Columns {
+        Columns {
+            texts_only: true,
+            ..self.columns()
+        }
+    }
+}
+
+impl FeatureArgs {
+    /// The fields of a spec that the options set; reads the file of stop words.
+    pub async fn wanted(&self, stores: &Stores) -> engine::Result<SpecOptions> {
+        Ok(SpecOptions {
+            tokenizer: self.tokenizer,
+            normalize: self.normalize,
+            markup: self.markup,
+            stop_words: read(stores, self.stop_words.as_deref()).await?,
+            ..SpecOptions::default()
+        })
+    }
+}
+
+impl SpecArgs {
+    /// The fields of a spec that the options set; reads the files of stop words and document frequencies.
+    pub async fn wanted(&self, stores: &Stores) -> engine::Result<SpecOptions> {
+        Ok(SpecOptions {
+            weight: self.weight,
+            min_features: self.min_features,
+            seed: self.hash_seed,
+            idf: read(stores, self.idf.as_deref()).await?,
+            ..self.features.wanted(stores).await?
+        })
+    }
+}
+
+impl TlsArgs {
+    /// Reads the certificates and the key, if they are given.
+    pub fn read(&self) -> Result<Option<Tls>, ClusterError> {
+        match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
+            (Some(ca), Some(cert), Some(key)) => Tls::read(ca, cert, key).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+async fn read(stores: &Stores, path: Option<&str>) -> engine::Result<Option<OptionFile>> {
+    match path {
+        Some(path) => OptionFile::read(stores, path).await.map(Some),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,556 @@
+//! JSON Lines and CSV: within the memory limit, complete, and from the right object. Numbers of rows are those of the table
+//! of faults.
+
+use std::fs;
+use std::io::Write as _;
+use std::ops::Range;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::servers::*;
+use crate::support::*;
+
+fn member(content: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(content).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn frame(content: &[u8]) -> Vec<u8> {
+    zstd::encode_all(content, 1).unwrap()
+}
+
+/// A frame that decoders skip.
+fn skippable(content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u32).to_le_bytes();
+    [&0x184D_2A50_u32.to_le_bytes()[..], &length[..], content].concat()
+}
+
+/// An archive that no document is close to.
+fn base(dir: &Dir) -> String {
+    write_fingerprints(dir.join("base.parquet"), &[("old".into(), 7)]);
+    dir.at("base.parquet")
+}
+
+fn arguments(dir: &Dir, new: &str, base: &str) -> Vec<String> {
+    let output = dir.at("hits.parquet");
+    ["run", "--new", new, "--base", base, "--output", &output]
+        .map(str::to_owned)
+        .into()
+}
+
+/// A text that is close to no text of another seed.
+fn text(seed: usize, words: usize) -> String {
+    let word = |n: usize| format!("w{:x}", (seed * 1_000_003 + n).wrapping_mul(2_654_435_761));
+    (0..words).map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn json_lines(numbers: Range<usize>) -> Vec<u8> {
+    let line = |n: usize| {
+        let line = serde_json::json!({ "id": format!("d{n}"), "text": text(n, 20) });
+        format!("{line}\n")
+    };
+    numbers.map(line).collect::<String>().into_bytes()
+}
+
+fn csv_records(numbers: Range<usize>) -> Vec<u8> {
+    let record = |n: usize| format!("d{n},\"{}\"\n", text(n, 20));
+    numbers.map(record).collect::<String>().into_bytes()
+}
+
+/// How many documents a run of the program read.
+#[track_caller]
+fn documents(ran: Ran) -> u64 {
+    ran.ok().json()["new"]["documents"].as_u64().unwrap()
+}
+
+/// Runs the program within 3 GB of address space; also returns its peak memory in KiB.
+fn run_limited(command: &Command, arguments: &[String]) -> (Ran, u64) {
+    let mut limited = Command::new("sh");
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    let mut child = limited
+        .args(["-c", "ulimit -v 3000000; exec \"$0\" \"$@\""])
+        .arg(env!("CARGO_BIN_EXE_dedup-job"))
+        .args(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        let status = fs::read_to_string(&status).unwrap_or_default();
+        let peak = status.lines().find_map(|line| {
+            let kib = line.strip_prefix("VmHWM:")?.trim().strip_suffix("kB")?;
+            kib.trim().parse().ok()
+        });
+        most = most.max(peak.unwrap_or(0));
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    (Ran::of(child.wait_with_output().unwrap()), most)
+}
+
+/// Small compressed files of `before`, many times `piece`, and `after`, as JSON Lines and as CSV.
+fn repetitive(
+    before: [&str; 2],
+    piece: [&[u8]; 2],
+    times: usize,
+    after: [&str; 2],
+) -> Vec<(&'static str, Vec<u8>)> {
+    let content = |encode: fn(&[u8]) -> Vec<u8>, format: usize| {
+        let (before, after) = (before[format].as_bytes(), after[format].as_bytes());
+        let pieces = encode(piece[format]).repeat(times);
+        [encode(before), pieces, encode(after)].concat()
+    };
+    vec![
+        ("bomb.jsonl.gz", content(member, 0)),
+        ("bomb.jsonl.zst", content(frame, 0)),
+        ("bomb.csv.gz", content(member, 1)),
+        ("bomb.csv.zst", content(frame, 1)),
+    ]
+}
+
+const FIRST_RECORDS: [&str; 2] = ["{\"id\":\"a\",\"text\":\"b\"}\n", "id,text\na,b\n"];
+
+/// Small files in which the second record has 2 GB.
+fn bombs() -> Vec<(&'static str, Vec<u8>)> {
+    let [json, csv] = FIRST_RECORDS;
+    let json = format!("{json}{{\"id\":\"c\",\"text\":\"");
+    let csv = format!("{csv}c,\"");
+    let piece = vec![b'x'; 16 << 20];
+    repetitive(
+        [json.as_str(), csv.as_str()],
+        [piece.as_slice(); 2],
+        128,
+        ["\"}\n", "\"\n"],
+    )
+}
+
+/// Small files that begin with a line of 2 GB.
+fn bombs_at_once() -> Vec<(&'static str, Vec<u8>)> {
+    let piece = vec![b'x'; 16 << 20];
+    repetitive(
+        ["{\"id\":\"", "id,"],
+        [piece.as_slice(); 2],
+        128,
+        ["\"}\n", "\n"],
+    )
+}
+
+/// Bytes of the ids in [`bombs_of_ids`].
+const LONG_ID: usize = 4 << 20;
+
+/// Small files of 2 GB in which all records but the first have long ids.
+fn bombs_of_ids() -> Vec<(&'static str, Vec<u8>)> {
+    let id = "x".repeat(LONG_ID);
+    let json = format!("{{\"id\":\"{id}\",\"text\":\"b\"}}\n");
+    let csv = format!("{id},b\n");
+    let pieces = [json.as_bytes(), csv.as_bytes()];
+    repetitive(FIRST_RECORDS, pieces, 512, ["", ""])
+}
+
+/// Asserts that a run fails with these parts, and uses little memory.
+#[track_caller]
+fn refused_within_the_memory(
+    command: &Command,
+    mut arguments: Vec<String>,
+    code: i32,
+    parts: &[&str],
+) {
+    let limit = ["--memory-limit", "64MiB", "--threads", "2"];
+    arguments.extend(limit.map(str::to_owned));
+    let (ran, most) = run_limited(command, &arguments);
+    ran.fails(code, parts);
+    assert!(most < 400 << 10, "{parts:?}: {most} KiB");
+}
+
+/// The line of the second record.
+fn second_line(name: &str) -> String {
+    format!("line {}", if name.contains("csv") { 3 } else { 2 })
+}
+
+/// Row 41, from the disk.
+#[test]
+fn a_record_of_2_gb_is_refused_within_the_memory() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    for (name, content) in bombs() {
+        assert!(content.len() < 64 << 20, "{name}: {}", content.len());
+        fs::write(dir.join(name), content).unwrap();
+        let arguments = arguments(&dir, &dir.at(name), &base);
+        let line = second_line(name);
+        let parts = [name, line.as_str(), "--memory-limit"];
+        refused_within_the_memory(&command(), arguments, 75, &parts);
+        assert!(!dir.join("hits.parquet").exists());
+    }
+}
+
+/// Row 41: many files are opened, and several read, at the same time.
+#[test]
+fn eight_records_of_2_gb_are_refused_within_the_memory() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    for (directory, bombs) in [("second", bombs()), ("first", bombs_at_once())] {
+        fs::create_dir(dir.join(directory)).unwrap();
+        for (name, content) in bombs {
+            for copy in ["a", "b"] {
+                fs::write(dir.join(directory).join(format!("{copy}.{name}")), &content).unwrap();
+            }
+        }
+        let arguments = arguments(&dir, &dir.at(directory), &base);
+        let parts = ["bomb.", "line ", "2 threads", "--memory-limit"];
+        refused_within_the_memory(&command(), arguments, 75, &parts);
+    }
+}
+
+/// Row 41: ids are held by the thousand, so that they are limited however long a record may be.
+#[test]
+fn long_ids_are_refused_within_the_memory() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    let length = LONG_ID.to_string();
+    for (name, content) in bombs_of_ids() {
+        fs::write(dir.join(name), content).unwrap();
+        let arguments = arguments(&dir, &dir.at(name), &base);
+        let line = format!("{name}, {}", second_line(name));
+        let parts = [line.as_str(), "column \"id\"", length.as_str(), "1048576"];
+        refused_within_the_memory(&command(), arguments, 65, &parts);
+    }
+    let longer = "x".repeat((1 << 20) + 1);
+    write_documents(dir.join("long.parquet"), &[("a", "b"), (&longer, "c")]);
+    let arguments = arguments(&dir, &dir.at("long.parquet"), &base);
+    let parts = ["long.parquet", "column \"id\"", "1048577", "1048576"];
+    dedup_job(arguments).fails(65, &parts);
+}
+
+/// Rows 22 and 26: an empty file is an empty day, but nothing compressed has 0 bytes.
+#[test]
+fn a_compressed_file_of_0_bytes_is_cut_off() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    for name in ["day.jsonl", "day.csv"] {
+        for ending in [".gz", ".zst"] {
+            let name = format!("{name}{ending}");
+            fs::write(dir.join(&name), "").unwrap();
+            dedup_job(arguments(&dir, &dir.at(&name), &base)).fails(65, &[&name, "cut off"]);
+        }
+        fs::write(dir.join(name), "").unwrap();
+        let mut arguments = arguments(&dir, &dir.at(name), &base);
+        arguments.push("--json".into());
+        assert_eq!(documents(dedup_job(arguments)), 0, "{name}");
+    }
+}
+
+/// Row 25: the error of a document without an id names its line; files that are only searched for texts may have them.
+#[test]
+fn a_null_id_is_named_by_its_line() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    let good = String::from_utf8(json_lines(0..1)).unwrap();
+    for (name, content, line) in [
+        ("null.jsonl", format!("{good}\n{{\"id\":null}}\n{good}"), 3),
+        ("none.jsonl", format!("{good}{{\"text\":\"a\"}}\n"), 2),
+        ("first.jsonl", "{\"id\":null,\"text\":\"a\"}\n".into(), 1),
+        ("null.csv", "id,text\na,\"b\nc\"\n,d\n".into(), 4),
+    ] {
+        fs::write(dir.join(name), content).unwrap();
+        let expected = format!("{name}, line {line}: no id; every document needs one");
+        dedup_job(arguments(&dir, &dir.at(name), &base)).fails(65, &[&expected]);
+    }
+    let (new, texts) = (dir.at("new.jsonl"), dir.at("texts.jsonl"));
+    let (before, after) = (json_lines(0..5), json_lines(5..10));
+    fs::write(&new, [&before[..], &after[..]].concat()).unwrap();
+    let null = b"{\"id\":null,\"text\":\"a\"}\n";
+    fs::write(&texts, [&before[..], &null[..], &after[..]].concat()).unwrap();
+    let base = dir.at("made.parquet");
+    dedup(&format!("fingerprint --input {new} --output {base}")).ok();
+    let hits = dir.at("hits.parquet");
+    let line = format!(
+        "run --new {new} --base {base} --output {hits} --no-within -k 0 --verify jaccard --base-text {texts} --json"
+    );
+    let run = dedup(&line).ok().json();
+    assert_eq!(run["verified"]["without_text"], 0);
+    assert_eq!(run["hits"], 10);
+}
+
+/// Row 25: the message about a CSV file without a header quotes only the start of its first record.
+#[test]
+fn a_csv_file_without_a_header_is_said_to_have_none() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    let page = "private words ".repeat(1_000);
+    let fields: Vec<&str> = (0..30).map(|_| page.as_str()).collect();
+    fs::write(dir.join("day.csv"), format!("{}\n", fields.join(","))).unwrap();
+    let parts = [
+        "day.csv",
+        "no id column",
+        "is the first line a header?",
+        "and 10 more",
+    ];
+    let ran = dedup_job(arguments(&dir, &dir.at("day.csv"), &base)).fails(65, &parts);
+    assert!(ran.stderr.len() < 3_000, "{}", ran.stderr);
+}
+
+/// Row 41: a large zstd window is not reported as damage.
+#[test]
+fn a_zstd_window_beyond_the_limit_is_named() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    // A window of 256 MiB, and an empty block.
+    let content = [0x28_u8, 0xb5, 0x2f, 0xfd, 0, (28 - 10) << 3, 1, 0, 0];
+    fs::write(dir.join("long.jsonl.zst"), content).unwrap();
+    let mut arguments = arguments(&dir, &dir.at("long.jsonl.zst"), &base);
+    arguments.extend(["--memory-limit", "2GiB", "--threads", "2"].map(str::to_owned));
+    dedup_job(arguments).fails(65, &["long.jsonl.zst", "128 MiB", "without --long"]);
+}
+
+/// Row 41, from a store.
+#[test]
+fn a_record_of_2_gb_in_a_store_is_refused_within_the_memory() {
+    let Some(storage) = seaweed() else { return };
+    let (dir, at) = (Dir::new(), storage.unique("bombs"));
+    let base = base(&dir);
+    for (name, content) in bombs() {
+        let url = format!("{at}/{name}");
+        storage.put(&url, content);
+        let arguments = arguments(&dir, &url, &base);
+        let line = second_line(name);
+        let parts = [name, line.as_str(), "--memory-limit"];
+        refused_within_the_memory(&storage.command(), arguments, 75, &parts);
+    }
+}
+
+/// Row 41: long records within the limit are read.
+#[test]
+fn documents_of_several_mb_are_read() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    // Long, with few words, so that the test is fast.
+    let gap = "-".repeat(120) + " ";
+    let texts: Vec<String> = (0..4).map(|n| text(n, 30_000).replace(' ', &gap)).collect();
+    assert!(texts.iter().all(|text| text.len() > 3_000_000));
+    let json = |(n, text): (usize, &String)| {
+        let line = serde_json::json!({ "id": n, "text": text });
+        format!("{line}\n")
+    };
+    let json: String = texts.iter().enumerate().map(json).collect();
+    let record = |(n, text): (usize, &String)| format!("{n},\"{text}\"\n");
+    let records: String = texts.iter().enumerate().map(record).collect();
+    let csv = format!("id,text\n{records}");
+    for (name, content) in [
+        ("long.jsonl", json.clone().into_bytes()),
+        ("long.jsonl.gz", member(json.as_bytes())),
+        ("long.jsonl.zst", frame(json.as_bytes())),
+        ("long.csv", csv.clone().into_bytes()),
+        ("long.csv.gz", member(csv.as_bytes())),
+        ("long.csv.zst", frame(csv.as_bytes())),
+    ] {
+        fs::write(dir.join(name), content).unwrap();
+        let mut arguments = arguments(&dir, &dir.at(name), &base);
+        let limit = ["--memory-limit", "256MiB", "--threads", "2", "--json"];
+        arguments.extend(limit.map(str::to_owned));
+        assert_eq!(documents(dedup_job(arguments)), 4, "{name}");
+    }
+}
+
+#[test]
+fn errors_say_the_line() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    let good = "{\"id\":\"a\",\"text\":\"b\"}";
+    for (name, content, reason) in [
+        (
+            "syntax.jsonl",
+            format!("{good}\n{good}\n{{\"id\":\"a\",\"text\":}}\n{good}\n"),
+            "expected value",
+        ),
+        (
+            "type.jsonl",
+            format!("{good}\n\n{{\"id\":\"a\",\"text\":[]}}\n"),
+            "\"text\"",
+        ),
+        (
+            "fields.csv",
+            "id,text\na,b\nc,d,e\nf,g\n".to_owned(),
+            "3 fields",
+        ),
+        (
+            "fewer.csv",
+            "id,text\r\na,b\r\nc\r\n".to_owned(),
+            "1 fields",
+        ),
+        (
+            "open.csv",
+            "id,text\na,b\nc,\"d\ne,f\n".to_owned(),
+            "quoted",
+        ),
+    ] {
+        let (plain, gz, zst) = (name.to_owned(), format!("{name}.gz"), format!("{name}.zst"));
+        for (name, content) in [
+            (gz, member(content.as_bytes())),
+            (zst, frame(content.as_bytes())),
+            (plain, content.clone().into_bytes()),
+        ] {
+            fs::write(dir.join(&name), content).unwrap();
+            dedup_job(arguments(&dir, &dir.at(&name), &base))
+                .fails(65, &[&format!("{name}, line 3"), reason]);
+        }
+    }
+}
+
+/// Files with 90 documents each, in several frames or members.
+fn in_parts() -> Vec<(&'static str, Vec<u8>)> {
+    let lines = || [json_lines(0..30), json_lines(30..60), json_lines(60..90)];
+    let records = || {
+        let first = [&b"id,text\n"[..], &csv_records(0..30)].concat();
+        [first, csv_records(30..60), csv_records(60..90)]
+    };
+    let frames = |parts: [Vec<u8>; 3]| parts.map(|part| frame(&part)).concat();
+    let members = |parts: [Vec<u8>; 3]| parts.map(|part| member(&part)).concat();
+    vec![
+        ("frames.jsonl.zst", frames(lines())),
+        ("frames.csv.zst", frames(records())),
+        (
+            "skippable.jsonl.zst",
+            [skippable(b"an index"), frames(lines())].concat(),
+        ),
+        (
+            "between.csv.zst",
+            [frames(records()), skippable(b""), frame(b"")].concat(),
+        ),
+        ("members.jsonl.gz", members(lines())),
+        ("members.csv.gz", members(records())),
+    ]
+}
+
+/// Row 42, for the batch, the archive's texts and document frequencies, from the disk.
+#[test]
+fn all_frames_and_members_are_read() {
+    let dir = Dir::new();
+    let base = base(&dir);
+    for (name, content) in in_parts() {
+        let new = dir.at(name);
+        fs::write(&new, content).unwrap();
+        let mut arguments = arguments(&dir, &new, &base);
+        arguments.push("--json".into());
+        assert_eq!(documents(dedup_job(arguments)), 90, "{name}");
+        let idf = dir.at("idf.parquet");
+        let learnt = dedup(&format!("idf {new} --output {idf} --json")).ok();
+        assert_eq!(learnt.json()["documents"], 90, "{name}");
+    }
+}
+
+/// Row 42, from a store.
+#[test]
+fn all_frames_and_members_of_an_object_are_read() {
+    let Some(storage) = seaweed() else { return };
+    let (dir, at) = (Dir::new(), storage.unique("frames"));
+    for (name, content) in in_parts() {
+        let new = format!("{at}/{name}");
+        storage.put(&new, content);
+        let base = dir.at(&format!("{name}.base.parquet"));
+        storage
+            .dedup(&format!("fingerprint --input {new} --output {base}"))
+            .ok();
+        // Every document is in the archive, and its text is found there.
+        let hits = dir.at("hits.parquet");
+        let line = format!(
+            "run --new {new} --base {base} --output {hits} --no-within -k 0 --verify jaccard --base-text {new} --json"
+        );
+        let run = storage.dedup(&line).ok().json();
+        assert_eq!(run["new"]["documents"], 90, "{name}");
+        assert_eq!(run["verified"]["without_text"], 0, "{name}");
+        assert_eq!(run["hits"], 90, "{name}");
+        let idf = dir.at("idf.parquet");
+        let learnt = storage.dedup(&format!("idf {new} --output {idf} --json"));
+        assert_eq!(learnt.ok().json()["documents"], 90, "{name}");
+    }
+    // All at once, by a prefix.
+    let (base, hits) = (base(&dir), dir.at("all.parquet"));
+    let all = format!("run --new {at}/ --base {base} --output {hits} --json");
+    assert_eq!(documents(storage.dedup(&all)), 6 * 90);
+}
+
+/// Names that look percent-encoded or need encoding, and what some of them decode to.
+const NAMES: [&str; 7] = [
+    "x%3Ay",
+    "x:y",
+    "x%253Ay",
+    "x+y",
+    "x y",
+    "x%20y",
+    "\u{e9}\u{8fd1}",
+];
+
+/// Row 43: each name is the very file, as JSON Lines and as Parquet. Every file has one document more than the one before.
+fn names_are_taken_as_they_are(
+    put: impl Fn(&str, Vec<u8>),
+    run: impl Fn(&[String]) -> Ran,
+    root: &str,
+) {
+    let dir = Dir::new();
+    let base = base(&dir);
+    let count = |new: &str| {
+        let mut arguments = arguments(&dir, new, &base);
+        arguments.push("--json".into());
+        documents(run(&arguments))
+    };
+    let parquet = |count: usize| {
+        let texts: Vec<String> = (0..count).map(|n| text(n, 20)).collect();
+        let ids: Vec<String> = (0..count).map(|n| format!("d{n}")).collect();
+        let rows = ids.iter().zip(&texts);
+        let rows: Vec<(&str, &str)> = rows.map(|(id, text)| (&**id, &**text)).collect();
+        write_documents(dir.join("made.parquet"), &rows);
+        fs::read(dir.join("made.parquet")).unwrap()
+    };
+    for (number, name) in NAMES.iter().enumerate() {
+        put(&format!("lines/{name}.jsonl"), json_lines(0..number + 1));
+        put(&format!("tables/{name}.parquet"), parquet(number + 1));
+    }
+    for (number, name) in NAMES.iter().enumerate() {
+        let expected = number as u64 + 1;
+        for file in [
+            format!("lines/{name}.jsonl"),
+            format!("tables/{name}.parquet"),
+        ] {
+            assert_eq!(count(&format!("{root}/{file}")), expected, "{file}");
+        }
+    }
+    assert_eq!(count(&format!("{root}/lines/")), 28);
+    assert_eq!(count(&format!("{root}/tables/*.parquet")), 28);
+}
+
+#[test]
+fn file_names_are_taken_as_they_are() {
+    let files = Dir::new();
+    let root = files.at("day");
+    let put = |name: &str, bytes: Vec<u8>| {
+        let path = files.join("day").join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    names_are_taken_as_they_are(
+        put,
+        |arguments| Ran::of(command().args(arguments).output().unwrap()),
+        &root,
+    );
+}
+
+#[test]
+fn keys_are_taken_as_they_are() {
+    let Some(storage) = seaweed() else { return };
+    let root = storage.unique("names");
+    names_are_taken_as_they_are(
+        |name, bytes| storage.put(&format!("{root}/{name}"), bytes),
+        |arguments| {
+            let output = storage.command().args(arguments).output().unwrap();
+            without_secrets(Ran::of(output))
+        },
+        &root,
+    );
+}

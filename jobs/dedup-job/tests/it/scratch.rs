@@ -1,0 +1,248 @@
+//! Row 46 of the table of faults: who can read a process's scratch directory, what becomes of it, and SIGHUP.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
+
+use crate::processes::signal;
+use crate::support::*;
+
+/// Starts the program after shell commands.
+fn start_after(first: &str, line: &str) -> Child {
+    Command::new("sh")
+        .args(["-c", &format!("{first}; exec \"$0\" \"$@\"")])
+        .arg(command().get_program())
+        .args(line.split_whitespace())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Everything below a directory.
+fn below(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    // Files may be removed meanwhile.
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        found.push(entry.path());
+        if entry.path().is_dir() {
+            found.extend(below(&entry.path()));
+        }
+    }
+    found
+}
+
+/// Waits until the paths below a directory satisfy `is_there`; returns them.
+#[track_caller]
+fn wait_until(directory: &Path, is_there: impl Fn(&[PathBuf]) -> bool) -> Vec<PathBuf> {
+    let begin = Instant::now();
+    loop {
+        let found = below(directory);
+        if is_there(&found) {
+            return found;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "{found:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn is_lock(path: &Path) -> bool {
+    path.ends_with(".lock")
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+/// The directories of processes, and all files below them, are their owner's alone.
+#[track_caller]
+fn is_private(scratch: &Path, found: &[PathBuf]) {
+    for path in found {
+        let is_of_process = path.parent() == Some(scratch);
+        let expected = match path.is_dir() {
+            _ if !path.exists() => continue,
+            true if is_of_process => 0o700,
+            // A library's directory, protected by the one above.
+            true => continue,
+            false => 0o600,
+        };
+        assert_eq!(mode(path), expected, "{}", path.display());
+    }
+}
+
+/// A batch and an archive whose run is slow, because all pairs are compared.
+fn long_run(dir: &Dir) -> String {
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate fingerprints --output {data} --new 30000 --base 2000000 --days 1 -k 3"
+    ))
+    .ok();
+    fs::create_dir(dir.join("scratch")).unwrap();
+    format!(
+        "run --new {data}/day.parquet --base {data}/archive --design exhaustive --append --day 2026-01-31 \
+         --output {} --scratch {} --threads 1",
+        dir.at("hits.parquet"),
+        dir.at("scratch")
+    )
+}
+
+/// Row 46: scratch is for its owner alone whatever the umask; SIGHUP stops a run as SIGTERM does, and nothing is left.
+#[test]
+fn scratch_is_private_and_hangup_stops_a_run() {
+    let dir = Dir::new();
+    let line = long_run(&dir);
+    let before = contents(dir.join("data/archive"));
+    let scratch = dir.join("scratch");
+    let is_file = |path: &PathBuf| path.is_file() && !is_lock(path);
+    for (first, hang_up, expected) in [
+        // Standard error is closed, as after a terminal is closed.
+        ("umask 0", true, 129),
+        // Started with SIGHUP ignored.
+        ("trap '' HUP", false, 143),
+    ] {
+        let mut child = start_after(first, &line);
+        if hang_up {
+            drop(child.stderr.take());
+        }
+        let found = wait_until(&scratch, |found| {
+            found.iter().any(is_file) && found.iter().any(|path| is_lock(path))
+        });
+        if hang_up {
+            is_private(&scratch, &found);
+        }
+        signal(&child, "HUP");
+        if !hang_up {
+            std::thread::sleep(Duration::from_millis(300));
+            signal(&child, "TERM");
+        }
+        let sent = Instant::now();
+        assert_eq!(child.wait().unwrap().code(), Some(expected));
+        // The contract, not a measure of speed.
+        assert!(sent.elapsed() < Duration::from_secs(2));
+        assert_eq!(below(&scratch), Vec::<PathBuf>::new());
+        assert_eq!(dir.names(), ["data", "scratch"]);
+        assert!(contents(dir.join("data/archive")) == before);
+    }
+}
+
+/// An executor that waits for a scheduler, with its scratch directory in `scratch`.
+fn waiting_executor(scratch: &Path) -> Child {
+    let line = format!(
+        "executor --scheduler 127.0.0.1:9 --stop-with-stdin --scratch {}",
+        scratch.display()
+    );
+    let child = start_after("umask 0", &line);
+    let found = wait_until(scratch, |found| {
+        let is_ready = |name: &str| found.iter().any(|path| path.ends_with(name));
+        [".lock", "answers", "batches"].into_iter().all(is_ready)
+    });
+    for path in found.iter().filter(|path| !is_lock(path)) {
+        if path.ends_with("answers") || path.ends_with("batches") {
+            assert_eq!(mode(path), 0o700, "{}", path.display());
+        }
+    }
+    child
+}
+
+/// Old enough to be removed.
+fn make_old(directory: &Path) {
+    let then = SystemTime::now() - Duration::from_secs(3600);
+    let directory = fs::File::open(directory).unwrap();
+    directory.set_modified(then).unwrap();
+}
+
+/// Row 46: directories are removed when their process is dead for certain, and no others.
+#[test]
+fn live_scratch_stays_whoever_it_belongs_to() {
+    let dir = Dir::new();
+    let scratch = dir.join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let mut living = waiting_executor(&scratch);
+    is_private(&scratch, &below(&scratch));
+    let [own]: [PathBuf; 1] = fs::read_dir(&scratch)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    let own_name = own.file_name().unwrap().to_str().unwrap();
+    let tag = storage::host::tag();
+    let random = own_name.strip_prefix(&format!("dedup-job-{tag}-"));
+    assert_eq!(random.map(str::len), Some(6), "{own_name}");
+
+    let (host, boot) = tag.split_once('-').unwrap();
+    let flipped = |half: &str| -> String {
+        let digits = half.chars().map(|digit| match digit {
+            'f' => 'e',
+            _ => 'f',
+        });
+        digits.collect()
+    };
+    let (other_host, other_boot) = (flipped(host), flipped(boot));
+    let make = |name: &str, lock: bool, old: bool| {
+        let path = scratch.join(name);
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("day.parquet"), "fingerprints").unwrap();
+        if lock {
+            fs::write(path.join(".lock"), "").unwrap();
+        }
+        if old {
+            make_old(&path);
+        }
+        path
+    };
+    make_old(&own);
+    let removed = [
+        // Killed by a crash of the machine, with its lock or before it had one.
+        make(&format!("dedup-job-{host}-{other_boot}-aaaaaa"), true, true),
+        make(
+            &format!("dedup-job-{host}-{other_boot}-bbbbbb"),
+            false,
+            false,
+        ),
+        make(&format!("dedup-job-{tag}-cccccc"), true, true),
+        // From an earlier version.
+        make("dedup-job-dddddd", true, true),
+    ];
+    let kept = [
+        // A lock on another machine is invisible here.
+        make(
+            &format!("dedup-job-{other_host}-{other_boot}-aaaaaa"),
+            true,
+            true,
+        ),
+        make(
+            &format!("dedup-job-{other_host}-{other_boot}-bbbbbb"),
+            false,
+            true,
+        ),
+        // Young directories may not be locked yet.
+        make(&format!("dedup-job-{tag}-eeeeee"), true, false),
+        make("dedup-job-ffffff", true, false),
+        // Another program's.
+        make("dedup-jobs", true, true),
+    ];
+    dedup(&format!(
+        "generate pages --new 10 --base 10 --output {} --scratch {}",
+        dir.at("data"),
+        scratch.display()
+    ))
+    .ok();
+    for path in &removed {
+        assert!(!path.exists(), "{}", path.display());
+    }
+    for path in &kept {
+        assert!(path.join("day.parquet").exists(), "{}", path.display());
+    }
+    assert!(own.join(".lock").exists());
+
+    // An executor is stopped by SIGHUP as by SIGTERM, which is no failure.
+    let stdin = living.stdin.take();
+    signal(&living, "HUP");
+    assert_eq!(living.wait().unwrap().code(), Some(0));
+    drop(stdin);
+    assert!(!own.exists());
+}
