@@ -9,6 +9,7 @@ use std::io::{BufReader, ErrorKind, Read, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow::datatypes::Fields;
 use bytes::{Buf as _, Bytes};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups, RowSelection};
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
@@ -20,7 +21,7 @@ use parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
 use parquet::schema::types::ColumnDescPtr;
 
 /// A reader that fails at its end: otherwise the library goes on parsing a header that is cut off there.
-pub(crate) struct EndIsError<R>(pub(crate) R);
+pub struct EndIsError<R>(pub(crate) R);
 
 impl<R: Read> Read for EndIsError<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -32,7 +33,7 @@ impl<R: Read> Read for EndIsError<R> {
 }
 
 /// A whole local file.
-pub(crate) struct WholeFile(pub(crate) File);
+pub struct WholeFile(pub File);
 
 impl Length for WholeFile {
     fn len(&self) -> u64 {
@@ -55,17 +56,26 @@ impl ChunkReader for WholeFile {
 }
 
 /// The bytes of some ranges of a file.
-pub(crate) struct Ranges {
+pub struct Ranges {
     /// The start and the bytes of each range, ascending.
     parts: Vec<(u64, Bytes)>,
 }
 
 impl Ranges {
-    /// The bytes of `ranges`, in any order.
-    pub(crate) fn new(ranges: &[Range<u64>], bytes: Vec<Bytes>) -> Self {
+    /// The `bytes` of `ranges`, in any order.
+    #[must_use]
+    pub fn new(ranges: &[Range<u64>], bytes: Vec<Bytes>) -> Self {
         let mut parts: Vec<(u64, Bytes)> = ranges.iter().map(|r| r.start).zip(bytes).collect();
         parts.sort_unstable_by_key(|(start, _)| *start);
         Self { parts }
+    }
+
+    /// The bytes of a whole file.
+    #[must_use]
+    pub fn whole(file: Bytes) -> Self {
+        Self {
+            parts: vec![(0, file)],
+        }
     }
 
     /// The bytes from offset `start` to the end of its range.
@@ -107,7 +117,7 @@ impl ChunkReader for Ranges {
 }
 
 /// Row groups of a file whose pages are read from `R` and checked.
-pub(crate) struct CheckedRowGroups<R> {
+pub struct CheckedRowGroups<R> {
     source: Arc<R>,
     metadata: Arc<ParquetMetaData>,
     groups: Range<usize>,
@@ -115,7 +125,8 @@ pub(crate) struct CheckedRowGroups<R> {
 
 impl<R: ChunkReader + 'static> CheckedRowGroups<R> {
     /// The row groups `groups` of the file with the footer `metadata`. Uses its offset index, if it has one.
-    pub(crate) fn new(source: R, metadata: Arc<ParquetMetaData>, groups: Range<usize>) -> Self {
+    #[must_use]
+    pub fn new(source: R, metadata: Arc<ParquetMetaData>, groups: Range<usize>) -> Self {
         Self {
             source: Arc::new(source),
             metadata,
@@ -125,14 +136,32 @@ impl<R: ChunkReader + 'static> CheckedRowGroups<R> {
 
     /// Reads the columns of `mask`, all rows or a selection, by their Parquet types: the footer's Arrow schema is
     /// ignored.
-    pub(crate) fn read(
+    ///
+    /// # Errors
+    /// [`ParquetError`] when a column chunk is outside the file. Damaged pages are errors of the reader; for some of them,
+    /// the Parquet library panics.
+    pub fn read(
         &self,
         mask: ProjectionMask,
         batch_size: usize,
         selection: Option<RowSelection>,
     ) -> Result<ParquetRecordBatchReader> {
+        self.read_as(None, mask, batch_size, selection)
+    }
+
+    /// As [`Self::read`], with the Arrow types of `fields`, which are all columns of the file.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_as(
+        &self,
+        fields: Option<&Fields>,
+        mask: ProjectionMask,
+        batch_size: usize,
+        selection: Option<RowSelection>,
+    ) -> Result<ParquetRecordBatchReader> {
         let schema = self.metadata.file_metadata().schema_descr();
-        let levels: FieldLevels = parquet_to_arrow_field_levels(schema, mask, None)?;
+        let levels: FieldLevels = parquet_to_arrow_field_levels(schema, mask, fields)?;
         ParquetRecordBatchReader::try_new_with_row_groups(&levels, self, batch_size, selection)
     }
 }

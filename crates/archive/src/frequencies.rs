@@ -8,15 +8,16 @@ use std::sync::Arc;
 use arrow::array::{Array as _, AsArray as _, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_writer::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaDataReader};
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use simhash::{DocumentFrequencies, Idf, Spec};
 
+use crate::checked_pages::{CheckedRowGroups, Ranges};
 use crate::error::{ArchiveError, Result};
 use crate::schema::SPEC_KEY;
 
@@ -26,6 +27,8 @@ pub const FEATURE: &str = "feature";
 pub const DOCUMENT_FREQUENCY: &str = "document_frequency";
 const DOCUMENTS_KEY: &str = "dedup-job.documents";
 const REST_KEY: &str = "dedup-job.rest";
+/// Rows of a record batch.
+const READ_ROWS: usize = 8192;
 
 /// Encodes the frequencies of features that were made under `spec`. Errors call the file `name`.
 ///
@@ -85,8 +88,9 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
     let failed = |error: ParquetError| ArchiveError::parquet(name)(error);
     // The Parquet library panics on some forged pages.
     let decoded = std::panic::catch_unwind(|| {
-        let builder = ParquetRecordBatchReaderBuilder::try_new(bytes).map_err(failed)?;
-        let pairs = builder.metadata().file_metadata().key_value_metadata();
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
+        let metadata = Arc::new(metadata.map_err(failed)?);
+        let pairs = metadata.file_metadata().key_value_metadata();
         let value = |key: &str| {
             let pair = pairs?.iter().find(|pair| pair.key == key)?;
             pair.value.clone()
@@ -102,7 +106,10 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
             source,
         })?;
         let mut features = Vec::new();
-        for batch in builder.build().map_err(failed)? {
+        let groups = 0..metadata.num_row_groups();
+        let groups = CheckedRowGroups::new(Ranges::whole(bytes), Arc::clone(&metadata), groups);
+        let batches = groups.read(ProjectionMask::all(), READ_ROWS, None);
+        for batch in batches.map_err(failed)? {
             let batch = batch.map_err(|source| ArchiveError::Arrow {
                 object: name.to_owned(),
                 source,

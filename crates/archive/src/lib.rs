@@ -7,7 +7,7 @@
 //! files, fingerprints by row group and ids by row. The map writes the batch's own fingerprints as one
 //! [`FingerprintFile`], which every later stage reads.
 
-mod checked_pages;
+pub mod checked_pages;
 mod commit;
 mod compact;
 mod data_files;

@@ -1,15 +1,19 @@
 //! Reading the rows of a data file.
 
-use arrow::array::{Array as _, RecordBatch};
+use std::sync::Arc;
+
+use arrow::array::{Array as _, RecordBatch, RecordBatchReader as _};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use bytes::Bytes;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::ParquetMetaDataReader;
 use sha2::{Digest as _, Sha256};
 use storage::hex;
 
+use crate::checked_pages::{CheckedRowGroups, Ranges};
 use crate::error::{ArchiveError, Result};
 use crate::reader::to_id_type;
 use crate::schema::{self, ID, IdType};
@@ -34,14 +38,24 @@ impl StoredRows {
     /// # Errors
     /// [`ArchiveError::BadData`] when a column is missing or has another type.
     pub(crate) fn open(name: &str, bytes: Bytes, id_type: IdType) -> Result<Self> {
-        // Column types are Parquet's, as in the probe; the footer's Arrow schema is ignored.
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(bytes, options)
-            .map_err(ArchiveError::parquet(name))?;
+        let failed = |error| ArchiveError::parquet(name)(error);
+        let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
+        let metadata = Arc::new(metadata.map_err(failed)?);
+        let groups = 0..metadata.num_row_groups();
+        let groups = CheckedRowGroups::new(Ranges::whole(bytes), metadata, groups);
+        // The Parquet library panics on some forged footers and pages.
+        let read = || groups.read(ProjectionMask::all(), READ_ROWS, None);
+        let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
+        let batches = batches.unwrap_or_else(|_| {
+            let reason = "the footer is damaged";
+            Err(ParquetError::General(reason.into()))
+        });
+        let batches = batches.map_err(failed)?;
+        let found_schema = batches.schema();
         let schema = schema::fingerprints(id_type, true);
         let mut columns = [0; 2];
         for (column, field) in columns.iter_mut().zip(schema.fields()) {
-            let found = builder.schema().fields().find(field.name());
+            let found = found_schema.fields().find(field.name());
             let bad_data = |reason: String| ArchiveError::BadData {
                 object: format!("{name}, column {:?}", field.name()),
                 reason,
@@ -62,10 +76,9 @@ impl StoredRows {
             }
             *column = at;
         }
-        let batches = builder.with_batch_size(READ_ROWS).build();
         Ok(Self {
             name: name.to_owned(),
-            batches: batches.map_err(ArchiveError::parquet(name))?,
+            batches,
             columns,
             id_type,
             schema,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use arrow::array::{ArrayRef, BinaryArray, Float64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use crate::support::*;
@@ -535,4 +535,62 @@ fn bombs_and_forged_sizes_stay_within_the_memory() {
     let forged = dir.at("forged.parquet");
     fs::write(&forged, bytes).unwrap();
     run(&forged, "2GiB").fails(65, &["forged.parquet, row group 0"]);
+}
+
+/// Row 24: a page of delta-encoded text that claims 2⁵⁶ values. The Parquet library would allocate memory for all of them,
+/// and the process would end with it.
+#[test]
+fn a_text_page_that_claims_too_many_values_is_refused() {
+    let dir = Dir::new();
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    let text = "the same words in the batch and in the archive ".repeat(5);
+    let write = |name: &str, encoded: &str| {
+        let columns = ["id", "text"].map(|column| {
+            let value = if column == "text" { &text } else { "document" };
+            (column, strings([value]))
+        });
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let properties = WriterProperties::builder()
+            .set_dictionary_enabled(false)
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_column_encoding(encoded.into(), Encoding::DELTA_LENGTH_BYTE_ARRAY)
+            .build();
+        let mut writer =
+            ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+        writer.write(&batch).unwrap();
+        let bytes = writer.into_inner().unwrap();
+        fs::write(dir.join(name), &bytes).unwrap();
+        bytes
+    };
+    let run = |new: &str, more: &str| {
+        let output = dir.at("pairs.parquet");
+        dedup(&format!(
+            "run --new {new} --base {archive} --output {output} --day 2026-01-01 {more}"
+        ))
+    };
+    for column in ["id", "text"] {
+        let mut bytes = write("whole.parquet", column);
+        let whole = dir.at("whole.parquet");
+        run(&whole, "").ok();
+        // Lengths: blocks of 128 values in 4 parts, one value.
+        let header = [0x80, 0x01, 0x04, 0x01];
+        let mut windows = bytes.windows(4);
+        let at = windows.position(|window| window == header).unwrap() + 3;
+        bytes[at..at + 8].copy_from_slice(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]);
+        let name = format!("forged-{column}.parquet");
+        fs::write(dir.join(&name), &bytes).unwrap();
+        let forged = dir.at(&name);
+        run(&forged, "").fails(65, &[&format!("{name}, row group 0"), "claims more values"]);
+        // The same pages as the archive's texts: first the ids, then the texts of documents in pairs.
+        let _ = fs::remove_dir_all(&archive);
+        dedup(&format!("archive create {archive}")).ok();
+        run(&whole, "--append").ok();
+        let verify = format!("--verify jaccard --base-text {forged} --day 2026-01-02");
+        let output = dir.at("pairs.parquet");
+        dedup(&format!(
+            "run --new {whole} --base {archive} --output {output} {verify}"
+        ))
+        .fails(65, &[&format!("{name}, row group 0"), "claims more values"]);
+    }
 }

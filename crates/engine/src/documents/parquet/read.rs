@@ -1,20 +1,21 @@
 //! Reads rows of one row group.
 
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use ::parquet::arrow::ProjectionMask;
-use ::parquet::arrow::arrow_reader::{
-    ArrowPredicateFn, ArrowReaderBuilder, ArrowReaderMetadata, ParquetRecordBatchReaderBuilder,
-    RowFilter, RowSelection, RowSelector,
-};
-use ::parquet::arrow::async_reader::ParquetRecordBatchStreamBuilder;
-use archive::ArchiveError;
+use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection, RowSelector};
+use ::parquet::arrow::async_reader::AsyncFileReader as _;
+use ::parquet::errors::ParquetError;
+use ::parquet::file::reader::ChunkReader;
+use archive::checked_pages::{CheckedRowGroups, Ranges, WholeFile};
+use archive::{ArchiveError, ObjectReader};
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::error::ArrowError;
 use futures::StreamExt as _;
 
-use super::checked::{Checked, damaged};
+use super::checked::{Checked, DAMAGED};
 use super::footer::{bytes, leaves};
 use crate::documents::file::{Batches, InputFile, RowRange, Source};
 use crate::error::{EngineError, Result};
@@ -23,7 +24,7 @@ use crate::stream::BATCH_ROWS;
 /// Bytes of ids and content in a batch, on average.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// A filter: tells which of the given ids are wanted.
+/// A filter: tells which of the given ids are wanted, without nulls.
 pub(in crate::documents) type WantedRows =
     Box<dyn FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError> + Send>;
 
@@ -36,69 +37,81 @@ pub(in crate::documents) async fn read(
     wanted: Option<WantedRows>,
     memory: usize,
 ) -> Result<Batches> {
-    let slice = RowGroup::new(file, rows)?;
+    let slice = RowGroup::new(file, rows, object)?;
     // A row is read whole, and a few copies are in memory while it is decoded and fingerprinted.
     if slice.row_bytes > memory as u64 / 4 {
         return Err(EngineError::OutOfMemory {
-            what: format!("{object} has rows of {} bytes", slice.row_bytes),
+            what: format!("{} has rows of {} bytes", slice.object, slice.row_bytes),
         });
     }
-    let failed = ArchiveError::parquet(object.clone());
+    let batches = match &file.source {
+        Source::Local(local) => {
+            let pages = slice.pages(WholeFile(local.open()?));
+            let selected = match wanted {
+                Some(wanted) => slice.select(&pages, wanted)?,
+                None => slice.all(),
+            };
+            slice.read(&pages, &slice.leaves, selected)?
+        }
+        Source::Remote(remote) => match wanted {
+            None => {
+                let pages = slice.fetch(remote, &slice.leaves).await?;
+                slice.read(&pages, &slice.leaves, slice.all())?
+            }
+            Some(wanted) => {
+                let [id, _] = slice.leaves;
+                let selected = slice.select(&slice.fetch(remote, &[id]).await?, wanted)?;
+                if selected.rows == 0 {
+                    return Ok(futures::stream::empty().boxed());
+                }
+                let pages = slice.fetch(remote, &slice.leaves).await?;
+                slice.read(&pages, &slice.leaves, selected)?
+            }
+        },
+        Source::Rows { .. } => return Err(file.bad_data("it is no Parquet".into())),
+    };
     // The reader returns columns in the file's order.
     let order = if slice.leaves[0] < slice.leaves[1] {
         [0, 1]
     } else {
         [1, 0]
     };
-    let expected = Some(slice.rows).filter(|_| wanted.is_none());
-    let checked = Checked::new(object.clone(), expected);
-    let batches = match &file.source {
-        Source::Local(local) => {
-            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
-                local.open()?,
-                slice.metadata.clone(),
-            );
-            let builder = slice.configure(builder, wanted);
-            // With a filter, `build` reads the ids.
-            let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| builder.build()));
-            let reader = built.unwrap_or_else(|_| Err(damaged())).map_err(failed)?;
-            checked.local(reader)
-        }
-        Source::Remote(object) => {
-            let builder = ParquetRecordBatchStreamBuilder::new_with_metadata(
-                object.clone(),
-                slice.metadata.clone(),
-            );
-            let stream = slice.configure(builder, wanted).build().map_err(failed)?;
-            checked.remote(stream)
-        }
-        Source::Rows { .. } => return Err(file.bad_data("it is no Parquet".into())),
-    };
+    let object = slice.object;
     let ordered = batches.map(move |batch| {
         batch?.project(&order).map_err(|source| {
             let object = object.clone();
             ArchiveError::Arrow { object, source }.into()
         })
     });
-    Ok(ordered.boxed())
+    Ok(futures::stream::iter(ordered).boxed())
 }
 
-/// What is read of one row group.
+/// Rows of one row group that are to be read.
 struct RowGroup {
+    /// What errors call the rows.
+    object: String,
     metadata: ArrowReaderMetadata,
     number: usize,
+    /// Leaf columns of ids and content.
     leaves: [usize; 2],
-    /// The rows that are read; `None` for all.
+    /// The rows, by their numbers in the row group; `None` for all.
     cut: Option<Range<usize>>,
-    /// How many rows are read, before a filter.
+    /// How many rows these are.
     rows: u64,
     /// Average bytes of a row.
     row_bytes: u64,
     batch_rows: usize,
 }
 
+/// Rows that a reader is to return.
+struct Selected {
+    rows: u64,
+    /// `None` for all rows of the row group.
+    selection: Option<RowSelection>,
+}
+
 impl RowGroup {
-    fn new(file: &InputFile, range: &RowRange) -> Result<Self> {
+    fn new(file: &InputFile, range: &RowRange, object: String) -> Result<Self> {
         let Some(metadata) = file.footer.clone() else {
             return Err(file.bad_data("it has no footer".into()));
         };
@@ -108,6 +121,7 @@ impl RowGroup {
         let row_bytes = bytes(file, &metadata, number) / rows.max(1);
         let batch_rows = BATCH_BYTES / row_bytes.max(1);
         Ok(Self {
+            object,
             number,
             leaves: leaves(file, &metadata),
             cut: range.cut.clone(),
@@ -118,28 +132,93 @@ impl RowGroup {
         })
     }
 
-    fn configure<T>(
+    /// The row group with the pages of `source`.
+    fn pages<R: ChunkReader + 'static>(&self, source: R) -> CheckedRowGroups<R> {
+        let metadata = Arc::clone(self.metadata.metadata());
+        CheckedRowGroups::new(source, metadata, self.number..self.number + 1)
+    }
+
+    /// Fetches the column chunks of `leaves` from a store.
+    async fn fetch(
         &self,
-        builder: ArrowReaderBuilder<T>,
-        wanted: Option<WantedRows>,
-    ) -> ArrowReaderBuilder<T> {
-        let schema = self.metadata.parquet_schema();
-        let builder = builder
-            .with_row_groups(vec![self.number])
-            .with_projection(ProjectionMask::leaves(schema, self.leaves))
-            .with_batch_size(self.batch_rows);
-        let builder = match self.cut.clone() {
-            None => builder,
-            Some(Range { start, end }) => builder.with_row_selection(RowSelection::from(vec![
+        object: &ObjectReader,
+        leaves: &[usize],
+    ) -> Result<CheckedRowGroups<Ranges>> {
+        let group = self.metadata.metadata().row_group(self.number);
+        // The Parquet library panics at chunks with negative offsets or lengths.
+        let ranges: Vec<Range<u64>> = self.catch_panic(|| {
+            let chunks = leaves.iter().map(|leaf| group.column(*leaf).byte_range());
+            let range = |(start, length): (u64, u64)| Some(start..start.checked_add(length)?);
+            let ranges: Option<_> = chunks.map(range).collect();
+            ranges.ok_or_else(|| ParquetError::General("a column has no place".into()))
+        })?;
+        let bytes = object.clone().get_byte_ranges(ranges.clone()).await;
+        Ok(self.pages(Ranges::new(&ranges, bytes.map_err(|e| self.failed(e))?)))
+    }
+
+    /// All rows of the cut.
+    fn all(&self) -> Selected {
+        let selection = self.cut.clone().map(|Range { start, end }| {
+            RowSelection::from(vec![
                 RowSelector::skip(start),
                 RowSelector::select(end - start),
-            ])),
-        };
-        let Some(mut wanted) = wanted else {
-            return builder;
-        };
-        let id = ProjectionMask::leaves(schema, [self.leaves[0]]);
-        let predicate = ArrowPredicateFn::new(id, move |ids| wanted(ids.column(0)));
-        builder.with_row_filter(RowFilter::new(vec![Box::new(predicate)]))
+            ])
+        });
+        Selected {
+            rows: self.rows,
+            selection,
+        }
+    }
+
+    /// Reads the ids, and selects the rows whose ids are wanted.
+    fn select<R: ChunkReader + 'static>(
+        &self,
+        pages: &CheckedRowGroups<R>,
+        mut wanted: WantedRows,
+    ) -> Result<Selected> {
+        let [id, _] = self.leaves;
+        let mut masks = Vec::new();
+        for batch in self.read(pages, &[id], self.all())? {
+            let mask = wanted(batch?.column(0)).map_err(|source| ArchiveError::Arrow {
+                object: self.object.clone(),
+                source,
+            })?;
+            masks.push(mask);
+        }
+        let of_cut = RowSelection::from_filters(&masks);
+        Ok(Selected {
+            rows: of_cut.row_count() as u64,
+            selection: Some(match self.all().selection {
+                Some(cut) => cut.and_then(&of_cut),
+                None => of_cut,
+            }),
+        })
+    }
+
+    /// Reads selected rows of the columns of `leaves`.
+    fn read<R: ChunkReader + 'static>(
+        &self,
+        pages: &CheckedRowGroups<R>,
+        leaves: &[usize],
+        selected: Selected,
+    ) -> Result<Checked> {
+        let Selected { rows, selection } = selected;
+        let schema = self.metadata.parquet_schema();
+        let mask = ProjectionMask::leaves(schema, leaves.iter().copied());
+        let fields = Some(self.metadata.schema().fields());
+        let reader =
+            self.catch_panic(|| pages.read_as(fields, mask, self.batch_rows, selection))?;
+        Ok(Checked::new(reader, self.object.clone(), rows))
+    }
+
+    /// Calls the Parquet library, and turns its panic at a forged footer into an error.
+    fn catch_panic<T>(&self, call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
+        let called = catch_unwind(AssertUnwindSafe(call));
+        let called = called.unwrap_or_else(|_| Err(ParquetError::General(DAMAGED.into())));
+        called.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: ParquetError) -> EngineError {
+        ArchiveError::parquet(self.object.clone())(error).into()
     }
 }
