@@ -1,4 +1,4 @@
-//! Hamming balls over short words: volumes, members, and masks of 64 bits.
+//! Hamming balls over short words: their volumes, their members, and the members as bits of a 64-bit mask.
 
 /// The number of words of `bits` bits that are within `radius` of a given one.
 pub(crate) fn volume(bits: u32, radius: u32) -> f64 {
@@ -11,7 +11,7 @@ pub(crate) fn volume(bits: u32, radius: u32) -> f64 {
     sum
 }
 
-/// Every word of `bits` bits with at most `radius` ones: xored to a word, they give the ball around it.
+/// Every word of `bits` bits with at most `radius` ones. Xor with a word turns them into the ball around it.
 pub(crate) fn flips(bits: u32, radius: u32) -> Vec<u32> {
     let mut flips = Vec::new();
     push_flips(bits, radius, 0, &mut flips);
@@ -48,20 +48,20 @@ pub(crate) const WORD_BALLS: [[u64; 64]; 2] = {
     balls
 };
 
-/// Every word of 16 bits with exactly two ones, in ascending order of the upper one, then of the lower.
-pub(crate) const PAIRS: [u16; 120] = {
-    let mut pairs = [0; 120];
+/// Every word of 16 bits with exactly two ones, ascending.
+pub(crate) const TWO_BIT_WORDS: [u16; 120] = {
+    let mut words = [0; 120];
     let (mut at, mut upper) = (0, 0);
     while upper < 16 {
         let mut lower = 0;
         while lower < upper {
-            pairs[at] = 1 << upper | 1 << lower;
+            words[at] = 1 << upper | 1 << lower;
             at += 1;
             lower += 1;
         }
         upper += 1;
     }
-    pairs
+    words
 };
 
 #[cfg(test)]

@@ -15,10 +15,11 @@ pub(crate) struct Cost {
     pub(crate) build_seconds: f64,
 }
 
-/// Permuting or placing, sorting and indexing one entry of a table, in nanoseconds.
+/// Adding one entry to a table, in nanoseconds: permuting it where the table does, sorting and indexing it.
 pub(crate) const BUILD_NS: f64 = 40.0;
 
-/// Nanoseconds that a random access to `bytes` bytes of tables adds to a first-level cache hit; misses overlap.
+/// Nanoseconds by which a random access to `bytes` bytes of tables is slower than a hit in the first-level cache, when
+/// misses overlap.
 pub(crate) fn access_ns(bytes: usize) -> f64 {
     match bytes >> 20 {
         0 => 0.0,
@@ -29,7 +30,7 @@ pub(crate) fn access_ns(bytes: usize) -> f64 {
     }
 }
 
-/// Nanoseconds per cache line of a table of `bytes` bytes that is read in order, or nearly so.
+/// Nanoseconds to read one cache line of a table of `bytes` bytes, in order or nearly so.
 pub(crate) fn line_ns(bytes: usize) -> f64 {
     match bytes >> 20 {
         0 => 0.5,

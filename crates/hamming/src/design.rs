@@ -1,8 +1,8 @@
 //! Designs: the ways to cut the 64 bits into blocks so that no pair within `k` bits is missed.
 //!
-//! The generalised pigeonhole principle: if disjoint blocks have radii rᵢ with Σ(rᵢ + 1) > k, then a pair that differs in at
-//! most k bits differs in at most rᵢ bits of some block i; else it would differ in at least Σ(rᵢ + 1) > k bits. The designs of
-//! Manku, Jain and Das Sarma (WWW 2007, section 3.1.2) are those below with radius 0.
+//! The generalised pigeonhole principle: if disjoint blocks have radii rᵢ with Σ(rᵢ + 1) > k, then a pair that differs
+//! in at most k bits differs in at most rᵢ bits of some block i; else it would differ in at least Σ(rᵢ + 1) > k bits.
+//! The designs of Manku, Jain and Das Sarma (WWW 2007, section 3.1.2) are those below with radius 0.
 //!
 //! | name          | tables at k = 3 | key bits | every pair within k … |
 //! |---------------|---:|-------|---|
@@ -10,12 +10,12 @@
 //! | `choose-N-M`  | C(N, M) | 64·M/N | agrees exactly on M of N blocks, for M = N − k |
 //! | `nested-N`    | N² | 64/N + (64 − 64/N)/N | agrees on one of N = k + 1 blocks and, of the rest cut again, on one of N |
 //! | `halves`      | 4  | 16 + 16 | agrees within 1 bit on a half, and so exactly on one quarter of it and within 1 bit on the other |
-//! | `variants-N`  | N  | 64/N  | agrees within the block's radius (at most 2) on one of N blocks; each entry stands under every value of the block in that radius |
-//! | `exhaustive`  | 1  | 0     | is compared, as every other pair is |
+//! | `variants-N`  | N  | 64/N  | agrees within the block's radius (at most 2) on one of N blocks; each entry is stored under every value of the block within that radius |
+//! | `exhaustive`  | 1  | 0     | is compared, because the key is empty |
 //!
-//! `halves` has the fewest candidates of the designs that need no enumeration: two halves of radius 1 (Σ(rᵢ + 1) = 4 > 3),
-//! each cut once more by the same principle. `variants-N` is for larger distances: its tables are large, and a query takes one
-//! access to each.
+//! `halves` takes one lookup in each of only four tables, and yet has few candidates: two halves of radius 1
+//! (Σ(rᵢ + 1) = 4 > 3), each cut once more by the same principle. `variants-N` is for larger distances: its tables are
+//! large, and a query looks up one bucket in each.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ pub struct Block {
     pub mask: u64,
     /// How many of them may differ.
     pub radius: u32,
-    /// More bits, at most one of which may differ; none in most designs.
+    /// Further bits, of which at most one may differ. Only `halves` has any.
     pub beside: u64,
 }
 
@@ -43,10 +43,10 @@ impl Block {
     }
 }
 
-/// The N of `variants-N`: at least 3, because a block's sketches are bits of the next two blocks; at most 6, because with
-/// more, nearly every entry is a candidate.
+/// The N of `variants-N`: at least 3, because a block's tags are bits of the next two blocks; at most 6, because with
+/// more blocks nearly every entry is a candidate.
 const VARIANT_BLOCKS: std::ops::RangeInclusive<u32> = 3..=6;
-/// The largest radius of a block of variants: larger ones have too many variants.
+/// The largest radius of a block of `variants-N`: at a larger one, each entry would have too many variants.
 const MAX_VARIANT_RADIUS: u32 = 2;
 
 /// A family of designs: together with a distance, it determines the blocks.
@@ -183,7 +183,7 @@ impl Design {
                 if !(1..=max_distance + 1).contains(&n) {
                     return refuse("N must be between 1 and one more than the distance");
                 }
-                (cut_into_runs(u64::MAX, n)
+                (split_mask(u64::MAX, n)
                     .into_iter()
                     .zip(spread_radii(max_distance, n)))
                 .map(|(mask, radius)| Block {
@@ -196,19 +196,19 @@ impl Design {
                 if n > 64 || m == 0 || n.checked_sub(m) != Some(max_distance) {
                     return refuse("M must be at least 1 and N less M equal to the distance");
                 }
-                let parts = cut_into_runs(u64::MAX, n);
+                let masks = split_mask(u64::MAX, n);
                 let mut blocks = Vec::new();
-                for_each_choice(&parts, m, 0, &mut |mask| blocks.push(exact(mask)));
+                for_each_choice(&masks, m, 0, &mut |mask| blocks.push(exact(mask)));
                 blocks
             }
             Family::Nested(n) => {
                 if n != max_distance + 1 || n > 8 {
                     return refuse("N must be one more than the distance, and at most 8");
                 }
-                cut_into_runs(u64::MAX, n)
+                split_mask(u64::MAX, n)
                     .into_iter()
                     .flat_map(|outer| {
-                        cut_into_runs(!outer, n)
+                        split_mask(!outer, n)
                             .into_iter()
                             .map(move |inner| outer | inner)
                     })
@@ -219,7 +219,7 @@ impl Design {
                 if max_distance > 3 {
                     return refuse("two halves of radius 1 cover a distance of at most 3");
                 }
-                let quarters = cut_into_runs(u64::MAX, 4);
+                let quarters = split_mask(u64::MAX, 4);
                 (0..4)
                     .map(|i| Block {
                         beside: quarters[i ^ 1],
@@ -233,11 +233,11 @@ impl Design {
                         "N must be between 3 and 6, and at most one more than the distance",
                     );
                 }
-                // The first block has the fewest bits, so its table has the most entries under a value; but a sorted
-                // archive reads that table in order.
+                // The first block has the fewest bits, so its buckets are the largest; but a sorted archive reads its
+                // table in order.
                 let wide = 64u32.div_ceil(n);
                 let first = u64::MAX << (wide * (n - 1));
-                let masks = std::iter::once(first).chain(cut_into_runs(!first, n - 1));
+                let masks = std::iter::once(first).chain(split_mask(!first, n - 1));
                 let blocks: Vec<Block> = masks
                     .zip(spread_radii(max_distance, n))
                     .map(|(mask, radius)| Block {
@@ -298,28 +298,28 @@ fn spread_radii(max_distance: u32, n: u32) -> impl Iterator<Item = u32> {
     (0..n).map(move |i| share + u32::from(i < more) - 1)
 }
 
-/// Cuts the bits of `mask` into `n` runs from the top, whose sizes differ by at most one, wider ones first.
-fn cut_into_runs(mask: u64, n: u32) -> Vec<u64> {
+/// Cuts the bits of `mask`, from the highest, into `n` masks whose sizes differ by at most one, larger ones first.
+fn split_mask(mask: u64, n: u32) -> Vec<u64> {
     let bits: Vec<u32> = (0..64).rev().filter(|bit| mask >> bit & 1 == 1).collect();
     let (share, more) = (bits.len() / n as usize, bits.len() % n as usize);
     let mut at = 0;
     (0..n as usize)
-        .map(|part| {
-            let next = at + share + usize::from(part < more);
-            let run = bits[at..next].iter().fold(0, |run, bit| run | 1 << bit);
+        .map(|i| {
+            let next = at + share + usize::from(i < more);
+            let mask = bits[at..next].iter().fold(0, |mask, bit| mask | 1 << bit);
             at = next;
-            run
+            mask
         })
         .collect()
 }
 
-/// Calls `each` with the union of every choice of `m` of the `parts`.
-fn for_each_choice(parts: &[u64], m: u32, chosen: u64, each: &mut impl FnMut(u64)) {
+/// Calls `each` with the union of every choice of `m` of the `masks`.
+fn for_each_choice(masks: &[u64], m: u32, chosen: u64, each: &mut impl FnMut(u64)) {
     if m == 0 {
         return each(chosen);
     }
-    for (at, part) in parts.iter().enumerate() {
-        for_each_choice(&parts[at + 1..], m - 1, chosen | part, each);
+    for (at, mask) in masks.iter().enumerate() {
+        for_each_choice(&masks[at + 1..], m - 1, chosen | mask, each);
     }
 }
 

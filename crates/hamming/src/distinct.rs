@@ -1,9 +1,9 @@
-//! The distinct fingerprints of a batch, each with its rows.
+//! The distinct fingerprints of a batch, and the rows that have each.
 
-/// The distinct values of a batch in ascending order, each with its rows.
+/// The distinct values of a batch in ascending order, and the rows that have each.
 ///
-/// A document copied a million times is one value with a million rows, so that neither the tables nor the probe grow with
-/// the copies.
+/// A document copied a million times is one value with a million rows, so that neither the tables nor the probe grow
+/// with the copies.
 #[derive(Debug, Clone, Default)]
 pub struct Distinct {
     values: Vec<u64>,
@@ -14,7 +14,7 @@ pub struct Distinct {
 }
 
 impl Distinct {
-    /// Collects the distinct values of `fingerprints`, at most 2³² − 1 in any order; a row is an index into the slice.
+    /// Collects the distinct values of `fingerprints`, which may have any order. A row is an index into `fingerprints`.
     ///
     /// # Panics
     /// When there are 2³² or more fingerprints.
@@ -30,8 +30,8 @@ impl Distinct {
             };
         }
         let mut rows: Vec<u32> = (0..count).collect();
-        // A stable sort keeps the rows of equal values ascending. It is also fast on sorted runs: fingerprints sorted as
-        // signed numbers are two.
+        // A stable sort keeps the rows of equal values ascending. It also merges sorted sequences fast: fingerprints
+        // sorted as signed numbers are two of them.
         rows.sort_by_key(|&row| fingerprints[row as usize]);
         let (values, starts) =
             distinct_with_starts(rows.iter().map(|&row| fingerprints[row as usize]));
@@ -64,9 +64,9 @@ impl Distinct {
     #[must_use]
     pub fn row(&self, entry: u32, at: usize) -> u32 {
         let entry = entry as usize;
-        let own = self.starts[entry]..self.starts[entry + 1];
-        let at = own.start + at as u32;
-        assert!(own.contains(&at), "a row that the value has");
+        let range = self.starts[entry]..self.starts[entry + 1];
+        let at = range.start + at as u32;
+        assert!(range.contains(&at), "a row that the value has");
         self.rows.as_ref().map_or(at, |rows| rows[at as usize])
     }
 
@@ -79,7 +79,8 @@ impl Distinct {
     }
 }
 
-/// The distinct values of an ascending sequence, and the position of each one's first copy; the last start is the length.
+/// The distinct values of an ascending sequence, and the index at which the copies of each start, followed by the
+/// length of the sequence.
 fn distinct_with_starts(sorted: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u32>) {
     let mut values: Vec<u64> = Vec::with_capacity(sorted.size_hint().0);
     let mut starts = Vec::with_capacity(sorted.size_hint().0 + 1);

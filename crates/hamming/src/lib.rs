@@ -1,16 +1,17 @@
 //! The exact join of two sets of 64-bit fingerprints within a Hamming distance.
 //!
-//! The batch is small and held in [`Tables`]; the archive is huge and streams past them in chunks, as in the batch query of
-//! Manku, Jain and Das Sarma (WWW 2007, section 3.2).
+//! The batch is small and held in [`Tables`]; the archive is huge and streams past them in chunks, as in the batch
+//! query of Manku, Jain and Das Sarma (WWW 2007, section 3.2).
 //!
-//! 1. A [`Design`] cuts the 64 bits into blocks with radii so that, by the generalised pigeonhole principle, every pair within
-//!    `k` bits agrees within the radius on at least one block.
+//! 1. A [`Design`] cuts the 64 bits into blocks with radii so that, by the generalised pigeonhole principle, every pair
+//!    within `k` bits agrees within the radius on at least one block.
 //! 2. A [`Plan`] predicts the cost of each design for the batch, and chooses the cheapest.
 //! 3. [`Tables`] index the batch by the design's blocks.
-//! 4. [`Tables::probe`] looks up a chunk of the archive and reports each pair as a [`Match`]. A [`Kernel`] compares fingerprints
-//!    with the widest instructions that the machine has.
+//! 4. [`Tables::probe`] looks up a chunk of the archive and reports each pair as a [`Match`]. A [`Kernel`] compares
+//!    fingerprints with the widest instructions that the machine has.
 //!
-//! A *query* is a fingerprint of the chunk, an *entry* a distinct value of the batch; both are named by their index.
+//! A *query* is a fingerprint of the chunk, an *entry* a distinct fingerprint of the batch. Both are identified by
+//! their index.
 //!
 //! ```
 //! use hamming::{Distinct, Kernel, Limits, Plan, Scratch, Tables};
@@ -22,6 +23,17 @@
 //! let found: Vec<_> = matches.iter().map(|m| (m.query, tables.batch().values()[m.entry as usize], m.distance)).collect();
 //! assert_eq!(found, [(0, 0, 1), (0, 0b1111, 3), (0, 1 << 63, 2)]);
 //! ```
+
+// Words that have one meaning in all modules:
+//
+// block    the bits of a design that a table is built for
+// key      the bits of a block by which a table is indexed; a bucket holds the entries of one value of the key
+// tag      16 or 32 bits of an entry beside its key, kept in the bucket: compared before the entry itself
+// strip    the cache lines of a bucket that are compared before the first branch
+// survivor a candidate whose tag passes
+// run      consecutive fingerprints with the same leading bits
+// tile     the 32 fingerprints of a chunk that are prefetched and tested together
+// region   consecutive values that share their upper bits, filled while they are in the cache
 
 // Leaves.
 mod ball;
@@ -44,8 +56,8 @@ mod halves;
 mod permuted;
 mod variants;
 
-// The planner, the tables and their probe, which dispatch on the mechanism by `index`.
-mod index;
+// The planner, the tables and their probe; `dispatch` leads them to the mechanism.
+mod dispatch;
 mod plan;
 mod probe;
 mod tables;

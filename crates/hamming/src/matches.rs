@@ -15,13 +15,13 @@ pub struct Match {
 #[derive(Debug)]
 pub(crate) struct Matches<'a> {
     matches: &'a mut Vec<Match>,
-    most: usize,
+    limit: usize,
 }
 
 impl<'a> Matches<'a> {
-    /// Collects into `matches`, which is full when it holds more than `most`.
-    pub(crate) fn new(matches: &'a mut Vec<Match>, most: usize) -> Self {
-        Self { matches, most }
+    /// Collects into `matches`. They are full when there are more than `limit`, earlier ones included.
+    pub(crate) fn new(matches: &'a mut Vec<Match>, limit: usize) -> Self {
+        Self { matches, limit }
     }
 
     #[inline(always)]
@@ -32,6 +32,6 @@ impl<'a> Matches<'a> {
     /// Whether there are more matches than the limit, so that the probe should give up.
     #[inline(always)]
     pub(crate) fn is_full(&self) -> bool {
-        self.matches.len() > self.most
+        self.matches.len() > self.limit
     }
 }

@@ -7,7 +7,7 @@ use crate::design::Design;
 use crate::isa::Kernel;
 use crate::matches::Matches;
 
-/// Values of the batch itself that are probed at once: enough that tables are worth reading in order.
+/// Values of the batch itself that are probed at once: enough that partitioning them by a table's keys pays.
 pub(crate) const OWN_CHUNK: usize = 1 << 18;
 
 /// The tables of one mechanism over a part of the batch.
@@ -27,11 +27,11 @@ pub(crate) trait MechanismTables: Sized {
     /// Bytes held.
     fn bytes(&self) -> usize;
 
-    /// The number of fingerprints that are best probed at once.
+    /// The best number of fingerprints to probe at once.
     fn chunk_len(&self) -> usize;
 
-    /// The number of the batch's own values that are best probed at once, if such a probe leaves out each value's match
-    /// with itself; `None` if it reports them.
+    /// The best number of the batch's own values to probe at once, if such a probe leaves out each value's match with
+    /// itself, so that [`crate::Tables::probe_own`] adds it; `None` if the probe reports it.
     fn own_chunk_len(&self) -> Option<usize>;
 
     /// Whether a probe may report a pair more than once.
@@ -57,7 +57,7 @@ pub(crate) struct BatchPart<'a> {
     pub(crate) first: usize,
     /// The index of `chunk[0]` in the batch, if the chunk is of the batch's own values: then the probe leaves out each
     /// value's match with itself.
-    pub(crate) own: Option<usize>,
+    pub(crate) own_start: Option<usize>,
     /// Pairs are reported up to this distance.
     pub(crate) max_distance: u32,
 }
@@ -66,18 +66,18 @@ impl BatchPart<'_> {
     /// Whether query `query` of the chunk and entry `index` of the part are the same value of the batch.
     #[inline(always)]
     pub(crate) fn is_own(&self, query: u32, index: u32) -> bool {
-        self.own
-            .is_some_and(|own| own + query as usize == self.first + index as usize)
+        self.own_start
+            .is_some_and(|start| start + query as usize == self.first + index as usize)
     }
 }
 
 /// How long the stages of a probe took.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Times {
-    /// Picking the fingerprints that are worth a lookup.
+    /// Picking the fingerprints to look up.
     pub(crate) filtering: Duration,
-    /// Bringing fingerprints into the order of a table.
+    /// Partitioning the chunk by a table's keys.
     pub(crate) partitioning: Duration,
     /// Lookups and comparisons.
-    pub(crate) verifying: Duration,
+    pub(crate) comparing: Duration,
 }

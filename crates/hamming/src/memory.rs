@@ -14,7 +14,7 @@ const HUGE: usize = 2 << 20;
 /// An array of fixed length, aligned to a page, or to a huge page if it is at least as large as one.
 pub(crate) struct Array<T> {
     backing: Backing,
-    /// Where the array begins in the backing, in bytes.
+    /// The byte of the backing at which the array begins.
     offset: usize,
     length: usize,
     element: PhantomData<T>,
@@ -30,7 +30,7 @@ impl<T: Pod> Array<T> {
     /// An array of `length` zeros.
     pub(crate) fn zeroed(length: usize) -> Self {
         let bytes = length * size_of::<T>();
-        // The slack around the array is never touched: it costs addresses, not memory.
+        // The slack around the array is never touched, so it takes address space but no memory.
         let slack = if bytes < HUGE { 0 } else { HUGE };
         let (backing, offset) = match MmapMut::map_anon(bytes.max(1) + slack) {
             Ok(map) => {

@@ -3,42 +3,46 @@
 /// A bijection of the bits of a fingerprint, which keeps distances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Permutation {
-    /// Left rotations: the mask of the original bits that each moves, and by how many places.
-    runs: Vec<(u64, u32)>,
+    /// Left rotations: for each, the mask of the original bits that it moves, and by how many places.
+    rotations: Vec<(u64, u32)>,
 }
 
 impl Permutation {
     /// The permutation that brings the bits of `mask` to the top and the rest below, both in order.
     pub(crate) fn to_top(mask: u64) -> Self {
-        let mut runs: Vec<(u64, u32)> = Vec::new();
+        let mut rotations: Vec<(u64, u32)> = Vec::new();
         let mut target = 64;
-        for wanted in [mask, !mask] {
-            for bit in (0..64).rev().filter(|bit| wanted >> bit & 1 == 1) {
+        for moved in [mask, !mask] {
+            for bit in (0..64).rev().filter(|bit| moved >> bit & 1 == 1) {
                 target -= 1;
                 let rotation = (64 + target - bit) % 64;
-                match runs.iter_mut().find(|run| run.1 == rotation) {
-                    Some(run) => run.0 |= 1 << bit,
-                    None => runs.push((1 << bit, rotation)),
+                match rotations.iter_mut().find(|(_, by)| *by == rotation) {
+                    Some((bits, _)) => *bits |= 1 << bit,
+                    None => rotations.push((1 << bit, rotation)),
                 }
             }
         }
-        Self { runs }
+        Self { rotations }
     }
 
     /// Permutes a fingerprint.
     #[inline(always)]
     pub(crate) fn apply(&self, fingerprint: u64) -> u64 {
-        self.runs.iter().fold(0, |permuted, &(bits, rotation)| {
-            permuted | (fingerprint & bits).rotate_left(rotation)
-        })
+        self.rotations
+            .iter()
+            .fold(0, |permuted, &(bits, rotation)| {
+                permuted | (fingerprint & bits).rotate_left(rotation)
+            })
     }
 
     /// The fingerprint that [`Self::apply`] permutes to `permuted`.
     #[inline(always)]
     pub(crate) fn reverse(&self, permuted: u64) -> u64 {
-        self.runs.iter().fold(0, |fingerprint, &(bits, rotation)| {
-            fingerprint | (permuted.rotate_right(rotation) & bits)
-        })
+        self.rotations
+            .iter()
+            .fold(0, |fingerprint, &(bits, rotation)| {
+                fingerprint | (permuted.rotate_right(rotation) & bits)
+            })
     }
 }
 

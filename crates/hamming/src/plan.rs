@@ -1,17 +1,17 @@
 //! The planner: what each design would cost, and the choice among them.
 //!
-//! Each mechanism's own `plan.rs` decides the layout of its tables and predicts their bytes, build time and nanoseconds for
-//! one probed fingerprint; the tables are then built by the same decisions. The planner adds the passes over the archive: a
-//! batch whose tables do not fit is cut into parts, and the archive is read once for each.
+//! Each mechanism's own `plan.rs` decides the layout of its tables and predicts their bytes, build time and nanoseconds
+//! for one probed fingerprint; the tables are then built by the same decisions. The planner adds the passes over the
+//! archive: a batch whose tables do not fit is cut into parts, and the archive is read once for each.
 //!
-//! - Permuted tables: each fingerprint is permuted for each table, looked up under each directory prefix in the radius, and
-//!   compared with the candidates there.
-//! - `halves`: the scan of each fingerprint, and lookups of the few that it lets through. The scan of the leading half is nearly
-//!   free in a sorted archive.
-//! - `variants-N`: one bucket in each table, its cache lines, and the candidates that pass their tests.
+//! - Permuted tables: each fingerprint is permuted for each table, looked up under each directory prefix in the radius,
+//!   and compared with the candidates there.
+//! - `halves`: the scan of each fingerprint, and lookups of the few that it lets through. The scan of the leading half
+//!   is nearly free in a sorted archive.
+//! - `variants-N`: one bucket of each table: its cache lines, and the candidates whose tags pass.
 //!
-//! Predicted / measured nanoseconds of one core for one fingerprint of a sorted archive of 10⁹ (`bench designs`, two threads
-//! of an Intel Xeon, AVX-512, at 2.9 GHz), by the size of the batch and k:
+//! Predicted / measured nanoseconds of one core for one fingerprint of a sorted archive of 10⁹ (`bench designs`, two
+//! threads of an Intel Xeon, AVX-512, at 2.9 GHz), by the size of the batch and k:
 //!
 //! | design       | 10⁴, k = 3 | 10⁶, k = 3 | 10⁷, k = 3 | 10⁶, k = 5 | 10⁶, k = 8 |
 //! |--------------|-----------:|-----------:|-----------:|-----------:|-----------:|
@@ -28,22 +28,23 @@
 //! | `choose-7-2` |            |            |            | 503 / 477  |            |
 //! | `nested-4`   | 246 / 227  | 361 / 371  | 422 / 414  |            |            |
 //!
-//! Beyond k = 8 most of the time goes into candidates that pass, and the prediction is too low: at 10⁶ and k = 12, 4.7 µs
-//! predicted and 18 µs measured for `variants-5`, 14 µs and 48 µs for `variants-6` (`--slowest 20000 --chunks 2`).
+//! Beyond k = 8 most of the time goes into candidates whose tags pass, and the prediction is too low: at 10⁶ and
+//! k = 12, 4.7 µs predicted and 18 µs measured for `variants-5`, 14 µs and 48 µs for `variants-6` (`--slowest 20000
+//! --chunks 2`).
 //!
-//! Building is predicted for one thread, in memory that the process has touched before; the first touch of memory that a
-//! virtual machine has not used takes several times as long.
+//! Build times are predicted for one thread and for memory that the process has touched before. The first touch of
+//! memory that a virtual machine has not used yet takes several times as long.
 
 use crate::cost::Cost;
 use crate::design::{Design, DesignError};
-use crate::index::Index;
+use crate::dispatch::AnyTables;
 
-/// Reading and decoding one fingerprint of the archive, which each pass does again, in nanoseconds.
+/// Reading and decoding one fingerprint of the archive, in nanoseconds; every pass pays it again.
 const DECODE_NS: f64 = 3.0;
-/// The batch is cut into more parts than memory requires only if that takes less than this share of the time: every part
-/// reads the archive again, perhaps over a network.
+/// More parts than memory requires are chosen only if they take less than this share of the time: every part reads the
+/// archive again, perhaps over a network.
 const WORTH_A_PASS: f64 = 0.4;
-/// Most parts that a batch is cut into.
+/// The most parts that a batch is cut into.
 const MAX_PARTS: usize = 64;
 
 /// What a plan is chosen for: the memory that it may take, and the work that it has to do.
@@ -51,7 +52,7 @@ const MAX_PARTS: usize = 64;
 pub struct Limits {
     /// Bytes that the tables may take.
     pub memory: usize,
-    /// How many fingerprints will be probed: many make larger tables worth building.
+    /// How many fingerprints will be probed: the more there are, the larger are the tables worth building.
     pub queries: u64,
 }
 
@@ -117,7 +118,7 @@ impl Plan {
             candidates,
             probe_ns,
             build_seconds,
-        } = Index::predict(&design, entries);
+        } = AnyTables::predict(&design, entries);
         Self {
             design,
             parts,
@@ -133,11 +134,11 @@ impl Plan {
     /// Describes in one line the layout of a part's tables, which depends on the number of entries.
     #[must_use]
     pub fn layout(&self) -> String {
-        Index::describe(&self.design, self.entries)
+        AnyTables::describe(&self.design, self.entries)
     }
 
-    /// Plans every design for `max_distance` that keeps to `limits`, each in its cheapest number of parts; the cheapest
-    /// plan first.
+    /// Plans every design for `max_distance` that fits `limits`, each in its cheapest number of parts. The cheapest
+    /// plan is first.
     ///
     /// # Errors
     /// [`DesignError::DistanceTooLarge`].
@@ -157,7 +158,7 @@ impl Plan {
         Ok(plans)
     }
 
-    /// Chooses the cheapest design that keeps to `limits`.
+    /// Plans the cheapest design for `max_distance` that fits `limits`.
     ///
     /// # Errors
     /// [`PlanError`] when the distance is too large or no tables fit.
@@ -207,7 +208,7 @@ impl Plan {
             })
     }
 
-    /// The error that none of `designs` fits: it has the bytes of the smallest tables.
+    /// The error that none of `designs` fits, with the bytes of the smallest tables.
     fn out_of_memory(designs: &[Design], fingerprints: usize, limits: &Limits) -> PlanError {
         let needed = designs
             .iter()
@@ -227,7 +228,8 @@ impl Plan {
         self.build_seconds + 1e-9 * (decode + self.probe_ns) * queries as f64
     }
 
-    /// The indexes of the values that are part `part` (from 0) of `parts`, in a batch of `fingerprints` distinct values.
+    /// The range of indexes that part `part`, counted from 0, has when `fingerprints` distinct values are cut into
+    /// `parts` parts.
     #[must_use]
     pub fn part_range(parts: usize, part: usize, fingerprints: usize) -> std::ops::Range<usize> {
         let start =
@@ -331,7 +333,7 @@ mod tests {
             (
                 "halves",
                 1_000_000,
-                "scan by lines of 32 sketches, keys of 16 bits; by runs first from ",
+                "scan by lines of 32 tags, keys of 16 bits; by runs first from ",
             ),
             (
                 "halves",

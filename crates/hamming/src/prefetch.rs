@@ -19,7 +19,8 @@ pub(crate) fn prefetch_l1<T>(slice: &[T], index: usize) {
     let _ = address;
 }
 
-/// As [`prefetch_l1`], into the second-level cache only: more of these can be in flight at once.
+/// Prefetches the cache line of `slice[index]` into the second-level cache, which allows more prefetches in flight.
+/// `index` may be out of bounds.
 #[inline(always)]
 pub(crate) fn prefetch_l2<T>(slice: &[T], index: usize) {
     let address = slice.as_ptr().wrapping_add(index);

@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::index::Buffers;
+use crate::dispatch::AnyBuffers;
 use crate::isa::Kernel;
 use crate::matches::{Match, Matches};
 use crate::mechanism::BatchPart;
 use crate::tables::Tables;
 
-/// Most matches of one probe, repeated ones included; a chunk with more is probed in shorter pieces.
+/// The most matches of one probe, repeated ones included; a chunk with more is probed in shorter pieces.
 const MANY_MATCHES: usize = 1 << 20;
 
 /// Buffers of a probe, reused from chunk to chunk.
@@ -17,13 +17,13 @@ const MANY_MATCHES: usize = 1 << 20;
 pub struct Scratch {
     /// Time spent so far on picking the fingerprints that are worth a lookup; 0 in designs that look up all.
     pub filtering: Duration,
-    /// Time spent so far on bringing fingerprints into the order of a table; 0 in designs that do not.
+    /// Time spent so far on partitioning chunks by a table's keys; 0 in designs that do not partition.
     pub partitioning: Duration,
-    /// Time spent so far on lookups and comparisons of fingerprints, not on verified pairs.
-    pub verifying: Duration,
-    buffers: Buffers,
-    /// Most fingerprints to probe at once; 0 is no limit.
-    together: usize,
+    /// Time spent so far on lookups, and on comparing fingerprints (not texts).
+    pub comparing: Duration,
+    buffers: AnyBuffers,
+    /// The most fingerprints of a piece, which is probed at once; 0 is no limit.
+    max_piece_len: usize,
 }
 
 impl Tables {
@@ -45,13 +45,13 @@ impl Tables {
         }
     }
 
-    /// As [`Self::probe`], from index `from` on, but stops after a bounded number of matches, though not before the first
-    /// fingerprint is done. Returns how many fingerprints it probed.
+    /// Probes `chunk` from index `from` on, until it ends or a bounded number of matches is found. Returns the number
+    /// of fingerprints probed: at least one if any is left.
     ///
-    /// A caller that consumes the matches between two calls bounds its memory.
+    /// Appends matches as [`Self::probe`] does. A caller that consumes them between two calls bounds its memory.
     ///
     /// # Panics
-    /// When `chunk` has 2³² or more fingerprints, or less than `from`.
+    /// When `chunk` has 2³² or more fingerprints, or fewer than `from`.
     pub fn probe_some(
         &self,
         kernel: Kernel,
@@ -63,8 +63,10 @@ impl Tables {
         self.probe_bounded(kernel, (chunk, None), from, scratch, matches)
     }
 
-    /// Probes the batch's own values in `range`, as [`Self::probe_some`] would, but faster: a value's match with itself needs
-    /// no lookup. The `query` of a match is an index into `range`; all matches of a query come from one call.
+    /// Probes the batch's own values in `range`, from index `from` of the range on, as [`Self::probe_some`] does. It is
+    /// faster, because a value's match with itself needs no lookup.
+    ///
+    /// The `query` of a match is an index into `range`. One call appends all matches of a query.
     ///
     /// # Panics
     /// When `range` reaches beyond the batch's values, or `from` beyond `range`.
@@ -76,14 +78,14 @@ impl Tables {
         scratch: &mut Scratch,
         matches: &mut Vec<Match>,
     ) -> usize {
-        let own_chunk = self.index().own_chunk_len();
-        let own = own_chunk.map(|_| range.start);
+        let own_chunk = self.by_mechanism().own_chunk_len();
+        let own_start = own_chunk.map(|_| range.start);
         let most = own_chunk.unwrap_or_else(|| self.chunk_len());
         let chunk = &self.batch().values()[range];
         let chunk = &chunk[..chunk.len().min(from + most)];
         let before = matches.len();
-        let done = self.probe_bounded(kernel, (chunk, own), from, scratch, matches);
-        let Some(own) = own.filter(|_| !self.part().is_empty()) else {
+        let done = self.probe_bounded(kernel, (chunk, own_start), from, scratch, matches);
+        let Some(own_start) = own_start.filter(|_| !self.part().is_empty()) else {
             return done;
         };
         // The probe left out each value's match with itself: insert it in order.
@@ -92,13 +94,13 @@ impl Tables {
         for query in from..from + done {
             let itself = Match {
                 query: query as u32,
-                entry: (own + query) as u32,
+                entry: (own_start + query) as u32,
                 distance: 0,
             };
             matches.extend(std::iter::from_fn(|| {
                 found.next_if(|other| *other < itself)
             }));
-            if self.part().contains(&(own + query)) {
+            if self.part().contains(&(own_start + query)) {
                 matches.push(itself);
             }
         }
@@ -106,12 +108,12 @@ impl Tables {
         done
     }
 
-    /// As [`Self::probe_some`]. If the chunk is of the batch's own values, `own` is the index of `chunk[0]` in the batch, and
-    /// each value's match with itself is left out.
+    /// Probes as [`Self::probe_some`] does. If the chunk is of the batch's own values, `own_start` is the index of
+    /// `chunk[0]` in the batch, and each value's match with itself is left out.
     fn probe_bounded(
         &self,
         kernel: Kernel,
-        (chunk, own): (&[u64], Option<usize>),
+        (chunk, own_start): (&[u64], Option<usize>),
         from: usize,
         scratch: &mut Scratch,
         matches: &mut Vec<Match>,
@@ -121,38 +123,39 @@ impl Tables {
             "a chunk has less than 2^32 fingerprints"
         );
         let rest = &chunk[from..];
-        let own = own.map(|own| own + from);
+        let own_start = own_start.map(|start| start + from);
         if self.part().is_empty() {
             return rest.len();
         }
-        // The limit that one chunk needed most likely suits the next: start from it, and double it for the one after.
-        let allowed = match scratch.together {
+        // The piece length that one chunk needed most likely suits the next: start from it, and double it for the one
+        // after.
+        let allowed = match scratch.max_piece_len {
             0 => usize::MAX,
             allowed => allowed,
         };
-        scratch.together = allowed.saturating_mul(2);
-        let mut together = rest.len().min(allowed);
+        scratch.max_piece_len = allowed.saturating_mul(2);
+        let mut piece_len = rest.len().min(allowed);
         let before = matches.len();
         loop {
-            let most = match together {
+            let limit = match piece_len {
                 1 => usize::MAX,
                 _ => before + MANY_MATCHES,
             };
-            let mut found = Matches::new(matches, most);
-            self.probe_at_once(kernel, &rest[..together], own, scratch, &mut found);
+            let mut found = Matches::new(matches, limit);
+            self.probe_at_once(kernel, &rest[..piece_len], own_start, scratch, &mut found);
             if !found.is_full() {
                 break;
             }
             matches.truncate(before);
-            together = together.div_ceil(2);
-            scratch.together = together;
+            piece_len = piece_len.div_ceil(2);
+            scratch.max_piece_len = piece_len;
         }
         let new = &mut matches[before..];
         for found in &mut *new {
             found.query += from as u32;
         }
         new.sort_unstable();
-        if self.index().repeats_pairs() {
+        if self.by_mechanism().repeats_pairs() {
             let mut kept = before;
             for at in before..matches.len() {
                 if kept == before || matches[kept - 1] != matches[at] {
@@ -162,29 +165,29 @@ impl Tables {
             }
             matches.truncate(kept);
         }
-        together
+        piece_len
     }
 
-    /// Appends all matches of a chunk, in no order and some repeatedly, until `matches` is full.
+    /// Appends all matches of `chunk`, until `matches` is full: in any order, and perhaps more than once.
     fn probe_at_once(
         &self,
         kernel: Kernel,
         chunk: &[u64],
-        own: Option<usize>,
+        own_start: Option<usize>,
         scratch: &mut Scratch,
         matches: &mut Matches<'_>,
     ) {
         let part = BatchPart {
             values: self.values(),
             first: self.part().start,
-            own,
+            own_start,
             max_distance: self.design().max_distance(),
         };
         let times = self
-            .index()
+            .by_mechanism()
             .probe(kernel, &part, chunk, &mut scratch.buffers, matches);
         scratch.filtering += times.filtering;
         scratch.partitioning += times.partitioning;
-        scratch.verifying += times.verifying;
+        scratch.comparing += times.comparing;
     }
 }

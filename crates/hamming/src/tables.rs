@@ -4,15 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::design::Design;
+use crate::dispatch::AnyTables;
 use crate::distinct::Distinct;
-use crate::index::Index;
 
 /// The batch, or a part of it, ready to be probed: one table for each block of a design.
 #[derive(Debug)]
 pub struct Tables {
     batch: Arc<Distinct>,
     part: Range<usize>,
-    index: Index,
+    by_mechanism: AnyTables,
     design: Design,
 }
 
@@ -24,11 +24,11 @@ impl Tables {
     #[must_use]
     pub fn build(batch: Arc<Distinct>, part: Range<usize>, design: Design, threads: usize) -> Self {
         let values = &batch.values()[part.clone()];
-        let index = Index::build(values, &design, threads);
+        let by_mechanism = AnyTables::build(values, &design, threads);
         Self {
             batch,
             part,
-            index,
+            by_mechanism,
             design,
         }
     }
@@ -40,7 +40,7 @@ impl Tables {
         Self::build(Arc::new(batch), part, design, 1)
     }
 
-    /// The whole batch, of which the tables index a part.
+    /// The whole batch; the tables may index only a part of it.
     #[must_use]
     pub fn batch(&self) -> &Distinct {
         &self.batch
@@ -52,17 +52,17 @@ impl Tables {
         &self.design
     }
 
-    /// Bytes held, without the batch's own.
+    /// Bytes held by the tables, without those of [`Self::batch`].
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.index.bytes()
+        self.by_mechanism.bytes()
     }
 
-    /// The number of fingerprints that are best probed at once: a short chunk stays in the cache; a long one can be
+    /// The best number of fingerprints to probe at once: a short chunk stays in the cache; a long one can be
     /// partitioned, so that large tables are read nearly in order.
     #[must_use]
     pub fn chunk_len(&self) -> usize {
-        self.index.chunk_len()
+        self.by_mechanism.chunk_len()
     }
 
     /// The indexes of the batch's values that the tables index.
@@ -76,7 +76,7 @@ impl Tables {
     }
 
     /// The tables of the design's mechanism.
-    pub(crate) fn index(&self) -> &Index {
-        &self.index
+    pub(crate) fn by_mechanism(&self) -> &AnyTables {
+        &self.by_mechanism
     }
 }

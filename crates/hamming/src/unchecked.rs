@@ -6,7 +6,7 @@ use crate::ball::WORD_BALLS;
 #[derive(Debug)]
 pub(crate) struct ByUpperBits<'a, T> {
     slice: &'a [T],
-    /// The number of lower bits, which are ignored.
+    /// How many lower bits of a value are ignored.
     unused: u32,
 }
 
@@ -47,12 +47,12 @@ impl<'a, T> ByUpperBits<'a, T> {
     }
 }
 
-/// How many lower bits of a value number its bit within a word.
+/// Lower bits of a value, which select a bit of a 64-bit word.
 const WORD_BITS: u32 = 6;
 
-/// A bitmap over `HIGH` + 6 bits in which Hamming balls are marked.
+/// A bitmap with a bit for each value of `HIGH` + 6 bits, in which Hamming balls are marked.
 ///
-/// A value is the upper `HIGH` + 6 bits of a `u32`: the upper `HIGH` number a word, the next 6 a bit in it.
+/// A value stands in the upper `HIGH` + 6 bits of a `u32`: the upper `HIGH` select a word, the next 6 a bit of it.
 #[derive(Debug)]
 pub(crate) struct BallMap<'a, const HIGH: u32> {
     words: &'a mut [u64],
@@ -70,7 +70,7 @@ impl<'a, const HIGH: u32> BallMap<'a, HIGH> {
         Self { words }
     }
 
-    /// Marks everything within 2 bits of `value`.
+    /// Marks every value within 2 bits of `value`.
     #[inline(always)]
     pub(crate) fn mark_within_2(&mut self, value: u32) {
         // Loops over indexes: iterators of closures compile to calls here, and took three times as long.
@@ -89,7 +89,7 @@ impl<'a, const HIGH: u32> BallMap<'a, HIGH> {
         }
     }
 
-    /// Marks everything within 1 bit of `value`.
+    /// Marks every value within 1 bit of `value`.
     #[inline(always)]
     pub(crate) fn mark_within_1(&mut self, value: u32) {
         let (word, bit) = Self::place(value);
@@ -108,14 +108,15 @@ impl<'a, const HIGH: u32> BallMap<'a, HIGH> {
         self.mark(word, 1 << bit);
     }
 
-    /// The word, below 2^`HIGH`, and the bit of `value`.
+    /// The index of the word of `value`, below 2^`HIGH`, and that of its bit in the word.
     #[inline(always)]
     fn place(value: u32) -> (usize, usize) {
         let value = value >> (32 - HIGH - WORD_BITS);
         ((value >> WORD_BITS) as usize, (value % 64) as usize)
     }
 
-    /// Sets the bits of `marks` in `word`: a word from [`Self::place`], with any of its `HIGH` bits flipped.
+    /// Sets the bits of `marks` in the word with index `word`: one from [`Self::place`], with any of its `HIGH` bits
+    /// flipped.
     #[inline(always)]
     fn mark(&mut self, word: usize, marks: u64) {
         debug_assert!(self.words.len() == 1 << HIGH && word < self.words.len());

@@ -283,7 +283,7 @@ fn large_batches_find_all_that_is_planted() {
 }
 
 /// A sorted archive with many fingerprints for each key, which share one lookup of a bucket, and batches with many entries for
-/// each key or each sketch: every strip of a bucket is compared.
+/// each key or each tag: every strip of a bucket is compared.
 #[test]
 fn every_strip_of_a_crowded_bucket_is_compared() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);

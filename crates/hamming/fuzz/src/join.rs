@@ -7,7 +7,7 @@ use arbitrary::Arbitrary;
 use hamming::{Design, Distinct, Kernel, Match, Plan, Scratch, Tables};
 use libfuzzer_sys::fuzz_target;
 
-/// Most fingerprints of a set: with so few, the double loop takes a millisecond or two.
+/// The most fingerprints of a set: few enough that the double loop takes a millisecond or two.
 const MOST: usize = 700;
 
 #[derive(Debug, Arbitrary)]
@@ -28,8 +28,8 @@ enum Piece {
     Value(u64),
     /// A fingerprint that differs from an earlier one in these bits.
     Near { of: u16, bits: Vec<u8> },
-    /// An earlier fingerprint plus the multiples of a step at some bit: dense, crowded, in long runs.
-    Run { of: u16, shift: u8, step: u8, count: u16 },
+    /// An earlier fingerprint plus multiples of a step at some bit: dense, crowded, many with the same leading bits.
+    Steps { of: u16, shift: u8, step: u8, count: u16 },
     Copies { of: u16, count: u8 },
 }
 
@@ -50,7 +50,7 @@ fn values(pieces: &[Piece], before: &[u64]) -> Vec<u64> {
                 let near = bits.iter().take(20).fold(earlier(*of), |value, bit| value ^ 1 << (bit % 64));
                 all.push(near);
             }
-            Piece::Run { of, shift, step, count } => {
+            Piece::Steps { of, shift, step, count } => {
                 let first = earlier(*of);
                 let count = u64::from(*count) % 600;
                 all.extend((0..count).map(|at| first.wrapping_add(at * u64::from(*step) << (shift % 64))));

@@ -1,6 +1,6 @@
 //! Bit fields of fingerprints, and sorting by them.
 
-/// Consecutive bits of a fingerprint, taken as a ring: its highest bit follows its lowest.
+/// Consecutive bits of a fingerprint, cyclically: its highest bit follows its lowest.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Field {
     /// How many bits precede the field, counted from the highest.
@@ -17,8 +17,8 @@ impl Field {
     }
 }
 
-/// Sorts `values` stably by `field`: calls `put(place, index)` for each, and leaves in `starts[v]` the place of the first
-/// whose field is `v`. `starts` must be zeroed, with one element more than the field has values.
+/// Sorts `values` stably by `field`: calls `put(place, index)` for each value, and sets `starts[v]` to the place of the
+/// first one whose field is `v`. `starts` must be zeroed, and have one element more than the field has values.
 pub(crate) fn counting_sort(
     field: Field,
     values: &[u64],
@@ -28,7 +28,8 @@ pub(crate) fn counting_sort(
     for &value in values {
         starts[field.extract(value) as usize] += 1;
     }
-    // Prefix sums make each count the end of its values; each value placed then moves it one towards their start.
+    // Prefix sums turn each count into the end of its values; placing a value then moves that by one towards their
+    // start.
     let mut end = 0;
     for start in &mut *starts {
         end += *start;

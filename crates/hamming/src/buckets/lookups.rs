@@ -1,23 +1,23 @@
 //! The loops over the queries of a table: from the key to the survivors of its bucket.
 
 use super::queries::{Queries, Survivor};
-use super::sketch::Sketch;
-use super::sketched::{Bucket, View};
-use super::strips::{STRIP, Strip, Strips};
-use super::table::SketchTable;
+use super::strips::{STRIP_LINES, Strip, Strips};
+use super::tag::Tag;
+use super::tag_buckets::{Bucket, View};
+use super::tag_table::TagTable;
 use crate::isa::{Isa, Work};
 use crate::matches::Matches;
 use crate::mechanism::BatchPart;
 use crate::prefetch::{prefetch_l1, prefetch_l2};
 
-/// Queries whose cache lines are in flight.
+/// How many queries lie between two stages of a pipeline, with their cache lines in flight.
 const AHEAD: usize = 32;
 
-/// Survivors that are collected before they are compared in full: enough that their cache misses overlap.
-const GATHERED: usize = 256;
+/// The entries of survivors are compared once there are more than this: so many that their cache misses overlap.
+const MANY_SURVIVORS: usize = 256;
 
-/// Queries with the same key whose candidates are compared at the same time.
-const ABREAST: usize = 4;
+/// Queries of a run that are compared with a strip at once.
+const AT_ONCE: usize = 4;
 
 /// The queries of a table, and where their matches go.
 pub(super) struct Lookups<'a, 'm, T> {
@@ -29,25 +29,26 @@ pub(super) struct Lookups<'a, 'm, T> {
     pub(super) matches: &'a mut Matches<'m>,
 }
 
-impl<T: SketchTable> Lookups<'_, '_, T> {
-    /// Compares the candidates in `bucket` with `fingerprints`, the first of which has index `query`. Returns true when
-    /// `matches` is full, so that the probe should give up.
+impl<T: TagTable> Lookups<'_, '_, T> {
+    /// Compares the tags in `bucket` with those of `fingerprints`, the first of which has index `query`, and collects
+    /// the survivors. Returns true when `matches` is full, so that the probe should stop.
     ///
-    /// With `FEW`, a strip is first tested for any candidate that passes; without, each candidate is looked at right away.
+    /// With `STRIPS_FIRST`, a strip is first tested as a whole, and survivors are sought later in the strips that have
+    /// any; without, they are sought at once.
     #[inline(always)]
-    fn look_up<I: Isa, const FEW: bool, const N: usize>(
+    fn compare_bucket<I: Isa, const STRIPS_FIRST: bool, const N: usize>(
         &mut self,
-        view: &View<'_, I, T::Sketch>,
+        view: &View<'_, I, T::Tag>,
         bucket: Bucket,
         lines: usize,
         query: u32,
         fingerprints: &[u64; N],
     ) -> bool {
-        let sketches = fingerprints.map(|fingerprint| view.sketch(fingerprint));
+        let tags = fingerprints.map(|fingerprint| view.tag(fingerprint));
         let mut start = bucket.start;
         loop {
-            if FEW {
-                let any = view.any_passes::<N>(start, lines, sketches);
+            if STRIPS_FIRST {
+                let any = view.any_passes::<N>(start, lines, tags);
                 let end = bucket.end;
                 if !self.strips.push(Strip {
                     query,
@@ -58,26 +59,26 @@ impl<T: SketchTable> Lookups<'_, '_, T> {
                     self.drain_strips(view, lines);
                 }
             } else {
-                for (at, &sketch) in sketches.iter().enumerate() {
+                for (at, &tag) in tags.iter().enumerate() {
                     let query = query + at as u32;
-                    view.push_survivors(start, lines, bucket.end, sketch, query, self.survivors);
+                    view.push_survivors(start, lines, bucket.end, tag, query, self.survivors);
                 }
             }
-            start += (lines * T::Sketch::LANES) as u32;
+            start += (lines * T::Tag::LANES) as u32;
             if start >= bucket.end {
                 break;
             }
         }
-        if self.survivors.len() > GATHERED {
-            self.compare(view.isa);
+        if self.survivors.len() > MANY_SURVIVORS {
+            self.compare_survivors(view.isa);
             return self.matches.is_full();
         }
         false
     }
 
-    /// Empties the list of strips, and appends their survivors.
+    /// Empties the list of strips, and collects their survivors.
     #[inline(always)]
-    fn drain_strips<I: Isa>(&mut self, view: &View<'_, I, T::Sketch>, lines: usize) {
+    fn drain_strips<I: Isa>(&mut self, view: &View<'_, I, T::Tag>, lines: usize) {
         for &Strip {
             query,
             mut any,
@@ -88,48 +89,55 @@ impl<T: SketchTable> Lookups<'_, '_, T> {
             while any != 0 {
                 let query = query + any.trailing_zeros();
                 any &= any - 1;
-                let sketch = view.sketch(self.queries.fingerprints[query as usize]);
-                view.push_survivors(start, lines, end, sketch, query, self.survivors);
+                let tag = view.tag(self.queries.fingerprints[query as usize]);
+                view.push_survivors(start, lines, end, tag, query, self.survivors);
             }
         }
     }
 
-    /// Compares the survivors in full, and empties their list.
+    /// Compares the survivors' entries in full, and empties their list.
     #[inline(always)]
-    fn compare<I: Isa>(&mut self, isa: I) {
+    fn compare_survivors<I: Isa>(&mut self, isa: I) {
         self.table
             .compare(isa, self.part, self.queries, self.survivors, self.matches);
         self.survivors.clear();
     }
 }
 
-/// Looks up each query by itself, with several in flight.
-pub(super) struct InTurn<'a, 'm, T, const FEW: bool>(pub(super) Lookups<'a, 'm, T>);
+/// Looks up one query after the other, with prefetches for the next ones in flight.
+pub(super) struct OneByOne<'a, 'm, T, const STRIPS_FIRST: bool>(pub(super) Lookups<'a, 'm, T>);
 
-impl<T: SketchTable, const FEW: bool> Work for InTurn<'_, '_, T, FEW> {
+impl<T: TagTable, const STRIPS_FIRST: bool> Work for OneByOne<'_, '_, T, STRIPS_FIRST> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
+    fn execute<I: Isa>(self, isa: I) {
         let Self(mut lookups) = self;
         let view = lookups.table.buckets().view(isa);
-        // Every strip has as many lines as most buckets: a branch on each bucket's number of lines would be mispredicted
-        // half of the time.
-        let lines = view.lines.min(STRIP);
-        let lanes = T::Sketch::LANES;
-        let mut looked_up = [Bucket::default(); AHEAD];
+        // All strips have the number of lines that most buckets have: a branch on each bucket's own number would be
+        // mispredicted half of the time.
+        let lines = view.lines.min(STRIP_LINES);
+        let lanes = T::Tag::LANES;
+        let mut buckets = [Bucket::default(); AHEAD];
         let fingerprints = lookups.queries.fingerprints;
         lookups.survivors.clear();
         lookups.strips.clear();
-        // Three stages, AHEAD queries apart: prefetch the bucket's start, prefetch its lines, compare.
+        // A pipeline of three stages, each AHEAD queries behind the one before: prefetch the bucket's start, prefetch
+        // its lines, compare its tags.
         for at in 0..fingerprints.len() + 2 * AHEAD {
             if let Some(&fingerprint) = fingerprints.get(at) {
                 prefetch_l1(view.starts, view.key.extract(fingerprint) as usize);
             }
-            let bucket = &mut looked_up[at % AHEAD];
+            let bucket = &mut buckets[at % AHEAD];
             if let Some(query) = at.checked_sub(2 * AHEAD) {
-                let some = &[fingerprints[query]];
-                let full = lookups.look_up::<I, FEW, 1>(&view, *bucket, lines, query as u32, some);
+                let one = &[fingerprints[query]];
+                let full = lookups.compare_bucket::<I, STRIPS_FIRST, 1>(
+                    &view,
+                    *bucket,
+                    lines,
+                    query as u32,
+                    one,
+                );
                 if full {
                     return;
                 }
@@ -140,31 +148,31 @@ impl<T: SketchTable, const FEW: bool> Work for InTurn<'_, '_, T, FEW> {
             if let Some(&fingerprint) = next {
                 *bucket = view.bucket(fingerprint);
                 let Bucket { start, end } = *bucket;
-                // As many lines as most buckets have, without a branch on this one's number, and one more because buckets
-                // do not begin at line boundaries.
+                // As many lines as most buckets have, again without a branch on this bucket's own number; one more
+                // because buckets do not begin at line boundaries.
                 let lines = view.lines + 1;
                 for line in 0..lines {
-                    prefetch_l2(view.sketches, start as usize + line * lanes);
+                    prefetch_l2(view.tags, start as usize + line * lanes);
                 }
                 let more = start as usize + lines * lanes;
                 for line in (more..end as usize + lanes).step_by(lanes) {
-                    prefetch_l2(view.sketches, line);
+                    prefetch_l2(view.tags, line);
                 }
             }
         }
         lookups.drain_strips(&view, lines);
-        lookups.compare(isa);
+        lookups.compare_survivors(isa);
     }
 }
 
-/// Looks up sorted queries, many of which share a bucket: each bucket once for all of them.
-pub(super) struct InRuns<'a, 'm, T, const FEW: bool>(pub(super) Lookups<'a, 'm, T>);
+/// Looks up sorted queries run by run: the bucket of a key once, for all queries that have the key.
+pub(super) struct RunByRun<'a, 'm, T, const STRIPS_FIRST: bool>(pub(super) Lookups<'a, 'm, T>);
 
-impl<T: SketchTable, const FEW: bool> Work for InRuns<'_, '_, T, FEW> {
+impl<T: TagTable, const STRIPS_FIRST: bool> Work for RunByRun<'_, '_, T, STRIPS_FIRST> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
+    fn execute<I: Isa>(self, isa: I) {
         let Self(mut lookups) = self;
         let view = lookups.table.buckets().view(isa);
         let fingerprints = lookups.queries.fingerprints;
@@ -173,20 +181,22 @@ impl<T: SketchTable, const FEW: bool> Work for InRuns<'_, '_, T, FEW> {
         let mut query = 0;
         while let Some(&first) = fingerprints.get(query) {
             let bucket = view.bucket(first);
-            let lines = ((bucket.end - bucket.start) as usize).div_ceil(T::Sketch::LANES);
-            let lines = lines.clamp(1, STRIP);
+            let lines = ((bucket.end - bucket.start) as usize).div_ceil(T::Tag::LANES);
+            let lines = lines.clamp(1, STRIP_LINES);
             // The largest fingerprint with this key: in a sorted chunk, the key is the leading bits.
             let last = first | (u64::MAX >> view.key.bits);
             loop {
                 let rest = &fingerprints[query..];
-                let number = query as u32;
-                let abreast = rest.first_chunk::<ABREAST>();
-                let full = if let Some(some) = abreast.filter(|some| some[ABREAST - 1] <= last) {
-                    query += ABREAST;
-                    lookups.look_up::<I, FEW, ABREAST>(&view, bucket, lines, number, some)
+                let index = query as u32;
+                let many = rest.first_chunk::<AT_ONCE>();
+                let full = if let Some(many) = many.filter(|many| many[AT_ONCE - 1] <= last) {
+                    query += AT_ONCE;
+                    lookups.compare_bucket::<I, STRIPS_FIRST, AT_ONCE>(
+                        &view, bucket, lines, index, many,
+                    )
                 } else if let Some(one) = rest.first_chunk::<1>().filter(|one| one[0] <= last) {
                     query += 1;
-                    lookups.look_up::<I, FEW, 1>(&view, bucket, lines, number, one)
+                    lookups.compare_bucket::<I, STRIPS_FIRST, 1>(&view, bucket, lines, index, one)
                 } else {
                     break;
                 };
@@ -196,6 +206,6 @@ impl<T: SketchTable, const FEW: bool> Work for InRuns<'_, '_, T, FEW> {
             }
             lookups.drain_strips(&view, lines);
         }
-        lookups.compare(isa);
+        lookups.compare_survivors(isa);
     }
 }

@@ -2,58 +2,59 @@
 
 use super::field::Field;
 use super::queries::Queries;
-use super::sketch::LINE;
+use super::tag::LINE;
 use crate::isa::{Isa, Kernel, Work};
 use crate::memory::Array;
 use crate::prefetch::prefetch_l1;
 
-/// Leading bits of the key by which a chunk is partitioned: few enough that the cache holds the line that each partition
-/// is writing, enough that what one partition reads of a table fits in the second-level cache and on few pages.
+/// Leading bits of the key by which a chunk is partitioned: few enough that the cache holds one line for each partition
+/// that is written, and so many that the part of a table that one partition reads fits into the second-level cache and
+/// on few pages.
 const PARTITION_BITS: u32 = 10;
 const PARTITIONS: usize = 1 << PARTITION_BITS;
 
-/// A chunk in the order of the leading bits of a key.
+/// The fingerprints of a chunk, ordered by the leading bits of a key.
 #[derive(Debug)]
 pub(super) struct Partitioned {
     fingerprints: Array<u64>,
-    /// The index in the chunk of each.
-    numbers: Array<u32>,
+    /// The index of each fingerprint in the chunk.
+    chunk_indexes: Array<u32>,
 }
 
 impl Default for Partitioned {
     fn default() -> Self {
         Self {
             fingerprints: Array::zeroed(0),
-            numbers: Array::zeroed(0),
+            chunk_indexes: Array::zeroed(0),
         }
     }
 }
 
 impl Partitioned {
-    /// Partitions `chunk` by the leading bits of `key`, in place of what was there.
+    /// Partitions `chunk` by the leading bits of `key`, replaces what was held, and returns it as queries.
     pub(super) fn fill(&mut self, kernel: Kernel, key: Field, chunk: &[u64]) -> Queries<'_> {
-        if self.numbers.len() < chunk.len() {
+        if self.chunk_indexes.len() < chunk.len() {
             // The old arrays are freed before the new ones are allocated.
             *self = Self::default();
             self.fingerprints = Array::zeroed(chunk.len());
-            self.numbers = Array::zeroed(chunk.len());
+            self.chunk_indexes = Array::zeroed(chunk.len());
         }
-        let (fingerprints, numbers) = (
+        let (fingerprints, chunk_indexes) = (
             &mut self.fingerprints[..chunk.len()],
-            &mut self.numbers[..chunk.len()],
+            &mut self.chunk_indexes[..chunk.len()],
         );
-        kernel.run(Fill {
+        kernel.execute(Fill {
             chunk,
             by: Field {
                 bits: key.bits.min(PARTITION_BITS),
                 ..key
             },
             fingerprints,
-            numbers,
+            chunk_indexes,
         });
         Queries {
             fingerprints,
-            numbers: Some(numbers),
+            chunk_indexes: Some(chunk_indexes),
         }
     }
 }
@@ -63,19 +64,19 @@ struct Fill<'a> {
     chunk: &'a [u64],
     by: Field,
     fingerprints: &'a mut [u64],
-    numbers: &'a mut [u32],
+    chunk_indexes: &'a mut [u32],
 }
 
 impl Work for Fill<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, _isa: I) {
+    fn execute<I: Isa>(self, _isa: I) {
         let Self {
             chunk,
             by,
             fingerprints,
-            numbers,
+            chunk_indexes,
         } = self;
         let partition = |fingerprint: u64| by.extract(fingerprint) as usize % PARTITIONS;
         let mut next = [0u32; PARTITIONS];
@@ -86,14 +87,14 @@ impl Work for Fill<'_> {
         for next in &mut next {
             sum += std::mem::replace(next, sum);
         }
-        for (number, &fingerprint) in chunk.iter().enumerate() {
+        for (index, &fingerprint) in chunk.iter().enumerate() {
             let next = &mut next[partition(fingerprint)];
             let place = *next as usize;
             fingerprints[place] = fingerprint;
-            numbers[place] = number as u32;
-            // Prefetch the partition's next line while this one is filled.
+            chunk_indexes[place] = index as u32;
+            // Prefetch the partition's next line while this line is filled.
             prefetch_l1(fingerprints, place + LINE / size_of::<u64>());
-            prefetch_l1(numbers, place + LINE / size_of::<u32>());
+            prefetch_l1(chunk_indexes, place + LINE / size_of::<u32>());
             *next += 1;
         }
     }

@@ -1,23 +1,23 @@
-//! Probing tables of sketches: the order in which a chunk is looked up.
+//! Probing tables of tags: the order in which the fingerprints of a chunk are looked up.
 
 use std::time::{Duration, Instant};
 
-use super::lookups::{InRuns, InTurn, Lookups};
+use super::lookups::{Lookups, OneByOne, RunByRun};
 use super::partition::Partitioned;
 use super::plan::LARGE_TABLE;
 use super::queries::{Queries, Survivor};
-use super::sketch::Sketch;
-use super::sketched::Buckets;
 use super::strips::Strips;
-use super::table::SketchTable;
+use super::tag::Tag;
+use super::tag_buckets::Buckets;
+use super::tag_table::TagTable;
 use crate::isa::Kernel;
 use crate::matches::Matches;
 use crate::mechanism::{BatchPart, Times};
 
-/// Queries with the same key, on average, from which on each bucket is looked up once for all of its queries.
-const MIN_RUN: usize = 4;
+/// A sorted chunk is looked up run by run if its runs have at least this length on average.
+const MIN_RUN_LEN: usize = 4;
 
-/// Chunks are partitioned from this length on.
+/// Chunks of at least this length are partitioned.
 const PARTITION_FROM: usize = 1 << 14;
 
 /// Buffers of a probe.
@@ -28,8 +28,9 @@ pub(crate) struct ProbeBuffers {
     survivors: Vec<Survivor>,
 }
 
-/// Looks up every fingerprint of `chunk` in each of `tables`, until `matches` is full. Several tables may find one pair.
-pub(crate) fn probe_tables<T: SketchTable>(
+/// Looks up every fingerprint of `chunk` in each of `tables`, until `matches` is full. Several tables may find the same
+/// pair.
+pub(crate) fn probe_tables<T: TagTable>(
     kernel: Kernel,
     tables: &[T],
     part: &BatchPart<'_>,
@@ -47,13 +48,13 @@ pub(crate) fn probe_tables<T: SketchTable>(
     }
     Times {
         partitioning,
-        verifying: begin.elapsed().saturating_sub(partitioning),
+        comparing: begin.elapsed().saturating_sub(partitioning),
         ..Times::default()
     }
 }
 
 /// Looks up every fingerprint of `chunk` in one table. Returns the time spent on partitioning.
-fn probe_table<T: SketchTable>(
+fn probe_table<T: TagTable>(
     kernel: Kernel,
     table: &T,
     part: &BatchPart<'_>,
@@ -64,9 +65,9 @@ fn probe_table<T: SketchTable>(
     let buckets = table.buckets();
     let queries = Queries {
         fingerprints: chunk,
-        numbers: None,
+        chunk_indexes: None,
     };
-    // A chunk in the order of the table's keys needs no partitions.
+    // A chunk in the order of the table's keys needs no partitioning.
     let in_order = buckets.key.before == 0 && chunk.is_sorted();
     if in_order && has_runs(buckets, chunk) {
         let lookups = Lookups {
@@ -77,9 +78,9 @@ fn probe_table<T: SketchTable>(
             survivors: &mut buffers.survivors,
             matches,
         };
-        match buckets.few {
-            true => kernel.run(InRuns::<_, true>(lookups)),
-            false => kernel.run(InRuns::<_, false>(lookups)),
+        match buckets.strips_first {
+            true => kernel.execute(RunByRun::<_, true>(lookups)),
+            false => kernel.execute(RunByRun::<_, false>(lookups)),
         }
         return Duration::ZERO;
     }
@@ -97,7 +98,7 @@ fn probe_table<T: SketchTable>(
 }
 
 /// Looks up every query in one table, in the order of `queries`.
-pub(crate) fn probe_in_given_order<T: SketchTable>(
+pub(crate) fn probe_in_given_order<T: TagTable>(
     kernel: Kernel,
     table: &T,
     part: &BatchPart<'_>,
@@ -113,14 +114,14 @@ pub(crate) fn probe_in_given_order<T: SketchTable>(
         survivors: &mut buffers.survivors,
         matches,
     };
-    match table.buckets().few {
-        true => kernel.run(InTurn::<_, true>(lookups)),
-        false => kernel.run(InTurn::<_, false>(lookups)),
+    match table.buckets().strips_first {
+        true => kernel.execute(OneByOne::<_, true>(lookups)),
+        false => kernel.execute(OneByOne::<_, false>(lookups)),
     }
 }
 
-/// Whether a sorted chunk has [`MIN_RUN`] or more fingerprints for each key in its range, on average.
-fn has_runs<S: Sketch>(buckets: &Buckets<S>, chunk: &[u64]) -> bool {
+/// Whether a sorted chunk has [`MIN_RUN_LEN`] or more fingerprints for each key, on average.
+fn has_runs<T: Tag>(buckets: &Buckets<T>, chunk: &[u64]) -> bool {
     let (Some(&first), Some(&last)) = (chunk.first(), chunk.last()) else {
         return false;
     };
@@ -129,5 +130,5 @@ fn has_runs<S: Sketch>(buckets: &Buckets<S>, chunk: &[u64]) -> bool {
         .extract(last)
         .abs_diff(buckets.key.extract(first)) as usize
         + 1;
-    chunk.len() / keys >= MIN_RUN
+    chunk.len() / keys >= MIN_RUN_LEN
 }

@@ -1,34 +1,35 @@
-//! Strips: the cache lines of a bucket that are compared before the first branch.
+//! Strips: the cache lines of a bucket that are compared before the first branch, and the list of those with survivors.
 
-/// Most cache lines of a strip.
-pub(super) const STRIP: usize = 16;
-/// Strips that are collected before their candidates are looked at one by one.
-const MANY: usize = 32;
+/// The most cache lines of a strip.
+pub(super) const STRIP_LINES: usize = 16;
+/// Strips that are collected before their survivors are sought.
+const CAPACITY: usize = 32;
 
-/// A strip, and the queries that have candidates in it.
+/// A strip, and the queries for which it has survivors.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Strip {
     /// The index of the first query.
     pub(super) query: u32,
-    /// For which queries a candidate passes the first test: bit i for query `query + i`.
+    /// The queries for which any candidate passes the first test: bit i for query `query + i`.
     pub(super) any: u32,
-    /// Where the strip begins.
+    /// The index of the strip's first tag.
     pub(super) start: u32,
-    /// Where its bucket ends.
+    /// The index behind the last tag of its bucket.
     pub(super) end: u32,
 }
 
-/// A branchless list of strips: each strip is written, and one without candidates is overwritten by the next.
+/// A list of strips that is filled without branches: every strip is written, and the next overwrites one without
+/// survivors.
 #[derive(Debug)]
 pub(super) struct Strips {
-    strips: Box<[Strip; MANY]>,
+    strips: Box<[Strip; CAPACITY]>,
     count: usize,
 }
 
 impl Default for Strips {
     fn default() -> Self {
         Self {
-            strips: Box::new([Strip::default(); MANY]),
+            strips: Box::new([Strip::default(); CAPACITY]),
             count: 0,
         }
     }
@@ -39,15 +40,15 @@ impl Strips {
         self.count = 0;
     }
 
-    /// Adds a strip if any query has a candidate in it. Returns false when the list is full: it must be drained.
+    /// Adds `strip` if it has survivors. Returns false when the list is full and must be drained.
     #[inline(always)]
     pub(super) fn push(&mut self, strip: Strip) -> bool {
         self.strips[self.count] = strip;
         self.count += usize::from(strip.any != 0);
-        self.count < MANY
+        self.count < CAPACITY
     }
 
-    /// Empties the list, and returns what it held.
+    /// Empties the list, and returns the strips that it held.
     #[inline(always)]
     pub(super) fn drain(&mut self) -> &[Strip] {
         &self.strips[..std::mem::take(&mut self.count)]

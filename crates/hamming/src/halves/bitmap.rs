@@ -1,4 +1,4 @@
-//! A bitmap of all halves within 1 bit of an entry's.
+//! A bitmap of the halves that are within 1 bit of an entry's half.
 
 use super::layout::QUARTER_BITS;
 use super::pick::Pick;
@@ -7,27 +7,27 @@ use crate::isa::Kernel;
 use crate::memory::Array;
 use crate::prefetch::prefetch_l2;
 
-/// A bit for each of the 2³² halves.
+/// A bit for each of the 2³² values of a half.
 #[derive(Debug)]
 pub(super) struct Bitmap {
     words: Array<u64>,
 }
 
-/// Words of the halves with the same upper quarter.
-const REGION: usize = 1 << (QUARTER_BITS - 6);
+/// Words of a region: the halves with the same upper quarter.
+const REGION_WORDS: usize = 1 << (QUARTER_BITS - 6);
 
 impl Bitmap {
-    /// Further bytes while the bitmap of `halves` halves is built.
+    /// The bytes that building the bitmap of `halves` halves takes, besides those of the bitmap.
     pub(super) fn building_bytes(halves: usize) -> usize {
         2 * ((4 << QUARTER_BITS) + 4) + 2 * halves
     }
 
     /// Builds the bitmap of `halves` and of their neighbours at 1 bit.
     ///
-    /// The bits of one upper quarter are set at a time, by the entries that have it and by those whose upper quarter is 1 bit
-    /// away: what is written to stays in the first-level cache.
+    /// The bits of one region are set at a time, by the entries in it and by those whose upper quarter is 1 bit away,
+    /// so that the region stays in the first-level cache.
     pub(super) fn build(halves: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
-        // The lower quarters, in the order of the upper ones.
+        // The lower quarters, sorted by the upper ones.
         let mut starts = vec![0u32; (1 << QUARTER_BITS) + 1];
         for half in halves.clone() {
             starts[(half >> QUARTER_BITS) as usize + 1] += 1;
@@ -44,20 +44,21 @@ impl Bitmap {
             lower[*next as usize] = half as u16;
             *next += 1;
         }
-        let beside = |upper: usize| &lower[starts[upper] as usize..starts[upper + 1] as usize];
+        let lower_quarters =
+            |upper: usize| &lower[starts[upper] as usize..starts[upper + 1] as usize];
 
-        let mut words = Array::<u64>::zeroed(REGION << QUARTER_BITS);
-        for (upper, region) in words.chunks_exact_mut(REGION).enumerate() {
-            for &own in beside(upper) {
-                let (word, bit) = (usize::from(own >> 6), usize::from(own & 63));
+        let mut words = Array::<u64>::zeroed(REGION_WORDS << QUARTER_BITS);
+        for (upper, region) in words.chunks_exact_mut(REGION_WORDS).enumerate() {
+            for &low in lower_quarters(upper) {
+                let (word, bit) = (usize::from(low >> 6), usize::from(low & 63));
                 region[word] |= WORD_BALLS[0][bit];
                 for flip in 0..QUARTER_BITS - 6 {
                     region[word ^ 1 << flip] |= 1 << bit;
                 }
             }
             for flip in 0..QUARTER_BITS {
-                for &other in beside(upper ^ 1 << flip) {
-                    region[usize::from(other >> 6)] |= 1 << (other & 63);
+                for &low in lower_quarters(upper ^ 1 << flip) {
+                    region[usize::from(low >> 6)] |= 1 << (low & 63);
                 }
             }
         }
@@ -69,11 +70,17 @@ impl Bitmap {
         self.words.bytes()
     }
 
-    /// Adds the indexes of the fingerprints of `run` that pass; see [`super::scan::HalfFilter::pick`].
-    pub(super) fn pick(&self, kernel: Kernel, run: &[u64], shift: u32, indexes: &mut Vec<u32>) {
+    /// Appends the indexes of those `fingerprints` that pass; see [`super::scan::HalfFilter::pick`].
+    pub(super) fn pick(
+        &self,
+        kernel: Kernel,
+        fingerprints: &[u64],
+        shift: u32,
+        indexes: &mut Vec<u32>,
+    ) {
         let words: &[u64] = &self.words;
-        kernel.run(Pick {
-            run,
+        kernel.execute(Pick {
+            fingerprints,
             indexes,
             fetch: |f: u64| prefetch_l2(words, ((f >> shift) as u32 >> 6) as usize),
             passes: |f: u64| {
@@ -93,7 +100,7 @@ mod tests {
     #[test]
     fn bits_are_the_balls() {
         let spread = (0..3000u32).map(|at| at.wrapping_mul(0x9e37_79b9));
-        // Many with the same upper quarter, and the edges.
+        // Many with the same upper quarter, and the extremes.
         let crowded = (0..3000u32).map(|at| 0x8000_0000 + at * 7 % 65536);
         let halves: Vec<u32> = spread.chain(crowded).chain([0, u32::MAX]).collect();
         let bitmap = Bitmap::build(halves.iter().copied());

@@ -1,16 +1,16 @@
-//! Which filter the halves are looked up in, by the number of entries.
+//! [`Layout`]: which filter the halves are looked up in, and its size; the number of entries decides.
 
 /// Bits of a quarter.
 pub(super) const QUARTER_BITS: u32 = 16;
 
-/// The filter of each half.
+/// The kind and the parameters of the half filters.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Layout {
     /// See [`super::lines::Lines`].
     Lines {
         /// Bits of the key, the upper ones of a quarter.
         key_bits: u32,
-        /// Room for sketches under each key.
+        /// Room for tags of each key.
         lanes: usize,
     },
     /// See [`super::bitmap::Bitmap`].
@@ -18,7 +18,8 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// The smallest lines in which hardly any key has too many entries; bitmaps when there are none.
+    /// Chooses the smallest lines in which hardly any key has more entries than lanes, or bitmaps if there are no such
+    /// lines.
     pub(super) fn choose(entries: usize) -> Self {
         let fits = |&(key_bits, lanes): &(u32, usize)| {
             let mean = entries as f64 / f64::from(1u32 << key_bits);
@@ -35,7 +36,7 @@ impl Layout {
             })
     }
 
-    /// Cache lines that a fingerprint reads on a half that is not sorted.
+    /// How many cache lines the lookup of a half reads, unless the archive is sorted by that half.
     pub(super) fn accesses(self) -> f64 {
         match self {
             Self::Lines { lanes, .. } => 2.0 * (lanes as f64 / 32.0).max(1.0),
@@ -43,7 +44,8 @@ impl Layout {
         }
     }
 
-    /// An upper bound of the share of fingerprints that pass because their key is crowded: more of `entries` than lanes.
+    /// An upper bound of the share of fingerprints that pass because their key is crowded: it has more entries than
+    /// lanes.
     pub(super) fn crowded_share(self, entries: usize) -> f64 {
         match self {
             // One key in 1,000 is beyond three standard deviations; a fingerprint has four keys.
@@ -59,7 +61,7 @@ impl Layout {
         }
     }
 
-    /// Bytes of both halves.
+    /// Bytes of both half filters.
     pub(super) fn bytes(self) -> usize {
         match self {
             Self::Lines { key_bits, lanes } => {
@@ -73,7 +75,7 @@ impl Layout {
     pub(super) fn describe(self) -> String {
         match self {
             Self::Lines { key_bits, lanes } => {
-                format!("lines of {lanes} sketches, keys of {key_bits} bits")
+                format!("lines of {lanes} tags, keys of {key_bits} bits")
             }
             Self::Bitmap => "bitmaps of all halves".to_owned(),
         }

@@ -1,18 +1,18 @@
-//! Halves as sketches by quarter, in cache lines.
+//! A filter of halves: for each value of a quarter, cache lines with the other quarters of the entries that have it.
 
 use super::layout::QUARTER_BITS;
 use super::pick::pick;
-use crate::isa::{Isa, Kernel, Work, mask_of};
+use crate::isa::{Isa, Kernel, Work, passing_mask};
 use crate::memory::Array;
 use crate::prefetch::prefetch_l2;
 use crate::unchecked::ByUpperBits;
 
-/// Both quarters of a half as keys, each with the other as sketch.
+/// Both quarters of a half as keys, each with the other quarter as the tag.
 ///
-/// A fingerprint passes when an entry has its upper quarter and a lower one within 1 bit, or the reverse. An entry's sketch
-/// stands in the lines of its key. When these are full, the entry overflows to the other side: its quarter stands in the lines
-/// of all keys within 1 bit of its sketch, so that the same fingerprints pass. When one of those is full too, the entry's own
-/// key becomes crowded: every fingerprint with that key passes.
+/// A fingerprint passes when an entry has the same upper quarter and a lower quarter within 1 bit, or the reverse. On
+/// each side, an entry's tag is in the lines of its key. When these are full, the entry overflows to the other side:
+/// there its quarter is put into the lines of all keys within 1 bit of its tag, so that the same fingerprints pass.
+/// When one of those is full too, the entry's key becomes crowded: every fingerprint with that key passes.
 #[derive(Debug)]
 pub(super) struct Lines {
     key_bits: u32,
@@ -23,22 +23,22 @@ pub(super) struct Lines {
     crowded: bool,
 }
 
-/// One quarter as the key.
+/// The lines by one of the two quarters: that quarter is the key, the other the tag.
 #[derive(Debug)]
 struct Side {
-    /// Sketches of each key, as many as there are lanes. Unused lanes are 0: a fingerprint that passes because of one costs a
-    /// lookup and finds nothing.
-    sketches: Array<u16>,
-    /// Lanes in use of each key.
+    /// For each key, as many tags as it has lanes. Unused lanes are 0: a fingerprint that passes because of one costs a
+    /// lookup, which finds nothing.
+    tags: Array<u16>,
+    /// For each key, how many of its lanes are in use.
     used: Vec<u8>,
     /// A bit for each crowded key.
     crowded: Vec<u64>,
-    /// Quarter and sketch of entries that found no lane.
+    /// The quarter and the tag of each entry that found no lane.
     overflow: Vec<(u16, u16)>,
 }
 
 impl Lines {
-    /// The lines of `halves`, with keys of `key_bits` bits and `lanes` sketches for each.
+    /// Builds the lines of `halves`, with keys of `key_bits` bits and `lanes` tags for each key.
     pub(super) fn build(key_bits: u32, lanes: usize, halves: impl Iterator<Item = u32>) -> Self {
         let mut upper = Side::new(key_bits, lanes);
         let mut lower = Side::new(key_bits, lanes);
@@ -68,18 +68,24 @@ impl Lines {
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         [&self.upper, &self.lower]
-            .map(|side| side.sketches.bytes() + side.used.len() + 8 * side.crowded.len())
+            .map(|side| side.tags.bytes() + side.used.len() + 8 * side.crowded.len())
             .iter()
             .sum()
     }
 
-    /// Adds the indexes of the fingerprints of `run` that pass; see [`super::scan::HalfFilter::pick`].
-    pub(super) fn pick(&self, kernel: Kernel, run: &[u64], shift: u32, indexes: &mut Vec<u32>) {
+    /// Appends the indexes of those `fingerprints` that pass; see [`super::scan::HalfFilter::pick`].
+    pub(super) fn pick(
+        &self,
+        kernel: Kernel,
+        fingerprints: &[u64],
+        shift: u32,
+        indexes: &mut Vec<u32>,
+    ) {
         macro_rules! pick {
             ($lanes:literal, $crowded:literal) => {
-                kernel.run(PickByLines::<$lanes, $crowded> {
+                kernel.execute(PickByLines::<$lanes, $crowded> {
                     lines: self,
-                    run,
+                    fingerprints,
                     shift,
                     indexes,
                 })
@@ -98,7 +104,7 @@ impl Lines {
 
 struct PickByLines<'a, const LANES: usize, const CROWDED: bool> {
     lines: &'a Lines,
-    run: &'a [u64],
+    fingerprints: &'a [u64],
     shift: u32,
     indexes: &'a mut Vec<u32>,
 }
@@ -107,15 +113,15 @@ impl<const LANES: usize, const CROWDED: bool> Work for PickByLines<'_, LANES, CR
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
+    fn execute<I: Isa>(self, isa: I) {
         let Self {
             lines,
-            run,
+            fingerprints,
             shift,
             indexes,
         } = self;
-        let upper = lines.upper.sketches.as_chunks::<LANES>().0;
-        let lower = lines.lower.sketches.as_chunks::<LANES>().0;
+        let upper = lines.upper.tags.as_chunks::<LANES>().0;
+        let lower = lines.lower.tags.as_chunks::<LANES>().0;
         let upper = ByUpperBits::new(upper, lines.key_bits);
         let lower = ByUpperBits::new(lower, lines.key_bits);
         let quarters = |fingerprint: u64| {
@@ -141,7 +147,9 @@ impl<const LANES: usize, const CROWDED: bool> Work for PickByLines<'_, LANES, CR
                     | is_set(&lines.lower.crowded, lower.index(low)));
             near | crowded
         };
-        pick(run, 0, indexes, fetch, |block| mask_of(block, passes));
+        pick(fingerprints, 0, indexes, fetch, |tile| {
+            passing_mask(tile, passes)
+        });
     }
 }
 
@@ -154,7 +162,7 @@ impl Side {
     fn new(key_bits: u32, lanes: usize) -> Self {
         let keys = 1usize << key_bits;
         Self {
-            sketches: Array::zeroed(lanes * keys),
+            tags: Array::zeroed(lanes * keys),
             used: vec![0; keys],
             crowded: vec![0; keys.div_ceil(64)],
             overflow: Vec::new(),
@@ -165,39 +173,38 @@ impl Side {
         Filling {
             lanes,
             unused,
-            sketches: &mut self.sketches,
+            tags: &mut self.tags,
             used: &mut self.used,
             overflow: &mut self.overflow,
         }
     }
 
-    /// Puts the other side's overflow into lanes of this side. An entry that finds none makes its key on the other side
-    /// crowded; returns whether any did.
+    /// Puts the other side's overflow into lanes of this side. An entry that finds no lane makes its key on the other
+    /// side crowded. Returns whether any entry did.
     fn place_overflow(
         &mut self,
         lanes: usize,
         unused: u32,
         overflow: Vec<(u16, u16)>,
-        crowded_there: &mut [u64],
+        crowded_keys: &mut [u64],
     ) -> bool {
         let mut crowded = false;
-        for (quarter, sketch) in overflow {
-            let there = usize::from(quarter >> unused);
-            if is_set(crowded_there, there) {
+        for (quarter, tag) in overflow {
+            let own_key = usize::from(quarter >> unused);
+            if is_set(crowded_keys, own_key) {
                 continue;
             }
-            let near =
-                std::iter::once(sketch).chain((0..QUARTER_BITS).map(|bit| sketch ^ 1 << bit));
+            let near = std::iter::once(tag).chain((0..QUARTER_BITS).map(|bit| tag ^ 1 << bit));
             let mut keys: Vec<usize> = near.map(|key| usize::from(key >> unused)).collect();
             keys.sort_unstable();
             keys.dedup();
             if keys.iter().any(|&key| usize::from(self.used[key]) == lanes) {
-                crowded_there[there / 64] |= 1 << (there % 64);
+                crowded_keys[own_key / 64] |= 1 << (own_key % 64);
                 crowded = true;
                 continue;
             }
             for key in keys {
-                self.sketches[key * lanes + usize::from(self.used[key])] = quarter;
+                self.tags[key * lanes + usize::from(self.used[key])] = quarter;
                 self.used[key] += 1;
             }
         }
@@ -205,25 +212,25 @@ impl Side {
     }
 }
 
-/// A side while entries are put into it, without indirections.
+/// A side that is being filled, without indirections.
 struct Filling<'a> {
     lanes: usize,
     unused: u32,
-    sketches: &'a mut [u16],
+    tags: &'a mut [u16],
     used: &'a mut [u8],
     overflow: &'a mut Vec<(u16, u16)>,
 }
 
 impl Filling<'_> {
     #[inline(always)]
-    fn insert(&mut self, quarter: u16, sketch: u16) {
+    fn insert(&mut self, quarter: u16, tag: u16) {
         let key = usize::from(quarter >> self.unused);
         let used = usize::from(self.used[key]);
         if used < self.lanes {
-            self.sketches[key * self.lanes + used] = sketch;
+            self.tags[key * self.lanes + used] = tag;
             self.used[key] += 1;
         } else {
-            self.overflow.push((quarter, sketch));
+            self.overflow.push((quarter, tag));
         }
     }
 }

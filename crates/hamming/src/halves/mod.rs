@@ -1,8 +1,8 @@
-//! The mechanism of `halves`: two halves of radius 1, each of two quarters, so that a pair agrees on a quarter exactly and
-//! within 1 bit on the quarter beside it.
+//! The mechanism of `halves`: two halves of radius 1, each of two quarters, so that a pair agrees exactly on one
+//! quarter and within 1 bit on the other quarter of the same half.
 //!
-//! A [`Scan`] picks the fingerprints that are within 1 bit of the batch on a half; for a batch of a million, about 1 in 60.
-//! Only those are looked up in the tables of the half's two quarters.
+//! A [`Scan`] picks the fingerprints that are within 1 bit of the batch on a half: about 1 in 60 with a batch of a
+//! million. Only those are looked up in the tables of the two quarters of the half.
 //!
 //! ```text
 //! chunk ─ Scan::pick(leading) ──▶ tables of quarters 0 and 1 ─┐
@@ -10,14 +10,14 @@
 //! ```
 
 mod bitmap;
-mod dense;
-mod dense_plan;
 mod layout;
 mod lines;
 mod pick;
 mod plan;
 mod quarters;
 mod run_entries;
+mod run_scan;
+mod run_scan_plan;
 mod scan;
 mod tail_filter;
 
@@ -34,7 +34,7 @@ use plan::HalvesPlan;
 use quarters::QuarterTable;
 use scan::{Half, Picked, Scan};
 
-/// Fingerprints that are probed at once: with so few, they stay in the cache between the two scans and the lookups.
+/// Fingerprints that are probed at once: few enough to stay in the cache between the two scans and the lookups.
 const CHUNK: usize = 1 << 14;
 
 /// The tables of the four quarters, and the scan in front of them.
@@ -96,8 +96,8 @@ impl MechanismTables for Halves {
         buffers: &mut HalvesBuffers,
         matches: &mut Matches<'_>,
     ) -> Times {
-        if part.own.is_some() {
-            // The scan would let all of the batch's own values through.
+        if part.own_start.is_some() {
+            // The scan would pass every one of the batch's own values.
             let lookups = &mut buffers.lookups;
             return probe_tables(kernel, &self.quarters, part, chunk, lookups, matches);
         }
@@ -116,7 +116,7 @@ impl MechanismTables for Halves {
                 let lookups = &mut buffers.lookups;
                 probe_in_given_order(kernel, quarter, part, queries, lookups, matches);
             }
-            times.verifying += filtered.elapsed();
+            times.comparing += filtered.elapsed();
             if matches.is_full() {
                 break;
             }

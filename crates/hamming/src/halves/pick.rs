@@ -1,33 +1,35 @@
 //! Picking the few fingerprints of a chunk that pass a test.
 
-use crate::isa::{Isa, Work, mask_of};
+use crate::isa::{Isa, Work, passing_mask};
 
-/// Fingerprints whose cache lines are prefetched before they are tested.
-const BLOCK: usize = 32;
+/// Fingerprints of a tile: the cache lines of all are prefetched before the first is tested.
+const TILE: usize = 32;
 
-/// Adds to `indexes` the index of each fingerprint of `run` that passes, counted from `first`.
+/// Appends to `indexes` the index of each of `fingerprints` that passes, counted from `first`.
 ///
-/// `passing` returns the mask of a block's fingerprints that pass. Few do, so there is a branch for each one of the mask, none
-/// for each fingerprint. `fetch` prefetches the cache lines of the next block's fingerprints meanwhile.
+/// `passing` returns the mask of a tile's fingerprints that pass. Few pass, so the branches are on the ones of the
+/// mask, not on the fingerprints. Before a tile is tested, `fetch` prefetches the cache lines of the next tile's
+/// fingerprints.
 #[inline(always)]
 pub(super) fn pick(
-    run: &[u64],
+    fingerprints: &[u64],
     first: usize,
     indexes: &mut Vec<u32>,
     mut fetch: impl FnMut(u64),
     mut passing: impl FnMut(&[u64]) -> u32,
 ) {
-    run.iter()
-        .take(BLOCK)
+    fingerprints
+        .iter()
+        .take(TILE)
         .for_each(|&fingerprint| fetch(fingerprint));
-    for (at, block) in run.chunks(BLOCK).enumerate() {
-        let next = &run[(BLOCK * (at + 1)).min(run.len())..];
+    for (at, tile) in fingerprints.chunks(TILE).enumerate() {
+        let next = &fingerprints[(TILE * (at + 1)).min(fingerprints.len())..];
         next.iter()
-            .take(BLOCK)
+            .take(TILE)
             .for_each(|&fingerprint| fetch(fingerprint));
-        let mut bits = passing(block);
+        let mut bits = passing(tile);
         while bits != 0 {
-            indexes.push((first + BLOCK * at) as u32 + bits.trailing_zeros());
+            indexes.push((first + TILE * at) as u32 + bits.trailing_zeros());
             bits &= bits - 1;
         }
     }
@@ -35,7 +37,7 @@ pub(super) fn pick(
 
 /// [`pick`] as a [`Work`], because its shifts are faster with BMI2.
 pub(super) struct Pick<'a, F, P> {
-    pub(super) run: &'a [u64],
+    pub(super) fingerprints: &'a [u64],
     pub(super) indexes: &'a mut Vec<u32>,
     pub(super) fetch: F,
     pub(super) passes: P,
@@ -45,9 +47,9 @@ impl<F: FnMut(u64), P: FnMut(u64) -> bool> Work for Pick<'_, F, P> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(mut self, _isa: I) {
-        pick(self.run, 0, self.indexes, self.fetch, |block| {
-            mask_of(block, &mut self.passes)
+    fn execute<I: Isa>(mut self, _isa: I) {
+        pick(self.fingerprints, 0, self.indexes, self.fetch, |tile| {
+            passing_mask(tile, &mut self.passes)
         });
     }
 }

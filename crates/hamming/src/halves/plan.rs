@@ -1,28 +1,28 @@
-//! The plan of `halves`: the layouts of its scan and of the tables of quarters, and their predicted cost.
+//! The plan of `halves`: the layouts of its scan and of its tables of quarters, and their predicted cost.
 
 use super::bitmap::Bitmap;
-use super::dense_plan::DensePlan;
 use super::layout::Layout;
 use super::quarters::QuarterTable;
 use super::run_entries::RunEntries;
+use super::run_scan_plan::RunScanPlan;
 use super::tail_filter::TailFilter;
 use crate::buckets::{TablePlan, add_tables};
 use crate::cost::{Cost, line_ns};
 use crate::design::Design;
 
-/// Scanning one fingerprint by halves, without the accesses beyond the first-level cache, in nanoseconds.
+/// Scanning one fingerprint by halves, without the accesses that miss the first-level cache, in nanoseconds.
 const SCAN_NS: f64 = 4.0;
 /// Marking one half in a bitmap, in nanoseconds.
 const MARK_NS: f64 = 1.0;
 
-/// The planner's decisions about the scan and the tables over some entries.
+/// The layouts of the scan and of the tables over a number of entries.
 #[derive(Debug)]
 pub(super) struct HalvesPlan {
     entries: usize,
     /// The filter that halves are looked up in.
     pub(super) layout: Layout,
-    /// When a chunk is so dense that it is scanned by runs before it is scanned by halves.
-    pub(super) dense: DensePlan,
+    /// Decides whether a chunk is dense enough to be scanned by runs before it is scanned by halves.
+    pub(super) run_scan: RunScanPlan,
     /// The table of each quarter.
     pub(super) quarters: Vec<TablePlan>,
 }
@@ -35,16 +35,17 @@ impl HalvesPlan {
         Self {
             entries,
             layout,
-            dense: DensePlan::new(entries, layout),
+            run_scan: RunScanPlan::new(entries, layout),
             quarters: design.blocks().iter().map(quarter).collect(),
         }
     }
 
-    /// The predicted cost: that of the scan, and of looking up what it lets through.
+    /// The predicted cost: to scan, and to look up the fingerprints that the scan picks.
     pub(super) fn cost(&self) -> Cost {
         let mut cost = Cost::default();
         let entries = self.entries as f64;
-        // The share of the fingerprints that pass on a half of 32 bits: within 1 bit of an entry's, or with a crowded key.
+        // The share of the fingerprints that pass on one half: it is within 1 bit of an entry's half, or its key is
+        // crowded.
         let near =
             (33.0 * entries / 2f64.powi(32)).min(1.0) + self.layout.crowded_share(self.entries);
         add_tables(&mut cost, &self.quarters, self.entries, near, false);
@@ -67,7 +68,7 @@ impl HalvesPlan {
         format!(
             "scan by {}; {}",
             self.layout.describe(),
-            self.dense.describe()
+            self.run_scan.describe()
         )
     }
 }

@@ -1,9 +1,9 @@
-//! The table of a quarter: each sketch has the index of its entry beside it.
+//! The table of a quarter, which keeps the index of the entry beside each tag.
 //!
-//! The key is a quarter, the sketch the other quarter of the half, one bit of which may differ.
+//! The key is a quarter. The tag is the other quarter of the half, in which one bit may differ.
 
 use crate::buckets::{
-    Buckets, Field, Queries, SketchRule, SketchTable, Survivor, TablePlan, Test, counting_sort,
+    Buckets, Field, Queries, Survivor, TablePlan, TagScheme, TagTable, TagTest, counting_sort,
 };
 use crate::design::Block;
 use crate::isa::Isa;
@@ -16,15 +16,15 @@ use crate::prefetch::prefetch_l1;
 #[derive(Debug)]
 pub(super) struct QuarterTable {
     buckets: Buckets<u16>,
-    /// For each sketch, the index of its entry in the part of the batch.
+    /// For each tag, the index of its entry in the part of the batch.
     indexes: Array<u32>,
 }
 
 impl QuarterTable {
     /// Plans the table of `block` over `entries` entries.
     pub(super) fn plan(block: &Block, entries: usize) -> TablePlan {
-        let test = Test { mask: !0, limit: 1 };
-        let rule = SketchRule {
+        let test = TagTest { mask: !0, limit: 1 };
+        let scheme = TagScheme {
             field: Field {
                 before: block.beside.leading_zeros(),
                 bits: block.beside.count_ones().min(u16::BITS),
@@ -33,18 +33,18 @@ impl QuarterTable {
             first: test,
             second: test,
         };
-        let plan = TablePlan::choose::<u16>(block, rule, entries);
+        let plan = TablePlan::choose::<u16>(block, scheme, entries);
         plan.with_more_bytes(4 * entries, 0)
     }
 
-    /// Builds the table of `values`, as `plan` has it.
+    /// Builds the table of `values` by `plan`.
     pub(super) fn build(values: &[u64], plan: &TablePlan) -> Self {
         let mut buckets = Buckets::<u16>::zeroed(plan);
         let mut by_place = Array::<u32>::zeroed(values.len());
-        let rule = buckets.rule;
-        let (sketches, indexes): (&mut [u16], &mut [u32]) = (&mut buckets.sketches, &mut by_place);
+        let scheme = buckets.scheme;
+        let (tags, indexes): (&mut [u16], &mut [u32]) = (&mut buckets.tags, &mut by_place);
         counting_sort(buckets.key, values, &mut buckets.starts, |place, index| {
-            sketches[place] = rule.sketch(values[index]) as u16;
+            tags[place] = scheme.tag(values[index]) as u16;
             indexes[place] = index as u32;
         });
         Self {
@@ -64,8 +64,8 @@ impl QuarterTable {
     }
 }
 
-impl SketchTable for QuarterTable {
-    type Sketch = u16;
+impl TagTable for QuarterTable {
+    type Tag = u16;
 
     fn buckets(&self) -> &Buckets<u16> {
         &self.buckets
@@ -93,15 +93,15 @@ impl SketchTable for QuarterTable {
             place: index,
         } in survivors.iter()
         {
-            let number = queries.number(query);
-            if part.is_own(number, index) {
+            let chunk_index = queries.chunk_index(query);
+            if part.is_own(chunk_index, index) {
                 continue;
             }
             let difference = part.values[index as usize] ^ queries.fingerprints[query as usize];
             let distance = difference.count_ones();
             if distance <= part.max_distance {
                 matches.push(Match {
-                    query: number,
+                    query: chunk_index,
                     entry: (part.first + index as usize) as u32,
                     distance,
                 });

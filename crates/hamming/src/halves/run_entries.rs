@@ -1,17 +1,17 @@
-//! The entries of the batch by run, that is, by their leading bits.
+//! The entries of the batch by run: by the leading bits that they share.
 
 use crate::isa::RUN_BITS;
 use crate::memory::Array;
 
-/// Entries of a run that are copied unconditionally; as much room follows the last run.
+/// How many entries are copied from each run unconditionally; room for as many follows the last run.
 const SHORT: usize = 32;
 
-/// The entries of each run: of each, the 32 bits that follow the leading [`RUN_BITS`].
+/// The entries of each run. Of an entry, the 32 bits that follow the leading [`RUN_BITS`] are kept.
 #[derive(Debug)]
 pub(super) struct RunEntries {
     /// Run `r` is `next[starts[r]..starts[r + 1]]`.
     starts: Array<u32>,
-    /// The following bits of all entries, and behind them room for a copy of [`SHORT`].
+    /// The 32 bits of all entries, and behind them room for [`SHORT`] more.
     pub(super) next: Array<u32>,
 }
 
@@ -28,8 +28,8 @@ impl RunEntries {
         let mut run = 0;
         for (at, (&entry, next)) in entries.iter().zip(next.iter_mut()).enumerate() {
             *next = (entry >> (32 - RUN_BITS)) as u32;
-            let of = (entry >> (64 - RUN_BITS)) as usize;
-            while run < of {
+            let own_run = (entry >> (64 - RUN_BITS)) as usize;
+            while run < own_run {
                 run += 1;
                 starts[run] = at as u32;
             }
@@ -43,7 +43,7 @@ impl RunEntries {
         self.starts.bytes() + self.next.bytes()
     }
 
-    /// Where the entries of a run begin and end.
+    /// The indexes in `next` at which the entries of a run begin and end.
     #[inline(always)]
     pub(super) fn range(&self, run: u16) -> (usize, usize) {
         let run = usize::from(run);
@@ -59,7 +59,8 @@ impl RunEntries {
 
     /// Copies the entries of several runs into `gathered`, one run behind the other, and returns them.
     ///
-    /// Short runs are copied without a branch on their length: a misprediction would cost as much as the marks of a run.
+    /// Short runs are copied without a branch on their length: a misprediction would cost as much as marking a run's
+    /// entries.
     #[inline(always)]
     pub(super) fn gather<'a>(
         &self,

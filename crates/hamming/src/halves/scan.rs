@@ -2,19 +2,21 @@
 //!
 //! A half is looked up in one of two filters, by the size of the batch:
 //!
-//! - [`Lines`]: for each value of a quarter, at most two cache lines with the other quarters (16 bits each) of the entries
-//!   that have it. A fingerprint's lines are compared in registers. 8 MB a half for a million, all in cache.
-//! - [`Bitmap`]: a bit for each of the 2³² halves, set for those within 1 bit of an entry's; one access to memory.
+//! - [`Lines`]: for each value of a quarter, at most two cache lines with the other quarters (16 bits each) of the
+//!   entries that have it. A fingerprint's lines are compared in registers. For a million entries, 8 MB a half: all in
+//!   cache.
+//! - [`Bitmap`]: a bit for each of the 2³² values of a half, set for those within 1 bit of an entry's half; one access
+//!   to memory.
 //!
-//! A dense chunk is scanned by runs before it is scanned by halves, see [`super::dense`].
+//! A dense chunk is scanned by runs before it is scanned by halves, see [`super::run_scan`].
 
 use super::bitmap::Bitmap;
-use super::dense::{DenseIndex, DenseMap};
-use super::dense_plan::DensePlan;
 use super::layout::Layout;
 use super::lines::Lines;
 use super::plan::HalvesPlan;
 use super::quarters::QuarterTable;
+use super::run_scan::{RunIndex, RunMap};
+use super::run_scan_plan::RunScanPlan;
 use crate::buckets::Queries;
 use crate::isa::Kernel;
 
@@ -22,8 +24,8 @@ use crate::isa::Kernel;
 #[derive(Debug)]
 pub(super) struct Scan {
     halves: [HalfFilter; 2],
-    index: DenseIndex,
-    dense: DensePlan,
+    runs: RunIndex,
+    run_plan: RunScanPlan,
 }
 
 /// One of the two halves of a fingerprint.
@@ -33,7 +35,7 @@ pub(super) enum Half {
     Trailing,
 }
 
-/// Tells whether a half is within 1 bit of an entry's; it may be wrong when it says yes.
+/// Tells whether a half is within 1 bit of an entry's half, with false positives.
 #[derive(Debug)]
 pub(super) enum HalfFilter {
     Lines(Lines),
@@ -41,14 +43,16 @@ pub(super) enum HalfFilter {
 }
 
 impl Scan {
-    /// Builds the scan of `entries`, ascending; `quarters` are their tables. Uses a second thread if `threads` allows.
+    /// Builds the scan of `entries`, which are ascending; `quarters` are the tables of their quarters. Uses a second
+    /// thread if `threads` allows.
     pub(super) fn build(
         entries: &[u64],
         quarters: &[QuarterTable],
         plan: HalvesPlan,
         threads: usize,
     ) -> Self {
-        // In the order of the upper quarters: so lines are filled, and bitmaps sorted, with few cache misses.
+        // The halves are sorted by their upper quarter, so that filling lines and sorting for bitmaps miss the cache
+        // rarely.
         let filter = |half: usize| {
             let shift = [32, 0][half];
             let halves = quarters[2 * half]
@@ -62,8 +66,8 @@ impl Scan {
                 Layout::Bitmap => HalfFilter::Bitmap(Bitmap::build(halves)),
             }
         };
-        let leading = || (filter(0), DenseIndex::build(entries));
-        let ((leading, index), trailing) = match threads {
+        let leading = || (filter(0), RunIndex::build(entries));
+        let ((leading, runs), trailing) = match threads {
             0 | 1 => (leading(), filter(1)),
             _ => std::thread::scope(|scope| {
                 let trailing = scope.spawn(|| filter(1));
@@ -73,27 +77,27 @@ impl Scan {
         };
         Self {
             halves: [leading, trailing],
-            index,
-            dense: plan.dense,
+            runs,
+            run_plan: plan.run_scan,
         }
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         let halves: usize = self.halves.iter().map(HalfFilter::bytes).sum();
-        self.index.bytes() + halves
+        self.runs.bytes() + halves
     }
 
     /// Picks the fingerprints of `chunk` to look up in the tables of the quarters of `half`. The leading half must come
     /// first: it scans a dense chunk by runs, and the trailing half reuses the result.
     pub(super) fn pick(&self, kernel: Kernel, half: Half, chunk: &[u64], picked: &mut Picked) {
         picked.indexes.clear();
-        match (half, self.dense.map_bits(chunk)) {
+        match (half, self.run_plan.best_map_bits(chunk)) {
             (Half::Leading, Some(bits)) => {
-                picked.choose(kernel, &self.index, bits, chunk);
-                self.pick_chosen(kernel, half, picked);
+                picked.pick_by_runs(kernel, &self.runs, bits, chunk);
+                self.pick_by_half(kernel, half, picked);
             }
-            (Half::Trailing, Some(_)) => self.pick_chosen(kernel, half, picked),
+            (Half::Trailing, Some(_)) => self.pick_by_half(kernel, half, picked),
             (Half::Leading, None) => {
                 self.halves[0].pick(kernel, chunk, 32, &mut picked.indexes);
             }
@@ -103,18 +107,18 @@ impl Scan {
         }
     }
 
-    /// Scans by `half` what passed the scan by runs.
-    fn pick_chosen(&self, kernel: Kernel, half: Half, picked: &mut Picked) {
+    /// Picks, among the fingerprints that the scan by runs picked, those that pass on `half`.
+    fn pick_by_half(&self, kernel: Kernel, half: Half, picked: &mut Picked) {
         let (filter, shift) = match half {
             Half::Leading => (&self.halves[0], 32),
             Half::Trailing => (&self.halves[1], 0),
         };
         let Picked {
-            indexes, chosen, ..
+            indexes, by_runs, ..
         } = picked;
-        filter.pick(kernel, &chosen.fingerprints, shift, indexes);
+        filter.pick(kernel, &by_runs.fingerprints, shift, indexes);
         for index in indexes {
-            *index = chosen.indexes[*index as usize];
+            *index = by_runs.indexes[*index as usize];
         }
     }
 }
@@ -127,27 +131,33 @@ impl HalfFilter {
         }
     }
 
-    /// Adds the indexes of the fingerprints of `run` that pass on the half that begins `shift` bits from the lowest.
-    pub(super) fn pick(&self, kernel: Kernel, run: &[u64], shift: u32, indexes: &mut Vec<u32>) {
+    /// Appends the indexes of those `fingerprints` that pass on the half whose lowest bit is bit `shift`.
+    pub(super) fn pick(
+        &self,
+        kernel: Kernel,
+        fingerprints: &[u64],
+        shift: u32,
+        indexes: &mut Vec<u32>,
+    ) {
         match self {
-            Self::Lines(lines) => lines.pick(kernel, run, shift, indexes),
-            Self::Bitmap(bitmap) => bitmap.pick(kernel, run, shift, indexes),
+            Self::Lines(lines) => lines.pick(kernel, fingerprints, shift, indexes),
+            Self::Bitmap(bitmap) => bitmap.pick(kernel, fingerprints, shift, indexes),
         }
     }
 }
 
-/// The fingerprints of a chunk that pass, and the buffers by which they are found.
+/// The fingerprints of a chunk that pass the scan, and the buffers of the scan.
 #[derive(Debug, Default)]
 pub(super) struct Picked {
     indexes: Vec<u32>,
     fingerprints: Vec<u64>,
-    dense_map: DenseMap,
-    chosen: Chosen,
+    run_map: RunMap,
+    by_runs: PickedByRuns,
 }
 
-/// The fingerprints of a dense chunk that passed the scan by runs.
+/// The fingerprints of a dense chunk that pass the scan by runs, and their indexes in the chunk.
 #[derive(Debug, Default)]
-struct Chosen {
+struct PickedByRuns {
     indexes: Vec<u32>,
     fingerprints: Vec<u64>,
 }
@@ -160,18 +170,18 @@ impl Picked {
             .extend(self.indexes.iter().map(|&index| chunk[index as usize]));
         Queries {
             fingerprints: &self.fingerprints,
-            numbers: Some(&self.indexes),
+            chunk_indexes: Some(&self.indexes),
         }
     }
 
-    /// Scans a dense chunk by runs, with maps over `bits` bits.
-    fn choose(&mut self, kernel: Kernel, index: &DenseIndex, bits: u32, chunk: &[u64]) {
-        let Chosen {
+    /// Scans a dense chunk by runs, with maps that cover `bits` bits.
+    fn pick_by_runs(&mut self, kernel: Kernel, runs: &RunIndex, bits: u32, chunk: &[u64]) {
+        let PickedByRuns {
             indexes,
             fingerprints,
-        } = &mut self.chosen;
+        } = &mut self.by_runs;
         indexes.clear();
-        self.dense_map.pick(kernel, index, bits, chunk, indexes);
+        self.run_map.pick(kernel, runs, bits, chunk, indexes);
         fingerprints.clear();
         fingerprints.extend(indexes.iter().map(|&index| chunk[index as usize]));
     }

@@ -6,8 +6,8 @@ use crate::memory::Array;
 /// Entries for each word of the filter.
 const WORD_ENTRIES: usize = 4;
 
-/// A Bloom filter over the trailing [`TAIL_BITS`] of the entries: three bits of one word for each, so that a test is one
-/// access. One in 200 fingerprints is a false positive.
+/// A Bloom filter over the trailing [`TAIL_BITS`] of the entries. Each entry sets three bits of one word, so that a
+/// test takes one access. One fingerprint in 200 is a false positive.
 #[derive(Debug)]
 pub(super) struct TailFilter {
     word_bits: u32,
@@ -15,7 +15,7 @@ pub(super) struct TailFilter {
 }
 
 impl TailFilter {
-    /// log₂ of the filter's words.
+    /// The number of words, as a power of two.
     fn word_bits(entries: usize) -> u32 {
         let words = (entries / WORD_ENTRIES).max(1).next_power_of_two();
         words.ilog2().min(TAIL_BITS - 6)
@@ -45,7 +45,7 @@ impl TailFilter {
         self.words.bytes()
     }
 
-    /// The words, a power of two of them.
+    /// The words; their number is a power of two.
     #[inline(always)]
     pub(super) fn words(&self) -> &[u64] {
         &self.words[..1 << self.word_bits]

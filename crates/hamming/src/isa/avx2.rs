@@ -1,4 +1,4 @@
-//! AVX2, which counts bits by looking up nibbles.
+//! AVX2, which counts the bits of each byte by looking up its two nibbles.
 
 use std::arch::x86_64::*;
 
@@ -21,14 +21,14 @@ impl Avx2 {
 }
 
 impl Isa for Avx2 {
-    fn run<W: Work>(self, work: W) -> W::Output {
+    fn execute<W: Work>(self, work: W) -> W::Output {
         // SAFETY: the token exists only where the instructions do.
-        unsafe { run_avx2(self, work) }
+        unsafe { execute_avx2(self, work) }
     }
 
     #[inline(always)]
     fn within(self, query: u64, candidates: &[u64], max_distance: u32) -> u64 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { within_avx2(query, candidates, max_distance) }
     }
 
@@ -40,26 +40,26 @@ impl Isa for Avx2 {
         b: &[u16; LANES],
         y: u16,
     ) -> bool {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { either_within_1_avx2(a, x, b, y) }
     }
 
     #[inline(always)]
     fn line_within_u16(self, line: &[u16; 32], x: u16, limit: u32) -> u32 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { line_within_u16_avx2(line, x, limit) }
     }
 
     #[inline(always)]
     fn line_within_u32(self, line: &[u32; 16], x: u32, mask: u32, limit: u32) -> u32 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { line_within_u32_avx2(line, x, mask, limit) }
     }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
-fn run_avx2<W: Work>(isa: Avx2, work: W) -> W::Output {
-    work.run(isa)
+fn execute_avx2<W: Work>(isa: Avx2, work: W) -> W::Output {
+    work.execute(isa)
 }
 
 /// The number of ones in each byte.
@@ -105,8 +105,8 @@ fn line_within_u32_avx2(line: &[u32; 16], x: u32, mask: u32, limit: u32) -> u32 
         // SAFETY: `lanes` is 32 readable bytes; the load needs no alignment.
         let lanes = unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) };
         let ones = ones_of_bytes(_mm256_and_si256(_mm256_xor_si256(lanes, x), mask));
-        let of_pairs = _mm256_maddubs_epi16(ones, _mm256_set1_epi8(1));
-        let distances = _mm256_madd_epi16(of_pairs, _mm256_set1_epi16(1));
+        let of_16_bits = _mm256_maddubs_epi16(ones, _mm256_set1_epi8(1));
+        let distances = _mm256_madd_epi16(of_16_bits, _mm256_set1_epi16(1));
         let near = _mm256_cmpgt_epi32(above, distances);
         _mm256_movemask_ps(_mm256_castsi256_ps(near)).cast_unsigned()
     });

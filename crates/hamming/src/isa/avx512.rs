@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::avx2::Avx2;
-use super::{Isa, RUN_BITS, RunFilter, TAIL_BITS, WORD_BITS, Work, mask_of};
+use super::{Isa, RUN_BITS, RunFilter, TAIL_BITS, WORD_BITS, Work, passing_mask};
 
 /// AVX-512 F, BW, VPOPCNTDQ and BITALG, and what [`Avx2`] has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,14 +24,14 @@ impl Avx512 {
 }
 
 impl Isa for Avx512 {
-    fn run<W: Work>(self, work: W) -> W::Output {
+    fn execute<W: Work>(self, work: W) -> W::Output {
         // SAFETY: the token exists only where the instructions do.
-        unsafe { run_avx512(self, work) }
+        unsafe { execute_avx512(self, work) }
     }
 
     #[inline(always)]
     fn within(self, query: u64, candidates: &[u64], max_distance: u32) -> u64 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { within_avx512(query, candidates, max_distance) }
     }
 
@@ -44,7 +44,7 @@ impl Isa for Avx512 {
         y: u16,
     ) -> bool {
         if LANES.is_multiple_of(32) {
-            // SAFETY: as in `run`.
+            // SAFETY: as in `execute`.
             unsafe { either_within_1_avx512(a, x, b, y) }
         } else {
             self.avx2.either_within_1(a, x, b, y)
@@ -53,13 +53,13 @@ impl Isa for Avx512 {
 
     #[inline(always)]
     fn line_within_u16(self, line: &[u16; 32], x: u16, limit: u32) -> u32 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { line_within_u16_avx512(line, x, limit) }
     }
 
     #[inline(always)]
     fn line_within_u32(self, line: &[u32; 16], x: u32, mask: u32, limit: u32) -> u32 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { line_within_u32_avx512(line, x, mask, limit) }
     }
 
@@ -71,29 +71,29 @@ impl Isa for Avx512 {
         mask: u32,
         limit: u32,
     ) -> u32 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { any_within_u32_avx512(lines, xs, mask, limit) }
     }
 
     #[inline(always)]
-    fn passing(self, filter: &RunFilter<'_>, block: &[u64]) -> u32 {
-        let (eights, rest) = block.as_chunks::<8>();
+    fn passing(self, filter: &RunFilter<'_>, fingerprints: &[u64]) -> u32 {
+        let (eights, rest) = fingerprints.as_chunks::<8>();
         let mut passing = 0;
         for (at, eight) in eights.iter().enumerate() {
-            // SAFETY: as in `run`.
+            // SAFETY: as in `execute`.
             passing |= u32::from(unsafe { passing_avx512(filter, eight) }) << (8 * at);
         }
         if !rest.is_empty() {
             passing |=
-                mask_of(rest, |fingerprint| filter.passes(fingerprint)) << (8 * eights.len());
+                passing_mask(rest, |fingerprint| filter.passes(fingerprint)) << (8 * eights.len());
         }
         passing
     }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,avx512f,avx512bw,avx512vpopcntdq,avx512bitalg")]
-fn run_avx512<W: Work>(isa: Avx512, work: W) -> W::Output {
-    work.run(isa)
+fn execute_avx512<W: Work>(isa: Avx512, work: W) -> W::Output {
+    work.execute(isa)
 }
 
 #[inline]
@@ -120,7 +120,8 @@ fn any_within_u32_avx512<'a, const N: usize>(
 ) -> u32 {
     let mask = _mm512_set1_epi32(mask.cast_signed());
     let xs = xs.map(|x| _mm512_set1_epi32(x.cast_signed()));
-    // The least distance of each lane: minima run on another port than comparisons, which compete with the counts.
+    // The least distance of each lane: a minimum uses another execution port than a comparison, which would compete
+    // with the popcounts.
     let mut least = [_mm512_set1_epi32(-1); N];
     for line in lines {
         // SAFETY: `line` is 64 readable bytes; the load needs no alignment.
@@ -150,8 +151,8 @@ fn passing_avx512(filter: &RunFilter<'_>, eight: &[u64; 8]) -> u8 {
     let value = _mm512_srl_epi64(behind, count(64 - filter.map_bits));
     let word_bits = filter.word_bits();
     let word = _mm512_and_si512(eight, _mm512_set1_epi64((1 << word_bits) - 1));
-    // SAFETY: `value` has at most the bits of the largest map, and `word` those of an index into `tail`: `RunFilter::new`
-    // checks both.
+    // SAFETY: `value` has at most the bits of the largest map, and `word` those of an index into `tail`:
+    // `RunFilter::new` checks both.
     let (marked, tail) = unsafe {
         (
             _mm512_i64gather_epi64::<8>(

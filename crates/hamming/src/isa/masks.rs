@@ -1,10 +1,10 @@
-//! Masks of the elements that pass a test, in plain code.
+//! Plain code that tests elements one by one and collects the results in a mask.
 
-/// Which fingerprints of `block` (at most 32) pass: bit i for fingerprint i.
+/// Which of `fingerprints` (at most 32) pass: bit i for fingerprint i.
 #[inline(always)]
-pub(crate) fn mask_of(block: &[u64], mut passes: impl FnMut(u64) -> bool) -> u32 {
+pub(crate) fn passing_mask(fingerprints: &[u64], mut passes: impl FnMut(u64) -> bool) -> u32 {
     let mut bits = 0;
-    for (at, &fingerprint) in block.iter().enumerate() {
+    for (at, &fingerprint) in fingerprints.iter().enumerate() {
         bits |= u32::from(passes(fingerprint)) << at;
     }
     bits
@@ -12,7 +12,7 @@ pub(crate) fn mask_of(block: &[u64], mut passes: impl FnMut(u64) -> bool) -> u32
 
 /// For each `x` of `xs`, whether `mask(line, x)` is not 0 for any of `lines`: bit i for `xs[i]`.
 #[inline(always)]
-pub(crate) fn mask_of_any<L, X: Copy, const N: usize>(
+pub(crate) fn any_line_mask<L, X: Copy, const N: usize>(
     lines: impl Iterator<Item = L> + Clone,
     xs: [X; N],
     mask: impl Fn(L, X) -> u32,

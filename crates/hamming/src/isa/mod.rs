@@ -1,8 +1,8 @@
 //! Instruction sets, and the comparisons that each of them implements.
 //!
-//! An instruction set is a zero-sized token ([`Isa`]). Its `detect` hands it out only where the machine has the instructions,
-//! so its methods are safe. [`scalar`] is plain code: the fallback, and the oracle of the others. A [`Kernel`] holds one of
-//! the tokens; [`Kernel::run`] dispatches a whole loop ([`Work`]) to it, never a single comparison.
+//! An instruction set is a zero-sized token ([`Isa`]). Its `detect` returns one only where the machine has the
+//! instructions, so its methods are safe. [`scalar`] is plain code: the fallback, and the oracle of the others. A
+//! [`Kernel`] holds one of the tokens; [`Kernel::execute`] hands it a whole loop ([`Work`]), never a single comparison.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -16,7 +16,7 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use masks::{mask_of, mask_of_any};
+pub(crate) use masks::{any_line_mask, passing_mask};
 pub(crate) use run_filter::{
     MAP_BITS, MAP_WORDS, RUN_BITS, RunFilter, TAIL_BITS, WORD_BITS, tail_place,
 };
@@ -76,16 +76,16 @@ impl Kernel {
         }
     }
 
-    /// Runs `work` with this kernel's instructions.
-    pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
+    /// Executes `work` with this kernel's instructions.
+    pub(crate) fn execute<W: Work>(self, work: W) -> W::Output {
         match self.0 {
-            Detected::Scalar(isa) => isa.run(work),
+            Detected::Scalar(isa) => isa.execute(work),
             #[cfg(target_arch = "x86_64")]
-            Detected::Avx2(isa) => isa.run(work),
+            Detected::Avx2(isa) => isa.execute(work),
             #[cfg(target_arch = "x86_64")]
-            Detected::Avx512(isa) => isa.run(work),
+            Detected::Avx512(isa) => isa.execute(work),
             #[cfg(target_arch = "aarch64")]
-            Detected::Neon(isa) => isa.run(work),
+            Detected::Neon(isa) => isa.execute(work),
         }
     }
 }
@@ -94,16 +94,17 @@ impl Kernel {
 pub(crate) trait Work {
     type Output;
 
-    /// The loop. It must be `#[inline(always)]`, and so must all that it calls, to be compiled for the instruction set.
-    fn run<I: Isa>(self, isa: I) -> Self::Output;
+    /// Executes the loop. It must be `#[inline(always)]`, and so must all that it calls, to be compiled for the
+    /// instruction set.
+    fn execute<I: Isa>(self, isa: I) -> Self::Output;
 }
 
 /// The token of an instruction set, with the comparisons that every set provides.
 ///
 /// Inside a [`Work`], which is compiled for the instruction set, a comparison is inlined; elsewhere it is a call.
 pub(crate) trait Isa: Copy {
-    /// Runs `work`, compiled for this instruction set.
-    fn run<W: Work>(self, work: W) -> W::Output;
+    /// Executes `work`, compiled for this instruction set.
+    fn execute<W: Work>(self, work: W) -> W::Output;
 
     /// Which of `candidates` (at most 64) are within `max_distance` bits of `query`: bit i for candidate i.
     fn within(self, query: u64, candidates: &[u64], max_distance: u32) -> u64;
@@ -123,8 +124,8 @@ pub(crate) trait Isa: Copy {
     /// Which values of a cache line differ from `x` in at most `limit` of the bits of `mask`: bit i for value i.
     fn line_within_u32(self, line: &[u32; 16], x: u32, mask: u32, limit: u32) -> u32;
 
-    /// For each of `xs`, whether any value of `lines` differs from it in at most `limit` of the bits of `mask`: bit i for
-    /// `xs[i]`.
+    /// For each of `xs`, whether any value of `lines` differs from it in at most `limit` of the bits of `mask`: bit i
+    /// for `xs[i]`.
     #[inline(always)]
     fn any_within_u32<'a, const N: usize>(
         self,
@@ -133,14 +134,14 @@ pub(crate) trait Isa: Copy {
         mask: u32,
         limit: u32,
     ) -> u32 {
-        mask_of_any(lines, xs, |line, x| {
+        any_line_mask(lines, xs, |line, x| {
             self.line_within_u32(line, x, mask, limit)
         })
     }
 
-    /// Which fingerprints of `block` (at most 32) pass `filter`: bit i for fingerprint i.
+    /// Which of `fingerprints` (at most 32) pass `filter`: bit i for fingerprint i.
     #[inline(always)]
-    fn passing(self, filter: &RunFilter<'_>, block: &[u64]) -> u32 {
-        mask_of(block, |fingerprint| filter.passes(fingerprint))
+    fn passing(self, filter: &RunFilter<'_>, fingerprints: &[u64]) -> u32 {
+        passing_mask(fingerprints, |fingerprint| filter.passes(fingerprint))
     }
 }

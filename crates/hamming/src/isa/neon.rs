@@ -19,14 +19,14 @@ impl Neon {
 }
 
 impl Isa for Neon {
-    fn run<W: Work>(self, work: W) -> W::Output {
+    fn execute<W: Work>(self, work: W) -> W::Output {
         // SAFETY: the token exists only where the instructions do.
-        unsafe { run_neon(self, work) }
+        unsafe { execute_neon(self, work) }
     }
 
     #[inline(always)]
     fn within(self, query: u64, candidates: &[u64], max_distance: u32) -> u64 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { within_neon(query, candidates, max_distance) }
     }
 
@@ -38,26 +38,26 @@ impl Isa for Neon {
         b: &[u16; LANES],
         y: u16,
     ) -> bool {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { either_within_1_neon(a, x, b, y) }
     }
 
     #[inline(always)]
     fn line_within_u16(self, line: &[u16; 32], x: u16, limit: u32) -> u32 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { line_within_u16_neon(line, x, limit) }
     }
 
     #[inline(always)]
     fn line_within_u32(self, line: &[u32; 16], x: u32, mask: u32, limit: u32) -> u32 {
-        // SAFETY: as in `run`.
+        // SAFETY: as in `execute`.
         unsafe { line_within_u32_neon(line, x, mask, limit) }
     }
 }
 
 #[target_feature(enable = "neon")]
-fn run_neon<W: Work>(isa: Neon, work: W) -> W::Output {
-    work.run(isa)
+fn execute_neon<W: Work>(isa: Neon, work: W) -> W::Output {
+    work.execute(isa)
 }
 
 #[inline]
@@ -126,19 +126,19 @@ fn either_within_1_neon<const LANES: usize>(
 fn within_neon(query: u64, candidates: &[u64], max_distance: u32) -> u64 {
     let queries = vdupq_n_u64(query);
     let limit = vdupq_n_u64(u64::from(max_distance));
-    let (pairs, rest) = candidates.as_chunks::<2>();
+    let (twos, rest) = candidates.as_chunks::<2>();
     let mut mask = 0;
-    for (at, pair) in pairs.iter().enumerate() {
-        // SAFETY: `pair` is 16 readable bytes; the load needs no alignment beyond a lane's.
-        let pair = unsafe { vld1q_u64(pair.as_ptr()) };
-        let difference = vreinterpretq_u8_u64(veorq_u64(pair, queries));
+    for (at, two) in twos.iter().enumerate() {
+        // SAFETY: `two` is 16 readable bytes; the load needs no alignment beyond a lane's.
+        let two = unsafe { vld1q_u64(two.as_ptr()) };
+        let difference = vreinterpretq_u8_u64(veorq_u64(two, queries));
         let distances = vpaddlq_u32(vpaddlq_u16(vpaddlq_u8(vcntq_u8(difference))));
         let near = vcleq_u64(distances, limit);
         let bits = vgetq_lane_u64::<0>(near) & 1 | vgetq_lane_u64::<1>(near) & 2;
         mask |= bits << (2 * at);
     }
     if !rest.is_empty() {
-        mask |= Scalar.within(query, rest, max_distance) << (2 * pairs.len());
+        mask |= Scalar.within(query, rest, max_distance) << (2 * twos.len());
     }
     mask
 }

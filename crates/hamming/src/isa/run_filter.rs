@@ -1,17 +1,17 @@
-//! The filter of the fingerprints of a dense run: a bitmap over their leading bits, and a Bloom filter over their trailing
-//! ones.
+//! The filter of the scan by runs: a bitmap over leading bits of fingerprints, and a Bloom filter over trailing bits.
 //!
-//! It is defined beside the instruction sets because AVX-512 reads it by gathers, without bounds checks.
+//! It belongs to the mechanism `halves`, but stands beside the instruction sets: AVX-512 reads it by gathers, without
+//! bounds checks.
 
 use std::ops::RangeInclusive;
 
 /// Leading bits that all fingerprints of a run share.
 pub(crate) const RUN_BITS: u32 = 16;
-/// How many of the bits that follow a run's a map can be over.
+/// How many bits a map may cover: those that follow the leading [`RUN_BITS`].
 pub(crate) const MAP_BITS: RangeInclusive<u32> = 17..=20;
-/// Trailing bits of a fingerprint: those that even the largest map is not over.
+/// Trailing bits of a fingerprint: those that even the largest map does not cover.
 pub(crate) const TAIL_BITS: u32 = 64 - RUN_BITS - *MAP_BITS.end();
-/// How many lower bits of a map's value number its bit within a word.
+/// Lower bits of a value in a map, which select a bit of a 64-bit word.
 pub(crate) const WORD_BITS: u32 = 6;
 /// Words of the largest map.
 pub(crate) const MAP_WORDS: usize = 1 << (*MAP_BITS.end() - WORD_BITS);
@@ -19,19 +19,19 @@ pub(crate) const MAP_WORDS: usize = 1 << (*MAP_BITS.end() - WORD_BITS);
 /// A bitmap over leading bits and a Bloom filter over trailing bits: a fingerprint passes when either contains it.
 pub(crate) struct RunFilter<'a> {
     pub(super) map: &'a [u64; MAP_WORDS],
-    /// Bits that the map is over.
+    /// How many bits the map covers.
     pub(super) map_bits: u32,
-    /// Words of the Bloom filter, a power of two of them.
+    /// The words of the Bloom filter; their number is a power of two.
     pub(super) tail: &'a [u64],
 }
 
 impl<'a> RunFilter<'a> {
-    /// Combines `map`, which has a bit for each value of the `map_bits` bits that follow a run's, and `tail`, the words of a
-    /// Bloom filter.
+    /// Combines `map`, which has a bit for each value of the `map_bits` bits that follow the leading [`RUN_BITS`], and
+    /// `tail`, the words of a Bloom filter.
     ///
     /// # Panics
-    /// When `map` does not have [`MAP_WORDS`] words, `map_bits` is above [`MAP_BITS`], or the number of words of `tail` is no
-    /// power of two: unchecked gathers rely on it.
+    /// When `map` does not have [`MAP_WORDS`] words, `map_bits` is above [`MAP_BITS`], or the number of words of `tail`
+    /// is no power of two: unchecked gathers rely on it.
     #[inline(always)]
     pub(crate) fn new(map: &'a [u64], map_bits: u32, tail: &'a [u64]) -> Self {
         assert!(map_bits <= *MAP_BITS.end() && tail.len().is_power_of_two());
@@ -43,7 +43,7 @@ impl<'a> RunFilter<'a> {
         }
     }
 
-    /// How many trailing bits of a fingerprint number its word in the Bloom filter.
+    /// How many trailing bits of a fingerprint select its word of the Bloom filter.
     #[inline(always)]
     pub(crate) fn word_bits(&self) -> u32 {
         self.tail.len().trailing_zeros()
@@ -61,8 +61,8 @@ impl<'a> RunFilter<'a> {
     }
 }
 
-/// The number of a fingerprint's word in the Bloom filter, and of its three bits there. Only the lower 6 bits of a bit's
-/// number count, as in a wrapping shift. All depend on the trailing [`TAIL_BITS`] only.
+/// The index of a fingerprint's word in the Bloom filter, and the indexes of its three bits in that word, modulo 64 as
+/// in a wrapping shift. All depend on the trailing [`TAIL_BITS`] alone.
 #[inline(always)]
 pub(crate) fn tail_place(fingerprint: u64, word_bits: u32) -> (usize, [u32; 3]) {
     let word = fingerprint & ((1 << word_bits) - 1);

@@ -7,8 +7,8 @@ use super::{Isa, Work};
 pub(crate) struct Scalar;
 
 impl Isa for Scalar {
-    fn run<W: Work>(self, work: W) -> W::Output {
-        work.run(self)
+    fn execute<W: Work>(self, work: W) -> W::Output {
+        work.execute(self)
     }
 
     #[inline(always)]

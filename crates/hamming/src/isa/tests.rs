@@ -1,4 +1,5 @@
-//! Every instruction set of this machine against the definitions. The masks of lines are tested by `buckets::sketch`.
+//! Every instruction set of this machine against the definitions. `buckets/tag.rs` tests the comparisons of cache
+//! lines.
 
 use proptest::prelude::*;
 
@@ -15,7 +16,7 @@ impl Work for Within<'_> {
     type Output = u64;
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) -> u64 {
+    fn execute<I: Isa>(self, isa: I) -> u64 {
         isa.within(self.query, self.candidates, self.max_distance)
     }
 }
@@ -32,12 +33,13 @@ impl<const LANES: usize> Work for EitherWithin1<'_, LANES> {
     type Output = bool;
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) -> bool {
+    fn execute<I: Isa>(self, isa: I) -> bool {
         isa.either_within_1(self.a, self.x, self.b, self.y)
     }
 }
 
-/// Checks `LANES` lanes: on each side, all lanes are 2 bits from the query but one, which is at most `bits` from it.
+/// Checks arrays of `LANES` lanes. In each array, one lane is at most `bits` bits from the query, all others are 2 bits
+/// from it.
 fn check_either_within_1<const LANES: usize>(
     lane: usize,
     bits: [u32; 2],
@@ -57,7 +59,7 @@ fn check_either_within_1<const LANES: usize>(
     let near =
         |lanes: &[u16], query: u16| lanes.iter().any(|lane| (lane ^ query).count_ones() <= 1);
     for kernel in Kernel::available() {
-        let found = kernel.run(EitherWithin1 { a: &a, x, b: &b, y });
+        let found = kernel.execute(EitherWithin1 { a: &a, x, b: &b, y });
         assert_eq!(found, near(&a, x) || near(&b, y), "{}", kernel.name());
     }
 }
@@ -86,7 +88,7 @@ proptest! {
             mask | u64::from((candidate ^ query).count_ones() <= max_distance) << i
         });
         for kernel in Kernel::available() {
-            let found = kernel.run(Within { query, candidates: &candidates, max_distance });
+            let found = kernel.execute(Within { query, candidates: &candidates, max_distance });
             prop_assert_eq!(found, expected, "{}", kernel.name());
         }
     }

@@ -1,5 +1,5 @@
-//! The mechanism of the paper (section 3.1): a permuted, sorted copy of the batch for each block, with a directory over the
-//! leading bits of the block. It serves `blocks-N`, `choose-N-M`, `nested-N` and `exhaustive`.
+//! The mechanism of the paper (section 3.1): a permuted, sorted copy of the batch for each block, with a directory over
+//! the leading bits of the block. It serves `blocks-N`, `choose-N-M`, `nested-N` and `exhaustive`.
 //!
 //! Every fingerprint is looked up in every table, under each directory prefix within the block's radius.
 
@@ -16,10 +16,10 @@ use crate::matches::Matches;
 use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::parallel::build_in_parallel;
 use plan::PermutedPlan;
-use probe::{EveryTable, Indexed, Lookup};
+use probe::{Indexed, Lookup, ProbeEveryTable};
 use table::PermutedTable;
 
-/// Fingerprints that are probed at once: with so few, they stay in the cache from table to table.
+/// Fingerprints that are probed at once: few enough to stay in the cache from table to table.
 const CHUNK: usize = 1 << 14;
 
 /// One permuted table for each block.
@@ -66,7 +66,7 @@ impl MechanismTables for Permuted {
     }
 
     fn own_chunk_len(&self) -> Option<usize> {
-        // Each value's match with itself is found only once: leaving it out would save little.
+        // Only one table reports each value's match with itself: leaving it out would save little.
         None
     }
 
@@ -83,7 +83,7 @@ impl MechanismTables for Permuted {
         matches: &mut Matches<'_>,
     ) -> Times {
         let begin = Instant::now();
-        kernel.run(EveryTable {
+        kernel.execute(ProbeEveryTable {
             indexed: Indexed {
                 tables: &self.tables,
                 blocks: &self.blocks,
@@ -94,7 +94,7 @@ impl MechanismTables for Permuted {
             matches,
         });
         Times {
-            verifying: begin.elapsed(),
+            comparing: begin.elapsed(),
             ..Times::default()
         }
     }

@@ -1,8 +1,8 @@
 //! The plan of permuted tables: the sizes of their directories, and their predicted cost.
 //!
-//! For a table over n entries with a directory of d bits, a query makes V(d, r) lookups (the directory prefixes within radius
-//! r; V is the volume of a Hamming ball) and compares n·V/2ᵈ candidates. d is the number of bits at which the sum of their
-//! costs is least.
+//! For a table over n entries with a directory of d bits, a query makes V(d, r) lookups (the directory prefixes within
+//! radius r; V is the volume of a Hamming ball) and compares n·V/2ᵈ candidates. The plan takes the d at which lookups
+//! and candidates together cost least.
 
 use crate::ball::volume;
 use crate::cost::{BUILD_NS, Cost, access_ns};
@@ -14,18 +14,18 @@ const TABLE_NS: f64 = 10.0;
 const LOOKUP_NS: f64 = 4.0;
 /// Comparing one candidate of a bucket, in nanoseconds.
 const CANDIDATE_NS: f64 = 0.6;
-/// Directories have at most this many bits (2²⁸ starts of 4 bytes: 1 GiB).
+/// The most bits of a directory (2²⁸ starts of 4 bytes: 1 GiB).
 const MAX_DIRECTORY_BITS: u32 = 28;
 
-/// The planner's decisions about the tables of a design over some entries.
+/// The directory sizes of the tables of a design over a number of entries.
 #[derive(Debug)]
 pub(super) struct PermutedPlan {
     entries: usize,
-    /// One for each block.
+    /// The plan of each block's table.
     pub(super) tables: Vec<PermutedTablePlan>,
 }
 
-/// The planner's decisions about one table.
+/// The directory size of one table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PermutedTablePlan {
     /// The block that is permuted to the top.
@@ -79,7 +79,7 @@ impl PermutedPlan {
 /// The directory bits at which a probe of `block` is cheapest.
 fn cheapest_directory_bits(block: &Block, entries: usize) -> u32 {
     let width = block.mask.count_ones().min(MAX_DIRECTORY_BITS);
-    // A directory of more bits than the number of entries has would be mostly empty.
+    // With more bits than the binary number of entries has, most prefixes would have no entry.
     let useful = usize::BITS - entries.leading_zeros();
     let cost = |bits: u32| {
         let lookup = LOOKUP_NS + access_ns(8 * entries + (4 << bits));
@@ -90,7 +90,7 @@ fn cheapest_directory_bits(block: &Block, entries: usize) -> u32 {
         .unwrap_or(0)
 }
 
-/// Candidates that one query meets in a table.
+/// How many candidates a query has in a table.
 fn candidates(bits: u32, radius: u32, entries: usize) -> f64 {
     entries as f64 * volume(bits, radius) / 2f64.powi(bits.cast_signed())
 }

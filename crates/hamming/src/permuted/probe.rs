@@ -7,10 +7,10 @@ use crate::matches::{Match, Matches};
 use crate::mechanism::BatchPart;
 use crate::prefetch::prefetch_l1;
 
-/// Lookups that are in flight at once: enough to overlap cache misses, few enough for the first-level cache.
+/// Lookups in flight at once: enough that their cache misses overlap, few enough for the first-level cache.
 const IN_FLIGHT: usize = 64;
 
-/// One bucket to be compared with one permuted query.
+/// The lookup of one permuted query under one directory prefix.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lookup {
     permuted: u64,
@@ -29,18 +29,18 @@ pub(super) struct Indexed<'a> {
 }
 
 /// Looks up every fingerprint of the chunk in every table.
-pub(super) struct EveryTable<'a, 'm> {
+pub(super) struct ProbeEveryTable<'a, 'm> {
     pub(super) indexed: Indexed<'a>,
     pub(super) chunk: &'a [u64],
     pub(super) lookups: &'a mut Vec<Lookup>,
     pub(super) matches: &'a mut Matches<'m>,
 }
 
-impl Work for EveryTable<'_, '_> {
+impl Work for ProbeEveryTable<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
+    fn execute<I: Isa>(self, isa: I) {
         let Self {
             indexed,
             chunk,
@@ -51,9 +51,9 @@ impl Work for EveryTable<'_, '_> {
             let starts: &[u32] = &table.starts;
             for (query, &fingerprint) in chunk.iter().enumerate() {
                 let permuted = table.permutation.apply(fingerprint);
-                let own = prefix(permuted, table.directory_bits);
+                let query_prefix = prefix(permuted, table.directory_bits);
                 for flip in &table.flips {
-                    let prefix = own ^ flip;
+                    let prefix = query_prefix ^ flip;
                     prefetch_l1(starts, prefix as usize);
                     lookups.push(Lookup {
                         permuted,
@@ -63,21 +63,21 @@ impl Work for EveryTable<'_, '_> {
                         end: 0,
                     });
                     if lookups.len() == IN_FLIGHT {
-                        look_up(isa, &indexed, at, chunk, lookups, matches);
+                        perform_lookups(isa, &indexed, at, chunk, lookups, matches);
                         if matches.is_full() {
                             return;
                         }
                     }
                 }
             }
-            look_up(isa, &indexed, at, chunk, lookups, matches);
+            perform_lookups(isa, &indexed, at, chunk, lookups, matches);
         }
     }
 }
 
-/// Performs the lookups in table `at` and empties the list.
+/// Performs `lookups` in table `at`, and empties the list.
 #[inline(always)]
-fn look_up<I: Isa>(
+fn perform_lookups<I: Isa>(
     isa: I,
     indexed: &Indexed<'_>,
     at: usize,
@@ -116,8 +116,9 @@ fn look_up<I: Isa>(
     lookups.clear();
 }
 
-/// The match of a candidate within the distance; `None` when another table owns the pair. The owner is the first table on
-/// whose block the pair agrees, so that it is reported exactly once.
+/// The match of a candidate that is within the distance, or `None` when another table owns the pair.
+///
+/// The owner of a pair is the first table on whose block the pair agrees, so that each pair is reported once.
 fn owned_match(
     indexed: &Indexed<'_>,
     at: usize,
@@ -134,11 +135,12 @@ fn owned_match(
         return None;
     }
     let value = fingerprint ^ difference;
-    // The first block is the leading one in every design, so that the first table is the batch itself in order.
+    // In every design the first block has the leading bits, so the entries of the first table are the batch's values in
+    // order.
     let first = &indexed.tables[0];
-    let own = prefix(value, first.directory_bits) as usize;
-    let start = first.starts[own] as usize;
-    let bucket = &first.entries[start..first.starts[own + 1] as usize];
+    let value_prefix = prefix(value, first.directory_bits) as usize;
+    let start = first.starts[value_prefix] as usize;
+    let bucket = &first.entries[start..first.starts[value_prefix + 1] as usize];
     let entry = start + bucket.binary_search(&value).ok()?;
     Some(Match {
         query: lookup.query,

@@ -1,11 +1,11 @@
-//! One permuted table: a sorted copy of the batch with a directory.
+//! One permuted table: a permuted and sorted copy of the batch, with a directory.
 
 use super::plan::PermutedTablePlan;
 use crate::ball;
 use crate::memory::Array;
 use crate::permutation::Permutation;
 
-/// One permuted copy of the batch: sorted, with a directory over the leading bits of the key.
+/// A permuted and sorted copy of the batch, with a directory over the leading bits of the key.
 #[derive(Debug)]
 pub(super) struct PermutedTable {
     /// Brings the key's bits to the top.
@@ -16,12 +16,12 @@ pub(super) struct PermutedTable {
     pub(super) starts: Array<u32>,
     /// The batch's distinct fingerprints, permuted, ascending.
     pub(super) entries: Array<u64>,
-    /// What to xor to a query's prefix to get every prefix within the block's radius.
+    /// Xor with a query's prefix turns these into every prefix within the block's radius.
     pub(super) flips: Vec<u32>,
 }
 
 impl PermutedTable {
-    /// Builds the table of `values`, as `plan` has it.
+    /// Builds the table of `values` by `plan`.
     pub(super) fn build(values: &[u64], plan: &PermutedTablePlan) -> Self {
         let permutation = Permutation::to_top(plan.block.mask);
         let mut entries = Array::<u64>::zeroed(values.len());

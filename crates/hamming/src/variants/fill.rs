@@ -1,11 +1,11 @@
-//! Filling buckets with variants, one block of keys at a time.
+//! Filling buckets with variants, one region of keys at a time.
 
 use crate::ball;
 use crate::buckets::{Buckets, counting_sort};
 use crate::memory::Array;
 
-/// Lower bits of the keys of a block: here, the keys with the same upper bits, not a block of the design.
-const BLOCK_BITS: u32 = 11;
+/// Lower bits of a key; the keys that share the other, upper bits are a region.
+const REGION_BITS: u32 = 11;
 
 /// Bytes of an entry while it is put into buckets.
 pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
@@ -14,40 +14,41 @@ pub(super) const ENTRY_BYTES: usize = size_of::<Entry>();
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     value: u64,
-    /// Its sketch.
-    sketch: u32,
+    /// Its tag.
+    tag: u32,
 }
 
 /// Puts every entry into the buckets of all keys within `radius` of its own.
 ///
-/// The buckets of one block of keys are filled at a time, so that they stay in the cache. Each flip of upper bits leads to
-/// one other block; its entries are put under all keys to which flips of lower bits, within the rest of `radius`, lead.
+/// The buckets of one region are filled at a time, so that they stay in the cache. For each flip of upper bits, the
+/// entries come from the region with those bits flipped, and go under all keys that differ from their own in few enough
+/// lower bits: those that `radius` leaves.
 pub(super) fn fill_variants(buckets: &mut Buckets<u32>, values: &[u64], radius: u32) {
-    let (key, rule) = (buckets.key, buckets.rule);
-    let lower_bits = key.bits.min(BLOCK_BITS);
+    let (key, scheme) = (buckets.key, buckets.scheme);
+    let lower_bits = key.bits.min(REGION_BITS);
     let upper_bits = key.bits - lower_bits;
     let keys = 1usize << lower_bits;
     let lower = |value: u64| key.extract(value) & (keys as u32 - 1);
-    // The entries in the order of their keys.
+    // The entries, sorted by key.
     let mut key_starts = Array::<u32>::zeroed((1 << key.bits) + 1);
     let mut entries = vec![Entry::default(); values.len()];
     counting_sort(key, values, &mut key_starts, |place, index| {
         let value = values[index];
-        let sketch = rule.sketch(value);
-        entries[place] = Entry { value, sketch };
+        let tag = scheme.tag(value);
+        entries[place] = Entry { value, tag };
     });
-    let of_block = |block: usize| {
-        let [from, to] = [block, block + 1].map(|block| key_starts[block * keys] as usize);
+    let of_region = |region: usize| {
+        let [from, to] = [region, region + 1].map(|region| key_starts[region * keys] as usize);
         &entries[from..to]
     };
-    // Flips of few bits first.
+    // Sorted by the number of flipped bits.
     let flips = |bits: u32| {
         let mut flips = ball::flips(bits, radius);
         flips.sort_unstable_by_key(|flip| (flip.count_ones(), *flip));
         flips
     };
     let (upper_flips, lower_flips) = (flips(upper_bits), flips(lower_bits));
-    // For each number of flipped upper bits: the flips of lower bits that stay within the radius.
+    // For each number of flipped upper bits: the flips of lower bits that the radius still allows.
     let lower_flips: Vec<&[u32]> = (0..=radius)
         .map(|flipped| {
             let fits = |flip: &u32| flip.count_ones() + flipped <= radius;
@@ -56,14 +57,14 @@ pub(super) fn fill_variants(buckets: &mut Buckets<u32>, values: &[u64], radius: 
         .collect();
 
     let starts: &mut [u32] = &mut buckets.starts;
-    let sketches: &mut [u32] = &mut buckets.sketches;
+    let tags: &mut [u32] = &mut buckets.tags;
     let mut places = vec![0u32; keys];
     let mut end = 0u32;
-    for (block, starts) in starts.chunks_exact_mut(keys).enumerate() {
+    for (region, starts) in starts.chunks_exact_mut(keys).enumerate() {
         places.fill(0);
         for upper in &upper_flips {
             let flips = lower_flips[upper.count_ones() as usize];
-            for entry in of_block(block ^ *upper as usize) {
+            for entry in of_region(region ^ *upper as usize) {
                 let key = lower(entry.value);
                 for flip in flips {
                     places[(key ^ flip) as usize] += 1;
@@ -77,12 +78,12 @@ pub(super) fn fill_variants(buckets: &mut Buckets<u32>, values: &[u64], radius: 
         for upper in &upper_flips {
             let flipped = upper.count_ones();
             let flips = lower_flips[flipped as usize];
-            for entry in of_block(block ^ *upper as usize) {
+            for entry in of_region(region ^ *upper as usize) {
                 let key = lower(entry.value);
                 for flip in flips {
                     let place = &mut places[(key ^ flip) as usize];
                     let ones = (1 << (flipped + flip.count_ones())) - 1;
-                    sketches[*place as usize] = entry.sketch | ones;
+                    tags[*place as usize] = entry.tag | ones;
                     *place += 1;
                 }
             }

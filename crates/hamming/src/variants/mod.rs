@@ -1,14 +1,15 @@
-//! The mechanism of `variants-N`: an entry stands under every key within its block's radius, so that a query finds all its
-//! candidates of a block in one bucket.
+//! The mechanism of `variants-N`: an entry is stored under every key within its block's radius (its variants), so that
+//! a query finds all its candidates of a block in one bucket.
 //!
-//! A sketch holds bits of the next two blocks around the ring (the first block follows the last), at most 32 less the radius;
-//! see [`ring`] for its tests. So few candidates pass them that buckets hold no indexes: [`pins`] finds a sketch's entries.
+//! A tag holds bits of the next two blocks (the first block follows the last), at most 32 less the radius; see
+//! [`pigeonring`] for its tests. So few candidates pass them that buckets hold no indexes of entries: [`tag_index`]
+//! finds the entries of a tag.
 
 mod fill;
-mod pins;
+mod pigeonring;
 mod plan;
-mod ring;
 mod table;
+mod tag_index;
 
 pub(crate) use plan::VariantsPlan;
 
@@ -21,7 +22,7 @@ use crate::mechanism::{BatchPart, MechanismTables, OWN_CHUNK, Times};
 use crate::parallel::build_in_parallel;
 use table::VariantTable;
 
-/// Bytes of a probed fingerprint and its row: once as the caller gathers them, once as they are partitioned.
+/// Bytes of a probed fingerprint and its row, which are held twice: gathered by the caller, and partitioned.
 const PROBED_BYTES: usize = 24;
 
 /// One table of variants for each block.
@@ -48,8 +49,8 @@ impl MechanismTables for Variants {
         let tables = build_in_parallel(blocks.len(), threads, |at| {
             VariantTable::build(values, &blocks[at], &plan.tables[at])
         });
-        // The chunks of all threads together take at most an eighth of the tables' bytes, within bounds. A large
-        // chunk, once partitioned, reads a large table nearly in order.
+        // The chunks of all threads together take an eighth of the tables' bytes, within bounds. A large chunk, once
+        // partitioned, reads a large table nearly in order.
         let bytes: usize = tables.iter().map(VariantTable::bytes).sum();
         let most = bytes / 8 / (PROBED_BYTES * threads.max(1));
         Self {

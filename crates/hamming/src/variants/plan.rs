@@ -1,17 +1,17 @@
 //! The plan of `variants-N`: the layouts of its tables, and their predicted cost.
 
 use super::fill::ENTRY_BYTES;
-use super::pins::Pins;
-use super::ring::ring_rule;
+use super::pigeonring::pigeonring_scheme;
+use super::tag_index::TagIndex;
 use crate::buckets::{TablePlan, add_tables};
 use crate::cost::Cost;
 use crate::design::Design;
 
-/// The planner's decisions about the tables of a design over some entries.
+/// The layouts of the tables of a design over a number of entries.
 #[derive(Debug)]
 pub(crate) struct VariantsPlan {
     entries: usize,
-    /// One for each block.
+    /// The plan of each block's table.
     pub(crate) tables: Vec<TablePlan>,
 }
 
@@ -20,9 +20,10 @@ impl VariantsPlan {
     pub(crate) fn new(design: &Design, entries: usize) -> Self {
         let blocks = design.blocks();
         let table = |at: usize| {
-            let plan = TablePlan::choose::<u32>(&blocks[at], ring_rule(blocks, at), entries);
+            let plan =
+                TablePlan::choose::<u32>(&blocks[at], pigeonring_scheme(blocks, at), entries);
             let sorting = ENTRY_BYTES * entries + (8 << plan.key.bits);
-            plan.with_more_bytes(Pins::bytes_for(entries), sorting)
+            plan.with_more_bytes(TagIndex::bytes_for(entries), sorting)
         };
         Self {
             entries,

@@ -1,41 +1,41 @@
-//! The table of one block: buckets of variants, and pins that lead from a sketch to its entries.
+//! The table of one block: buckets of variants, and the index that leads from a tag to its entries.
 
 use super::fill::fill_variants;
-use super::pins::Pins;
-use crate::buckets::{Buckets, Queries, SketchTable, Survivor, TablePlan};
+use super::tag_index::TagIndex;
+use crate::buckets::{Buckets, Queries, Survivor, TablePlan, TagTable};
 use crate::design::Block;
 use crate::isa::Isa;
 use crate::matches::{Match, Matches};
 use crate::mechanism::BatchPart;
 use crate::prefetch::prefetch_l1;
 
-/// Pinned entries for each survivor, on average, above which repeated lookups of a query and pin are sorted out.
-const MANY_PINNED: usize = 16;
+/// Repeated survivors, of the same query and prefix, are left out if survivors have more entries than this on average.
+const MANY_ENTRIES: usize = 16;
 
 /// The table of a block, with the entries under all keys within the block's radius.
 #[derive(Debug)]
 pub(super) struct VariantTable {
     buckets: Buckets<u32>,
-    pins: Pins,
+    tag_index: TagIndex,
 }
 
 impl VariantTable {
-    /// Builds the table of `block` over `values`, as `plan` has it.
+    /// Builds the table of `block` over `values` by `plan`.
     pub(super) fn build(values: &[u64], block: &Block, plan: &TablePlan) -> Self {
         let mut buckets = Buckets::zeroed(plan);
-        let pins = Pins::build(values, buckets.rule.field);
+        let tag_index = TagIndex::build(values, buckets.scheme.field);
         fill_variants(&mut buckets, values, block.radius);
-        Self { buckets, pins }
+        Self { buckets, tag_index }
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.buckets.bytes() + self.pins.bytes()
+        self.buckets.bytes() + self.tag_index.bytes()
     }
 }
 
-impl SketchTable for VariantTable {
-    type Sketch = u32;
+impl TagTable for VariantTable {
+    type Tag = u32;
 
     fn buckets(&self) -> &Buckets<u32> {
         &self.buckets
@@ -50,37 +50,38 @@ impl SketchTable for VariantTable {
         survivors: &mut Vec<Survivor>,
         matches: &mut Matches<'_>,
     ) {
-        let Pins {
-            field,
+        let TagIndex {
+            prefix,
             starts,
             values,
             indexes,
-        } = &self.pins;
-        let rule = self.buckets.rule;
-        let (starts, sketches): (&[u32], &[u32]) = (starts, &self.buckets.sketches);
-        let unused = rule.flip_bits + rule.field.bits - field.bits;
-        // Branchless, because which survivors pass the second test is unpredictable: those that do not are overwritten.
+        } = &self.tag_index;
+        let scheme = self.buckets.scheme;
+        let (starts, tags): (&[u32], &[u32]) = (starts, &self.buckets.tags);
+        let unused = scheme.flip_bits + scheme.field.bits - prefix.bits;
+        // Without a branch, because it is unpredictable which survivors pass the second test: the next survivor
+        // overwrites one that does not.
         let mut kept = 0;
         for at in 0..survivors.len() {
             let Survivor { query, place } = survivors[at];
-            let candidate = sketches[place as usize];
-            let own = rule.sketch(queries.fingerprints[query as usize]);
-            // From here on, `place` is the pin: the leading bits of the sketch.
+            let candidate = tags[place as usize];
+            let query_tag = scheme.tag(queries.fingerprints[query as usize]);
+            // From here on, `place` is the prefix of the tag, where its entries are in the index.
             let place = candidate >> unused;
             prefetch_l1(starts, place as usize);
             survivors[kept] = Survivor { query, place };
-            let differing = ((candidate ^ own) & rule.second.mask).count_ones();
-            kept += usize::from(differing <= rule.second.limit);
+            let differing = ((candidate ^ query_tag) & scheme.second.mask).count_ones();
+            kept += usize::from(differing <= scheme.second.limit);
         }
         survivors.truncate(kept);
-        let mut pinned = 0;
+        let mut entries = 0;
         for survivor in survivors.iter() {
             let [start, end] = [0, 1].map(|next| starts[survivor.place as usize + next]);
             prefetch_l1(values, start as usize);
-            pinned += (end - start) as usize;
+            entries += (end - start) as usize;
         }
-        // In a batch of many similar entries, many candidates of one query have the same pin.
-        if pinned > MANY_PINNED * survivors.len() {
+        // In a batch of many similar entries, many survivors of one query have the same prefix.
+        if entries > MANY_ENTRIES * survivors.len() {
             survivors.sort_unstable_by_key(|survivor| (survivor.query, survivor.place));
         }
         let mut before = None;
@@ -88,19 +89,19 @@ impl SketchTable for VariantTable {
             if before.replace(*survivor) == Some(*survivor) {
                 continue;
             }
-            let number = queries.number(survivor.query);
+            let chunk_index = queries.chunk_index(survivor.query);
             let fingerprint = queries.fingerprints[survivor.query as usize];
-            let pin = survivor.place as usize;
-            let (mut first, end) = (starts[pin] as usize, starts[pin + 1] as usize);
+            let prefix = survivor.place as usize;
+            let (mut first, end) = (starts[prefix] as usize, starts[prefix + 1] as usize);
             for candidates in values[first..end].chunks(64) {
                 let mut near = isa.within(fingerprint, candidates, part.max_distance);
                 while near != 0 {
                     let at = near.trailing_zeros() as usize;
                     near &= near - 1;
                     let index = indexes[first + at];
-                    if !part.is_own(number, index) {
+                    if !part.is_own(chunk_index, index) {
                         matches.push(Match {
-                            query: number,
+                            query: chunk_index,
                             entry: (part.first + index as usize) as u32,
                             distance: (candidates[at] ^ fingerprint).count_ones(),
                         });
@@ -137,14 +138,14 @@ mod tests {
                 for key in 0..1u32 << table.key.bits {
                     let range = table.starts[key as usize]..table.starts[key as usize + 1];
                     let mut bucket = range
-                        .map(|place| table.sketches[place as usize])
+                        .map(|place| table.tags[place as usize])
                         .collect::<Vec<_>>();
                     variants += bucket.len();
                     let distance = |value: u64| (table.key.extract(value) ^ key).count_ones();
                     let mut expected: Vec<u32> = values
                         .iter()
                         .filter(|&&value| distance(value) <= block.radius)
-                        .map(|&value| table.rule.sketch(value) | ((1 << distance(value)) - 1))
+                        .map(|&value| table.scheme.tag(value) | ((1 << distance(value)) - 1))
                         .collect();
                     bucket.sort_unstable();
                     expected.sort_unstable();

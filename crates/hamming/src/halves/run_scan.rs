@@ -1,102 +1,104 @@
-//! The scan by runs, which precedes the one by halves in an archive so dense that many fingerprints share their leading 16
-//! bits: these are a run.
+//! The scan by runs, which precedes the scan by halves in a dense archive: one in which many fingerprints, a run, share
+//! their leading 16 bits.
 //!
-//! It cuts fingerprints elsewhere than in the middle: of a pair within 3 bits, either the trailing 28 bits agree, or at most 2
-//! of the leading 36 differ (Σ(rᵢ + 1) = 1 + 3 > 3). The trailing bits are tested with one access to a small Bloom filter. The
-//! leading bits are tested with a map, made once for each run: it marks each value of the next 20 bits with which the run's 16
-//! are within 2 bits of an entry. A sorted run reads its map in order. With a batch of a million, one fingerprint in 50 passes
-//! either test, and is then scanned by halves.
+//! It does not cut fingerprints in the middle: of a pair within 3 bits, either the trailing 28 bits agree, or at most 2
+//! of the leading 36 differ (Σ(rᵢ + 1) = 1 + 3 > 3). The trailing bits are tested with one access to a small Bloom
+//! filter. The leading bits are tested with a map, made once for each run: it marks each value of the next 20 bits
+//! that, behind the run's leading 16, is within 2 bits of an entry. A sorted run reads its map in order. With a batch
+//! of a million, one fingerprint in 50 passes one of the tests, and is then scanned by halves.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::pick::pick;
 use super::run_entries::RunEntries;
 use super::tail_filter::TailFilter;
-use crate::ball::PAIRS;
+use crate::ball::TWO_BIT_WORDS;
 use crate::isa::{Isa, Kernel, MAP_WORDS, RUN_BITS, RunFilter, WORD_BITS, Work, tail_place};
 use crate::memory::Array;
 use crate::prefetch::prefetch_l2;
 use crate::unchecked::BallMap;
 
-/// The entries that maps are made from, and the Bloom filter.
+/// The entries from which the maps of runs are made, and the Bloom filter.
 #[derive(Debug)]
-pub(super) struct DenseIndex {
-    /// Unique in the process, so that a map is not reused with another index.
+pub(super) struct RunIndex {
+    /// Unique in the process, so that a map is never reused with another index.
     id: u64,
-    /// The entries by run.
-    pub(super) runs: RunEntries,
+    /// The leading bits of the entries, by run.
+    pub(super) entries: RunEntries,
     tail: TailFilter,
 }
 
-impl DenseIndex {
+impl RunIndex {
     /// Builds the index of `entries`, which are ascending.
     pub(super) fn build(entries: &[u64]) -> Self {
         static INDEXES: AtomicU64 = AtomicU64::new(0);
         Self {
             id: INDEXES.fetch_add(1, Ordering::Relaxed),
-            runs: RunEntries::build(entries),
+            entries: RunEntries::build(entries),
             tail: TailFilter::build(entries),
         }
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.runs.bytes() + self.tail.bytes()
+        self.entries.bytes() + self.tail.bytes()
     }
 }
 
 /// The map of one run, reused from run to run.
 #[derive(Debug)]
-pub(super) struct DenseMap {
-    /// The index's id, the run and the number of bits that the map was made for.
-    made_of: Option<(u64, u16, u32)>,
+pub(super) struct RunMap {
+    /// The index's id, the run, and the number of bits for which the map was made.
+    made_for: Option<(u64, u16, u32)>,
     words: Array<u64>,
     /// Entries of neighbouring runs, see [`RunEntries::gather`].
     gathered: Vec<u32>,
 }
 
-impl Default for DenseMap {
+impl Default for RunMap {
     fn default() -> Self {
         Self {
-            made_of: None,
+            made_for: None,
             words: Array::zeroed(MAP_WORDS),
             gathered: Vec::new(),
         }
     }
 }
 
-impl DenseMap {
-    /// Adds the indexes of the fingerprints of `chunk` that are within 2 bits of an entry on the leading part, or may have the
-    /// trailing part of one. The maps are over `bits` bits.
+impl RunMap {
+    /// Appends the indexes of the fingerprints of `chunk` that are within 2 bits of an entry on the leading bits, or
+    /// that may have the trailing bits of an entry. The maps cover `bits` bits.
     pub(super) fn pick(
         &mut self,
         kernel: Kernel,
-        index: &DenseIndex,
+        index: &RunIndex,
         bits: u32,
         chunk: &[u64],
         indexes: &mut Vec<u32>,
     ) {
         let mut first = 0;
-        while let Some(&begin) = chunk.get(first) {
-            let run = (begin >> (64 - RUN_BITS)) as u16;
-            let same = |fingerprint: &u64| (fingerprint ^ begin) >> (64 - RUN_BITS) == 0;
+        while let Some(&leader) = chunk.get(first) {
+            let run = (leader >> (64 - RUN_BITS)) as u16;
+            let same = |fingerprint: &u64| (fingerprint ^ leader) >> (64 - RUN_BITS) == 0;
             let rest = &chunk[first..];
-            let of_run = &rest[..rest.partition_point(same).max(1)];
+            let fingerprints = &rest[..rest.partition_point(same).max(1)];
             let begin = first as u32;
-            first += of_run.len();
-            let differences = of_run.iter().fold(0, |all, f| all | f ^ of_run[0]);
+            first += fingerprints.len();
+            let differences = fingerprints
+                .iter()
+                .fold(0, |all, f| all | f ^ fingerprints[0]);
             if differences >> (64 - RUN_BITS) != 0 {
-                // Out of order: all pass.
+                // The chunk is not sorted here: all pass.
                 indexes.extend(begin..first as u32);
                 continue;
             }
-            let made_of = (index.id, run, bits);
-            if self.made_of.replace(made_of) != Some(made_of) {
+            let made_for = (index.id, run, bits);
+            if self.made_for.replace(made_for) != Some(made_for) {
                 macro_rules! make_map {
                     ($high:literal) => {
-                        kernel.run(MakeMap::<$high> {
+                        kernel.execute(MakeMap::<$high> {
                             words: &mut self.words,
-                            runs: &index.runs,
+                            entries: &index.entries,
                             run,
                             gathered: &mut self.gathered,
                         })
@@ -109,11 +111,11 @@ impl DenseMap {
                     _ => make_map!(14),
                 }
             }
-            kernel.run(PickByFilter {
+            kernel.execute(PickByRunFilter {
                 words: &self.words,
                 tail: &index.tail,
                 bits,
-                run: of_run,
+                fingerprints,
                 first: begin,
                 indexes,
             });
@@ -121,10 +123,10 @@ impl DenseMap {
     }
 }
 
-/// Makes the map of a run, over `HIGH` and [`WORD_BITS`] bits.
+/// Makes the map of a run, which covers `HIGH` + [`WORD_BITS`] bits.
 struct MakeMap<'a, const HIGH: u32> {
     words: &'a mut [u64],
-    runs: &'a RunEntries,
+    entries: &'a RunEntries,
     run: u16,
     gathered: &'a mut Vec<u32>,
 }
@@ -133,64 +135,64 @@ impl<const HIGH: u32> Work for MakeMap<'_, HIGH> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, _isa: I) {
+    fn execute<I: Isa>(self, _isa: I) {
         let Self {
             words,
-            runs,
+            entries,
             run,
             gathered,
         } = self;
         // A loop over indexes: iterators of closures compile to calls here, and took three times as long.
         let mut at = 0;
-        while at < RUN_BITS as usize + PAIRS.len() {
+        while at < RUN_BITS as usize + TWO_BIT_WORDS.len() {
             let other = match at.checked_sub(RUN_BITS as usize) {
                 None => run ^ 1 << at,
-                Some(pair) => run ^ PAIRS[pair],
+                Some(flips) => run ^ TWO_BIT_WORDS[flips],
             };
-            let (start, end) = runs.range(other);
-            prefetch_l2(&runs.next, start);
-            prefetch_l2(&runs.next, end);
+            let (start, end) = entries.range(other);
+            prefetch_l2(&entries.next, start);
+            prefetch_l2(&entries.next, end);
             at += 1;
         }
         let mut map = BallMap::<HIGH>::cleared(words);
-        for &next in runs.of_run(run) {
+        for &next in entries.of_run(run) {
             map.mark_within_2(next);
         }
-        // Each bit that differs in the run's 16 leaves one less to differ in the map's.
-        for &next in runs.gather((0..RUN_BITS).map(|bit| run ^ 1 << bit), gathered) {
+        // For each differing bit of the run's leading 16, one bit less may differ in those of the map.
+        for &next in entries.gather((0..RUN_BITS).map(|bit| run ^ 1 << bit), gathered) {
             map.mark_within_1(next);
         }
-        for &next in runs.gather(PAIRS.iter().map(|pair| run ^ pair), gathered) {
+        for &next in entries.gather(TWO_BIT_WORDS.iter().map(|flips| run ^ flips), gathered) {
             map.mark_exactly(next);
         }
     }
 }
 
 /// Picks the fingerprints of a run that the map or the Bloom filter contains.
-struct PickByFilter<'a> {
+struct PickByRunFilter<'a> {
     words: &'a [u64],
     tail: &'a TailFilter,
     bits: u32,
-    run: &'a [u64],
+    fingerprints: &'a [u64],
     first: u32,
     indexes: &'a mut Vec<u32>,
 }
 
-impl Work for PickByFilter<'_> {
+impl Work for PickByRunFilter<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<I: Isa>(self, isa: I) {
+    fn execute<I: Isa>(self, isa: I) {
         let tail = self.tail.words();
         let filter = RunFilter::new(self.words, self.bits, tail);
         let word_bits = filter.word_bits();
         let fetch = |f| prefetch_l2(tail, tail_place(f, word_bits).0);
         pick(
-            self.run,
+            self.fingerprints,
             self.first as usize,
             self.indexes,
             fetch,
-            |block| isa.passing(&filter, block),
+            |tile| isa.passing(&filter, tile),
         );
     }
 }
@@ -208,13 +210,13 @@ mod tests {
     fn maps_and_filter_pass_what_is_near() {
         for entries in [0, 1, 40, 3000] {
             let mut rng = ChaCha8Rng::seed_from_u64(7);
-            // In few runs, so that those have neighbours, and more entries than are gathered at once.
+            // In few runs, so that these have neighbours, and more entries than are copied unconditionally.
             let mut values: Vec<u64> = (0..entries)
                 .map(|_| rng.next_u64() & 0x0111_ffff_ffff_ffff | 0x4000 << 48)
                 .collect();
             values.sort_unstable();
             values.dedup();
-            let index = DenseIndex::build(&values);
+            let index = RunIndex::build(&values);
             let mut chunk: Vec<u64> = (0..2000)
                 .map(|at| match values.is_empty() || at % 4 == 0 {
                     true => rng.next_u64() & 0x0333_ffff_ffff_ffff | 0x4000 << 48,
@@ -224,7 +226,7 @@ mod tests {
                     }
                 })
                 .collect();
-            let mut map = DenseMap::default();
+            let mut map = RunMap::default();
             for bits in MAP_BITS {
                 let mut of_scalar = None;
                 for (kernel, in_order) in Kernel::available()

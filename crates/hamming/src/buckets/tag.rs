@@ -1,49 +1,49 @@
-//! Sketches: bits of a fingerprint beside its key, 16 or 32 of them.
+//! Tags: 16 or 32 bits of a fingerprint beside its key, and the comparisons of a cache line of them.
 
 use bytemuck::Pod;
 
-use crate::isa::{Isa, mask_of_any};
+use crate::isa::{Isa, any_line_mask};
 
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// A test of a sketch: it passes when it differs from the query's in at most `limit` of the bits of `mask`.
+/// A test of a tag: it passes when it differs from the query's tag in at most `limit` of the bits of `mask`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Test {
-    /// Bits of a sketch that count; all of them where sketches have 16 bits.
+pub(crate) struct TagTest {
+    /// The bits that are compared; tags of 16 bits are always compared in all of them.
     pub(crate) mask: u32,
-    /// Bits that may differ.
+    /// How many of them may differ.
     pub(crate) limit: u32,
 }
 
-/// The operations on sketches of one width.
-pub(crate) trait Sketch: Pod {
-    /// Sketches of a cache line.
+/// The operations on tags of one width.
+pub(crate) trait Tag: Pod {
+    /// How many tags a cache line holds.
     const LANES: usize = LINE / size_of::<Self>();
 
-    /// The sketch of the lowest bits of `bits`.
+    /// The tag that consists of the lowest bits of `bits`.
     fn from_bits(bits: u32) -> Self;
 
-    /// Which sketches of a cache line pass `test` against `x`: bit i for sketch i.
-    fn line_within<I: Isa>(isa: I, line: &[Self], x: Self, test: Test) -> u32;
+    /// Which tags of a cache line pass `test` against `x`: bit i for tag i.
+    fn line_within<I: Isa>(isa: I, line: &[Self], x: Self, test: TagTest) -> u32;
 
-    /// For each of `xs`, whether any sketch of the lines passes `test` against it: bit i for `xs[i]`.
+    /// For each of `xs`, whether any tag of the lines passes `test` against it: bit i for `xs[i]`.
     fn any_within<'a, I: Isa, const N: usize>(
         isa: I,
         lines: impl Iterator<Item = &'a [Self]> + Clone,
         xs: [Self; N],
-        test: Test,
+        test: TagTest,
     ) -> u32;
 }
 
-impl Sketch for u16 {
+impl Tag for u16 {
     #[inline(always)]
     fn from_bits(bits: u32) -> Self {
         bits as Self
     }
 
     #[inline(always)]
-    fn line_within<I: Isa>(isa: I, line: &[Self], x: Self, test: Test) -> u32 {
+    fn line_within<I: Isa>(isa: I, line: &[Self], x: Self, test: TagTest) -> u32 {
         let line = line.as_array().expect("a line");
         isa.line_within_u16(line, x, test.limit)
     }
@@ -53,20 +53,20 @@ impl Sketch for u16 {
         isa: I,
         lines: impl Iterator<Item = &'a [Self]> + Clone,
         xs: [Self; N],
-        test: Test,
+        test: TagTest,
     ) -> u32 {
-        mask_of_any(lines, xs, |line, x| Self::line_within(isa, line, x, test))
+        any_line_mask(lines, xs, |line, x| Self::line_within(isa, line, x, test))
     }
 }
 
-impl Sketch for u32 {
+impl Tag for u32 {
     #[inline(always)]
     fn from_bits(bits: u32) -> Self {
         bits
     }
 
     #[inline(always)]
-    fn line_within<I: Isa>(isa: I, line: &[Self], x: Self, test: Test) -> u32 {
+    fn line_within<I: Isa>(isa: I, line: &[Self], x: Self, test: TagTest) -> u32 {
         let line = line.as_array().expect("a line");
         isa.line_within_u32(line, x, test.mask, test.limit)
     }
@@ -76,7 +76,7 @@ impl Sketch for u32 {
         isa: I,
         lines: impl Iterator<Item = &'a [Self]> + Clone,
         xs: [Self; N],
-        test: Test,
+        test: TagTest,
     ) -> u32 {
         let lines = lines.map(|line| line.as_array().expect("a line"));
         isa.any_within_u32(lines, xs, test.mask, test.limit)
@@ -90,49 +90,44 @@ mod tests {
     use super::*;
     use crate::isa::{Kernel, Work};
 
-    /// [`Sketch::line_within`], in a loop that is compiled for the instruction set.
-    struct LineWithin<'a, S> {
-        line: &'a [S],
-        x: S,
-        test: Test,
+    /// [`Tag::line_within`], in a loop that is compiled for the instruction set.
+    struct LineWithin<'a, T> {
+        line: &'a [T],
+        x: T,
+        test: TagTest,
     }
 
-    impl<S: Sketch> Work for LineWithin<'_, S> {
+    impl<T: Tag> Work for LineWithin<'_, T> {
         type Output = u32;
 
         #[inline(always)]
-        fn run<I: Isa>(self, isa: I) -> u32 {
-            S::line_within(isa, self.line, self.x, self.test)
+        fn execute<I: Isa>(self, isa: I) -> u32 {
+            T::line_within(isa, self.line, self.x, self.test)
         }
     }
 
-    /// [`Sketch::any_within`] of all lines in `sketches`.
-    struct AnyWithin<'a, S> {
-        sketches: &'a [S],
-        xs: [S; 3],
-        test: Test,
+    /// [`Tag::any_within`] over all cache lines of `tags`.
+    struct AnyWithin<'a, T> {
+        tags: &'a [T],
+        xs: [T; 3],
+        test: TagTest,
     }
 
-    impl<S: Sketch> Work for AnyWithin<'_, S> {
+    impl<T: Tag> Work for AnyWithin<'_, T> {
         type Output = u32;
 
         #[inline(always)]
-        fn run<I: Isa>(self, isa: I) -> u32 {
-            S::any_within(
-                isa,
-                self.sketches.chunks_exact(S::LANES),
-                self.xs,
-                self.test,
-            )
+        fn execute<I: Isa>(self, isa: I) -> u32 {
+            T::any_within(isa, self.tags.chunks_exact(T::LANES), self.xs, self.test)
         }
     }
 
-    fn line_within<S: Sketch>(kernel: Kernel, line: &[S], x: S, test: Test) -> u32 {
-        kernel.run(LineWithin { line, x, test })
+    fn line_within<T: Tag>(kernel: Kernel, line: &[T], x: T, test: TagTest) -> u32 {
+        kernel.execute(LineWithin { line, x, test })
     }
 
-    fn any_within<S: Sketch>(kernel: Kernel, sketches: &[S], xs: [S; 3], test: Test) -> u32 {
-        kernel.run(AnyWithin { sketches, xs, test })
+    fn any_within<T: Tag>(kernel: Kernel, tags: &[T], xs: [T; 3], test: TagTest) -> u32 {
+        kernel.execute(AnyWithin { tags, xs, test })
     }
 
     proptest! {
@@ -141,7 +136,7 @@ mod tests {
             lanes in proptest::collection::vec(any::<u32>(), 64), xs: [u32; 3], near in 0usize..200, mask: u32, limit in 0u32..=12,
         ) {
             let mut lanes = lanes;
-            // Random sketches alone are hardly ever near.
+            // Random tags alone are hardly ever near.
             if let Some(lane) = lanes.get_mut(near) {
                 *lane = xs[near % 3] ^ 0x0014_0014;
             }
@@ -152,7 +147,7 @@ mod tests {
             };
             let of_narrow = any(&|lane, x| (lane as u16 ^ x as u16).count_ones(), &lanes);
             let of_wide = any(&|lane, x| ((lane ^ x) & mask).count_ones(), &lanes[..32]);
-            let [all, some] = [!0, mask].map(|mask| Test { mask, limit });
+            let [all, some] = [!0, mask].map(|mask| TagTest { mask, limit });
             let narrow: Vec<u16> = lanes.iter().map(|&lane| lane as u16).collect();
             for kernel in Kernel::available() {
                 let name = kernel.name();
@@ -171,7 +166,7 @@ mod tests {
             };
             let of_narrow = near(&|lane, x| (lane as u16 ^ x as u16).count_ones(), &lanes);
             let of_wide = near(&|lane, x| ((lane ^ x) & mask).count_ones(), &lanes[..16]);
-            let [all, some] = [!0, mask].map(|mask| Test { mask, limit });
+            let [all, some] = [!0, mask].map(|mask| TagTest { mask, limit });
             for kernel in Kernel::available() {
                 let name = kernel.name();
                 prop_assert_eq!(line_within(kernel, &narrow, x as u16, all), of_narrow, "{}", name);

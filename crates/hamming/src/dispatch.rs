@@ -1,4 +1,4 @@
-//! [`Index`], the enum over the mechanisms' tables: the one place that dispatches on the mechanism.
+//! [`AnyTables`], the enum over the mechanisms' tables: the one place that dispatches on the mechanism.
 
 use crate::cost::Cost;
 use crate::design::{Design, Mechanism};
@@ -9,34 +9,34 @@ use crate::mechanism::{BatchPart, MechanismTables, Times};
 use crate::permuted::Permuted;
 use crate::variants::Variants;
 
-/// The tables of a design over a part of the batch.
+/// The tables of a design over a part of the batch, built by any of the mechanisms.
 #[derive(Debug)]
-pub(crate) enum Index {
+pub(crate) enum AnyTables {
     Permuted(Permuted),
     Halves(Box<Halves>),
     Variants(Variants),
 }
 
-/// The probe buffers of every mechanism; one index uses its own mechanism's only.
+/// The probe buffers of every mechanism; a probe uses only those of its tables' mechanism.
 #[derive(Debug, Default)]
-pub(crate) struct Buffers {
+pub(crate) struct AnyBuffers {
     permuted: <Permuted as MechanismTables>::Buffers,
     halves: <Halves as MechanismTables>::Buffers,
     variants: <Variants as MechanismTables>::Buffers,
 }
 
-/// Calls `$method` on the tables of `$index`, whatever their mechanism.
+/// Calls `$method` on the tables of `$any`, whatever their mechanism.
 macro_rules! dispatch {
-    ($index:expr, $method:ident) => {
-        match $index {
-            Index::Permuted(tables) => tables.$method(),
-            Index::Halves(tables) => tables.$method(),
-            Index::Variants(tables) => tables.$method(),
+    ($any:expr, $method:ident) => {
+        match $any {
+            AnyTables::Permuted(tables) => tables.$method(),
+            AnyTables::Halves(tables) => tables.$method(),
+            AnyTables::Variants(tables) => tables.$method(),
         }
     };
 }
 
-impl Index {
+impl AnyTables {
     /// Predicts the cost of the tables of `design` over `entries` entries.
     pub(crate) fn predict(design: &Design, entries: usize) -> Cost {
         match design.mechanism() {
@@ -90,7 +90,7 @@ impl Index {
         kernel: Kernel,
         part: &BatchPart<'_>,
         chunk: &[u64],
-        buffers: &mut Buffers,
+        buffers: &mut AnyBuffers,
         matches: &mut Matches<'_>,
     ) -> Times {
         match self {

@@ -1,22 +1,24 @@
-//! The sketch of a block of variants: bits of the next two blocks around the ring, with two tests.
+//! The tags of `variants-N`: bits of the two blocks that follow a table's own, and two tests by the pigeonring
+//! principle.
 //!
-//! The strong form of the pigeonhole principle (Qin and Xiao, "Pigeonring", VLDB 2018): let the blocks have radii rᵢ with
-//! Σ(rᵢ + 1) = k + 1, and let a pair within k differ in dᵢ bits of block i. The dᵢ − (rᵢ + 1) sum to less than 0 around the
-//! ring, so there is a block from which on all partial sums are less than 0: it has not only dᵢ ≤ rᵢ, but also
-//! dᵢ + dᵢ₊₁ ≤ rᵢ + rᵢ₊₁ + 1, and so on. A pair that fails a test at one block is found at another.
+//! The pigeonring principle strengthens the pigeonhole principle (Qin and Xiao, "Pigeonring", VLDB 2018). Let the
+//! blocks form a ring (the first follows the last) and have radii rᵢ with Σ(rᵢ + 1) = k + 1, and let a pair within k
+//! differ in dᵢ bits of block i. The sum of all dᵢ − (rᵢ + 1) is negative, so there is a block from which on all
+//! partial sums around the ring are negative: not only dᵢ ≤ rᵢ, but also dᵢ + dᵢ₊₁ ≤ rᵢ + rᵢ₊₁ + 1, and so on. A pair
+//! that fails a test at one block is found at another.
 //!
 //! At three blocks with radii of 2, one candidate in 1,500 passes the first test, and 2 in 5 of these pass the second.
 
-use crate::buckets::{Field, SketchRule, Test};
+use crate::buckets::{Field, TagScheme, TagTest};
 use crate::design::Block;
 
-/// The rule of the sketches of block `at`: one test of the next block, one of the next two; first the one that fewer pass.
+/// The tag scheme of block `at`: one test covers the next block, one the next two; the one that fewer pass comes first.
 ///
 /// # Panics
 /// When there are fewer than three blocks, or they do not follow each other.
-pub(super) fn ring_rule(blocks: &[Block], at: usize) -> SketchRule {
+pub(super) fn pigeonring_scheme(blocks: &[Block], at: usize) -> TagScheme {
     let block = &blocks[at];
-    // With fewer, the block after the next would be the block itself, and count twice.
+    // With fewer, the block after the next would be the block itself, whose bits would count twice.
     assert!(blocks.len() >= 3, "at least three blocks");
     let following = |more: usize| &blocks[(at + more) % blocks.len()];
     let (next, third) = (following(1), following(2));
@@ -29,15 +31,15 @@ pub(super) fn ring_rule(blocks: &[Block], at: usize) -> SketchRule {
     let flip_bits = block.radius;
     let next_bits = next.mask.count_ones().min(u32::BITS - flip_bits);
     let bits = (next_bits + third.mask.count_ones()).min(u32::BITS - flip_bits);
-    let of_next = Test {
+    let of_next = TagTest {
         mask: !(((1 << (bits - next_bits)) - 1) << flip_bits),
         limit: block.radius + next.radius + 1,
     };
-    let of_both = Test {
+    let of_both = TagTest {
         mask: !0,
         limit: of_next.limit + third.radius + 1,
     };
-    let rule = |first, second| SketchRule {
+    let scheme = |first, second| TagScheme {
         field: Field {
             before: next.mask.leading_zeros(),
             bits,
@@ -46,7 +48,7 @@ pub(super) fn ring_rule(blocks: &[Block], at: usize) -> SketchRule {
         first,
         second,
     };
-    let (next_first, both_first) = (rule(of_next, of_both), rule(of_both, of_next));
+    let (next_first, both_first) = (scheme(of_next, of_both), scheme(of_both, of_next));
     match next_first.first_share() <= both_first.first_share() {
         true => next_first,
         false => both_first,
@@ -60,23 +62,30 @@ mod tests {
     use crate::ball::volume;
 
     #[test]
-    fn shares_are_those_of_all_sketches() {
+    fn shares_are_those_of_all_tags() {
         // Three blocks of 20, 22 and 22 bits with radii of 2, so that 2, 5 and 8 bits of one, two and three may differ.
         let design = Design::named("variants-3", 8).unwrap();
-        let all = Test { mask: !0, limit: 8 };
-        let of_next = |behind: u32| Test {
+        let all = TagTest { mask: !0, limit: 8 };
+        let of_next = |behind: u32| TagTest {
             mask: !(((1 << behind) - 1) << 2),
             limit: 5,
         };
-        let rules = [0, 1, 2].map(|at| ring_rule(design.blocks(), at));
-        let tests = rules.map(|rule| (rule.field.bits, rule.flip_bits, rule.first, rule.second));
+        let schemes = [0, 1, 2].map(|at| pigeonring_scheme(design.blocks(), at));
+        let tests = schemes.map(|scheme| {
+            (
+                scheme.field.bits,
+                scheme.flip_bits,
+                scheme.first,
+                scheme.second,
+            )
+        });
         let expected = [
             (30, 2, of_next(8), all),
             (30, 2, of_next(8), all),
             (30, 2, all, of_next(10)),
         ];
         assert_eq!(tests, expected);
-        for (rule, next_bits) in rules.into_iter().zip([22, 22, 20]) {
+        for (scheme, next_bits) in schemes.into_iter().zip([22, 22, 20]) {
             let [mut both, mut next] = [0.0; 2];
             for bits in 0..=3u32 {
                 let fewer = bits
@@ -88,9 +97,9 @@ mod tests {
             }
             let next = next / 2f64.powi(next_bits.cast_signed());
             let first = next.min(volume(30, 6) / 2f64.powi(30));
-            assert!((rule.first_share() / first - 1.0).abs() < 1e-9);
-            assert!((rule.both_share() * 2f64.powi(30) / both - 1.0).abs() < 1e-9);
-            assert!(rule.both_share() < 0.5 * rule.first_share());
+            assert!((scheme.first_share() / first - 1.0).abs() < 1e-9);
+            assert!((scheme.both_share() * 2f64.powi(30) / both - 1.0).abs() < 1e-9);
+            assert!(scheme.both_share() < 0.5 * scheme.first_share());
         }
     }
 }

@@ -1,0 +1,28 @@
+//! [`TagTable`]: what a mechanism's table of tags provides to the probe.
+
+use super::queries::{Queries, Survivor};
+use super::tag::Tag;
+use super::tag_buckets::Buckets;
+use crate::isa::Isa;
+use crate::matches::Matches;
+use crate::mechanism::BatchPart;
+
+/// The table of a block: buckets of tags, and a way to find the entry of a tag.
+pub(crate) trait TagTable: Sized {
+    /// The type of the tags.
+    type Tag: Tag;
+
+    /// The buckets of tags.
+    fn buckets(&self) -> &Buckets<Self::Tag>;
+
+    /// Compares the entries of `survivors` in full, and appends those within the distance to `matches`. Where the tags
+    /// have a second test, it comes first. Overwrites `survivors`.
+    fn compare<I: Isa>(
+        &self,
+        isa: I,
+        part: &BatchPart<'_>,
+        queries: Queries<'_>,
+        survivors: &mut Vec<Survivor>,
+        matches: &mut Matches<'_>,
+    );
+}
