@@ -1,7 +1,7 @@
 """Measures how fast other programs (peers) fingerprint texts on one core: features.py DOCS.parquet METHOD...
 
-Texts are in memory beforehand, in the form that the peer takes. Prints a line of JSON for each method: the seconds of the
-fastest of three runs, and the documents and bytes of text. Peers written in Python get only the first 5 MB.
+Texts are in memory beforehand, in the form that the peer takes. Prints a line of JSON for each method: the seconds of
+the fastest of three runs, and the documents and bytes of text. Peers written in Python get only the first 5 MB.
 """
 
 import importlib.metadata

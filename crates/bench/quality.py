@@ -1,7 +1,8 @@
 """Runs other programs (peers) on a corpus: quality.py CORPUS.parquet OUT_DIR.
 
-Writes the fingerprints of peers like simhash (fingerprints.parquet), the pairs that MinHash LSH finds (pairs.parquet), and the
-package, settings and seconds of each method (peers.json). Rows are numbered as in the corpus, from 0.
+Writes the fingerprints of peers that make some (fingerprints.parquet), the pairs that MinHash LSH finds
+(pairs.parquet), and last the package, settings and seconds of each method (peers.json). Documents are numbered as in the
+corpus, from 0.
 """
 
 import importlib.metadata
@@ -75,19 +76,19 @@ def clickhouse(corpus, function, size):
     return chdb.query(query, "ArrowTable")["fp"]
 
 
-def minhash_pairs(sketches, threshold):
+def minhash_pairs(signatures, threshold):
     from datasketch import MinHashLSH
 
     index = MinHashLSH(threshold=threshold, num_perm=PERMUTATIONS)
     pairs = []
-    for row, sketch in enumerate(sketches):
-        pairs += [(earlier, row) for earlier in index.query(sketch)]
-        index.insert(row, sketch)
+    for row, signature in enumerate(signatures):
+        pairs += [(earlier, row) for earlier in index.query(signature)]
+        index.insert(row, signature)
     return sorted(pairs)
 
 
-def estimated(sketches, pairs, threshold):
-    return [(a, b) for a, b in pairs if sketches[a].jaccard(sketches[b]) >= threshold]
+def estimated(signatures, pairs, threshold):
+    return [(a, b) for a, b in pairs if signatures[a].jaccard(signatures[b]) >= threshold]
 
 
 def timed(function, *arguments):
@@ -151,15 +152,15 @@ def main():
     settings = "shingles of 4 words (its default), of 4 characters in texts mostly CJK, its hash (of MD5), case kept"
     fingerprint("simhash-pybind", "simhash-pybind", settings, simhash_pybind, texts)
 
-    sketches, sketching = timed(minhashes, texts)
+    signatures, signing = timed(minhashes, texts)
     for threshold in THRESHOLDS:
         settings = f"{PERMUTATIONS} permutations, shingles of 3 words, of 3 characters in texts mostly CJK, case kept"
-        found, seconds = timed(minhash_pairs, sketches, threshold)
+        found, seconds = timed(minhash_pairs, signatures, threshold)
         name = f"minhash-lsh-{PERMUTATIONS}"
-        pair(f"{name}@{threshold}", f"{settings}; pairs that share a band", found, sketching + seconds)
-        sure, more = timed(estimated, sketches, found, threshold)
+        pair(f"{name}@{threshold}", f"{settings}; pairs that share a band", found, signing + seconds)
+        similar, more = timed(estimated, signatures, found, threshold)
         settings += f"; pairs that share a band and are estimated at {threshold} or more"
-        pair(f"{name}-estimate@{threshold}", settings, sure, sketching + seconds + more)
+        pair(f"{name}-estimate@{threshold}", settings, similar, signing + seconds + more)
 
     pq.write_table(pa.concat_tables(fingerprints), out / "fingerprints.parquet", compression="zstd")
     pq.write_table(pa.concat_tables(pairs), out / "pairs.parquet", compression="zstd")

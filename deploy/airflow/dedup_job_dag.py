@@ -1,14 +1,13 @@
 """The nightly job as a DAG for Airflow 3.2 and later.
 
-The program does the work; this calls it for the day of each data interval, and tells Airflow by its exit code whether
-another try makes sense. Paths and options are in the program's settings file, and credentials in the environment of the
-workers: neither is here. What does differ from one installation to the next is taken from three variables of the
-environment of the workers and the DAG processor:
+This file calls the program for the day of each data interval. The program's exit code decides whether Airflow tries
+again. Paths and options are in the program's settings file, and credentials in the environment of the workers. Three
+environment variables of the workers and the DAG processor say what differs between installations:
 
     DEDUP_JOB_PROGRAM    the program, by its name on PATH or by its path: dedup-job
     DEDUP_JOB_CONFIG     its settings: /etc/dedup-job.toml
-    DEDUP_JOB_FIRST_DAY  if set, every day since this one is worked off, also those that were missed; if not, the
-                         last one alone
+    DEDUP_JOB_FIRST_DAY  if set, the DAG runs for every day since this one that has no run yet; if not, only for the
+                         last day
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ PROGRAM = os.environ.get("DEDUP_JOB_PROGRAM", "dedup-job")
 CONFIG = os.environ.get("DEDUP_JOB_CONFIG", "/etc/dedup-job.toml")
 FIRST_DAY = os.environ.get("DEDUP_JOB_FIRST_DAY")
 
-# These would end alike the next time. Any other code is worth another try: 69, 74 and 75 say so themselves, 143 is
-# SIGTERM, and what is left (70, an internal error; a kill for want of memory) is tried again because that is harmless.
+# After these codes a retry would end in the same way. Every other code is tried again: 69, 74 and 75 ask for it, 143 is
+# SIGTERM, and after the rest (70, an internal error; a kill because memory ran out) a retry does no harm.
 PERMANENT = {
     64: "wrong usage",
     65: "bad data",
@@ -40,7 +39,7 @@ PERMANENT = {
 class DedupJobOperator(BaseOperator):
     """Runs `dedup-job run` for one day, and returns the summary that it prints."""
 
-    # An operator and no function, because Airflow calls on_kill() when somebody stops the task.
+    # A class instead of a function, because Airflow calls on_kill() when somebody stops the task.
 
     process: subprocess.Popen[str] | None = None
 
@@ -52,7 +51,7 @@ class DedupJobOperator(BaseOperator):
     def execute(self, context) -> dict:
         command = [self.program, "run", f"--config={self.config}", f"--day={day_of(context)}", "--json"]
         self.log.info("Running %s", shlex.join(command))
-        # Standard output is a file, so that the program never waits for a reader of it; standard error is the log.
+        # Standard output is a file, so that the program never waits for a reader; standard error is the log.
         with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
             code, last_line = self._run(command, output)
             if code != 0:
@@ -63,7 +62,7 @@ class DedupJobOperator(BaseOperator):
         return summary
 
     def _run(self, command: list[str], output) -> tuple[int, str]:
-        """The program's exit code, and the last line of its log, which says why it failed if it did."""
+        """Runs the program; returns its exit code and the last line of its log, which has the reason of a failure."""
         try:
             self.process = subprocess.Popen(
                 command,
@@ -82,10 +81,10 @@ class DedupJobOperator(BaseOperator):
                     last_line = line
                     self.log.info("%s", line)
             return self.process.wait(), last_line
-        except BaseException:  # execution_timeout is none of Exception
+        except BaseException:  # the exception of execution_timeout is no subclass of Exception
             self.on_kill()
             try:
-                # It promises two seconds.
+                # The program stops within two seconds of SIGTERM.
                 self.process.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 self.process.kill()
@@ -94,13 +93,13 @@ class DedupJobOperator(BaseOperator):
             self.process.stderr.close()
 
     def on_kill(self) -> None:
-        """Asks the program to stop: it removes what it has begun, and ends with 143."""
+        """Asks the program to stop: it removes its temporary files, and ends with 143."""
         if self.process is not None:
             self.process.terminate()
 
 
 def day_of(context) -> str:
-    """The day that was asked for, or else the one on which the data interval begins."""
+    """The parameter `day`, or else the day on which the data interval begins."""
     if day := context["params"]["day"]:
         return day
     if (start := context.get("data_interval_start")) is None:
@@ -109,7 +108,7 @@ def day_of(context) -> str:
 
 
 def failure(code: int, last_line: str) -> AirflowException:
-    """What Airflow is told of a code that is not 0: AirflowFailException is not tried again."""
+    """The exception for an exit code that is not 0. After an AirflowFailException Airflow does not try again."""
     why = f"exit code {code}" if code >= 0 else f"killed by signal {-code}"
     if code in PERMANENT:
         return AirflowFailException(f"{why}, {PERMANENT[code]}: {last_line}")
@@ -117,7 +116,7 @@ def failure(code: int, last_line: str) -> AirflowException:
 
 
 def summary_in(output: str) -> dict:
-    """The summary, which is the last line. Without it something else than the program was run: no case for a retry."""
+    """The summary, which is the last line. Without it another program was run, and a retry would not help."""
     try:
         summary = json.loads(output.splitlines()[-1])
     except (IndexError, ValueError) as error:
@@ -138,14 +137,14 @@ def counts(summary: dict):
 
 with DAG(
     dag_id="dedup_job",
-    description="Near-duplicates between a day of pages and the archive",
+    description="Near-duplicates between a day of documents and the archive",
     doc_md=__doc__,
-    # A data interval begins on the day whose pages are looked at, and ends when the run may start. (A plain cron
-    # expression is another timetable in Airflow 3, without an interval.)
+    # A data interval begins on the day of the documents, and ends when the run may start. (In Airflow 3 a plain cron
+    # expression is another timetable, without an interval.)
     schedule=CronDataIntervalTimetable("30 1 * * *", timezone="UTC"),
     start_date=datetime.fromisoformat(FIRST_DAY or "2026-01-01").replace(tzinfo=timezone.utc),
     catchup=FIRST_DAY is not None,
-    # Nights would not harm each other, but share one machine and one storage.
+    # Several nights at the same time would be correct, but they would compete for one machine and one storage.
     max_active_runs=1,
     params={"day": Param(None, type=["null", "string"], format="date", description="Instead of the interval's day")},
     tags=["dedup-job"],
@@ -154,7 +153,7 @@ with DAG(
         task_id="run",
         program=PROGRAM,
         config=CONFIG,
-        # After 2, 4, 8, 16, 32 and 60 minutes at least: an outage of two hours.
+        # Waits of at least 2, 4, 8, 16, 32 and 60 minutes, which outlast an outage of two hours.
         retries=6,
         retry_delay=timedelta(minutes=2),
         retry_exponential_backoff=2.0,

@@ -1,8 +1,8 @@
 //! Checks of Parquet pages before the Parquet library decodes them.
 //!
-//! Two kinds of forged files would kill or hang the process. For a page of delta-encoded text, the library allocates memory
-//! for as many values as the page claims, up to 2⁶⁴. In a page header that is cut off by the end of the file, it parses
-//! missing fields for hours.
+//! Two kinds of forged files would kill or hang the process. For a page of delta-encoded text, the library allocates
+//! memory for as many values as the page claims, up to 2⁶⁴. In a page header that is cut off by the end of the file, it
+//! parses missing fields for hours.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read, Seek as _, SeekFrom};
@@ -55,14 +55,14 @@ impl ChunkReader for WholeFile {
     }
 }
 
-/// The bytes of some ranges of a file.
-pub struct Ranges {
-    /// The start and the bytes of each range, ascending.
+/// Some parts of a file, in memory.
+pub struct FileParts {
+    /// The offset and the bytes of each part, by ascending offset.
     parts: Vec<(u64, Bytes)>,
 }
 
-impl Ranges {
-    /// The `bytes` of `ranges`, in any order.
+impl FileParts {
+    /// The parts at `ranges`, in any order; `bytes` has the bytes of each.
     #[must_use]
     pub fn new(ranges: &[Range<u64>], bytes: Vec<Bytes>) -> Self {
         let mut parts: Vec<(u64, Bytes)> = ranges.iter().map(|r| r.start).zip(bytes).collect();
@@ -70,7 +70,7 @@ impl Ranges {
         Self { parts }
     }
 
-    /// The bytes of a whole file.
+    /// A whole file as one part.
     #[must_use]
     pub fn whole(file: Bytes) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Ranges {
         }
     }
 
-    /// The bytes from offset `start` to the end of its range.
+    /// The bytes from offset `start` to the end of its part.
     fn bytes_from(&self, start: u64) -> Result<Bytes> {
         let behind = self.parts.partition_point(|(first, _)| *first <= start);
         let part = behind.checked_sub(1).map(|at| &self.parts[at]);
@@ -90,14 +90,14 @@ impl Ranges {
     }
 }
 
-impl Length for Ranges {
+impl Length for FileParts {
     fn len(&self) -> u64 {
         let last = self.parts.last();
         last.map_or(0, |(start, bytes)| start + bytes.len() as u64)
     }
 }
 
-impl ChunkReader for Ranges {
+impl ChunkReader for FileParts {
     type T = EndIsError<bytes::buf::Reader<Bytes>>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
@@ -134,12 +134,12 @@ impl<R: ChunkReader + 'static> CheckedRowGroups<R> {
         }
     }
 
-    /// Reads the columns of `mask`, all rows or a selection, by their Parquet types: the footer's Arrow schema is
-    /// ignored.
+    /// Reads the columns of `mask`, all rows or a selection. Columns have the Arrow types of their Parquet types: the
+    /// footer's Arrow schema is ignored.
     ///
     /// # Errors
-    /// [`ParquetError`] when a column chunk is outside the file. Damaged pages are errors of the reader; for some of them,
-    /// the Parquet library panics.
+    /// [`ParquetError`] when a column chunk is outside the file. At damaged pages, the returned reader fails, or the Parquet
+    /// library panics.
     pub fn read(
         &self,
         mask: ProjectionMask,
@@ -149,7 +149,7 @@ impl<R: ChunkReader + 'static> CheckedRowGroups<R> {
         self.read_as(None, mask, batch_size, selection)
     }
 
-    /// As [`Self::read`], with the Arrow types of `fields`, which are all columns of the file.
+    /// As [`Self::read`], with the Arrow types of `fields`, which has all columns of the file.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -322,11 +322,12 @@ fn value_bytes<'a>(page: &'a Page, column: &ColumnDescPtr) -> Option<&'a [u8]> {
 
 /// Skips integers in the encoding DELTA_BINARY_PACKED, and returns the count that their header claims.
 fn skip_delta_stream(bytes: &mut &[u8]) -> Option<u64> {
-    let block_values = varint(bytes)?;
+    // The header: values and miniblocks of a delta block, values in all, the first value.
+    let delta_block_values = varint(bytes)?;
     let miniblocks = usize::try_from(varint(bytes)?).ok()?;
     let count = varint(bytes)?;
     let _first = varint(bytes)?;
-    let values = block_values.checked_div(miniblocks as u64)?;
+    let values = delta_block_values.checked_div(miniblocks as u64)?;
     let mut left = count.saturating_sub(1);
     while left > 0 {
         let _smallest = varint(bytes)?;
@@ -373,8 +374,8 @@ mod tests {
 
     const ROWS: usize = 5000;
 
-    /// A file of one column of text in pages of 1000 rows, and its column.
-    fn written(encoding: Encoding, version: WriterVersion, some_null: bool) -> (Bytes, ArrayRef) {
+    /// A file of one column of text in pages of 1000 rows, and the column.
+    fn text_file(encoding: Encoding, version: WriterVersion, some_null: bool) -> (Bytes, ArrayRef) {
         let text: StringArray = (0..ROWS)
             .map(|row| (!some_null || row % 7 > 0).then(|| format!("page/{}/{row}", row / 10)))
             .collect();
@@ -395,11 +396,12 @@ mod tests {
         (writer.into_inner().unwrap().into(), column)
     }
 
-    fn row_groups(file: &Bytes, first: u64, bytes: Bytes) -> CheckedRowGroups<Ranges> {
+    /// The row group of `file`, with `bytes` in place of what it has from offset `first` on.
+    fn row_groups(file: &Bytes, first: u64, bytes: Bytes) -> CheckedRowGroups<FileParts> {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(file).unwrap();
         let range = first..first + bytes.len() as u64;
-        let ranges = Ranges::new(std::slice::from_ref(&range), vec![bytes]);
-        CheckedRowGroups::new(ranges, Arc::new(metadata), 0..1)
+        let parts = FileParts::new(std::slice::from_ref(&range), vec![bytes]);
+        CheckedRowGroups::new(parts, Arc::new(metadata), 0..1)
     }
 
     #[test]
@@ -411,7 +413,7 @@ mod tests {
                 Encoding::DELTA_BYTE_ARRAY,
             ] {
                 for some_null in [false, true] {
-                    let (file, expected) = written(encoding, version, some_null);
+                    let (file, expected) = text_file(encoding, version, some_null);
                     let groups = row_groups(&file, 0, file.clone());
                     let read = groups.read(ProjectionMask::all(), ROWS, None).unwrap();
                     let batches: Vec<_> = read.map(|batch| batch.unwrap()).collect();
@@ -433,7 +435,7 @@ mod tests {
 
     #[test]
     fn text_that_claims_more_values_is_refused() {
-        let (file, _) = written(Encoding::PLAIN, WriterVersion::PARQUET_2_0, false);
+        let (file, _) = text_file(Encoding::PLAIN, WriterVersion::PARQUET_2_0, false);
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
         let column = metadata.unwrap().row_group(0).column(0).column_descr_ptr();
         let page = |encoding, streams: &[Vec<u8>]| Page::DataPageV2 {
@@ -463,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_cut_off_header_is_refused() {
-        let (file, _) = written(Encoding::PLAIN, WriterVersion::PARQUET_1_0, false);
+        let (file, _) = text_file(Encoding::PLAIN, WriterVersion::PARQUET_1_0, false);
         // Field 9, which no version knows: a list of 2³¹ - 1 lists of as many numbers.
         let list = [0xff, 0xff, 0xff, 0xff, 0x07];
         let header = [&[0x99, 0xf9], &list[..], &[0xf7], &list[..]].concat();

@@ -1,8 +1,9 @@
 //! Committing days: one log entry a day, exactly once.
 //!
 //! Each commit carries a Delta application transaction with the day as its application id: if two runs commit the same
-//! day, one commits it, and the other finds it committed. A day is committed on top of the version that it was compared
-//! with, or of a later version with the same rows. So of any two days, the later commit was compared with the earlier.
+//! day, one commits it, and the other finds it committed. A day is committed as the version after the one that it was
+//! compared with, or after a later version with the same rows. So each day was compared with all that were committed
+//! before it.
 
 use chrono::NaiveDate;
 use deltalake_core::DeltaTableError;
@@ -11,14 +12,14 @@ use deltalake_core::kernel::{Action, Transaction};
 use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use storage::{ErrorKind, require_conditional_create};
 
-use crate::data_files::{DayTags, Rows, WrittenFile};
-use crate::days::{CommittedDay, Record};
+use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::day_records::{CommittedDay, Record};
 use crate::error::{ArchiveError, Result};
 use crate::fingerprints::FingerprintFile;
 use crate::schema::DAY;
 use crate::table::Archive;
 
-/// Attempts to commit before giving up, if other commits (such as another program's OPTIMIZE) come first.
+/// Attempts to commit before giving up, if other commits (such as another program's OPTIMIZE) come first each time.
 pub(crate) const COMMIT_ATTEMPTS: usize = 20;
 
 /// The outcome of committing a day.
@@ -52,8 +53,8 @@ pub struct StagedDay {
 }
 
 impl Archive {
-    /// Commits `file` as `day`, even if other days were committed since the archive was opened. Leaves out rows without a
-    /// fingerprint.
+    /// Commits `file` as `day`, even if other days were committed since the archive was opened. Leaves out rows without
+    /// a fingerprint.
     ///
     /// # Errors
     /// As [`Self::stage`] and [`Self::commit`].
@@ -77,11 +78,10 @@ impl Archive {
         }
     }
 
-    /// Tests that the archive's store honours conditional creates, which make commits atomic. To be called before any
-    /// commit.
+    /// Tests that the archive's store honours conditional creates, which make commits atomic. Must precede any commit.
     ///
     /// # Errors
-    /// [`Unconditional`](storage::StorageError::Unconditional) when it does not, or a store's error.
+    /// [`Unconditional`](storage::StorageError::Unconditional) when the store does not honour them, or a store's error.
     pub async fn preflight(&self) -> Result<()> {
         Ok(require_conditional_create(self.location()).await?)
     }
@@ -100,9 +100,9 @@ impl Archive {
             without_fingerprint: file.without_fingerprint,
             files: Vec::new(),
         };
-        let rest = file.rows - file.without_fingerprint;
-        let mut rows = Rows::new(file.read()?);
-        let written = self.write_files(Some(day), rest, &mut rows, &mut staged.files);
+        let count = file.rows - file.without_fingerprint;
+        let mut rows = RowsToWrite::new(file.read()?);
+        let written = self.write_files(Some(day), count, &mut rows, &mut staged.files);
         if let Err(error) = written.await {
             // On an unreachable store, each removal would wait for the whole deadline.
             if error.kind() != ErrorKind::Unreachable {
@@ -113,11 +113,12 @@ impl Archive {
         Ok(staged)
     }
 
-    /// Commits a day as the version after the one that the archive is open at, which must be the one that the day was
-    /// compared with. After [`Append::Overtaken`] the archive is open at the latest version.
+    /// Commits a day that was compared with the version that the archive is open at. If other commits since then
+    /// changed no rows, commits the day after them; otherwise returns [`Append::Overtaken`], with the archive open at
+    /// the latest version.
     ///
     /// # Errors
-    /// [`ArchiveError::DayDiffers`] when the day is committed with other rows, [`ArchiveError::UnknownDay`] when another
+    /// [`ArchiveError::DayDiffers`] when the day is committed with other rows, [`ArchiveError::ForeignRows`] when another
     /// program wrote rows of the day. On an error the table does not change, with one exception: if the store does not
     /// answer whether it has the log entry, the day may be committed, and the data files stay.
     pub async fn commit(&mut self, staged: &StagedDay, existing: Existing) -> Result<Append> {
@@ -125,12 +126,12 @@ impl Archive {
             let version = self.version();
             if existing == Existing::Keep && self.has_files(staged.day)? {
                 self.discard(staged).await;
-                return Err(ArchiveError::UnknownDay {
+                return Err(ArchiveError::ForeignRows {
                     path: self.location().to_string(),
                     day: staged.day.to_string(),
                 });
             }
-            self.require_staged(staged).await?;
+            self.require_staged_files(staged).await?;
             let error = match self.try_commit(staged, version).await? {
                 Ok(version) => return Ok(Append::Committed(version)),
                 Err(error) => error,
@@ -166,13 +167,14 @@ impl Archive {
             }
             tracing::info!(
                 version = self.version(),
-                "another program maintained the archive meanwhile; committing on top of that"
+                "other commits came first, but changed no rows: the day is committed after them"
             );
         }
-        Err(self.busy())
+        Err(self.busy_error())
     }
 
-    /// Whether the log entry after `version` adds a file of `written`: then the commit succeeded, and its answer was lost.
+    /// Whether the log entry after `version` adds a file of `written`: the commit then succeeded, though its answer was
+    /// lost.
     pub(crate) async fn next_entry_adds(
         &self,
         version: u64,
@@ -188,8 +190,8 @@ impl Archive {
         }))
     }
 
-    /// The error for a commit that others overtook [`COMMIT_ATTEMPTS`] times.
-    pub(crate) fn busy(&self) -> ArchiveError {
+    /// The error after [`COMMIT_ATTEMPTS`] attempts, if another commit came first each time.
+    pub(crate) fn busy_error(&self) -> ArchiveError {
         ArchiveError::Busy {
             path: self.location().to_string(),
             attempts: COMMIT_ATTEMPTS,
@@ -197,11 +199,11 @@ impl Archive {
     }
 
     /// Fails if a data file of the staged day is gone: a vacuum may have removed it.
-    async fn require_staged(&self, staged: &StagedDay) -> Result<()> {
+    async fn require_staged_files(&self, staged: &StagedDay) -> Result<()> {
         for file in &staged.files {
             let object = self.location().child(&file.path)?;
             if !object.exists().await? {
-                return Err(ArchiveError::Unstaged {
+                return Err(ArchiveError::StagedFileMissing {
                     object: object.to_string(),
                 });
             }
@@ -266,8 +268,8 @@ impl Archive {
         }
     }
 
-    /// Tries once to commit a day that was compared with `base_version`. The inner error is the commit's own: it leaves the
-    /// outcome unknown.
+    /// Tries once to commit a day that was compared with `base_version`. The outer error comes before the commit; after
+    /// the inner one, the commit's own, the outcome is unknown.
     async fn try_commit(
         &mut self,
         staged: &StagedDay,
@@ -301,7 +303,10 @@ impl Archive {
             )
             .collect();
         let properties = CommitProperties::default()
-            .with_application_transaction(Transaction::new(day.to_string(), record.version))
+            .with_application_transaction(Transaction::new(
+                day.to_string(),
+                record.transaction_version,
+            ))
             .with_metadata([
                 ("documents".to_owned(), staged.documents.into()),
                 (

@@ -1,7 +1,7 @@
 //! Merging small data files of a day into few large ones. A run finds the same pairs as before.
 //!
-//! The cost of a run grows with the number of files and row groups: it reads every footer, and a part of each row group.
-//! The rows of a day stay in its partition, sorted as before, with the day's own digest.
+//! The cost of a run grows with the number of files and row groups: a run reads every footer, and a part of each row
+//! group. The rows of a day stay in its partition, sorted as before, and the new files carry the day's tags.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -17,13 +17,14 @@ use simhash::hash::murmur3_low64;
 use storage::ErrorKind;
 
 use crate::commit::COMMIT_ATTEMPTS;
-use crate::data_files::{DayTags, Rows, StoredRows, WrittenFile};
+use crate::data_files::{DayTags, RowsToWrite, StoredRows, WrittenFile};
 use crate::error::{ArchiveError, Result};
 use crate::schema::{self, IdType};
+use crate::scope::operation_name;
 use crate::table::{Archive, DataFile};
 
 /// Rows of a record batch of merged rows.
-const BATCH_ROWS: usize = 8192;
+const RECORD_BATCH_ROWS: usize = 8192;
 
 /// What a compaction did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct Compacted {
     pub version: Option<u64>,
 }
 
-/// Small files of a day whose rows fit into one file.
+/// Small files of one commit of a day, whose rows fit into one file.
 struct MergeSet {
     day: NaiveDate,
     tags: DayTags,
@@ -49,13 +50,13 @@ struct MergeSet {
 }
 
 impl Archive {
-    /// Merges small files of the days before `before`, or of all days, in one commit. The merged files stay for readers of
-    /// earlier versions until a vacuum removes them.
+    /// Merges small files of the days before `before`, or of all days, in one commit. The merged files stay for readers
+    /// of earlier versions until a vacuum removes them.
     ///
     /// # Errors
     /// [`ArchiveError`]; the table is then as it was.
     pub async fn compact(&mut self, before: Option<NaiveDate>) -> Result<Compacted> {
-        let sets = self.sets(before)?;
+        let sets = self.merge_sets(before)?;
         let mut compacted = Compacted::default();
         if sets.is_empty() {
             return Ok(compacted);
@@ -63,7 +64,7 @@ impl Archive {
         self.preflight().await?;
         let mut written = Vec::new();
         let merged = self.merge_all(&sets, &mut written, &mut compacted).await;
-        let done = match merged {
+        let committed = match merged {
             Ok(actions) => self.commit_merged(&sets, &written, actions).await,
             // No log entry names the files.
             Err(error) => {
@@ -71,18 +72,18 @@ impl Archive {
                 return Err(error);
             }
         };
-        compacted.version = Some(done?);
+        compacted.version = Some(committed?);
         Ok(compacted)
     }
 
-    /// Commits the new files, as long as the latest version still has the files that they replace.
+    /// Commits the new files, and tries again after other commits, unless they removed files that the new ones replace.
     async fn commit_merged(
         &mut self,
         sets: &[MergeSet],
         written: &[WrittenFile],
         actions: Vec<Action>,
     ) -> Result<u64> {
-        for _ in 0..COMMIT_ATTEMPTS {
+        for attempt in 1..=COMMIT_ATTEMPTS {
             let version = self.version();
             let operation = DeltaOperation::Optimize {
                 predicate: None,
@@ -104,16 +105,38 @@ impl Archive {
             if error.kind() != ErrorKind::TryAgain || self.version() == version {
                 return Err(error);
             }
-            let now = self.files()?;
+            let latest = self.files()?;
             let mut merged = sets.iter().flat_map(|set| &set.files);
-            // If one was rewritten or removed meanwhile, this commit would bring its rows back.
-            if !merged.all(|file| now.iter().any(|other| other.is_same_file(file))) {
+            // If another commit rewrote or removed one of them, this commit would bring its rows back.
+            if !merged.all(|file| latest.iter().any(|other| other.is_same_file(file))) {
+                let operation = self.operation_that_removed(sets, version).await;
                 self.remove_written(written).await;
-                return Err(self.busy());
+                return Err(ArchiveError::CompactionOvertaken {
+                    path: self.location().to_string(),
+                    operation,
+                    attempts: attempt,
+                });
             }
         }
         self.remove_written(written).await;
-        Err(self.busy())
+        Err(self.busy_error())
+    }
+
+    /// The operation of the first commit after `version` that removes a file of `sets`, if the log says it.
+    async fn operation_that_removed(&self, sets: &[MergeSet], version: u64) -> Option<String> {
+        let merged = || sets.iter().flat_map(|set| &set.files);
+        for version in version + 1..=self.version() {
+            // An entry that cannot be read must not hide the conflict.
+            let actions = self.log_actions(version).await.ok()??;
+            let removes_one = actions.iter().any(|action| match action {
+                Action::Remove(remove) => merged().any(|file| file.path == remove.path),
+                _ => false,
+            });
+            if removes_one {
+                return operation_name(&actions).map(str::to_owned);
+            }
+        }
+        None
     }
 
     /// Merges all sets, and returns the log actions.
@@ -128,7 +151,7 @@ impl Archive {
         let mut days = BTreeSet::new();
         for set in sets {
             let from = written.len();
-            self.merge(set, written).await?;
+            self.write_merged(set, written).await?;
             days.insert(set.day);
             compacted.merged += set.files.len() as u64;
             compacted.written += (written.len() - from) as u64;
@@ -143,11 +166,12 @@ impl Archive {
         Ok(actions)
     }
 
-    /// The sets of files worth merging: files of one day that are at most half full, and together fit into one file.
-    fn sets(&self, before: Option<NaiveDate>) -> Result<Vec<MergeSet>> {
+    /// The files worth merging, in sets: small files of one commit of a day, whose rows fit into one file.
+    fn merge_sets(&self, before: Option<NaiveDate>) -> Result<Vec<MergeSet>> {
         let mut days: BTreeMap<NaiveDate, Vec<DataFile>> = BTreeMap::new();
         for file in self.files()? {
             let Some(day) = file.day else { continue };
+            // At most half full.
             let small = file.rows.is_some_and(|rows| rows <= self.file_rows() / 2);
             if small && before.is_none_or(|before| day < before) {
                 days.entry(day).or_default().push(file);
@@ -181,7 +205,7 @@ impl Archive {
     }
 
     /// Writes the rows of a set as one file, and checks that they are the same rows.
-    async fn merge(&self, set: &MergeSet, written: &mut Vec<WrittenFile>) -> Result<()> {
+    async fn write_merged(&self, set: &MergeSet, written: &mut Vec<WrittenFile>) -> Result<()> {
         let mut sources = Vec::new();
         for file in &set.files {
             sources.push(Cursor::new(self.stored_rows(file).await?));
@@ -193,27 +217,27 @@ impl Archive {
             started: false,
             read: Checksum::default(),
         };
-        let own = written.len();
-        let mut rows = Rows::new(&mut merged);
+        let from = written.len();
+        let mut rows = RowsToWrite::new(&mut merged);
         self.write_files(Some(set.day), set.rows, &mut rows, written)
             .await?;
-        // Checks the merge itself: the rows written must be the rows read.
-        let mut wrote = Checksum::default();
-        for file in &written[own..] {
+        // Checks the merge itself: the rows read back must be the rows that were merged.
+        let mut found = Checksum::default();
+        for file in &written[from..] {
             let location = self.location().child(&file.path)?;
             let rows = StoredRows::open(location.given(), location.read().await?, self.id_type())?;
             let mut source = Cursor::new(rows);
             while source.advance()? {
-                wrote.add(&source.batch, source.row);
+                found.add(&source.batch, source.row);
             }
         }
-        match wrote == merged.read && wrote.rows == set.rows {
+        match found == merged.read && found.rows == set.rows {
             true => Ok(()),
             false => Err(ArchiveError::BadData {
                 object: format!("{}, day {}", self.location(), set.day),
                 reason: format!(
-                    "{} rows were read and {} written, or they differ; nothing was changed",
-                    merged.read.rows, wrote.rows
+                    "{} rows were merged and {} read back, or they differ; nothing was changed",
+                    merged.read.rows, found.rows
                 ),
             }),
         }
@@ -304,6 +328,7 @@ struct MergedRows {
     heap: BinaryHeap<Reverse<(i64, IdKey, usize)>>,
     id_type: IdType,
     started: bool,
+    /// Checksum of the rows that were read from `sources`.
     read: Checksum,
 }
 
@@ -319,7 +344,7 @@ impl MergedRows {
         Ok(())
     }
 
-    /// The next rows, [`BATCH_ROWS`] at most; `None` after the last.
+    /// The next rows, [`RECORD_BATCH_ROWS`] at most; `None` after the last.
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         if !self.started {
             self.started = true;
@@ -327,10 +352,10 @@ impl MergedRows {
                 self.advance(source)?;
             }
         }
-        let mut fingerprints = Vec::with_capacity(BATCH_ROWS);
+        let mut fingerprints = Vec::with_capacity(RECORD_BATCH_ROWS);
         let mut texts = StringBuilder::new();
         let mut numbers = Vec::new();
-        while fingerprints.len() < BATCH_ROWS {
+        while fingerprints.len() < RECORD_BATCH_ROWS {
             let Some(Reverse((fingerprint, id, source))) = self.heap.pop() else {
                 break;
             };

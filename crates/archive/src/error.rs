@@ -47,7 +47,7 @@ pub enum ArchiveError {
         /// What lies there.
         found: String,
     },
-    /// A Delta table with a feature that makes its rows differ from those of its data files.
+    /// A Delta table with a feature by which its rows are not simply those of its data files.
     #[error(
         "{path}: another program changed this Delta table in a way that this version cannot read correctly: {feature}"
     )]
@@ -57,11 +57,11 @@ pub enum ArchiveError {
         /// The feature, by Delta's name.
         feature: String,
     },
-    /// The day to be committed has rows that another program wrote.
+    /// Another program wrote rows of the day that is to be committed.
     #[error(
         "{path}: another program wrote rows of day {day}; commit the documents as another day, or replace those rows by --replace-day"
     )]
-    UnknownDay {
+    ForeignRows {
         /// The archive.
         path: String,
         /// The day.
@@ -69,7 +69,7 @@ pub enum ArchiveError {
     },
     /// The log no longer says which rows a day was compared with.
     #[error(
-        "{path}: which rows day {day} was compared with can no longer be told: another program changed {file}; so it cannot be run again with the same result"
+        "{path}: another program changed {file}: which rows day {day} was compared with can no longer be told, so it cannot be run again with the same result"
     )]
     Rewritten {
         /// The archive.
@@ -79,7 +79,7 @@ pub enum ArchiveError {
         /// What another program changed: a file, or the log, with the version that it no longer has.
         file: String,
     },
-    /// A stored spec that this version cannot read.
+    /// A stored spec that this program cannot read.
     #[error("{path}: {source}")]
     Spec {
         /// The file or table.
@@ -90,7 +90,7 @@ pub enum ArchiveError {
     /// Fingerprints made under different specs.
     #[error(
         "{left} and {right} hold fingerprints of different specs, which must not be compared:{}",
-        lines(differences)
+        difference_lines(differences)
     )]
     SpecMismatch {
         /// One side.
@@ -134,7 +134,7 @@ pub enum ArchiveError {
         /// The digest of the bytes.
         found: String,
     },
-    /// The day is in the archive with other content.
+    /// The day is committed with other rows.
     #[error(
         "{path}: day {day} is in the archive already, with other content: its digest is {committed}, the new one {new}"
     )]
@@ -148,7 +148,7 @@ pub enum ArchiveError {
         /// Digest of the day as given now.
         new: String,
     },
-    /// A vacuum that could remove the files of a run in progress.
+    /// A vacuum that could delete the files of a run in progress.
     #[error(
         "{path}: --older-than is less than 24h: files of a run in progress could be deleted; if no run is in progress, add --nothing-runs"
     )]
@@ -158,15 +158,29 @@ pub enum ArchiveError {
     },
     /// A data file of a day was removed before the day was committed.
     #[error("{object}: it was removed before the day was committed; run the same command again")]
-    Unstaged {
+    StagedFileMissing {
         /// The data file.
         object: String,
     },
-    /// Other programs commit to the archive faster than this one can.
+    /// Other commits came first at every attempt to commit.
     #[error("{path}: other commits came first, {attempts} times; try again")]
     Busy {
         /// The archive.
         path: String,
+        /// How often the commit was tried.
+        attempts: usize,
+    },
+    /// Another commit removed or rewrote files that a compaction was about to replace, so that no attempt can succeed.
+    #[error(
+        "{path}: not compacted: another commit{} came first, and removed or rewrote files that were to be merged; {}; try again",
+        in_brackets(operation.as_deref()),
+        attempts_made(*attempts)
+    )]
+    CompactionOvertaken {
+        /// The archive.
+        path: String,
+        /// Delta's name of the other commit's operation, if the log says it.
+        operation: Option<String>,
         /// How often the commit was tried.
         attempts: usize,
     },
@@ -188,8 +202,21 @@ impl std::fmt::Debug for ArchiveError {
 }
 
 /// One line for each difference.
-fn lines(differences: &[Difference]) -> String {
+fn difference_lines(differences: &[Difference]) -> String {
     differences.iter().map(|d| format!("\n  {d}")).collect()
+}
+
+/// A space and the operation in brackets, if it is known.
+fn in_brackets(operation: Option<&str>) -> String {
+    operation.map_or_else(String::new, |operation| format!(" ({operation})"))
+}
+
+/// How many attempts were made.
+fn attempts_made(attempts: usize) -> String {
+    match attempts {
+        1 => "1 attempt was made".into(),
+        attempts => format!("{attempts} attempts were made"),
+    }
 }
 
 impl ArchiveError {
@@ -235,7 +262,7 @@ impl ArchiveError {
             Self::NotAnArchive { .. }
             | Self::ForeignTable { .. }
             | Self::Unreadable { .. }
-            | Self::UnknownDay { .. }
+            | Self::ForeignRows { .. }
             | Self::Rewritten { .. }
             | Self::Spec { .. }
             | Self::SpecMismatch { .. } => ErrorKind::Configuration,
@@ -243,7 +270,9 @@ impl ArchiveError {
             Self::Arrow { source, .. } => cause_kind(source).unwrap_or(ErrorKind::Data),
             Self::Parquet { source, .. } => cause_kind(source).unwrap_or(ErrorKind::Data),
             Self::Delta { source, .. } => delta_kind(source),
-            Self::Busy { .. } | Self::Unstaged { .. } => ErrorKind::TryAgain,
+            Self::Busy { .. }
+            | Self::CompactionOvertaken { .. }
+            | Self::StagedFileMissing { .. } => ErrorKind::TryAgain,
         }
     }
 }
@@ -270,5 +299,29 @@ fn delta_kind(error: &DeltaTableError) -> ErrorKind {
         true => ErrorKind::TryAgain,
         false if is_unsupported => ErrorKind::Configuration,
         false => cause_kind(error).unwrap_or(ErrorKind::Data),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compaction_that_was_overtaken_says_by_what() {
+        let error = |operation: Option<&str>, attempts| ArchiveError::CompactionOvertaken {
+            path: "archive".into(),
+            operation: operation.map(str::to_owned),
+            attempts,
+        };
+        let known = error(Some("OPTIMIZE"), 1);
+        assert_eq!(known.kind(), ErrorKind::TryAgain);
+        assert_eq!(
+            known.to_string(),
+            "archive: not compacted: another commit (OPTIMIZE) came first, and removed or rewrote files that were to be merged; \
+             1 attempt was made; try again"
+        );
+        let unknown = error(None, 3).to_string();
+        assert!(unknown.contains("another commit came first"), "{unknown}");
+        assert!(unknown.contains("3 attempts were made"), "{unknown}");
     }
 }

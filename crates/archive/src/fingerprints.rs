@@ -25,14 +25,14 @@ use crate::error::{ArchiveError, Result};
 use crate::layout::{PAGE_ROWS, writer_properties};
 use crate::schema::{self, IdType};
 
-/// Rows given to the Parquet writer at once. With fixed pages, this makes the file's bytes independent of the input's
-/// record batches.
-const WRITE_ROWS: usize = 4 * PAGE_ROWS;
+/// Rows of the record batches that the Parquet writer gets, and that a file is read in. Since all have the same size,
+/// and so have the pages, the file's bytes do not depend on the record batches that [`FingerprintWriter::write`] gets.
+const RECORD_BATCH_ROWS: usize = 4 * PAGE_ROWS;
 
 /// SHA-256 over the rows of a batch that have a fingerprint, independent of files and row groups.
 ///
-/// The input is the spec's digest, then for each row, in the file's order, the fingerprint and the id, little-endian; the
-/// length of a text id comes before it.
+/// It is over the spec's digest, then for each row, in the file's order, the fingerprint and the id. Numbers are 8
+/// bytes, little-endian; before a text id comes its length in bytes.
 #[derive(Debug, Clone)]
 pub struct RowDigest(Sha256);
 
@@ -104,7 +104,7 @@ impl FingerprintFile {
                 let groups = 0..metadata.num_row_groups();
                 CheckedRowGroups::new(file, Arc::new(metadata), groups)
             })
-            .and_then(|groups| groups.read(ProjectionMask::all(), WRITE_ROWS, None))
+            .and_then(|groups| groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None))
             .map_err(ArchiveError::parquet(name.clone()))?;
         Ok(reader.map(move |batch| {
             batch.map_err(|source| ArchiveError::Arrow {
@@ -123,6 +123,7 @@ pub struct FingerprintWriter {
     digest: RowDigest,
     rows: u64,
     without_fingerprint: u64,
+    /// The last fingerprint.
     last: Option<i64>,
     id_type: IdType,
     spec: Spec,
@@ -156,7 +157,7 @@ impl FingerprintWriter {
         Ok(Self {
             path: path.to_owned(),
             writer,
-            coalescer: BatchCoalescer::new(schema, WRITE_ROWS),
+            coalescer: BatchCoalescer::new(schema, RECORD_BATCH_ROWS),
             digest: RowDigest::new(spec),
             rows: 0,
             without_fingerprint: 0,
@@ -174,9 +175,9 @@ impl FingerprintWriter {
         let fingerprints = batch.column(0).as_primitive::<Int64Type>();
         let present = fingerprints.len() - fingerprints.null_count();
         let sorted = fingerprints.iter().take(present).all(|value| {
-            let ordered = value.is_some() && self.last <= value;
+            let is_next = value.is_some() && self.last <= value;
             self.last = value;
-            ordered
+            is_next
         });
         if !sorted || (present > 0 && self.without_fingerprint > 0) {
             return Err(self.bad_data("the rows are not sorted by fingerprint"));

@@ -1,7 +1,7 @@
-//! Refusing Delta tables that this version would misread.
+//! Refusing Delta tables that this program would misread.
 //!
-//! Other programs may use features that change which rows count, or what their columns mean. Such a feature is refused by
-//! its name: if it were ignored, a run would find deleted documents, and `compact` would bring them back.
+//! Other programs may use features that change which rows count, or what their columns mean. Such a feature is refused
+//! by its name: if it were ignored, a run would find deleted documents, and `compact` would bring them back.
 
 use deltalake_core::DeltaTable;
 use deltalake_core::kernel::{DataType, StructField};
@@ -10,7 +10,7 @@ use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
 use crate::schema::{DAY, FINGERPRINT, ID, IdType};
 
-/// Reader features that do not change rows or columns.
+/// Delta's reader features that change neither rows nor columns.
 const HARMLESS: [&str; 4] = [
     "timestampNtz",
     "v2Checkpoint",
@@ -64,7 +64,7 @@ pub(crate) fn refuse_unreadable(table: &DeltaTable, given: &str) -> Result<()> {
 
 /// Refuses a data file whose path leads outside its table.
 pub(crate) fn check_path(given: &str, path: &str) -> Result<()> {
-    // A scheme ends in a colon, with or without slashes after it.
+    // The scheme of a URL ends in a colon, with or without slashes after it.
     let first = path.split('/').next().unwrap_or_default();
     let is_absolute = first.is_empty() || first.contains(':');
     match is_absolute || path.split('/').any(|part| part == "..") {

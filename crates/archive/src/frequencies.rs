@@ -1,7 +1,7 @@
 //! Parquet files of document frequencies: columns `feature` and `document_frequency`, the most frequent feature first.
 //!
-//! The footer has the number of documents, the frequency of features that are not listed, and the spec by which texts were
-//! split into features.
+//! The footer has the number of documents, the frequency to assume for features that are not listed, and the spec by
+//! which texts were split into features.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use simhash::{DocumentFrequencies, Idf, Spec};
 
-use crate::checked_pages::{CheckedRowGroups, Ranges};
+use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::schema::SPEC_KEY;
 
@@ -28,9 +28,9 @@ pub const DOCUMENT_FREQUENCY: &str = "document_frequency";
 const DOCUMENTS_KEY: &str = "dedup-job.documents";
 const REST_KEY: &str = "dedup-job.rest";
 /// Rows of a record batch.
-const READ_ROWS: usize = 8192;
+const RECORD_BATCH_ROWS: usize = 8192;
 
-/// Encodes the frequencies of features that were made under `spec`. Errors call the file `name`.
+/// Encodes the frequencies of the features that `spec` makes. Errors call the file `name`.
 ///
 /// # Errors
 /// [`ArchiveError::Parquet`] when it cannot be encoded.
@@ -74,26 +74,24 @@ pub fn encode(name: &str, spec: &Spec, frequencies: &DocumentFrequencies) -> Res
     writer.into_inner().map_err(failed)
 }
 
-/// Decodes a file of document frequencies: its spec and the frequencies. Errors call the file `name`.
+/// Decodes a file of document frequencies, and returns the spec of the features with it. Errors call the file `name`.
 ///
 /// # Errors
 /// [`ArchiveError`] when this program did not make it, or it is damaged.
 pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
     let bad = |reason: &str| ArchiveError::BadData {
         object: name.to_owned(),
-        reason: format!(
-            "not a table of document frequencies, as `dedup-job idf` makes them: {reason}"
-        ),
+        reason: format!("not a table of document frequencies made by `dedup-job idf`: {reason}"),
     };
     let failed = |error: ParquetError| ArchiveError::parquet(name)(error);
     // The Parquet library panics on some forged pages.
     let decoded = std::panic::catch_unwind(|| {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
         let metadata = Arc::new(metadata.map_err(failed)?);
-        let pairs = metadata.file_metadata().key_value_metadata();
+        let entries = metadata.file_metadata().key_value_metadata();
         let value = |key: &str| {
-            let pair = pairs?.iter().find(|pair| pair.key == key)?;
-            pair.value.clone()
+            let entry = entries?.iter().find(|entry| entry.key == key)?;
+            entry.value.clone()
         };
         let number = |key: &str| {
             let number = value(key).and_then(|value| value.parse::<u64>().ok());
@@ -107,8 +105,8 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
         })?;
         let mut features = Vec::new();
         let groups = 0..metadata.num_row_groups();
-        let groups = CheckedRowGroups::new(Ranges::whole(bytes), Arc::clone(&metadata), groups);
-        let batches = groups.read(ProjectionMask::all(), READ_ROWS, None);
+        let groups = CheckedRowGroups::new(FileParts::whole(bytes), Arc::clone(&metadata), groups);
+        let batches = groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None);
         for batch in batches.map_err(failed)? {
             let batch = batch.map_err(|source| ArchiveError::Arrow {
                 object: name.to_owned(),
@@ -118,14 +116,14 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
                 let column = batch.column_by_name(name);
                 column
                     .filter(|column| column.null_count() == 0)
-                    .ok_or_else(|| bad(&format!("no column {name} without nulls")))
+                    .ok_or_else(|| bad(&format!("it has no column {name}, or one with nulls")))
             };
             let names = column(FEATURE)?
                 .as_string_opt::<i32>()
-                .ok_or_else(|| bad("features are text"))?;
+                .ok_or_else(|| bad("its features are not text"))?;
             let counts = column(DOCUMENT_FREQUENCY)?
                 .as_primitive_opt::<Int64Type>()
-                .ok_or_else(|| bad("frequencies are 64-bit integers"))?;
+                .ok_or_else(|| bad("its frequencies are not 64-bit integers"))?;
             for (feature, count) in names.iter().flatten().zip(counts.values()) {
                 let count = u64::try_from(*count).map_err(|_| bad("a negative frequency"))?;
                 features.push((feature.to_owned(), count));
@@ -141,19 +139,21 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
     decoded.unwrap_or_else(|_| Err(bad("the pages are damaged")))
 }
 
-/// The weights of features hashed under `seed`. Errors call the file of frequencies `name`.
+/// The idf of features that `features` extracts, for fingerprints of `spec`: with its seed and power. Errors call the file of
+/// frequencies `name`.
 ///
 /// # Errors
 /// [`ArchiveError::BadData`] when the frequencies contradict each other.
 pub fn weights(
     name: &str,
+    features: &Spec,
     spec: &Spec,
-    seed: u32,
     frequencies: &DocumentFrequencies,
 ) -> Result<Idf> {
     let spec = Spec {
-        seed,
-        ..spec.clone()
+        seed: spec.seed,
+        idf_power: spec.idf_power,
+        ..features.clone()
     };
     Idf::new(&spec, frequencies).map_err(|error| ArchiveError::BadData {
         object: name.to_owned(),

@@ -1,7 +1,7 @@
-//! The files that an input path stands for, Delta tables included.
+//! The files that an input path stands for; a Delta table stands for its data files.
 //!
-//! A table's directory also holds files that its log no longer names, and files that it does not name yet. So a table is
-//! read by its log, and [`Stores::expand`] refuses paths and patterns below it.
+//! A table's directory also holds files that its log no longer names, or does not name yet. So the log of a table says
+//! which files are read, and [`Stores::expand`] refuses paths and patterns below the table.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::schema::SPEC_KEY;
 /// Requests under way at the same time.
 const CONCURRENT_REQUESTS: usize = 32;
 
-/// Lists the files that a path stands for, as [`Stores::expand`]; a Delta table stands for the data files of its latest
+/// Lists the files that a path stands for, as [`Stores::expand`] does; for a Delta table, the data files of its latest
 /// version.
 ///
 /// # Errors
-/// As [`Stores::expand`]; for a table [`ArchiveError`] when its log cannot be read or its rows are not simply those of
-/// its files, and [`ArchiveError::BadData`] when a data file is missing.
+/// As [`Stores::expand`]. For a table, [`ArchiveError`] when its log cannot be read, or has features by which its rows are
+/// not simply those of its files; [`ArchiveError::BadData`] when a data file is missing.
 pub async fn input_files(
     stores: &Stores,
     given: &str,

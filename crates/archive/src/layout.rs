@@ -12,9 +12,10 @@ use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY};
 pub const ROW_GROUP_ROWS: usize = 1 << 20;
 /// Rows of a page of fingerprints.
 pub(crate) const PAGE_ROWS: usize = 8192;
-/// Rows of a page of text ids: all of them are read to get one id. Pages of integer ids have a few times as many.
+/// Rows of the smallest page of ids: few, because a whole page is read to get one id. Pages of integer ids, which take
+/// few bytes, have a few times as many.
 const ID_PAGE_ROWS: usize = 1024;
-/// A page of ids ends once it has this many bytes, checked every [`ID_PAGE_ROWS`] rows.
+/// A page of ids ends when it has this many bytes; tested every [`ID_PAGE_ROWS`] rows.
 const ID_PAGE_BYTES: usize = 16 << 10;
 
 /// The properties of every Parquet file of fingerprints that this program writes.

@@ -3,52 +3,52 @@
 //! An archive has the columns `fp`, `id` and the partition column `day`. Each day is one commit, and its data files are
 //! Parquet sorted by `fp`. [`Archive`] creates it, appends to it, and maintains it.
 //!
-//! A run reads a [`Snapshot`]: an archive at one version, or plain Parquet files. [`FingerprintReader`] reads one of its
-//! files, fingerprints by row group and ids by row. The map writes the batch's own fingerprints as one
+//! A run reads a [`Snapshot`]: an archive at one version, or plain Parquet files. [`FingerprintReader`] reads one of
+//! its files, fingerprints by row group and ids by row. The map writes the batch's own fingerprints as one
 //! [`FingerprintFile`], which every later stage reads.
 
 pub mod checked_pages;
 mod commit;
 mod compact;
 mod data_files;
-mod days;
+mod day_records;
 mod delta;
-mod encoded;
+mod encoded_column;
 mod error;
-mod facts;
+mod file_checksums;
 pub mod fingerprints;
 mod foreign;
 pub mod frequencies;
-mod history;
 mod input_files;
 mod layout;
+mod log_facts;
 mod object_reader;
 pub mod reader;
 mod remove;
 mod row_group_sums;
 pub mod schema;
+mod scope;
 mod snapshot;
 pub mod spec_files;
 mod table;
-mod tail;
 mod vacuum;
 
 pub use commit::{Append, Existing, StagedDay};
 pub use compact::Compacted;
-pub use days::CommittedDay;
-pub use encoded::Encoded;
+pub use day_records::CommittedDay;
+pub use encoded_column::Encoded;
 pub use error::{ArchiveError, Result};
-pub use facts::FileFacts;
+pub use file_checksums::Tail;
 pub use fingerprints::{FingerprintFile, FingerprintWriter, RowDigest};
-pub use history::Scope;
 pub use input_files::input_files;
 pub use layout::ROW_GROUP_ROWS;
+pub use log_facts::LogFacts;
 pub use object_reader::ObjectReader;
 pub use reader::{ColumnNames, DecodedStep, FingerprintReader, IdPages};
 pub use remove::{IdSet, Removed};
 pub use schema::IdType;
+pub use scope::Scope;
 pub use snapshot::{Snapshot, SnapshotFile};
 pub use spec_files::SpecFiles;
 pub use table::{Archive, DataFile, DayInfo, FILE_ROWS, Info};
-pub use tail::Tail;
 pub use vacuum::{Vacuum, Vacuumed};

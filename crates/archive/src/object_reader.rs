@@ -14,7 +14,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use storage::{Location, short_body};
 
-use crate::tail::{BlockSums, Tail};
+use crate::file_checksums::{SectorSums, Tail};
 
 /// Bytes read from the end of a file at first: most footers fit.
 const FOOTER_HINT: usize = 64 << 10;
@@ -25,8 +25,8 @@ pub struct ObjectReader {
     store: Arc<dyn ObjectStore>,
     path: Path,
     size: u64,
-    /// The checksums of the object's blocks. If present, reads fetch whole blocks and check them.
-    sums: Option<BlockSums>,
+    /// The checksums of the object's sectors. If present, reads fetch whole sectors and check them.
+    sums: Option<SectorSums>,
 }
 
 impl ObjectReader {
@@ -41,9 +41,9 @@ impl ObjectReader {
         }
     }
 
-    /// The same object, with reads checked by the sums of its blocks.
+    /// The same object, with reads checked by the sums of its sectors.
     #[must_use]
-    pub(crate) fn checked_by(self, sums: BlockSums) -> Self {
+    pub(crate) fn checked_by(self, sums: SectorSums) -> Self {
         Self {
             sums: Some(sums),
             ..self
@@ -55,7 +55,8 @@ impl ObjectReader {
         self.size
     }
 
-    /// Reads exactly the bytes of `range`, and refuses fewer: a store may silently cut a range off at the object's end.
+    /// Reads the bytes of `range`, and refuses an answer with fewer: stores silently cut off a range that reaches past
+    /// the object's end.
     pub(crate) async fn read_range(&self, range: Range<u64>) -> Result<Bytes> {
         self.check_range(&range)?;
         // Some servers answer a range of the whole object with status 200 instead of 206.
@@ -83,35 +84,35 @@ impl ObjectReader {
     /// # Errors
     /// [`ParquetError`] when it is damaged or cannot be read.
     pub(crate) async fn checked_metadata(&self, tail: &Tail) -> Result<ParquetMetaData> {
-        let bytes = self.read_range(tail.footer..self.size).await?;
+        let bytes = self.read_range(tail.footer_offset..self.size).await?;
         tail.check_footer(&bytes)?;
         let end = bytes.len().saturating_sub(8);
         ParquetMetaDataReader::decode_metadata(&bytes[..end])
     }
 
-    /// Reads the bytes of `ranges`: fetches each block that they touch once, and checks it.
+    /// Reads the bytes of `ranges`: fetches each sector that they touch once, and checks it.
     async fn read_checked_ranges(
         &self,
-        sums: &BlockSums,
+        sums: &SectorSums,
         ranges: &[Range<u64>],
     ) -> Result<Vec<Bytes>> {
-        let mut blocks: Vec<Range<u64>> = Vec::new();
-        let all: Result<Vec<_>> = ranges
+        let extended: Result<Vec<_>> = ranges
             .iter()
-            .map(|range| sums.whole_blocks(range))
+            .map(|range| sums.whole_sectors(range))
             .collect();
-        let mut all = all?;
-        all.sort_unstable_by_key(|range| range.start);
-        for range in all {
-            match blocks.last_mut() {
+        let mut extended = extended?;
+        extended.sort_unstable_by_key(|range| range.start);
+        let mut united: Vec<Range<u64>> = Vec::new();
+        for range in extended {
+            match united.last_mut() {
                 Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-                _ => blocks.push(range),
+                _ => united.push(range),
             }
         }
-        let parts = self.store.get_ranges(&self.path, &blocks).await?;
+        let parts = self.store.get_ranges(&self.path, &united).await?;
         let parts: Result<Vec<(u64, Bytes)>> = parts
             .into_iter()
-            .zip(&blocks)
+            .zip(&united)
             .map(|(bytes, range)| {
                 let bytes = require_length(bytes, range)?;
                 sums.check(range.start, &bytes)?;
@@ -119,12 +120,12 @@ impl ObjectReader {
             })
             .collect();
         let parts = parts?;
-        let slice = |range: &Range<u64>| {
+        let bytes_of = |range: &Range<u64>| {
             let at = parts.partition_point(|(start, _)| *start <= range.start);
             let (start, bytes) = &parts[at.saturating_sub(1)];
             bytes.slice((range.start - start) as usize..(range.end - start) as usize)
         };
-        Ok(ranges.iter().map(slice).collect())
+        Ok(ranges.iter().map(bytes_of).collect())
     }
 
     /// Refuses a range outside the object.

@@ -16,8 +16,8 @@ use deltalake_core::protocol::DeltaOperation;
 use storage::ErrorKind;
 
 use crate::commit::COMMIT_ATTEMPTS;
-use crate::data_files::{DayTags, Rows, WrittenFile};
-use crate::days;
+use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::day_records;
 use crate::error::{ArchiveError, Result};
 use crate::schema::{DAY, IdType};
 use crate::table::{Archive, DataFile};
@@ -61,8 +61,8 @@ impl IdSet {
         self.len() == 0
     }
 
-    /// For each row of a record batch: whether its id is in the set. Adds the ids that occur to `found`.
-    fn rows_with(&self, batch: &RecordBatch, found: &mut HashSet<FoundId>) -> BooleanArray {
+    /// For each row of a record batch: whether its id is in the set. Adds the ids that are to `found`.
+    fn row_mask(&self, batch: &RecordBatch, found: &mut HashSet<FoundId>) -> BooleanArray {
         let ids = batch.column(1);
         (0..batch.num_rows())
             .map(|row| match self {
@@ -111,17 +111,20 @@ pub struct Removed {
     pub version: Option<u64>,
 }
 
-/// How many rows of a file are documents, and how many of those are removed.
+/// Row counts of a file that has documents to remove.
 struct Affected {
+    /// Its rows with a fingerprint; other programs may write rows without one.
     rows: u64,
+    /// How many of these are removed.
     removed: u64,
 }
 
 /// One attempt at a removal: what it commits, and the files that it wrote.
 struct Attempt {
-    removed: Removed,
+    summary: Removed,
     /// Files that it removes from the table.
-    gone: Vec<DataFile>,
+    removed_files: Vec<DataFile>,
+    /// Actions that add the files with the remaining rows.
     actions: Vec<Action>,
     transactions: Vec<Transaction>,
     written: Vec<WrittenFile>,
@@ -135,25 +138,25 @@ impl Archive {
     pub async fn remove_day(&mut self, day: NaiveDate) -> Result<Removed> {
         self.preflight().await?;
         for _ in 0..COMMIT_ATTEMPTS {
-            let mut gone = self.files()?;
-            gone.retain(|file| file.day == Some(day));
-            let is_there = !matches!(
+            let mut removed_files = self.files()?;
+            removed_files.retain(|file| file.day == Some(day));
+            let is_committed = !matches!(
                 self.transaction_version(day).await?,
-                None | Some(days::REMOVED)
+                None | Some(day_records::REMOVED)
             );
-            if gone.is_empty() && !is_there {
+            if removed_files.is_empty() && !is_committed {
                 return Ok(Removed::default());
             }
             let attempt = Attempt {
-                removed: Removed {
-                    documents: gone.iter().filter_map(|file| file.rows).sum(),
+                summary: Removed {
+                    documents: removed_files.iter().filter_map(|file| file.rows).sum(),
                     days: 1,
-                    files: gone.len() as u64,
+                    files: removed_files.len() as u64,
                     ..Removed::default()
                 },
-                gone,
+                removed_files,
                 actions: Vec::new(),
-                transactions: vec![Transaction::new(day.to_string(), days::REMOVED)],
+                transactions: vec![Transaction::new(day.to_string(), day_records::REMOVED)],
                 written: Vec::new(),
             };
             let predicate = Some(format!("{DAY} = '{day}'"));
@@ -161,7 +164,7 @@ impl Archive {
                 return Ok(removed);
             }
         }
-        Err(self.busy())
+        Err(self.busy_error())
     }
 
     /// Removes all documents, of any day, with one of the `ids`.
@@ -186,10 +189,11 @@ impl Archive {
                 return Ok(removed);
             }
         }
-        Err(self.busy())
+        Err(self.busy_error())
     }
 
-    /// Rewrites the files that have one of the `ids`, without those rows; `None` if no file has one.
+    /// Rewrites the files that have documents with one of the `ids`, without these documents; `None` if no file has
+    /// one. Adds the new files to `written`, even if an error follows.
     async fn rewrite_without(
         &self,
         ids: &IdSet,
@@ -204,7 +208,7 @@ impl Archive {
                 let batch = batch?;
                 rows += batch.num_rows() as u64 - batch.column(0).null_count() as u64;
                 let present = arrow::compute::is_not_null(batch.column(0));
-                let with = ids.rows_with(&batch, &mut found);
+                let with = ids.row_mask(&batch, &mut found);
                 let with = present.and_then(|present| arrow::compute::and(&present, &with));
                 removed += with.map_err(arrow_error(&file))?.true_count() as u64;
             }
@@ -227,7 +231,7 @@ impl Archive {
             }
             let tags = DayTags::from_file(file);
             let stored = self.stored_rows(file).await?;
-            let rest = stored.map(|batch| without(&batch?, ids).map_err(arrow_error(file)));
+            let rest = stored.map(|batch| rows_without(&batch?, ids).map_err(arrow_error(file)));
             let rest: Box<dyn Iterator<Item = Result<RecordBatch>> + Send> = match tags {
                 Some(_) => Box::new(rest),
                 // Files of other programs may not be sorted.
@@ -237,8 +241,13 @@ impl Archive {
                 }
             };
             let from = written.len();
-            self.write_files(file.day, rows - removed, &mut Rows::new(rest), written)
-                .await?;
+            self.write_files(
+                file.day,
+                rows - removed,
+                &mut RowsToWrite::new(rest),
+                written,
+            )
+            .await?;
             let added = written[from..].iter();
             actions
                 .extend(added.map(|other| {
@@ -246,7 +255,7 @@ impl Archive {
                 }));
         }
         Ok(Some(Attempt {
-            removed: Removed {
+            summary: Removed {
                 documents,
                 ids: found.len() as u64,
                 days: days.len() as u64,
@@ -254,23 +263,23 @@ impl Archive {
                 written: written.len() as u64,
                 version: None,
             },
-            gone: affected.into_iter().map(|(file, ..)| file).collect(),
+            removed_files: affected.into_iter().map(|(file, ..)| file).collect(),
             actions,
             transactions: Vec::new(),
             written: Vec::new(),
         }))
     }
 
-    /// Commits a removal as the version after the one that the archive is open at. `None` if another commit came first: the
-    /// caller must then prepare the removal again.
+    /// Commits a removal as the version after the one that the archive is open at. Returns `None`, with the archive
+    /// open at the latest version, if another commit came first: the caller then prepares the removal again.
     async fn commit_removal(
         &mut self,
         attempt: Attempt,
         predicate: Option<String>,
     ) -> Result<Option<Removed>> {
         let Attempt {
-            mut removed,
-            gone,
+            mut summary,
+            removed_files,
             mut actions,
             transactions,
             written,
@@ -278,30 +287,31 @@ impl Archive {
         let version = self.version();
         let now = chrono::Utc::now().timestamp_millis();
         actions.extend(
-            gone.iter()
+            removed_files
+                .iter()
                 .map(|file| Action::Remove(file.remove_action(now, true))),
         );
         let properties = CommitProperties::default()
             .with_application_transactions(transactions.clone())
-            .with_metadata([("documents".to_owned(), removed.documents.into())]);
+            .with_metadata([("documents".to_owned(), summary.documents.into())]);
         let operation = DeltaOperation::Delete { predicate };
         let error = match self.commit_next(actions, operation, properties).await {
             Ok(version) => {
-                removed.version = Some(version);
-                return Ok(Some(removed));
+                summary.version = Some(version);
+                return Ok(Some(summary));
             }
             Err(error) => ArchiveError::delta(self.location().given())(error),
         };
         // Only the log tells the outcome. If it cannot be read, the written files stay, because it may name them.
         self.reopen().await?;
         let expected = ExpectedActions {
-            gone: &gone,
+            removed_files: &removed_files,
             written: &written,
             transactions: &transactions,
         };
         if self.version() > version && self.has_actions(version + 1, &expected).await? {
-            removed.version = Some(version + 1);
-            return Ok(Some(removed));
+            summary.version = Some(version + 1);
+            return Ok(Some(summary));
         }
         if error.kind() == ErrorKind::TryAgain && self.version() > version {
             self.remove_written(&written).await;
@@ -329,8 +339,8 @@ impl Archive {
                 _ => {}
             }
         }
-        let gone = expected
-            .gone
+        let removed_files = expected
+            .removed_files
             .iter()
             .map(|file| file.path.as_str())
             .collect();
@@ -344,13 +354,13 @@ impl Archive {
             .iter()
             .map(|txn| (txn.app_id.as_str(), txn.version))
             .collect();
-        Ok(removed == gone && added == written && transactions == expected_transactions)
+        Ok(removed == removed_files && added == written && transactions == expected_transactions)
     }
 }
 
 /// The actions that a removal's log entry should have.
 struct ExpectedActions<'a> {
-    gone: &'a [DataFile],
+    removed_files: &'a [DataFile],
     written: &'a [WrittenFile],
     transactions: &'a [Transaction],
 }
@@ -360,9 +370,9 @@ fn arrow_error(file: &DataFile) -> impl FnOnce(ArrowError) -> ArchiveError {
     move |source| ArchiveError::Arrow { object, source }
 }
 
-/// The rows of a record batch that have a fingerprint and none of the ids.
-fn without(batch: &RecordBatch, ids: &IdSet) -> Result<RecordBatch, ArrowError> {
-    let with = ids.rows_with(batch, &mut HashSet::new());
+/// The rows of a record batch that have a fingerprint, and an id other than `ids`.
+fn rows_without(batch: &RecordBatch, ids: &IdSet) -> Result<RecordBatch, ArrowError> {
+    let with = ids.row_mask(batch, &mut HashSet::new());
     let present = arrow::compute::is_not_null(batch.column(0))?;
     let stay = arrow::compute::and(&present, &arrow::compute::not(&with)?)?;
     arrow::compute::filter_record_batch(batch, &stay)

@@ -1,9 +1,10 @@
 //! Checksums of the fingerprints of each row group, checked at almost no cost while they are decoded.
 //!
-//! A delta-encoded value is the sum of all deltas before it, so one flipped bit shifts every later value of the page by the
-//! same amount. A plain sum misses a shift of 2²⁰ values by 2⁴⁴. So eight of every 64 values also add the product of their
-//! halves (the NH hash of UMAC, Black et al. 1999), which changes by an amount that depends on the value. They are the last
-//! eight of the 64, because a shift lasts until the end of the page, and so reaches them.
+//! A delta-encoded value is the sum of all deltas before it, so one flipped bit shifts every later value of the page by
+//! the same amount. A plain sum misses a shift of 2²⁰ values by 2⁴⁴. So of each segment of 64 values, eight also add
+//! the product of their halves (the NH hash of UMAC, Black et al. 1999), which changes by an amount that depends on the
+//! value. These are the last eight: a shift lasts until the end of the page, and so reaches the last values of the
+//! segment in which it begins.
 
 use parquet::file::metadata::KeyValue;
 
@@ -14,23 +15,23 @@ use crate::schema::{CHECKSUMS_KEY, SUMS_KEY};
 const LOW_KEY: u32 = 0x9e37_79b9;
 const HIGH_KEY: u32 = 0x85eb_ca6b;
 
-/// Rows of a segment; the first segment begins with the row group.
+/// Rows of a segment. Segments are counted from the start of the row group.
 pub(crate) const SEGMENT_ROWS: usize = 64;
-/// Rows at the end of each segment that add a product. They fill whole vectors of every processor.
-const MULTIPLIED: usize = 8;
+/// Rows at the end of each segment that add a product: a multiple of what any processor's vector holds.
+const MULTIPLIED_ROWS: usize = 8;
 const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(SEGMENT_ROWS));
 
 /// How fingerprints are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
-    /// All values, and the products of the halves of some.
+    /// The sum of all values, and of the products of the halves of some.
     Products,
-    /// All values, as in files of earlier versions.
+    /// The sum of all values, as in files of earlier releases.
     Plain,
 }
 
 impl Method {
-    /// The footer's key of the checksums.
+    /// The key of the checksums in a footer.
     fn key(self) -> &'static str {
         match self {
             Self::Products => CHECKSUMS_KEY,
@@ -38,7 +39,7 @@ impl Method {
         }
     }
 
-    /// The sum of fingerprints, which must begin where a segment begins.
+    /// The checksum of fingerprints, which must begin where a segment begins.
     fn sum(self, fingerprints: &[i64]) -> u64 {
         let plain = fingerprints
             .iter()
@@ -47,7 +48,7 @@ impl Method {
             Self::Plain => plain,
             Self::Products => fingerprints
                 .chunks_exact(SEGMENT_ROWS)
-                .flat_map(|segment| &segment[SEGMENT_ROWS - MULTIPLIED..])
+                .flat_map(|segment| &segment[SEGMENT_ROWS - MULTIPLIED_ROWS..])
                 .fold(plain, |sum, value| sum.wrapping_add(product(*value))),
         }
     }
@@ -93,14 +94,14 @@ impl RowGroupSummer {
         }
     }
 
-    /// The footer's entry: `rows:sum` of each row group.
+    /// The entry for the footer: `rows:sum` of each row group.
     pub(crate) fn to_metadata(&self) -> KeyValue {
-        let left = |group: usize| self.rows - group * ROW_GROUP_ROWS;
+        let rows_from = |group: usize| self.rows - group * ROW_GROUP_ROWS;
         let entries: Vec<String> = self
             .sums
             .iter()
             .enumerate()
-            .map(|(group, sum)| format!("{}:{sum:016x}", left(group).min(ROW_GROUP_ROWS)))
+            .map(|(group, sum)| format!("{}:{sum:016x}", rows_from(group).min(ROW_GROUP_ROWS)))
             .collect();
         KeyValue::new(CHECKSUMS_KEY.to_owned(), entries.join(","))
     }
@@ -114,8 +115,8 @@ pub(crate) struct RowGroupSums {
 }
 
 impl RowGroupSums {
-    /// The checksums in a footer's key-value entries; `None` unless they match the rows of each of `row_groups`, because
-    /// other programs copy unknown entries into files that they rewrite.
+    /// The checksums in a footer's key-value entries; `None` unless their row counts are those of `row_groups`: other
+    /// programs copy entries that they do not know into files that they rewrite.
     pub(crate) fn from_footer(
         entries: &[KeyValue],
         row_groups: impl Iterator<Item = u64> + Clone,
@@ -140,7 +141,7 @@ impl RowGroupSums {
     }
 }
 
-/// Parses `rows:sum` of each row group.
+/// Parses `rows:sum` of each row group; `None` unless the row counts are those of `row_groups`.
 fn parse(text: &str, mut row_groups: impl Iterator<Item = u64>) -> Option<Vec<u64>> {
     let sums: Option<Vec<u64>> = text
         .split(',')
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_earlier_versions_are_checked_by_plain_sums() {
+    fn files_of_earlier_releases_are_checked_by_plain_sums() {
         let entries = [KeyValue::new(SUMS_KEY.to_owned(), "2:000b".to_owned())];
         let sums = RowGroupSums::from_footer(&entries, [2].into_iter()).unwrap();
         assert!(sums.is_sum_of(0, sums.sum(&[5, 6])));
@@ -192,7 +193,7 @@ mod tests {
         let values: Vec<i64> = (0..1 << 20).map(|at: i64| at * 0x9e37_79b9_7f4a).collect();
         let plain = |values: &[i64]| Method::Plain.sum(values);
         let products = |values: &[i64]| Method::Products.sum(values);
-        for shifted in [1 << 20, 1 << 17, 1 << 10, SEGMENT_ROWS, MULTIPLIED, 2] {
+        for shifted in [1 << 20, 1 << 17, 1 << 10, SEGMENT_ROWS, MULTIPLIED_ROWS, 2] {
             for bit in 0..64 {
                 let (before, after) = values.split_at(values.len() - shifted);
                 let after = after.iter().map(|value| value.wrapping_add(1 << bit));

@@ -15,13 +15,13 @@ pub const DAY: &str = "day";
 
 /// Metadata key of the fingerprint spec, as canonical JSON, in Parquet footers and in the Delta table.
 pub const SPEC_KEY: &str = "dedup-job.spec";
-/// Metadata key, in Parquet footers, of the checksums of the row groups' fingerprints; see `row_group_sums`.
+/// Metadata key, in Parquet footers, of the checksums of each row group's fingerprints; see `row_group_sums`.
 pub const CHECKSUMS_KEY: &str = "dedup-job.row-group-checksums";
-/// [`CHECKSUMS_KEY`] in files of earlier versions, whose checksums are plain sums.
+/// [`CHECKSUMS_KEY`] in files of earlier releases, whose checksums are plain sums.
 pub const SUMS_KEY: &str = "dedup-job.row-group-sums";
 /// Tag of a data file: SHA-256 of its bytes, hexadecimal.
 pub const SHA256_TAG: &str = "sha256";
-/// Tag of a data file: offsets and checksums of its block sums and its footer; see `tail`.
+/// Tag of a data file: offsets and checksums of its sector sums and its footer; see `file_checksums`.
 pub const TAIL_TAG: &str = "dedup-job.tail";
 /// Tag of a data file: digest of its day's rows, a [`RowDigest`](crate::RowDigest).
 pub const DAY_DIGEST_TAG: &str = "dedup-job.day-digest";

@@ -1,4 +1,4 @@
-//! What a batch is compared with: an archive at one version, or plain Parquet files of fingerprints.
+//! [`Snapshot`], which a batch is compared with: an archive at one version, or plain Parquet files of fingerprints.
 
 use std::collections::BTreeSet;
 
@@ -8,22 +8,22 @@ use simhash::Spec;
 use storage::{Location, StorageError, Stores};
 
 use crate::error::{ArchiveError, Result};
-use crate::facts::FileFacts;
-use crate::history::Scope;
 use crate::input_files::input_files;
+use crate::log_facts::LogFacts;
 use crate::reader::{ColumnNames, FingerprintReader};
 use crate::schema::IdType;
+use crate::scope::Scope;
 use crate::table::Archive;
 
 /// Footers read at the same time.
 const CONCURRENT_FOOTERS: usize = 32;
 
-/// The open files of an archive at one version, or plain files.
+/// The open files of an archive at one version, or open plain files.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// The path of the archive or the files, as the user gave it.
     pub name: String,
-    /// The spec of its fingerprints, if a log or a footer has it.
+    /// The spec of its fingerprints; `None` for plain files if no footer has it.
     pub spec: Option<Spec>,
     /// The type of its ids; `None` for plain files if there are none.
     pub id_type: Option<IdType>,
@@ -42,15 +42,15 @@ pub struct SnapshotFile {
     pub size: u64,
     /// The day of its rows, if it is known.
     pub day: Option<NaiveDate>,
-    /// What the archive's log tells the reader.
-    pub facts: FileFacts,
+    /// What the archive's log says of the file.
+    pub facts: LogFacts,
     /// The file, with its footer read.
     pub reader: FingerprintReader,
 }
 
 impl Snapshot {
-    /// Opens plain Parquet files: one file, the files below a directory, or those that match a pattern. A path component
-    /// like `day=2026-11-20` gives the day.
+    /// Opens plain Parquet files: one file, the files below a directory, or those that match a pattern. A path
+    /// component like `day=2026-11-20` gives the day.
     ///
     /// # Errors
     /// [`ArchiveError`] when a file cannot be read, or their specs or id types differ.
@@ -60,7 +60,7 @@ impl Snapshot {
             .map(|location| async move {
                 let day = hive_day(&location);
                 let size = location.size().await?;
-                SnapshotFile::open(location, size, day, columns, FileFacts::default()).await
+                SnapshotFile::open(location, size, day, columns, LogFacts::default()).await
             })
             .buffered(CONCURRENT_FOOTERS)
             .try_collect()
@@ -167,7 +167,7 @@ impl SnapshotFile {
         size: u64,
         day: Option<NaiveDate>,
         columns: &ColumnNames,
-        facts: FileFacts,
+        facts: LogFacts,
     ) -> Result<Self> {
         let name = location.given();
         let reader = FingerprintReader::open(name, &location, size, columns, &facts).await?;

@@ -31,7 +31,7 @@ fn stop_words_name(digest: &str) -> String {
     format!("{DIRECTORY}/stop-words-{digest}.txt")
 }
 
-/// Writes the files that `spec` names below `location`. To be called before the archive's first commit.
+/// Writes the files that `spec` names below the archive's `location`. Must come before the archive's first commit.
 ///
 /// # Errors
 /// [`ArchiveError`] when they cannot be written.
@@ -62,7 +62,7 @@ async fn read(file: &Location) -> Result<bytes::Bytes> {
     })
 }
 
-/// Reads the files that `spec` names below `location`.
+/// Reads the files that `spec` names below the archive's `location`.
 ///
 /// # Errors
 /// [`ArchiveError`] when they cannot be read, or differ from the digests in the spec.
@@ -72,7 +72,7 @@ pub async fn load(location: &Location, spec: &Spec) -> Result<Model> {
         Some(digest) => {
             let file = location.child(&idf_name(digest))?;
             let (features, frequencies) = frequencies::decode(file.given(), read(&file).await?)?;
-            let weights = frequencies::weights(file.given(), &features, spec.seed, &frequencies)?;
+            let weights = frequencies::weights(file.given(), &features, spec, &frequencies)?;
             Some(Arc::new(weights))
         }
     };

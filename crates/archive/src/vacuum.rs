@@ -1,7 +1,7 @@
-//! Deleting files that no recent version needs: those of killed runs, and those that were merged or removed.
+//! Deleting files that no recent version needs: leftovers of killed processes, and files that were merged or removed.
 //!
-//! Only two kinds of files are ever deleted: those that the log says were removed, and those with names that only this
-//! program writes. Any other file in an archive's directory may belong to somebody else.
+//! A file is deleted only if the log says that it was removed, or if its name is one that only this program gives. Any
+//! other file in an archive's directory may belong to somebody else.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path as FsPath, PathBuf};
@@ -11,25 +11,25 @@ use chrono::{DateTime, NaiveDate, Utc};
 use futures::TryStreamExt as _;
 use object_store::path::Path;
 use object_store::{ObjectStore as _, ObjectStoreExt as _};
-use storage::{STAGED_MARK, StorageError};
+use storage::{StorageError, UNFINISHED_MARK};
 
 use crate::data_files::is_data_file;
-use crate::days;
+use crate::day_records;
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::table::Archive;
 
-/// Minimum age of deleted files while a run may be in progress: the log does not name a run's files yet.
-const LEAST_AGE: Duration = Duration::from_secs(24 * 3600);
+/// Minimum age of deleted files while another process may be writing: the log does not name its files yet.
+const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Settings of a vacuum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Vacuum {
-    /// Deletes only files that no version of the last `older_than` needs.
+    /// Keeps the files of all versions that are younger than this.
     pub older_than: Duration,
     /// Only lists the files.
     pub dry_run: bool,
-    /// The caller says that no run is in progress, which allows an `older_than` of less than 24 hours.
+    /// The caller says that no other process writes to the archive, which allows an `older_than` of less than 24 hours.
     pub nothing_runs: bool,
 }
 
@@ -45,10 +45,10 @@ impl Archive {
     /// (`delta.deletedFileRetentionDuration`).
     ///
     /// # Errors
-    /// [`ArchiveError::TooYoung`] when files of a run could be deleted, or a store's error.
+    /// [`ArchiveError::TooYoung`] when files that another process writes could be deleted, or a store's error.
     pub async fn vacuum(&mut self, vacuum: Vacuum) -> Result<Vacuumed> {
         if !vacuum.dry_run {
-            if vacuum.older_than < LEAST_AGE && !vacuum.nothing_runs {
+            if vacuum.older_than < MIN_AGE && !vacuum.nothing_runs {
                 return Err(ArchiveError::TooYoung {
                     path: self.location().to_string(),
                 });
@@ -71,7 +71,7 @@ impl Archive {
             }
         }
         if let Some(local) = self.location().local() {
-            // The store's listing leaves unfinished files out.
+            // The store does not list unfinished files.
             for unfinished in unfinished_files(local, local, vacuum.older_than)? {
                 let removed = match vacuum.dry_run {
                     true => Ok(()),
@@ -100,7 +100,7 @@ impl Archive {
         let failed = || ArchiveError::delta(given);
         let age = chrono::Duration::from_std(older_than).ok();
         let cutoff = age.and_then(|age| Utc::now().checked_sub_signed(age));
-        // The calendar does not reach back that far: no file is that old.
+        // A time before the calendar's first: no file is that old.
         let Some(cutoff) = cutoff else {
             return Ok(Vec::new());
         };
@@ -132,7 +132,7 @@ impl Archive {
         {
             let path = object.location.to_string();
             let is_old = object.last_modified <= cutoff;
-            if let Some((day, version)) = days::parse_record_path(&path) {
+            if let Some((day, version)) = day_records::parse_record_path(&path) {
                 records.entry(day).or_default().push((version, is_old));
             } else if live.contains(&path) || retained.contains(&path) {
             } else if expired.contains(&path) || (is_old && is_data_file(&path)) {
@@ -146,7 +146,7 @@ impl Archive {
             let current = self.transaction_version(day).await?;
             let old = versions.into_iter().filter(|(_, is_old)| *is_old);
             let others = old.filter(|(version, _)| Some(*version) != current);
-            unneeded.extend(others.map(|(version, _)| days::record_path(day, version)));
+            unneeded.extend(others.map(|(version, _)| day_records::record_path(day, version)));
         }
         unneeded.sort();
         Ok(unneeded)
@@ -174,7 +174,7 @@ fn unfinished_files(
         let path = entry.path();
         // This does not follow symlinks.
         let metadata = match entry.metadata() {
-            // A run has just renamed it.
+            // Its writer has just renamed it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             metadata => metadata.map_err(failed)?,
         };
@@ -184,11 +184,11 @@ fn unfinished_files(
         }
         let below = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
         let is_unfinished = below
-            .rsplit_once(STAGED_MARK)
+            .rsplit_once(UNFINISHED_MARK)
             .is_some_and(|(target, number)| {
                 !number.is_empty()
                     && number.bytes().all(|digit| digit.is_ascii_digit())
-                    && is_own(target)
+                    && is_own_path(target)
             });
         let modified = metadata.modified().map_err(failed)?;
         let age = SystemTime::now()
@@ -202,6 +202,6 @@ fn unfinished_files(
 }
 
 /// Whether this program writes files with this path below the archive's directory.
-fn is_own(path: &str) -> bool {
+fn is_own_path(path: &str) -> bool {
     is_data_file(path) || path.starts_with("_delta_log/") || path.starts_with("_dedup-job/")
 }

@@ -1,15 +1,15 @@
-//! The archive against a plain model of it: random histories of runs, reruns, races, removals, maintenance, other engines,
-//! crashes and lost answers, on a store in memory.
+//! The archive against a plain model of it: random scenarios of runs, reruns, races, removals, maintenance, other
+//! programs, crashes and lost answers, on a store in memory.
 //!
 //! The model is a list of rows, each with the day it belongs to, and for each committed day the rows that it was
-//! compared with. After each step, a second reader ([`reader`]) must find exactly the model's rows in the table. A rerun of
-//! a day must read exactly the rows that the day was compared with, less those that were removed since.
+//! compared with. After each step, a second reader ([`other_program`]) must find exactly the model's rows in the table.
+//! A rerun of a day must read exactly the rows that the day was compared with, except those that were removed since.
 //!
-//! `DEDUP_JOB_MODEL_STEPS` is the number of steps (2000 by default), `DEDUP_JOB_MODEL_SEED` the seed of the first history;
-//! each next history adds 1. A history that fails is shrunk, and printed with its seed.
+//! `DEDUP_JOB_MODEL_STEPS` is the number of steps (2000 by default), `DEDUP_JOB_MODEL_SEED` the seed of the first
+//! scenario; the seed of each next scenario is one higher. A scenario that fails is shrunk, and printed with its seed.
 
-#[path = "model/reader.rs"]
-mod reader;
+#[path = "model/other_program.rs"]
+mod other_program;
 #[path = "model/step.rs"]
 mod step;
 #[path = "model/store.rs"]
@@ -65,13 +65,14 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 #[test]
-fn histories_agree_with_the_model() {
+fn scenarios_agree_with_the_model() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse().unwrap());
     let steps: u64 = number("DEDUP_JOB_MODEL_STEPS").unwrap_or(2000);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let seed = number("DEDUP_JOB_MODEL_SEED").unwrap_or(now.as_nanos() as u64 & 0xffff_ffff);
-    print_line(&format!("the first history has the seed {seed}"));
-    // When a process dies, its runtime is dropped, and the Delta library's own threads panic: those panics are not printed.
+    print_line(&format!("the first scenario has the seed {seed}"));
+    // When a process of a scenario dies, the Delta library's own threads panic, because their runtime is dropped. These
+    // panics are not printed.
     let hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let is_library = panic
@@ -82,14 +83,14 @@ fn histories_agree_with_the_model() {
         }
     }));
     let (taken, next) = (AtomicU64::new(0), AtomicU64::new(seed));
-    let histories = || {
+    let play_scenarios = || {
         while taken.load(Ordering::Relaxed) < steps {
-            history(next.fetch_add(1, Ordering::Relaxed), &taken);
+            play_scenario(next.fetch_add(1, Ordering::Relaxed), &taken);
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
-        let all: Vec<_> = (0..threads).map(|_| scope.spawn(histories)).collect();
+        let all: Vec<_> = (0..threads).map(|_| scope.spawn(play_scenarios)).collect();
         for thread in all {
             if let Err(panic) = thread.join() {
                 std::panic::resume_unwind(panic);
@@ -97,7 +98,7 @@ fn histories_agree_with_the_model() {
         }
     });
     print_line(&format!(
-        "{} steps in {} histories",
+        "{} steps in {} scenarios",
         taken.load(Ordering::Relaxed),
         next.load(Ordering::Relaxed) - seed
     ));
@@ -108,8 +109,8 @@ fn print_line(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Plays the history of a seed. One that fails is shrunk to the fewest steps that still fail.
-fn history(seed: u64, taken: &AtomicU64) {
+/// Plays the scenario of a seed. One that fails is shrunk to the fewest steps that still fail.
+fn play_scenario(seed: u64, taken: &AtomicU64) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -125,8 +126,8 @@ fn history(seed: u64, taken: &AtomicU64) {
     };
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let mut runner = TestRunner::new_with_rng(config, rng);
-    let histories = prop::collection::vec(step(), 1..24);
-    let played = runner.run(&histories, |steps| {
+    let scenarios = prop::collection::vec(step(), 1..24);
+    let played = runner.run(&scenarios, |steps| {
         runtime.block_on(async {
             let mut world = World::new().await;
             for step in &steps {
@@ -140,7 +141,7 @@ fn history(seed: u64, taken: &AtomicU64) {
     match played {
         Ok(()) => {}
         Err(TestError::Fail(reason, steps)) => {
-            panic!("seed {seed}: {reason}\nof the history {steps:#?}")
+            panic!("seed {seed}: {reason}\nof the scenario {steps:#?}")
         }
         Err(error) => panic!("seed {seed}: {error}"),
     }

@@ -1,5 +1,5 @@
-//! `dedup-job run` on a cluster of two executors with one slot each, against one process with two threads, on the same cores
-//! and data. Every run must write the expected file, byte for byte.
+//! `dedup-job run` on a cluster of two executors with one slot each, against one process with two threads, on the same
+//! cores and data. Every run must write the expected file, byte for byte.
 //!
 //! A metering TCP proxy in front of the scheduler counts the bytes that pass through it.
 
@@ -122,12 +122,12 @@ impl Meter {
     }
 }
 
-/// Runs `dedup-job run` on the data, and checks its output.
+/// What `dedup-job run` is run on, and the output that it must write.
 struct Job<'a> {
     program: &'a Path,
     /// Directory or URL of the data.
     data: String,
-    /// The option `--scratch` for cluster runs on a store; otherwise empty.
+    /// The option `--scratch` that cluster runs on a store need; empty for local files.
     scratch: String,
     output: PathBuf,
     /// Bytes of the expected output.
@@ -168,14 +168,14 @@ impl Job<'_> {
     }
 }
 
-/// Times of a run, in seconds.
+/// Times of the stages of a run, in seconds.
 #[derive(Debug, Clone, Copy)]
 struct Timing {
-    /// Probing; on a cluster, this includes `start`.
+    /// Probing the archive; on a cluster, this includes `start`.
     probe: f64,
-    /// On a cluster: until the first slice began, and until the slowest executor had its tables.
+    /// On a cluster: until the first slice began, plus the time in which the slowest executor got its tables.
     start: f64,
-    /// Building the tables, and probing.
+    /// Building the tables of the batch, and `probe`.
     join: f64,
     total: f64,
 }
@@ -258,7 +258,7 @@ pub fn run(args: &Args) -> Vec<Value> {
         let before = meter.bytes();
         let begin = Instant::now();
         keep_faster(&mut many, job.run(&job.cluster_options(meter.address)));
-        // Idle executors poll, too: subtract the bytes of an idle period of the same length.
+        // Idle executors poll the scheduler, too: subtract the bytes of an idle period of the same length.
         let (bytes, elapsed) = (meter.bytes() - before, begin.elapsed());
         let before = meter.bytes();
         std::thread::sleep(elapsed);

@@ -4,15 +4,17 @@ use engine::probe::TOGETHER;
 use rand::{Rng as _, RngCore as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-/// Returns random fingerprints for a batch.
+/// Returns random fingerprints, the same in each call.
 pub fn random_batch(fingerprints: usize) -> Vec<u64> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     (0..fingerprints).map(|_| rng.next_u64()).collect()
 }
 
-/// Returns a sample of `count` row groups, of [`ROW_GROUP`] fingerprints each, from a sorted archive of `archive` fingerprints.
+/// Returns `count` of the row groups of a sorted archive of `archive` random fingerprints; a row group has
+/// [`ROW_GROUP`].
 ///
-/// Every thousandth fingerprint is planted within one bit of one of the batch.
+/// Every thousandth fingerprint is replaced by one that differs in one bit from a fingerprint of the batch, if that
+/// falls into the row group.
 pub fn row_groups(batch: &[u64], archive: u64, count: usize) -> Vec<Vec<u64>> {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let groups = archive.div_ceil(ROW_GROUP as u64).max(count as u64);
@@ -42,5 +44,5 @@ pub fn row_groups(batch: &[u64], archive: u64, count: usize) -> Vec<Vec<u64>> {
         .collect()
 }
 
-/// Fingerprints of a row group.
+/// Number of fingerprints in a row group.
 pub const ROW_GROUP: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! Fingerprinting on one core, on the same documents: dedup-job with several tokenizers and weights, and other programs (peers).
+//! Speed of fingerprinting on one core: dedup-job with several tokenizers and weights, and other programs (peers).
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use simhash::{DocumentFrequencies, Fingerprinter, Idf, Kernel, Model, Spec, Tokenizer, Weight};
+use simhash::{Fingerprinter, Idf, Kernel, Model, Spec, Tokenizer, Weight};
 
-use crate::documents;
+use crate::{documents, frequencies};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -21,15 +21,15 @@ pub struct Args {
     /// Number of terms in the table of document frequencies
     #[arg(long, default_value_t = 1_000_000)]
     terms: usize,
-    /// Of dedup-job's methods, measure only those whose names contain this
+    /// Measure only those of dedup-job's methods whose names contain this; other programs are all measured
     #[arg(long, value_name = "NAME", default_value = "")]
     only: String,
-    /// Number of runs; the fastest counts
+    /// Number of runs of each of dedup-job's methods; the fastest counts
     #[arg(long, default_value_t = 15)]
     runs: usize,
 }
 
-/// Methods of `features.py`.
+/// Methods of other programs, which `features.py` runs.
 const PEERS: [&str; 7] = [
     "clickhouse-wordShingleSimHash",
     "clickhouse-wordShingleSimHashUTF8",
@@ -101,7 +101,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     rows
 }
 
-/// Returns dedup-job's methods: name, model, and kernel.
+/// Returns dedup-job's methods: the name, the model, and the kernel that makes the fingerprints.
 fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model, Kernel)> {
     let plain = |tokenizer: Tokenizer, weight: Weight| {
         let spec = Spec {
@@ -180,31 +180,20 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
     models
 }
 
-/// Returns the document frequencies of `texts`, cut or padded with made-up features to `terms` of them.
+/// Returns a table of `terms` document frequencies: the greatest of `texts`, and of made-up features if `texts` have
+/// too few.
 fn padded_idf(texts: &[String], terms: usize) -> Idf {
     let spec = Spec {
         tokenizer: Tokenizer::WordsCjkBigrams,
         ..Spec::default()
     };
-    let mut fingerprinter = Fingerprinter::new(Model::plain(spec.clone()).expect("no tables"));
-    let mut counts = std::collections::HashMap::<String, u64>::new();
-    for text in texts {
-        for feature in fingerprinter.features(text) {
-            *counts.entry(feature.feature).or_default() += 1;
-        }
-    }
+    let mut counts = frequencies::count(texts, &spec);
     let mut number = 0u64;
     while counts.len() < terms {
         counts.entry(format!("made-up-{number}")).or_insert(1);
         number += 1;
     }
-    let mut features: Vec<_> = counts.into_iter().collect();
-    features.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    features.truncate(terms);
-    let frequencies = DocumentFrequencies {
-        documents: texts.len() as u64,
-        rest: 1,
-        features,
-    };
+    let mut frequencies = frequencies::table(texts.len(), counts);
+    frequencies.features.truncate(terms);
     Idf::new(&spec, &frequencies).expect("features in order of frequency")
 }

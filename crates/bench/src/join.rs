@@ -1,4 +1,5 @@
-//! The join against other programs and naive methods, on the same fingerprints and threads. All must find the same pairs.
+//! The join against other programs and naive methods, on the same fingerprints and threads. All must find the same
+//! pairs.
 //!
 //! Slow methods get a sample of the archive, evenly spread over it. Rates are compared, not times.
 
@@ -39,7 +40,7 @@ pub struct Args {
     /// Number of archive fingerprints for methods that compare every fingerprint with every other
     #[arg(long, default_value_t = 10_000)]
     exhaustive: usize,
-    /// Number of batch fingerprints for the method that stores every variant within 3 bits of each
+    /// Number of batch fingerprints for the method that stores every variant of them, all that are within 3 bits
     #[arg(long, default_value_t = 1_000)]
     pregenerated: usize,
 }
@@ -47,7 +48,7 @@ pub struct Args {
 /// Row in the batch, index in the archive, distance.
 type Pair = (u32, u32, u32);
 
-/// The pairs that a method found, and its time.
+/// The pairs that a method found, and how long it took.
 struct Outcome {
     seconds: f64,
     pairs: Vec<Pair>,
@@ -64,9 +65,9 @@ impl Problem {
     /// Generates the problem with planted pairs.
     fn planted(args: &Args) -> Self {
         let settings = Settings {
-            base: args.archive,
+            archive: args.archive,
             days: 1,
-            new: args.batch,
+            batch: args.batch,
             pairs: args.batch / 10,
             max_distance: K,
             seed: 1,
@@ -90,7 +91,8 @@ impl Problem {
         }
     }
 
-    /// Returns the problem with about `archive` fingerprints of the archive and the first `batch` of the batch.
+    /// Returns a smaller problem: about `archive` fingerprints, evenly spread over the archive, and the first `batch`
+    /// of the batch.
     fn sample(&self, archive: usize, batch: usize) -> Self {
         let step = self.archive.len().div_ceil(archive.max(1)).max(1);
         let kept = |&(row, index, _): &Pair| {
@@ -216,7 +218,8 @@ fn fastest(mut run: impl FnMut() -> Outcome, times: usize) -> Outcome {
         .expect("at least one run")
 }
 
-/// Divides the archive among threads, and times them. `work` gets a part and the index of its first fingerprint.
+/// Divides the archive among threads, and measures the time until all are done. `work` finds the pairs of a part of the
+/// archive, given the index of its first fingerprint.
 fn probe_on_threads(
     archive: &[u64],
     threads: usize,
@@ -307,7 +310,7 @@ impl Hasher for MixHasher {
     }
 }
 
-/// Rows of the batch by fingerprint.
+/// For each fingerprint of the batch, its rows.
 type RowMap = HashMap<u64, Vec<u32>, BuildHasherDefault<MixHasher>>;
 
 fn row_map(batch: &[u64]) -> RowMap {
@@ -365,7 +368,8 @@ fn expand_batch(problem: &Problem, threads: usize) -> Outcome {
     })
 }
 
-/// Runs another program through `peers.py`, which prints the seconds and writes the pairs as little-endian 32-bit numbers.
+/// Runs another program through `peers.py`, which prints the seconds and writes the pairs as little-endian 32-bit
+/// numbers.
 fn run_peer(python: &Path, method: &str, problem: &Problem, threads: usize) -> Outcome {
     let directory = std::env::temp_dir().join(format!("dedup-job-bench-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory for the peers");

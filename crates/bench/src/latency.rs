@@ -1,7 +1,7 @@
 //! The join of an archive in a store with latency, against the same store without latency and against local files.
 //!
-//! The store is in memory, so only waiting is measured: a server on this machine would compete for the cores of the join. All
-//! runs must find the planted pairs.
+//! The store is in memory, so only waiting is measured: a server on this machine would compete for the cores of the
+//! join. All runs must find the planted pairs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub struct Args {
     threads: usize,
 }
 
-/// Where the archive is.
+/// A place where the archive is, and how to reach it.
 struct Source {
     name: &'static str,
     stores: Stores,
@@ -137,7 +137,7 @@ fn rate(summary: &Summary) -> f64 {
     summary.base.fingerprints as f64 / summary.seconds.probe / 1e6
 }
 
-/// Joins once, and checks the pairs.
+/// Runs the join once, checks its pairs, and returns its summary.
 async fn run_once(args: &Args, source: &Source) -> Summary {
     let scratch = tempfile::tempdir().expect("a directory");
     let resources = Arc::new(Resources::new(source.stores.clone()));
@@ -169,7 +169,7 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         design: None,
         max_hits: None,
         verify: None,
-        wanted: SpecOptions::default(),
+        spec_options: SpecOptions::default(),
         scratch: scratch.path().to_owned(),
         cluster: None,
     };

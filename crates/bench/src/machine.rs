@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Returns processor, cores, memory and kernel; null where the system does not say.
+/// Returns processor, cores, memory, and the instruction set that the join uses; null where the system does not say.
 pub fn describe() -> Value {
     let line = |file: &str, key: &str| {
         let text = std::fs::read_to_string(file).ok()?;

@@ -1,18 +1,23 @@
-//! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its figures and can
-//! write them as JSON. `cluster`, `join`, `latency`, `map` and `scale` also check their results against known answers.
+//! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its figures and can write
+//! them as JSON. `cluster`, `join`, `latency`, `map` and `scale` also check their results against known answers,
+//! `sharp` those of random fingerprints.
 
 mod cluster;
 mod data;
 mod designs;
 mod documents;
 mod features;
+mod frequencies;
 mod join;
 mod latency;
 mod machine;
 mod map;
+mod peers;
 mod program;
 mod quality;
 mod scale;
+mod sharp;
+mod truth;
 
 use std::path::PathBuf;
 
@@ -46,6 +51,8 @@ enum Bench {
     Quality(quality::Args),
     /// Run `dedup-job run` on archives of growing size
     Scale(scale::Args),
+    /// Measure false pairs in large archives, precision, recall and speed of many specs and other programs
+    Sharp(sharp::Args),
 }
 
 fn main() {
@@ -59,12 +66,16 @@ fn main() {
         Bench::Map(args) => ("map", map::run(args)),
         Bench::Quality(args) => ("quality", quality::run(args)),
         Bench::Scale(args) => ("scale", scale::run(args)),
+        Bench::Sharp(args) => ("sharp", sharp::run(args)),
     };
     if let Some(path) = args.json {
-        let report =
-            serde_json::json!({ "bench": name, "machine": machine::describe(), "results": rows });
-        let text = serde_json::to_string_pretty(&report).expect("plain values");
-        std::fs::write(&path, text + "\n")
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        // A line for each row: a row of `sharp` has hundreds of numbers.
+        let rows: Vec<String> = rows.iter().map(|row| format!("    {row}")).collect();
+        let text = format!(
+            "{{\n  \"bench\": \"{name}\",\n  \"machine\": {},\n  \"results\": [\n{}\n  ]\n}}\n",
+            machine::describe(),
+            rows.join(",\n")
+        );
+        std::fs::write(&path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 }

@@ -1,7 +1,7 @@
 //! `dedup-job fingerprint` on Parquet files, against the kernel alone on the same texts in memory.
 //!
-//! The documents have just been written, so the page cache holds them if they fit. Every fingerprint in the output is checked
-//! against one computed from its text directly.
+//! The documents have just been written, so the page cache holds them if they fit. Every fingerprint in the output is
+//! checked against one computed from its text directly.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -46,14 +46,15 @@ pub struct Args {
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 25_000;
-/// Bytes of one excerpt; a document is several excerpts.
+/// Bytes of one excerpt of the real text; a document is several excerpts in a row.
 const EXCERPT_BYTES: usize = 500;
 /// Bytes of text on which the kernel is measured, for each thread.
 const SAMPLE_BYTES: usize = 128 << 20;
-/// Times that the kernel fingerprints the sample: together about as long as a run, so that other load affects both alike.
+/// Number of times that the kernel fingerprints the sample. That takes about as long as a run of the program, so that
+/// other load of the machine slows both alike.
 const PASSES: usize = 16;
 
-/// Real text, and the number of excerpts in a document.
+/// The real text of which documents are assembled, and the number of excerpts in a document.
 struct Source {
     text: String,
     excerpts: usize,
@@ -163,7 +164,8 @@ pub fn run(args: &Args) -> Vec<Value> {
     rows
 }
 
-/// Writes the documents to a Parquet file; returns the bytes of their texts, and their fingerprints in the order of ids.
+/// Writes the documents to a Parquet file; returns the bytes of their texts, and their fingerprints in the order of
+/// ids.
 fn write_documents(
     source: &Source,
     documents: usize,
@@ -226,7 +228,7 @@ fn read_fingerprints(path: &Path, documents: usize) -> Vec<Option<i64>> {
     found
 }
 
-/// Returns the rate at which the kernel fingerprints texts in memory, in megabytes per second of all threads together.
+/// Fingerprints texts in memory; returns the megabytes per second of all threads together.
 fn kernel_rate(source: &Source, threads: usize) -> f64 {
     let share = (SAMPLE_BYTES / (source.excerpts * EXCERPT_BYTES)).max(1);
     let samples: Vec<Vec<String>> = (0..threads)

@@ -1,4 +1,4 @@
-//! `dedup-job run` on archives of growing size with planted pairs: its rate, and the cost of each stage.
+//! `dedup-job run` on archives of growing size with planted pairs: its rate, and the time of each stage.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ pub struct Args {
     /// Numbers of fingerprints in the archives
     #[arg(long, value_delimiter = ',', default_values_t = [10_000_000, 100_000_000, 1_000_000_000])]
     sizes: Vec<u64>,
-    /// Also measure 8 billion fingerprints: half an hour to generate, 36 GB on disk, and one more day while it is written
+    /// Also measure 8 billion fingerprints: they take half an hour to generate, 36 GB on disk, and the space of another
+    /// day while they are written
     #[arg(long)]
     full: bool,
     /// Number of fingerprints in the batch
@@ -187,8 +188,8 @@ fn total_seconds(run: &Value) -> f64 {
         .unwrap_or(f64::MAX)
 }
 
-/// Runs the program once, checks the pairs, and returns its summary. Without `--made-for` all pairs are known, and the whole
-/// file is compared.
+/// Runs the program once, checks its pairs, and returns its summary. Without `--made-for`, all pairs are planted and
+/// the whole file is compared; with it, only the pairs up to that distance.
 fn run_once(args: &Args, program: &Path, directory: &Path, base: &Path) -> Value {
     let hits = directory.join("hits.parquet");
     let output = Command::new(program)

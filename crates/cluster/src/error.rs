@@ -71,7 +71,7 @@ pub enum ClusterError {
     NoExecutors {
         /// The scheduler.
         address: String,
-        /// For how long there was none, or how they were lost.
+        /// For how long there was no executor, or how executors were lost.
         reason: String,
     },
     /// A task failed.
@@ -117,7 +117,7 @@ impl From<ClusterError> for EngineError {
     }
 }
 
-/// Returns the message of the innermost cause of an error; the outer ones only name layers of the connection.
+/// Returns the message of the innermost cause of an error; the outer causes only name layers of the connection.
 pub(crate) fn innermost_cause(error: &dyn std::error::Error) -> Option<String> {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes

@@ -27,8 +27,8 @@ use crate::client::accounting::{AnswerCheck, settle};
 use crate::plan::allowed::{check_plan, check_task};
 use crate::plan::checked::CheckedNode;
 use crate::plan::codec::Codec;
-use crate::plan::documents::DocumentItem;
-use crate::samples::{self, Plan};
+use crate::plan::document_items::DocumentItem;
+use crate::sample_plans::{self, Plan};
 use crate::wire::headers::{self, Announcement, ClusterState, EXECUTOR, STATE, VERSION};
 use crate::wire::receipt::Receipt;
 use crate::wire::{answer as wire_answer, error_text};
@@ -39,15 +39,15 @@ static CONTEXT: LazyLock<TaskContext> = LazyLock::new(TaskContext::default);
 ///
 /// # Errors
 /// None in practice: the samples are valid.
-pub fn task() -> Result<Vec<u8>> {
-    let task = samples::task(samples::answer_over(samples::probe()?))?;
+pub fn sample_task() -> Result<Vec<u8>> {
+    let task = sample_plans::task(sample_plans::answer_over(sample_plans::probe()?))?;
     let node = PhysicalPlanNode::try_from_physical_plan(task, &Codec::default())?;
     let mut bytes = Vec::new();
     node.try_encode(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Decodes a task, checks it, and decodes its items.
+/// Decodes a task as an executor does, checks it, and decodes its items.
 ///
 /// # Errors
 /// The reason why it is refused.
@@ -75,15 +75,15 @@ fn read_items(plan: &Plan) {
     plan.children().into_iter().for_each(read_items);
 }
 
-/// Returns each of our operators, encoded: a mark that ends with a line feed, then JSON.
+/// Returns a sample of each of our operators, encoded: a mark that ends with a line feed, then JSON.
 ///
 /// # Errors
 /// None in practice.
-pub fn operators() -> Result<Vec<Vec<u8>>> {
+pub fn sample_operators() -> Result<Vec<Vec<u8>>> {
     let operators = [
-        samples::answer_over(samples::probe()?),
-        samples::fingerprint()?,
-        samples::probe()?,
+        sample_plans::answer_over(sample_plans::probe()?),
+        sample_plans::fingerprint()?,
+        sample_plans::probe()?,
     ];
     let encoded = operators.map(|operator| -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
@@ -98,10 +98,10 @@ pub fn operators() -> Result<Vec<Vec<u8>>> {
 pub fn read_operator(bytes: &[u8]) {
     let codec = Codec::default();
     let inputs = [
-        samples::work_items(),
-        samples::documents(),
-        samples::probe(),
-        samples::fingerprint(),
+        sample_plans::work_items(),
+        sample_plans::documents(),
+        sample_plans::probe(),
+        sample_plans::fingerprint(),
     ];
     for input in inputs.into_iter().flatten() {
         let Ok(input) = PhysicalPlanNode::try_from_physical_plan(input, &codec) else {
@@ -126,7 +126,7 @@ pub fn read_operator(bytes: &[u8]) {
 ///
 /// # Errors
 /// None in practice.
-pub fn answer() -> Result<Vec<u8>> {
+pub fn sample_answer() -> Result<Vec<u8>> {
     let rows = archive::schema::fingerprints(IdType::String, true);
     let schema = wire_answer::answer_schema(&rows);
     let fingerprints: ArrayRef = Arc::new(Int64Array::from(vec![Some(-5), Some(7), None]));
@@ -175,7 +175,7 @@ fn account(receipt: &Receipt) {
 
 /// Returns a sample receipt as JSON.
 #[must_use]
-pub fn receipt() -> String {
+pub fn sample_receipt() -> String {
     serde_json::to_string(&Receipt::default()).unwrap_or_default()
 }
 
@@ -198,7 +198,7 @@ pub fn read_receipt(text: &str) -> Result<(), String> {
 
 /// Returns sample headers of an executor and of the scheduler, as JSON.
 #[must_use]
-pub fn headers() -> [String; 2] {
+pub fn sample_headers() -> [String; 2] {
     let announcement = Announcement {
         version: VERSION.into(),
         slots: 4,
@@ -220,7 +220,7 @@ pub fn headers() -> [String; 2] {
     ]
 }
 
-/// Decodes a header as an executor's and as the scheduler's.
+/// Decodes a header, once as an executor's and once as the scheduler's.
 pub fn read_header(text: &str) {
     let Ok(value) = AsciiMetadataValue::try_from(text.to_owned()) else {
         return;

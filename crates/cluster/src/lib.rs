@@ -5,16 +5,17 @@
 //!  └── batch ──▶ shared store ──────────────▲
 //! ```
 //!
-//! The folders follow one run: `client` cuts the work and submits it, `scheduler` hands it out, `executor` runs it. All three
-//! use `plan` (the operators and their encoding), `wire` (headers, answers, receipts) and `net` (connections). [`Remote`] is
-//! a run's side; [`scheduler`] and [`executor`] are the processes of a cluster.
+//! The folders follow one run: `client` cuts the work and submits it, `scheduler` hands it out, `executor` runs it. All
+//! three use `plan` (the operators and their encoding), `wire` (headers, answers, receipts) and `net` (connections).
+//! [`Remote`] is a run's side; [`scheduler`] and [`executor`] are the processes of a cluster.
 //!
 //! A plan has two operators of ours over a table of work items: the map itself ([`engine::probe::ProbeExec`] or
-//! [`FingerprintExec`]), and above it [`AnswerExec`], which ends each slice with a receipt. Work without a receipt is handed
-//! out again. Work with two was answered twice: the reduce removes repeated pairs, and map 1 drops the second answer.
+//! [`FingerprintExec`]), and above it [`AnswerExec`], which ends the answer to each slice with a receipt. A slice
+//! without a receipt is handed out again. A slice with two receipts was answered twice: the reduce removes the repeated
+//! pairs of map 2, and the client drops the second answer of map 1.
 //!
-//! Plans hold names of files and runs, and settings, but neither data nor credentials. Scheduler and executors refuse foreign plans, and refuse to
-//! listen beyond this machine without keys ([`Tls`]) unless told to.
+//! Plans contain names of files and runs, and settings, but neither data nor credentials. Scheduler and executors
+//! refuse foreign plans. They also refuse to listen beyond this machine without keys ([`Tls`]), unless told to.
 
 mod client;
 mod error;
@@ -24,7 +25,7 @@ pub mod fuzzing;
 mod net;
 mod plan;
 #[cfg(any(test, fuzzing))]
-mod samples;
+mod sample_plans;
 pub mod scheduler;
 pub mod sizing;
 mod wire;

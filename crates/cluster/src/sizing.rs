@@ -9,8 +9,8 @@
 //! | requests | one per row group and pass, up to two more for the ids of its pairs, three per file, one per executor for the batch |
 //! | bytes from the store | the encoded fingerprints once per pass, and the batch once per executor |
 //!
-//! Example: 8 billion fingerprints against a batch of 10 million at k = 3, on 50 executors with 4 slots each. The archive is
-//! as this program writes it: 4.3 bytes per fingerprint, row groups of 2²⁰, files of 2²⁴.
+//! Example: 8 billion fingerprints against a batch of 10 million at k = 3, on 50 executors with 4 slots each. The
+//! archive is as this program writes it: 4.3 bytes per fingerprint, row groups of 2²⁰, files of 2²⁴.
 //!
 //! | | |
 //! |---|---:|
@@ -30,8 +30,8 @@ use crate::client::slices::Weights;
 
 /// Speed of a slot relative to a thread of one process, including the wait for its next slice.
 ///
-/// Measured by `bench cluster`: 0.81 to 0.93 from local files, 0.92 from a store. Executors on one machine, each with its
-/// own tables, compete for its caches.
+/// Measured by `bench cluster`: 0.81 to 0.93 from local files, 0.92 from a store. Executors on one machine, each with
+/// its own tables, compete for its caches.
 pub const EFFICIENCY: f64 = 0.85;
 /// Nanoseconds that an executor takes to load a document of the batch: fetch, decode, check and group.
 ///
@@ -59,7 +59,7 @@ pub struct Workload {
     pub files: u64,
 }
 
-/// An estimate of what a run takes; the module says how it is calculated.
+/// An estimate of what a run takes; the module's documentation has the formulas.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sizing {
     /// Slices that the archive is cut into.

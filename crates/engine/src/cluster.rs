@@ -1,6 +1,6 @@
-//! The interface through which a run has a cluster run both maps.
+//! The interface of a cluster to a run: it does both maps.
 //!
-//! Only the maps run on the cluster. The reduce, the output and the commit run in this process, where an answer that comes
+//! The cluster does the maps only. The reduce, the output and the commit happen in this process, where an answer that comes
 //! twice does no harm, and a missing one is noticed.
 
 use std::fmt::Debug;
@@ -21,20 +21,23 @@ use crate::probe::Probe;
 use crate::recipe::SpecOptions;
 use crate::work::Numbered;
 
-/// A cluster that runs the maps of one run.
+/// A cluster that does the maps of one run.
 #[async_trait]
 pub trait Cluster: Debug + Send + Sync {
     /// Map 1: fingerprints each document once; `None` when the cluster cannot reach the documents.
-    async fn fingerprint(&self, task: Fingerprinting<'_>) -> Result<Option<Fingerprinted>>;
+    async fn fingerprint(
+        &self,
+        request: FingerprintRequest<'_>,
+    ) -> Result<Option<FingerprintedRows>>;
 
-    /// The memory that its executors have for tables.
+    /// Its executors, and their memory for the batch and its tables.
     async fn capacity(&self) -> Result<Capacity>;
 
-    /// Puts the batch's file where the executors find it.
+    /// Puts the batch's file where the executors find it; returns its name there.
     async fn share(&self, file: &FingerprintFile) -> Result<BatchName>;
 
-    /// Map 2: the pairs of the work items, each at least once. Ends without an error only if all items were answered, and
-    /// reports each answer to the run's progress.
+    /// Map 2: the pairs of the work items, each at least once. The stream ends without an error only if all items were
+    /// answered; each answer is reported to the run's progress.
     async fn probe(&self, items: Vec<Numbered>, probe: Probe) -> Result<SendableRecordBatchStream>;
 
     /// What the cluster did so far, in numbers.
@@ -43,7 +46,7 @@ pub trait Cluster: Debug + Send + Sync {
 
 /// Documents to fingerprint, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Fingerprinting<'a> {
+pub struct FingerprintRequest<'a> {
     /// The documents.
     pub documents: &'a Documents,
     /// The columns that the options ask for.
@@ -52,14 +55,14 @@ pub struct Fingerprinting<'a> {
     pub id_type: IdType,
     /// The spec of the fingerprints.
     pub spec: &'a Spec,
-    /// The archive that keeps the tables of the spec; `None` when the options in `wanted` name them.
+    /// The archive that keeps the tables of the spec; `None` when `spec_options` name them.
     pub archive: Option<&'a Archive>,
-    /// The spec fields that the options ask for, and the tables that they name.
-    pub wanted: &'a SpecOptions,
+    /// The fields of the spec that the options set, and the tables that they name.
+    pub spec_options: &'a SpecOptions,
 }
 
 /// Rows that a cluster fingerprints.
-pub struct Fingerprinted {
+pub struct FingerprintedRows {
     /// `fp` and `id`.
     pub rows: SendableRecordBatchStream,
     /// Number of texts that are not UTF-8; complete when the rows have ended.
@@ -82,7 +85,7 @@ pub struct ClusterSummary {
     pub scheduler: String,
     /// Jobs that it was given.
     pub jobs: u32,
-    /// Slices that the work was cut into.
+    /// Slices that the work was cut into: the work items that an executor takes at once.
     pub slices: u64,
     /// Slices that were sent again because their answers were lost.
     pub slices_again: u64,

@@ -1,4 +1,4 @@
-//! What can go wrong in a run, and the kind of each failure.
+//! The errors of this crate, and their kinds.
 
 use archive::ArchiveError;
 use datafusion::error::DataFusionError;
@@ -8,7 +8,7 @@ use storage::{ErrorKind, StorageError, io_kind, plain_message, scrub, store_kind
 /// Result of this crate.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
-/// A stage of a run that failed. Every variant names its object.
+/// A failure of a run. Every variant names its object.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -71,28 +71,28 @@ pub enum EngineError {
         message: String,
     },
     /// A query failed.
-    #[error("{}", query_message(stage, source))]
+    #[error("{}", query_message(operation, source))]
     Query {
-        /// What was being done.
-        stage: String,
+        /// The operation that failed.
+        operation: String,
         /// The error of DataFusion.
         source: DataFusionError,
     },
 }
 
 impl EngineError {
-    /// Wraps an error of a query at `stage`; an exhausted memory pool becomes [`Self::OutOfMemory`].
-    pub fn query(stage: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
-        let stage = stage.into();
+    /// Wraps an error of a query that was part of `operation`; an exhausted memory pool becomes [`Self::OutOfMemory`].
+    pub fn query(operation: impl Into<String>) -> impl FnOnce(DataFusionError) -> Self {
+        let operation = operation.into();
         move |source| match source.find_root() {
             DataFusionError::ResourcesExhausted(what)
                 if !what.contains("disk") && !what.contains("allowable limit") =>
             {
                 Self::OutOfMemory {
-                    what: format!("{stage}: {}", first_line(what)),
+                    what: format!("{operation}: {}", first_line(what)),
                 }
             }
-            _ => Self::Query { stage, source },
+            _ => Self::Query { operation, source },
         }
     }
 
@@ -136,13 +136,13 @@ impl From<EngineError> for DataFusionError {
     }
 }
 
-/// The message of an error at `stage`. Our own errors name their object themselves.
-fn query_message(stage: &str, error: &DataFusionError) -> String {
+/// The message of an error of a query. Our own errors name their object themselves; others get the name of the operation.
+fn query_message(operation: &str, error: &DataFusionError) -> String {
     let engine = first_cause::<EngineError>(error).map(ToString::to_string);
     let archive = || first_cause::<ArchiveError>(error).map(ToString::to_string);
     let storage = || first_cause::<StorageError>(error).map(ToString::to_string);
     let own = engine.or_else(archive).or_else(storage);
-    own.unwrap_or_else(|| format!("{stage}: {}", root_message(error)))
+    own.unwrap_or_else(|| format!("{operation}: {}", root_message(error)))
 }
 
 /// The first error of type `E` among `error` and its causes.
@@ -180,7 +180,7 @@ fn first_line(message: &str) -> &str {
     message.lines().next().unwrap_or_default()
 }
 
-/// The kind of the first cause that has one; errors of readers and casts are bad data.
+/// The kind of the first cause that has one. Otherwise, errors of readers and casts are bad data.
 fn query_kind(error: &DataFusionError) -> ErrorKind {
     for cause in causes(error) {
         if let Some(error) = cause.downcast_ref::<EngineError>() {
@@ -201,7 +201,7 @@ fn query_kind(error: &DataFusionError) -> ErrorKind {
     }
     match error.find_root() {
         DataFusionError::ArrowError(..) | DataFusionError::Execution(_) => ErrorKind::Data,
-        // The limit of the spill directory.
+        // The spill directory is full.
         DataFusionError::ResourcesExhausted(_) => ErrorKind::Io,
         _ => ErrorKind::Internal,
     }

@@ -1,4 +1,4 @@
-//! Why two documents are a pair, or are not: their fingerprints bit by bit, and the features behind them.
+//! Explains why two texts are a pair, or are not: their fingerprints bit by bit, and the features that made them.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub struct Explanation {
     pub only_first: Vec<ExplainedFeature>,
     /// The heaviest features of the second text alone.
     pub only_second: Vec<ExplainedFeature>,
-    /// The weight of shared features, as a share of the weight of both texts.
+    /// The weight of the shared features, divided by the weight of all features of both texts.
     pub shared_weight: f64,
 }
 
@@ -53,14 +53,14 @@ pub struct ExplainedBlock {
     pub radius: u32,
     /// Bits in which the fingerprints differ in the block.
     pub differing: u32,
-    /// The further bits that some designs compare; `None` in other designs.
+    /// The bits outside the block that the design compares too; `None` in most designs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<ExplainedBeside>,
     /// Whether the fingerprints are candidates by this block.
     pub matches: bool,
 }
 
-/// Bits outside a block that a design compares too: candidates differ in at most one of them.
+/// Bits outside a block that some designs compare too: candidates differ in at most one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ExplainedBeside {
     /// The bits, as 64 binary digits.
@@ -108,14 +108,14 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
     let weights = |feature: &WeightedFeature| {
         [&in_first, &in_second].map(|text| text.get(&feature.hash).copied().unwrap_or(0))
     };
-    let heaviest = |features: &[WeightedFeature], kept: fn([u64; 2]) -> bool| {
+    let heaviest_first = |features: &[WeightedFeature], is_kept: fn([u64; 2]) -> bool| {
         let mut kept: Vec<ExplainedFeature> = features
             .iter()
             .map(|feature| ExplainedFeature {
                 feature: feature.feature.clone(),
                 weights: weights(feature),
             })
-            .filter(|feature| kept(feature.weights))
+            .filter(|feature| is_kept(feature.weights))
             .collect();
         kept.sort_by(|a, b| {
             let weight = |feature: &ExplainedFeature| feature.weights[0] + feature.weights[1];
@@ -125,9 +125,9 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
         });
         kept
     };
-    let mut shared = heaviest(first, |[a, b]| a > 0 && b > 0);
-    let mut only_first = heaviest(first, |[_, b]| b == 0);
-    let mut only_second = heaviest(second, |[a, _]| a == 0);
+    let mut shared = heaviest_first(first, |[a, b]| a > 0 && b > 0);
+    let mut only_first = heaviest_first(first, |[_, b]| b == 0);
+    let mut only_second = heaviest_first(second, |[a, _]| a == 0);
     let sum = |features: &[ExplainedFeature]| -> u64 {
         let each = features.iter();
         each.map(|feature| feature.weights[0] + feature.weights[1])
@@ -202,7 +202,11 @@ mod tests {
 
     #[test]
     fn the_parts_fit_together() {
-        let model = Model::plain(simhash::Spec::default()).unwrap();
+        let spec = simhash::Spec {
+            weight: simhash::Weight::Tf,
+            ..simhash::Spec::default()
+        };
+        let model = Model::plain(spec).unwrap();
         let design = Design::named("blocks-4", 3).unwrap();
         let texts = [
             "the cat sat on the mat by the door",

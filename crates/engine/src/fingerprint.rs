@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive::fingerprints::{FingerprintFile, FingerprintWriter};
 use archive::schema::{FINGERPRINT, ID};
 use archive::{Archive, ArchiveError, IdType};
-use arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use arrow::datatypes::Int64Type;
+use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
@@ -18,7 +19,8 @@ use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 use simhash::Spec;
 
-use crate::cluster::Fingerprinted;
+use crate::batch::{FingerprintRows, select_columns};
+use crate::cluster::FingerprintedRows;
 use crate::documents::{Documents, TEXT};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
@@ -26,7 +28,7 @@ use crate::recipe::Recipe;
 use crate::stream;
 use crate::udf::Simhash;
 
-/// Rows that are sorted at once; the sorted runs are then merged.
+/// Rows that are sorted at once; the sorted batches are then merged.
 const SORTED_ROWS: usize = 1 << 15;
 
 /// A batch's file of fingerprints, with counts of its documents.
@@ -36,11 +38,11 @@ pub struct FingerprintedBatch {
     pub file: FingerprintFile,
     /// Documents whose text is not UTF-8; replacement characters took the place of the invalid bytes.
     pub invalid_utf8: u64,
-    /// Documents whose id an earlier document of the batch has.
+    /// Documents that repeat the id of an earlier document of the batch.
     pub duplicate_ids: u64,
 }
 
-/// The rows `fp` and `id` of `documents`, fingerprinted by this process as they are read.
+/// The fingerprints and ids of `documents`, which this process makes as they are read.
 ///
 /// # Errors
 /// None in practice: documents are read only when the rows are.
@@ -50,7 +52,7 @@ pub fn local_rows(
     recipe: &Recipe,
     id_type: IdType,
     progress: &Progress,
-) -> Result<Rows> {
+) -> Result<UnsortedRows> {
     let total = documents.known_rows().unwrap_or(0);
     progress.documents_total.store(total, Ordering::Relaxed);
     let invalid_utf8 = Arc::new(AtomicU64::new(0));
@@ -58,7 +60,7 @@ pub fn local_rows(
     let table = documents.table(context, id_type, partitions)?;
     let rows = with_fingerprints(table, recipe, &invalid_utf8)
         .map_err(EngineError::query(documents.given()))?;
-    Ok(Rows { rows, invalid_utf8 })
+    Ok(UnsortedRows { rows, invalid_utf8 })
 }
 
 /// Selects `fp` and `id` of a table of documents; counts texts that are not UTF-8 in `invalid_utf8`.
@@ -79,49 +81,49 @@ pub fn with_fingerprints(
     documents.select(vec![fingerprint, ident(ID)])
 }
 
-/// The rows that a cluster fingerprinted.
+/// The fingerprints and ids that a cluster makes.
 ///
 /// # Errors
 /// None in practice: the stream has the schema that it says.
-pub fn cluster_rows(context: &SessionContext, rows: Fingerprinted) -> Result<Rows> {
+pub fn cluster_rows(context: &SessionContext, rows: FingerprintedRows) -> Result<UnsortedRows> {
     let invalid_utf8 = rows.invalid_utf8;
     let schema = rows.rows.schema();
     let rows = stream::table(context, schema, vec![rows.rows])
         .map_err(EngineError::query("planning the batch"))?;
-    Ok(Rows { rows, invalid_utf8 })
+    Ok(UnsortedRows { rows, invalid_utf8 })
 }
 
-/// Rows `fp` and `id`, which are fingerprinted as they are read.
+/// Fingerprints and ids in the order of the documents, made as they are read.
 #[derive(Debug)]
-pub struct Rows {
+pub struct UnsortedRows {
     rows: DataFrame,
     invalid_utf8: Arc<AtomicU64>,
 }
 
-/// Sorts the rows and writes them to the file at `path`; errors call the documents `given`.
+/// Sorts the rows and writes them to the file at `path`. Errors call the documents `given`.
 ///
 /// # Errors
 /// [`EngineError`] naming the input file when a document cannot be read, or has no id.
 pub async fn write_sorted(
-    rows: Rows,
+    rows: UnsortedRows,
     given: &str,
     spec: &Spec,
     id_type: IdType,
     path: &Path,
 ) -> Result<FingerprintedBatch> {
     let failed = || EngineError::query(given);
-    let Rows { rows, invalid_utf8 } = rows;
+    let UnsortedRows { rows, invalid_utf8 } = rows;
     let (state, plan) = rows.into_parts();
     let context = SessionContext::new_with_state(state.clone());
-    let parts = DataFrame::new(state, plan)
+    let partitions = DataFrame::new(state, plan)
         .execute_stream_partitioned()
         .await
         .map_err(failed())?;
-    let schema = parts.first().map(|part| part.schema());
+    let schema = partitions.first().map(|partition| partition.schema());
     let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
-    let coalesced = |part| stream::coalesced(part, SORTED_ROWS);
-    let parts = parts.into_iter().map(coalesced).collect();
-    let sorted = stream::table(&context, schema, parts)
+    let coalesced = |partition| stream::coalesced(partition, SORTED_ROWS);
+    let partitions = partitions.into_iter().map(coalesced).collect();
+    let sorted = stream::table(&context, schema, partitions)
         .and_then(|rows| {
             rows.sort(vec![
                 ident(FINGERPRINT).sort(true, false),
@@ -134,15 +136,14 @@ pub async fn write_sorted(
     let schema = archive::schema::fingerprints(id_type, true);
     let mut writer = FingerprintWriter::create(path, id_type, spec)?;
     let mut ids = IdCount::default();
+    let arrow_error = |source| ArchiveError::Arrow {
+        object: given.to_owned(),
+        source,
+    };
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
-        ids.add(&batch);
-        let arrow_error = |source| ArchiveError::Arrow {
-            object: given.to_owned(),
-            source,
-        };
-        let batch =
-            RecordBatch::try_new(schema.clone(), batch.columns().to_vec()).map_err(arrow_error)?;
+        let batch = select_columns(&batch, &schema).map_err(arrow_error)?;
+        ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids);
         writer.write(batch)?;
     }
     let file = writer.finish()?;
@@ -176,36 +177,44 @@ impl FingerprintedBatch {
                 what: format!("finding {expected} documents in the archive"),
             })?;
         let mut remaining: HashMap<u128, u32> = HashMap::new();
+        let mut unreadable = None;
         archive
-            .read_day(date, |batch| {
-                let rows = (0..batch.num_rows()).filter(|&row| batch.column(0).is_valid(row));
-                for row in rows {
-                    *remaining.entry(document_key(batch, row)).or_default() += 1;
+            .read_day(date, |batch| match FingerprintRows::read(batch) {
+                Ok(rows) => {
+                    for row in rows.present_rows() {
+                        *remaining.entry(document_key(rows, row)).or_default() += 1;
+                    }
                 }
+                Err(error) => unreadable = Some(error),
             })
             .await?;
+        if let Some(source) = unreadable {
+            let object = archive.location().to_string();
+            return Err(ArchiveError::Arrow { object, source }.into());
+        }
         let path = scratch.join("left.parquet");
         let mut writer = FingerprintWriter::create(&path, self.file.id_type, &self.file.spec)?;
         let mut ids = IdCount::default();
+        let arrow_error = |source: ArrowError| ArchiveError::Arrow {
+            object: self.file.path.display().to_string(),
+            source,
+        };
         for batch in self.file.read()? {
             let batch = batch?;
+            let rows = FingerprintRows::read(&batch).map_err(arrow_error)?;
             let is_remaining = |row| {
-                if batch.column(0).is_null(row) {
+                if rows.fingerprints.is_null(row) {
                     return Some(true);
                 }
                 // Of equal rows, as many remain as the archive holds.
                 let count = remaining
-                    .get_mut(&document_key(&batch, row))
+                    .get_mut(&document_key(rows, row))
                     .filter(|count| **count > 0);
                 Some(count.map(|count| *count -= 1).is_some())
             };
             let mask: BooleanArray = (0..batch.num_rows()).map(is_remaining).collect();
-            let batch = arrow::compute::filter_record_batch(&batch, &mask);
-            let batch = batch.map_err(|source| ArchiveError::Arrow {
-                object: self.file.path.display().to_string(),
-                source,
-            })?;
-            ids.add(&batch);
+            let batch = arrow::compute::filter_record_batch(&batch, &mask).map_err(arrow_error)?;
+            ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids);
             writer.write(batch)?;
         }
         let file = writer.finish()?;
@@ -217,17 +226,17 @@ impl FingerprintedBatch {
     }
 }
 
-/// Bytes of memory for each document that may remain.
+/// Bytes of memory for each document that may remain: an entry of the map, and its share of free slots.
 const REMAINING_BYTES: usize = 64;
 
 /// A row's fingerprint and id as 128 bits of SHA-256: the chance that two of a billion rows share a key is 10⁻²¹.
-fn document_key(batch: &RecordBatch, row: usize) -> u128 {
-    let fingerprint = batch.column(0).as_primitive::<Int64Type>().value(row);
+fn document_key(rows: FingerprintRows<'_>, row: usize) -> u128 {
+    let fingerprint = rows.fingerprints.value(row);
     let mut hash = Sha256::new_with_prefix(fingerprint.to_le_bytes());
-    match batch.column(1).as_string_opt::<i32>() {
+    match rows.ids.as_string_opt::<i32>() {
         Some(text) => hash.update(text.value(row)),
         None => {
-            let id = batch.column(1).as_primitive::<Int64Type>().value(row);
+            let id = rows.ids.as_primitive::<Int64Type>().value(row);
             hash.update(id.to_le_bytes());
         }
     }
@@ -236,23 +245,24 @@ fn document_key(batch: &RecordBatch, row: usize) -> u128 {
     u128::from_le_bytes(key)
 }
 
-/// Counts repeated ids: keeps an 8-byte hash of each, and reads the file again only when a hash repeats.
+/// Counts repeated ids: keeps an 8-byte hash of each id, and reads the file again only if a hash repeats.
 #[derive(Debug, Default)]
 struct IdCount {
     hashes: Vec<u64>,
 }
 
 impl IdCount {
-    fn add(&mut self, batch: &RecordBatch) {
-        each_id(batch, |id| {
+    fn add(&mut self, ids: &ArrayRef) {
+        each_id(ids, |id| {
             self.hashes.push(simhash::hash::murmur3_low64(id, 0))
         });
     }
 
+    /// The number of rows that repeat the id of an earlier row; `file` holds the rows whose ids were added.
     fn duplicates(mut self, file: &FingerprintFile) -> Result<u64> {
         #[expect(
             clippy::unnecessary_sort_by,
-            reason = "by a closure of its own the sort is compiled here, optimised; the other is a dependency's, which is not"
+            reason = "the closure makes this crate compile the sort, optimised; without it, the sort is that of a dependency, which is not"
         )]
         self.hashes.sort_unstable_by(|a, b| a.cmp(b));
         let suspects: HashSet<u64> = self
@@ -268,7 +278,12 @@ impl IdCount {
         let mut seen: HashSet<Vec<u8>> = HashSet::new();
         let mut duplicates = 0;
         for batch in file.read()? {
-            each_id(&batch?, |id| {
+            let batch = batch?;
+            let rows = FingerprintRows::read(&batch).map_err(|source| ArchiveError::Arrow {
+                object: file.path.display().to_string(),
+                source,
+            })?;
+            each_id(rows.ids, |id| {
                 if suspects.contains(&simhash::hash::murmur3_low64(id, 0))
                     && !seen.insert(id.to_vec())
                 {
@@ -280,9 +295,8 @@ impl IdCount {
     }
 }
 
-/// Calls `each` with every id of a batch, as bytes.
-fn each_id(batch: &RecordBatch, mut each: impl FnMut(&[u8])) {
-    let ids = batch.column(1);
+/// Calls `each` with every id, as bytes.
+fn each_id(ids: &ArrayRef, mut each: impl FnMut(&[u8])) {
     if let Some(text) = ids.as_string_opt::<i32>() {
         text.iter().flatten().for_each(|id| each(id.as_bytes()));
     } else if let Some(numbers) = ids.as_primitive_opt::<Int64Type>() {

@@ -1,23 +1,27 @@
 //! Document frequencies: the number of documents that contain each feature.
 //!
-//! A stock DataFusion aggregate counts the distinct features of each document. It spills to the disk, so counts are exact
-//! whatever the memory. Only the most frequent features are kept.
+//! Features are counted by their hashes. Each thread adds up counts in a small table; a stock DataFusion aggregate, which
+//! spills to the disk, adds up the tables. So counts are exact whatever the memory, and two features with equal hashes are
+//! one, as they are in a fingerprint. Only the most frequent features are kept; a second reading of the documents finds
+//! their names.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use archive::IdType;
-use arrow::array::{ArrayRef, AsArray as _, ListBuilder, StringBuilder};
-use arrow::datatypes::{DataType, Field, Int64Type};
-use datafusion::common::exec_err;
-use datafusion::common::utils::take_function_args;
-use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
-use datafusion::prelude::{SessionContext, ident, lit};
+use arrow::array::{AsArray as _, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::functions_aggregate::expr_fn::sum;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::prelude::{SessionContext, ident};
 use futures::StreamExt as _;
 use simhash::{DocumentFrequencies, Fingerprinter, Model};
 
@@ -34,7 +38,8 @@ pub struct Learnt {
     pub distinct: u64,
 }
 
-/// Counts the documents that contain each feature under `model`, and keeps the `terms` most frequent features.
+/// Counts the documents that contain each feature under `model`, and keeps the `terms` most frequent features; of equally
+/// frequent ones, those with the smallest hashes.
 ///
 /// # Errors
 /// [`EngineError`] naming the input file when a document cannot be read.
@@ -51,128 +56,306 @@ pub async fn learn(
             documents.given()
         )));
     }
+    // The documents are read twice.
     let total = documents.known_rows().unwrap_or(0);
-    progress.documents_total.store(total, Ordering::Relaxed);
-    let failed = || EngineError::query(documents.given());
-    let partitions = context.state().config().target_partitions();
-    let features = Features::udf(model.clone());
-    let counted = documents
-        .table(context, IdType::String, partitions)?
-        .select(vec![features.call(vec![ident(TEXT)]).alias(FEATURE)])
-        .and_then(|rows| rows.unnest_columns(&[FEATURE]))
-        .and_then(|rows| rows.aggregate(vec![ident(FEATURE)], vec![count(lit(1)).alias("n")]))
-        .map_err(failed())?;
-    let mut rows = counted.execute_stream().await.map_err(failed())?;
-    // The top of the heap is the least frequent feature kept.
-    let mut kept: BinaryHeap<Reverse<(u64, Reverse<String>)>> = BinaryHeap::new();
-    let (mut distinct, mut occurrences) = (0u64, 0u64);
-    while let Some(batch) = rows.next().await {
-        let batch = batch.map_err(failed())?;
-        let names = batch.column(0).as_string::<i32>();
-        let counts = batch.column(1).as_primitive::<Int64Type>();
-        for (feature, &count) in names.iter().zip(counts.values()) {
-            let (Some(feature), count) = (feature, count.cast_unsigned()) else {
-                continue;
-            };
-            distinct += 1;
-            occurrences += count;
-            let is_full = kept.len() >= terms;
-            let beats_least = kept.peek().is_none_or(|Reverse((least, Reverse(name)))| {
-                count > *least || (count == *least && feature < name.as_str())
-            });
-            if is_full && beats_least {
-                kept.pop();
-            }
-            if (!is_full || beats_least) && terms > 0 {
-                kept.push(Reverse((count, Reverse(feature.to_owned()))));
-            }
-        }
-    }
-    let counted = progress.documents.load(Ordering::Relaxed);
-    if counted == 0 {
+    progress
+        .documents_total
+        .store(total.saturating_mul(2), Ordering::Relaxed);
+    let counted = count(context, documents, model, terms).await?;
+    let read = progress.documents.load(Ordering::Relaxed);
+    if read == 0 {
         return Err(EngineError::BadData {
             object: documents.given().to_owned(),
             reason: "no documents to learn frequencies from".into(),
         });
     }
-    let features: Vec<(String, u64)> = kept
-        .into_sorted_vec()
+    let names = name(context, documents, model, &counted.kept).await?;
+    let mut features: Vec<(String, u64)> = names
         .into_iter()
-        .map(|Reverse((count, Reverse(feature)))| (feature, count))
+        .zip(counted.kept)
+        .filter_map(|(name, (_, count))| Some((name?, count)))
         .collect();
+    features.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let listed: u64 = features.iter().map(|(_, count)| count).sum();
-    let others = distinct - features.len() as u64;
+    let others = counted.distinct - features.len() as u64;
     Ok(Learnt {
         frequencies: DocumentFrequencies {
-            documents: counted,
+            documents: read,
             // Every feature that is not kept, and every unseen one, gets the mean of those not kept.
-            rest: (occurrences - listed)
+            rest: (counted.total - listed)
                 .checked_div(others)
                 .unwrap_or(1)
                 .max(1),
             features,
         },
-        distinct,
+        distinct: counted.distinct,
     })
 }
 
-/// Name of the column of features.
-const FEATURE: &str = "feature";
-
-/// `features(text)`: the distinct features of a text.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Features {
-    model: Model,
-    signature: Signature,
+/// Document frequencies by hash.
+struct Counted {
+    /// The hashes that are kept, with their counts.
+    kept: Vec<(u64, u64)>,
+    /// Distinct hashes.
+    distinct: u64,
+    /// The sum of all counts.
+    total: u64,
 }
 
-impl Features {
-    fn udf(model: Model) -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self {
-            model,
-            signature: Signature::exact(vec![DataType::BinaryView], Volatility::Immutable),
+/// Counts documents by the hash of each feature.
+async fn count(
+    context: &SessionContext,
+    documents: &Documents,
+    model: &Model,
+    terms: usize,
+) -> Result<Counted> {
+    let failed = || EngineError::query(documents.given());
+    let partitions = texts(context, documents).await?.into_iter().map(|texts| {
+        let counts: Arc<dyn PartitionStream> = Arc::new(Counts::new(texts, model.clone()));
+        counts
+    });
+    let table = StreamingTable::try_new(counts_schema(), partitions.collect());
+    let mut rows = table
+        .and_then(|table| context.read_table(Arc::new(table)))
+        .and_then(|counts| {
+            counts.aggregate(vec![ident(HASH)], vec![sum(ident(COUNT)).alias(COUNT)])
         })
-    }
-}
-
-fn list_item() -> Arc<Field> {
-    Arc::new(Field::new("item", DataType::Utf8, true))
-}
-
-impl ScalarUDFImpl for Features {
-    fn name(&self) -> &str {
-        "features"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _: &[DataType]) -> datafusion::error::Result<DataType> {
-        Ok(DataType::List(list_item()))
-    }
-
-    fn invoke_with_args(
-        &self,
-        args: ScalarFunctionArgs,
-    ) -> datafusion::error::Result<ColumnarValue> {
-        let rows = args.number_rows;
-        let [texts] = take_function_args(self.name(), args.args)?;
-        let texts = texts.into_array(rows)?;
-        let mut fingerprinter = Fingerprinter::new(self.model.clone());
-        let mut lists = ListBuilder::new(StringBuilder::new()).with_field(list_item());
-        let mut bytes = 0;
-        for text in texts.as_binary_view() {
-            let text = String::from_utf8_lossy(text.unwrap_or_default());
-            for feature in fingerprinter.features(&text) {
-                bytes += feature.feature.len();
-                if bytes > i32::MAX as usize {
-                    return exec_err!("the features of {rows} documents are more than 2 GiB");
-                }
-                lists.values().append_value(feature.feature);
+        .map_err(failed())?
+        .execute_stream()
+        .await
+        .map_err(failed())?;
+    // The top of the heap is the least frequent feature kept.
+    let mut kept: BinaryHeap<Reverse<(u64, Reverse<u64>)>> = BinaryHeap::new();
+    let (mut distinct, mut total) = (0u64, 0u64);
+    while let Some(batch) = rows.next().await {
+        let batch = batch.map_err(failed())?;
+        let (hashes, counts) = hashes_and_counts(&batch).map_err(failed())?;
+        for (&hash, &count) in hashes.values().iter().zip(counts.values()) {
+            let (hash, count) = (hash.cast_unsigned(), count.cast_unsigned());
+            distinct += 1;
+            total += count;
+            let feature = Reverse((count, Reverse(hash)));
+            if kept.len() < terms {
+                kept.push(feature);
+            } else if let Some(mut least) = kept.peek_mut()
+                && feature < *least
+            {
+                *least = feature;
             }
-            lists.append(true);
         }
-        Ok(ColumnarValue::Array(Arc::new(lists.finish()) as ArrayRef))
+    }
+    let kept = kept.into_iter();
+    Ok(Counted {
+        kept: kept
+            .map(|Reverse((count, Reverse(hash)))| (hash, count))
+            .collect(),
+        distinct,
+        total,
+    })
+}
+
+/// The names of the features with the hashes in `kept`.
+async fn name(
+    context: &SessionContext,
+    documents: &Documents,
+    model: &Model,
+    kept: &[(u64, u64)],
+) -> Result<Vec<Option<String>>> {
+    let failed = || EngineError::query(documents.given());
+    let names: Arc<[OnceLock<String>]> = kept.iter().map(|_| OnceLock::new()).collect();
+    let nameless = Arc::new(AtomicUsize::new(kept.len()));
+    let mut tasks = Vec::new();
+    for mut texts in texts(context, documents).await? {
+        let (names, nameless) = (Arc::clone(&names), Arc::clone(&nameless));
+        let mut fingerprinter = Fingerprinter::new(model.clone());
+        let places = kept.iter().enumerate();
+        // The hashes whose names this task has not met.
+        let mut unmet: HashTable<usize> = places.map(|(place, (hash, _))| (*hash, place)).collect();
+        tasks.push(SpawnedTask::spawn(async move {
+            while nameless.load(Ordering::Relaxed) > 0
+                && let Some(batch) = texts.next().await
+            {
+                for_each_text(&batch?, |text| {
+                    fingerprinter.for_each_feature(text, |hash, feature| {
+                        if let Some(place) = unmet.remove(&hash)
+                            && names[place].set(feature.to_owned()).is_ok()
+                        {
+                            nameless.fetch_sub(1, Ordering::Relaxed);
+                        }
+                    });
+                })?;
+            }
+            Ok(())
+        }));
+    }
+    for task in tasks {
+        let done: datafusion::error::Result<()> = task
+            .join_unwind()
+            .await
+            .map_err(|error| datafusion::error::DataFusionError::External(error.into()))
+            .and_then(|done| done);
+        done.map_err(failed())?;
+    }
+    Ok(names.iter().map(|name| name.get().cloned()).collect())
+}
+
+/// The texts of documents, a stream for each partition.
+async fn texts(
+    context: &SessionContext,
+    documents: &Documents,
+) -> Result<Vec<SendableRecordBatchStream>> {
+    let failed = || EngineError::query(documents.given());
+    let partitions = context.state().config().target_partitions();
+    let texts = documents
+        .table(context, IdType::String, partitions)?
+        .select(vec![ident(TEXT)])
+        .map_err(failed())?;
+    texts.execute_stream_partitioned().await.map_err(failed())
+}
+
+/// Calls `each` with every text of a record batch.
+fn for_each_text(batch: &RecordBatch, mut each: impl FnMut(&str)) -> datafusion::error::Result<()> {
+    let column = batch.column_by_name(TEXT);
+    let Some(texts) = column.and_then(|column| column.as_binary_view_opt()) else {
+        return datafusion::common::internal_err!("documents without a column of texts");
+    };
+    for text in texts.iter().flatten() {
+        each(&String::from_utf8_lossy(text));
+    }
+    Ok(())
+}
+
+/// Column of hashes of features.
+const HASH: &str = "hash";
+/// Column of numbers of documents.
+const COUNT: &str = "count";
+
+fn counts_schema() -> SchemaRef {
+    let column = |name| Field::new(name, DataType::Int64, false);
+    Arc::new(Schema::new(vec![column(HASH), column(COUNT)]))
+}
+
+/// The columns of hashes and of counts.
+fn hashes_and_counts(batch: &RecordBatch) -> datafusion::error::Result<(&Int64Array, &Int64Array)> {
+    let column = |name| {
+        let column = batch.column_by_name(name);
+        column.and_then(|column| column.as_primitive_opt::<Int64Type>())
+    };
+    match (column(HASH), column(COUNT)) {
+        (Some(hashes), Some(counts)) => Ok((hashes, counts)),
+        _ => datafusion::common::internal_err!("counts without hashes or counts"),
+    }
+}
+
+/// Counts documents by the hash of each feature, in a small table that is emitted when it is full.
+struct Counts {
+    schema: SchemaRef,
+    model: Model,
+    texts: Mutex<Option<SendableRecordBatchStream>>,
+}
+
+/// Distinct hashes at which the table is emitted: it then has 4 MiB, few enough for the CPU's second-level cache.
+const FULL: usize = 1 << 17;
+
+impl Counts {
+    fn new(texts: SendableRecordBatchStream, model: Model) -> Self {
+        Self {
+            schema: counts_schema(),
+            model,
+            texts: Mutex::new(Some(texts)),
+        }
+    }
+}
+
+impl fmt::Debug for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counts").finish_non_exhaustive()
+    }
+}
+
+impl PartitionStream for Counts {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
+        let texts = texts.take();
+        let counting = Counting {
+            texts,
+            fingerprinter: Fingerprinter::new(self.model.clone()),
+            counts: HashTable::default(),
+            schema: Arc::clone(&self.schema),
+        };
+        let batches = futures::stream::try_unfold(counting, |mut counting| async {
+            let batch = counting.next().await?;
+            Ok(batch.map(|batch| (batch, counting)))
+        });
+        Box::pin(RecordBatchStreamAdapter::new(
+            Arc::clone(&self.schema),
+            batches,
+        ))
+    }
+}
+
+/// The counting of one partition.
+struct Counting {
+    /// `None` at the end.
+    texts: Option<SendableRecordBatchStream>,
+    fingerprinter: Fingerprinter,
+    counts: HashTable<i64>,
+    schema: SchemaRef,
+}
+
+impl Counting {
+    /// Counts until the table is full, and returns it; `None` at the end.
+    async fn next(&mut self) -> datafusion::error::Result<Option<RecordBatch>> {
+        while self.counts.len() < FULL
+            && let Some(texts) = &mut self.texts
+        {
+            let Some(batch) = texts.next().await else {
+                self.texts = None;
+                break;
+            };
+            for_each_text(&batch?, |text| {
+                for &hash in self.fingerprinter.distinct_hashes(text) {
+                    *self.counts.entry(hash).or_default() += 1;
+                }
+            })?;
+        }
+        if self.counts.is_empty() {
+            return Ok(None);
+        }
+        let (hashes, counts): (Vec<i64>, Vec<i64>) = self
+            .counts
+            .drain()
+            .map(|(hash, count)| (hash.cast_signed(), count))
+            .unzip();
+        let columns = [hashes, counts].map(|column| Arc::new(Int64Array::from(column)) as _);
+        Ok(Some(RecordBatch::try_new(
+            Arc::clone(&self.schema),
+            columns.into(),
+        )?))
+    }
+}
+
+/// A map by hashes of features, which need no hashing.
+type HashTable<V> = HashMap<u64, V, BuildHasherDefault<Unhashed>>;
+
+/// Takes a hash as it is.
+#[derive(Default)]
+struct Unhashed(u64);
+
+impl Hasher for Unhashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only hashes are keys");
     }
 }

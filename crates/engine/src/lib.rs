@@ -1,11 +1,11 @@
-//! A run on DataFusion: documents to fingerprints, the probe as an operator, the reduce as a stock plan.
+//! A run on DataFusion: documents to fingerprints, the probe as an operator of ours, the reduce as a stock plan.
 //!
 //! ```text
 //! documents ──▶ fingerprint (map 1) ──▶ batch ─┐
 //! archive ────▶ work items ──▶ ProbeExec (map 2) ──▶ reduce ──▶ verify ──▶ output
 //! ```
 //!
-//! [`session`] registers everything that a process needs, in one place; [`run`] strings the stages together.
+//! [`session`] registers everything that a process needs, in one place; [`run`] connects the stages.
 
 pub mod batch;
 pub mod cluster;

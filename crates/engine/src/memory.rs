@@ -1,11 +1,11 @@
-//! Bytes of a session's memory pool.
+//! The size of a session's memory pool.
 
 use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
 
 /// Bytes that the pool may hand out in all.
-pub(crate) fn limit(pool: &Arc<dyn MemoryPool>) -> usize {
+pub(crate) fn limit_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
     match pool.memory_limit() {
         MemoryLimit::Finite(limit) => limit,
         _ => usize::MAX,
@@ -13,6 +13,6 @@ pub(crate) fn limit(pool: &Arc<dyn MemoryPool>) -> usize {
 }
 
 /// Bytes that the pool has left.
-pub(crate) fn free(pool: &Arc<dyn MemoryPool>) -> usize {
-    limit(pool).saturating_sub(pool.reserved())
+pub(crate) fn free_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
+    limit_bytes(pool).saturating_sub(pool.reserved())
 }

@@ -1,7 +1,7 @@
 //! The columns of pairs: the one table that schemas, the reduce, the output and its readers follow.
 //!
-//! A new column needs a name, an entry of [`COLUMNS`], and a value from the stage that makes it: `probe::hits` or
-//! `verify`.
+//! A new column needs a name, an entry of [`COLUMNS`], and a value from the stage that makes it: `probe::pair_builder` or
+//! `verify::compare`.
 
 use std::sync::Arc;
 
@@ -26,18 +26,18 @@ pub const SIMILARITY: &str = "similarity";
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// Its type, by that of the ids.
+    /// Its Arrow type, given the type of the ids.
     data_type: fn(IdType) -> DataType,
     nullable: bool,
     maker: Maker,
 }
 
-/// The stage that makes a column.
+/// The stage that makes a column, and what the reduce does with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Maker {
     /// The probe; the reduce keeps one row for each value of all key columns.
     Key,
-    /// The probe; the reduce keeps the least value of equal pairs.
+    /// The probe; of rows with equal key columns, the reduce keeps the least value.
     Least,
     /// The verification.
     Verify,
@@ -100,22 +100,25 @@ pub(crate) fn least_columns() -> impl Iterator<Item = &'static Column> {
 /// Schema of pairs as probed, and as written when they are not verified.
 #[must_use]
 pub fn schema(id_type: IdType) -> SchemaRef {
-    schema_of(probed_columns(), id_type)
+    schema_from_columns(probed_columns(), id_type)
 }
 
 /// Schema of verified pairs.
 #[must_use]
 pub fn verified_schema(id_type: IdType) -> SchemaRef {
-    schema_of(COLUMNS.iter(), id_type)
+    schema_from_columns(COLUMNS.iter(), id_type)
 }
 
-fn schema_of(columns: impl Iterator<Item = &'static Column>, id_type: IdType) -> SchemaRef {
+fn schema_from_columns(
+    columns: impl Iterator<Item = &'static Column>,
+    id_type: IdType,
+) -> SchemaRef {
     let field =
         |column: &Column| Field::new(column.name, (column.data_type)(id_type), column.nullable);
     Arc::new(Schema::new(columns.map(field).collect::<Vec<_>>()))
 }
 
-/// The names of the columns of unverified, then of verified pairs.
+/// The column names of unverified pairs, then those of verified pairs.
 pub(crate) fn layouts() -> [Vec<&'static str>; 2] {
     [
         probed_columns().map(|column| column.name).collect(),
@@ -123,7 +126,7 @@ pub(crate) fn layouts() -> [Vec<&'static str>; 2] {
     ]
 }
 
-/// A batch of `schema` whose columns are looked up by name: first in `made`, then in `from`.
+/// Rows of `schema`, whose columns are looked up by name: first in `made`, then in `from`.
 ///
 /// # Errors
 /// [`ArrowError`] when a column is missing, has another type, or has a null where none may be.
@@ -147,12 +150,12 @@ fn missing(name: &str) -> ArrowError {
     ArrowError::SchemaError(format!("pairs have no column {name:?} of the right type"))
 }
 
-/// A batch of pairs, its columns found by name.
+/// The columns of rows of pairs, found by name.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pairs<'a> {
     /// Ids of the batch's documents.
     pub(crate) new_ids: &'a ArrayRef,
-    /// Ids of the other documents.
+    /// Ids of the other documents of the pairs.
     pub(crate) base_ids: &'a ArrayRef,
     distances: &'a Int32Array,
     base_days: &'a Date32Array,

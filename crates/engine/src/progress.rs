@@ -1,4 +1,4 @@
-//! How far a run is: counters that the stages advance and a display reads.
+//! The progress of a run: counters that the stages advance and a display reads.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -78,10 +78,10 @@ pub struct Progress {
     /// Encoded bytes of archive fingerprints read.
     pub bytes_read: AtomicU64,
     /// Pairs found, before repeated ones are dropped.
-    pub hits: AtomicU64,
+    pub pairs: AtomicU64,
     /// Pairs left out because a document has nearer ones.
     pub left_out: AtomicU64,
-    /// Time spent in the stages of the probe, summed over all threads.
+    /// Time spent in the stages inside the probe, summed over all threads.
     pub stages: Stages,
     /// Slices that the work was cut into for a cluster; 0 without one.
     pub slices_total: AtomicU64,
@@ -89,12 +89,12 @@ pub struct Progress {
     pub slices: AtomicU64,
     /// Executors of the cluster that are alive.
     pub executors: AtomicU64,
-    /// Numbers of the work items whose pairs are all sent; an item that was done twice is there twice.
+    /// Numbers of the work items whose pairs are all sent. An item that was done twice is listed twice.
     answered: Mutex<Vec<u32>>,
     probe_done: Mutex<Option<Instant>>,
 }
 
-/// Time spent in the stages of the probe.
+/// Time spent in the stages inside the probe, and in their preparation.
 #[derive(Debug, Default)]
 pub struct Stages {
     /// Loading the batch and building its tables, or waiting for the task that does.
@@ -152,7 +152,7 @@ impl Progress {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Notes that a partition of the probe is done; the time of the last call counts.
+    /// Notes that a partition of the probe is done. The last call counts.
     pub fn note_probe_done(&self) {
         *self
             .probe_done
@@ -161,7 +161,7 @@ impl Progress {
     }
 
     /// Notes that all pairs of these work items are sent.
-    pub fn answer(&self, items: impl IntoIterator<Item = u32>) {
+    pub fn note_answered(&self, items: impl IntoIterator<Item = u32>) {
         let mut answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner);
         answered.extend(items);
     }
@@ -180,7 +180,7 @@ impl Progress {
         for counter in [
             &self.probed,
             &self.probed_within,
-            &self.hits,
+            &self.pairs,
             &self.left_out,
             &self.slices,
         ] {
@@ -188,7 +188,7 @@ impl Progress {
         }
     }
 
-    /// Whether the current stage runs on a cluster, where its progress is counted in slices.
+    /// Whether a cluster does the current stage. Its progress is then counted in slices.
     #[must_use]
     pub fn is_on_cluster(&self) -> bool {
         let is_map = matches!(self.stage(), Stage::Fingerprint | Stage::Probe);

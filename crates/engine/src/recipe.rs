@@ -1,15 +1,17 @@
-//! How the batch gets its fingerprints: by the archive's spec, with which the options must agree, or else by the options.
+//! The recipe of a batch's fingerprints: the archive's spec, with which the options must agree, or else the options' spec.
 
 use std::sync::Arc;
 
 use archive::{Archive, ArchiveError, SpecFiles, frequencies};
 use bytes::Bytes;
-use simhash::{Idf, Markup, Model, ModelError, Normalize, Spec, StopWords, Tokenizer, Weight};
+use simhash::{
+    Idf, IdfPower, Markup, Model, ModelError, Normalize, Spec, StopWords, Tokenizer, Weight,
+};
 use storage::Stores;
 
 use crate::error::{EngineError, Result};
 
-/// The fields of a spec that the options ask for. Other fields are the archive's, or else the default.
+/// The fields of a spec that the options set. Other fields are the archive's, or else the default.
 #[derive(Debug, Clone, Default)]
 pub struct SpecOptions {
     /// See [`Spec::tokenizer`].
@@ -26,9 +28,15 @@ pub struct SpecOptions {
     pub seed: Option<u32>,
     /// A file of document frequencies, as `dedup-job idf` makes them.
     pub idf: Option<OptionFile>,
+    /// See [`Spec::idf_power`]; without it, a new spec with document frequencies has [`IDF_POWER`].
+    pub idf_power: Option<IdfPower>,
     /// A file of stop words, one a line.
     pub stop_words: Option<OptionFile>,
 }
+
+/// The power of the inverse document frequency in a new spec. It keeps unrelated documents apart in an archive of a billion,
+/// also where the frequencies were learnt from other documents than those; docs/quality.md has the figures.
+pub const IDF_POWER: IdfPower = IdfPower::Half;
 
 /// A file that an option names, with its content.
 #[derive(Debug, Clone)]
@@ -74,15 +82,15 @@ impl Recipe {
 }
 
 impl SpecOptions {
-    /// The model that the options ask for, over the default spec, and the files that an archive keeps of it.
+    /// The model of the default spec with the fields that the options set, and the files that an archive keeps of it.
     ///
     /// # Errors
     /// [`EngineError`] when a file has bad data, or the options contradict each other.
     pub fn model_and_files(&self) -> Result<(Model, SpecFiles)> {
-        self.model_over(Spec::default())
+        self.complete(Spec::default())
     }
 
-    /// The model that the options ask for, over the default spec.
+    /// The model of the default spec with the fields that the options set.
     ///
     /// # Errors
     /// As [`Self::model_and_files`].
@@ -99,7 +107,7 @@ impl SpecOptions {
         Ok(archive.model().await?)
     }
 
-    /// The model of the archive at the path `base`; without `base`, that of [`Self::model`].
+    /// The model of the archive at the path `base`; without a path, [`Self::model`].
     ///
     /// # Errors
     /// As [`Self::model_from_archive`].
@@ -113,13 +121,13 @@ impl SpecOptions {
         }
     }
 
-    /// The model of plain files called `name` with the spec `base`. Plain files keep no tables: the options must name them.
+    /// The model of the plain files called `name`, which have this spec. They keep no tables, so the options must name them.
     ///
     /// # Errors
     /// As [`Self::model_and_files`], and [`ArchiveError::SpecMismatch`] when the options ask for another spec.
-    pub fn model_like(&self, name: &str, base: &Spec) -> Result<Model> {
-        let (model, _) = self.model_over(base.clone())?;
-        check_same(name, base, model.spec())?;
+    pub fn model_of_plain_files(&self, name: &str, spec: &Spec) -> Result<Model> {
+        let (model, _) = self.complete(spec.clone())?;
+        check_same(name, spec, model.spec())?;
         Ok(model)
     }
 
@@ -128,41 +136,50 @@ impl SpecOptions {
     /// # Errors
     /// As [`Self::model_and_files`].
     pub fn files(&self, spec: &Spec) -> Result<SpecFiles> {
-        Ok(self.model_over(spec.clone())?.1)
+        Ok(self.complete(spec.clone())?.1)
     }
 
-    /// Checks that the options ask for no other spec than `base`.
+    /// Checks that the options contradict no field of `spec`, that of `name`.
     ///
     /// # Errors
     /// [`ArchiveError::SpecMismatch`], or [`EngineError`] when a file has bad data.
-    pub fn check(&self, name: &str, base: &Spec) -> Result<()> {
-        check_same(name, base, &self.resolve(base.clone())?.0)
+    pub fn check(&self, name: &str, spec: &Spec) -> Result<()> {
+        check_same(name, spec, &self.resolve(spec.clone())?.0)
     }
 
-    /// `base`, with the fields changed that options set without a file.
-    fn with_plain_fields(&self, base: Spec) -> Spec {
+    /// `spec` with the fields that the options set without a file.
+    fn set_plain_fields(&self, spec: Spec) -> Spec {
         Spec {
-            tokenizer: self.tokenizer.unwrap_or(base.tokenizer),
-            weight: self.weight.unwrap_or(base.weight),
-            normalize: self.normalize.unwrap_or(base.normalize),
-            markup: self.markup.or(base.markup),
-            min_features: self.min_features.unwrap_or(base.min_features),
-            seed: self.seed.unwrap_or(base.seed),
-            ..base
+            tokenizer: self.tokenizer.unwrap_or(spec.tokenizer),
+            weight: self.weight.unwrap_or(spec.weight),
+            normalize: self.normalize.unwrap_or(spec.normalize),
+            markup: self.markup.or(spec.markup),
+            min_features: self.min_features.unwrap_or(spec.min_features),
+            seed: self.seed.unwrap_or(spec.seed),
+            idf_power: self.idf_power.unwrap_or(match (&self.idf, &spec.idf) {
+                (Some(_), None) => IDF_POWER,
+                _ => spec.idf_power,
+            }),
+            ..spec
         }
     }
 
-    /// `base`, with all fields changed that the options set; the weights by document frequency; and the files that an
-    /// archive keeps.
-    fn resolve(&self, base: Spec) -> Result<(Spec, Option<Idf>, SpecFiles)> {
-        let mut spec = self.with_plain_fields(base);
+    /// `spec` with all fields that the options set; the weights by document frequency; and the files that an archive keeps.
+    fn resolve(&self, spec: Spec) -> Result<(Spec, Option<Idf>, SpecFiles)> {
+        let mut spec = self.set_plain_fields(spec);
         let stop_words = self.stop_words(&spec)?;
         if let Some(list) = &stop_words {
             spec.stop_words = Some(list.digest().to_owned());
         }
-        let (idf, frequencies) = self.idf(spec.seed)?.unzip();
+        let (idf, frequencies) = self.idf(&spec)?.unzip();
         if let Some(idf) = &idf {
             spec.idf = Some(idf.digest().to_owned());
+        }
+        if spec.idf.is_none() && self.idf_power.is_some() {
+            return Err(EngineError::Usage(
+                "--idf-power needs document frequencies: --idf FILE, or `archive create --learn`"
+                    .into(),
+            ));
         }
         let files = SpecFiles {
             frequencies,
@@ -171,16 +188,16 @@ impl SpecOptions {
         Ok((spec, idf, files))
     }
 
-    /// The model of `base`, with all fields changed that the options set, and its files.
-    fn model_over(&self, base: Spec) -> Result<(Model, SpecFiles)> {
-        let (spec, idf, files) = self.resolve(base)?;
+    /// The model of `spec` with all fields that the options set, and the files that an archive keeps of it.
+    fn complete(&self, spec: Spec) -> Result<(Model, SpecFiles)> {
+        let (spec, idf, files) = self.resolve(spec)?;
         let stop_words = files.stop_words.clone();
         Model::new(spec, idf.map(Arc::new), stop_words.map(Arc::new))
             .map(|model| (model, files))
             .map_err(|error| EngineError::Configuration(self.explain(error)))
     }
 
-    /// The message of a model's error; names the option that helps.
+    /// The message of an error of the model. It names the option that helps.
     fn explain(&self, error: ModelError) -> String {
         match &error {
             ModelError::Table {
@@ -215,25 +232,25 @@ impl SpecOptions {
         Ok(Some(StopWords::parse(list, spec.normalize)))
     }
 
-    fn idf(&self, seed: u32) -> Result<Option<(Idf, (Spec, simhash::DocumentFrequencies))>> {
+    fn idf(&self, spec: &Spec) -> Result<Option<(Idf, (Spec, simhash::DocumentFrequencies))>> {
         let Some(file) = &self.idf else {
             return Ok(None);
         };
-        let (spec, counts) = frequencies::decode(&file.name, file.bytes.clone())?;
-        let idf = frequencies::weights(&file.name, &spec, seed, &counts)?;
-        Ok(Some((idf, (spec, counts))))
+        let (features, counts) = frequencies::decode(&file.name, file.bytes.clone())?;
+        let idf = frequencies::weights(&file.name, &features, spec, &counts)?;
+        Ok(Some((idf, (features, counts))))
     }
 }
 
-/// Refuses the spec `asked` if it differs from `base`, that of `name`.
-fn check_same(name: &str, base: &Spec, asked: &Spec) -> Result<()> {
-    if base == asked {
+/// Refuses the spec `asked`, that of the options, if it differs from `spec`, that of `name`.
+fn check_same(name: &str, spec: &Spec, asked: &Spec) -> Result<()> {
+    if spec == asked {
         return Ok(());
     }
     Err(ArchiveError::SpecMismatch {
         left: name.to_owned(),
         right: "the options".to_owned(),
-        differences: base.differences(asked),
+        differences: spec.differences(asked),
     }
     .into())
 }

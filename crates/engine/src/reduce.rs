@@ -9,24 +9,25 @@ use crate::pairs;
 
 /// Keeps one row for each pair of ids and base day; sorts by new id, distance, base id and base day.
 ///
-/// Documents are compared, not ids, so a pair of ids repeats when several documents of a day have one id; it also repeats
-/// when a work item is done twice. The row with the smallest distance is kept. Two documents of the batch that share an id
-/// are a pair of that id with itself; the probe treats documents that share id and fingerprint as one.
+/// A pair of ids repeats when several documents of a day share an id, and when a work item is done twice. The row with the
+/// smallest distance is kept. Two documents of the batch that share an id are a pair of that id with itself. The probe
+/// treats documents that share id and fingerprint as one.
 ///
 /// # Errors
-/// When `hits` lacks a column of [`pairs::schema`].
-pub fn reduce(hits: DataFrame) -> Result<DataFrame> {
+/// When `found` lacks a column of [`pairs::schema`].
+pub fn reduce(found: DataFrame) -> Result<DataFrame> {
     let least = pairs::least_columns().map(|column| min(ident(column.name)).alias(column.name));
-    hits.aggregate(
-        pairs::key_columns()
-            .map(|column| ident(column.name))
-            .collect(),
-        least.collect(),
-    )?
-    .select(pairs::probed_columns().map(|column| ident(column.name)))?
-    .sort(
-        pairs::ORDER
-            .map(|column| ident(column).sort(true, true))
-            .to_vec(),
-    )
+    found
+        .aggregate(
+            pairs::key_columns()
+                .map(|column| ident(column.name))
+                .collect(),
+            least.collect(),
+        )?
+        .select(pairs::probed_columns().map(|column| ident(column.name)))?
+        .sort(
+            pairs::ORDER
+                .map(|column| ident(column).sort(true, true))
+                .to_vec(),
+        )
 }

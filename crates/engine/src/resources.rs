@@ -1,10 +1,10 @@
-//! What the tasks of a process share: the loaded batch, open files, progress.
+//! What the tasks of a process share: stores, the loaded batch, open files, progress.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archive::{ColumnNames, FileFacts, FingerprintReader};
+use archive::{ColumnNames, FingerprintReader, LogFacts};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionContext;
 use storage::Stores;
@@ -12,7 +12,7 @@ use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
 use crate::batch::{Batch, BatchName};
 use crate::error::{EngineError, Result};
-use crate::memory::limit;
+use crate::memory::limit_bytes;
 use crate::progress::Progress;
 
 /// Batches by digest; the first task that asks for one loads it.
@@ -27,15 +27,15 @@ pub struct Resources {
     pub stores: Stores,
     batches: Batches,
     readers: Arc<Mutex<HashMap<String, FingerprintReader>>>,
-    /// Directory for copies of batches that another process made; `None` when this process made them.
+    /// Directory for copies of batches that another process made; `None` if this process makes them.
     received: Option<PathBuf>,
-    /// Permits to compute, when more tasks run than there are cores.
+    /// Permits to compute, if there are more tasks than cores.
     cores: Option<Arc<Semaphore>>,
-    /// Tasks that run at the same time in an executor, where each fetches ahead for itself; `None` elsewhere.
+    /// Tasks of an executor at the same time, each of which fetches ahead for itself; `None` outside of executors.
     tasks: Option<usize>,
 }
 
-/// Runs `load` on a thread that may block. If another process wrote the file, `received` names it, and a panic is an error
+/// Calls `load` on a thread that may block. If another process wrote the file, `received` names it, and a panic is an error
 /// of bad data: the Parquet reader panics at some damaged files. Otherwise a panic is an internal error.
 async fn load_on_thread(
     load: impl FnOnce() -> Result<Batch> + Send + 'static,
@@ -64,7 +64,7 @@ impl Resources {
     }
 
     /// The resources of an executor for a run. Batches come from another process: they are checked and, if they are in a
-    /// store, copied to `directory`. `tasks` tasks run at the same time; those that compute hold a permit of `cores`.
+    /// store, copied to `directory`. There are `tasks` tasks at the same time; those that compute hold a permit of `cores`.
     #[must_use]
     pub fn executor(
         stores: Stores,
@@ -88,8 +88,8 @@ impl Resources {
         pool: &Arc<dyn MemoryPool>,
     ) -> (usize, usize) {
         match self.tasks {
-            Some(tasks) => (1, limit(pool) / tasks.max(1)),
-            None => (threads, limit(pool)),
+            Some(tasks) => (1, limit_bytes(pool) / tasks.max(1)),
+            None => (threads, limit_bytes(pool)),
         }
     }
 
@@ -100,7 +100,7 @@ impl Resources {
     }
 
     /// Waits for a permit to compute; `None` when none is needed.
-    pub async fn core(&self) -> Option<OwnedSemaphorePermit> {
+    pub async fn acquire_core(&self) -> Option<OwnedSemaphorePermit> {
         match &self.cores {
             // The semaphore is never closed.
             Some(cores) => Arc::clone(cores).acquire_owned().await.ok(),
@@ -108,7 +108,7 @@ impl Resources {
         }
     }
 
-    /// The same resources, with new progress, for another task.
+    /// The same resources with a progress of its own, for another task.
     #[must_use]
     pub fn for_another_task(&self) -> Self {
         Self {
@@ -182,8 +182,8 @@ impl Resources {
         loaded.map(Arc::new)
     }
 
-    /// Keeps an open file for the tasks that call [`Self::reader`] with its `path`.
-    pub fn keep(&self, reader: FingerprintReader, path: &str) {
+    /// Keeps the reader of an open file for the tasks that call [`Self::reader`] with its `path`.
+    pub fn keep_reader(&self, reader: FingerprintReader, path: &str) {
         let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         readers.insert(path.to_owned(), reader);
     }
@@ -196,7 +196,7 @@ impl Resources {
         &self,
         path: &str,
         size: u64,
-        facts: &FileFacts,
+        facts: &LogFacts,
         columns: &ColumnNames,
     ) -> Result<FingerprintReader> {
         let open = self
@@ -210,7 +210,7 @@ impl Resources {
         }
         let location = self.stores.locate(path)?;
         let reader = FingerprintReader::open(path, &location, size, columns, facts).await?;
-        self.keep(reader.clone(), path);
+        self.keep_reader(reader.clone(), path);
         Ok(reader)
     }
 }

@@ -24,13 +24,13 @@ use crate::resources::Resources;
 use crate::stream::BATCH_ROWS;
 use crate::udf::{FingerprintBits, HammingDistance, Simhash};
 
-/// What a process may use.
+/// What a process may use of the machine.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Threads, and partitions of a plan.
     pub threads: usize,
-    /// Bytes of memory. An eighth is left for what no reservation counts, such as decoded pages, and freed memory that the
-    /// allocator keeps.
+    /// Bytes of memory. An eighth of them is for what no reservation counts, such as decoded pages, and freed memory that
+    /// the allocator keeps.
     pub memory: usize,
     /// Directory for what sorts and aggregates spill; it must exist.
     pub spill: PathBuf,
@@ -77,7 +77,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         )
         .build_arc()
         .map_err(failed)?;
-    let state = register(
+    let state = with_planner(
         SessionStateBuilder::new()
             .with_config(config)
             .with_runtime_env(runtime),
@@ -91,8 +91,8 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
     Ok(context)
 }
 
-/// Adds our planner to the state of a session.
-fn register(state: SessionStateBuilder) -> SessionStateBuilder {
+/// Adds the default features and our planner to the state of a session.
+fn with_planner(state: SessionStateBuilder) -> SessionStateBuilder {
     state
         .with_default_features()
         .with_query_planner(Arc::new(Planner))

@@ -41,8 +41,8 @@ pub(crate) fn read_ahead<T: Send + 'static>(
 
 /// The items of an iterator, made by a thread that stays one item ahead: for iterators that compute or block for long.
 ///
-/// A task would not do: the runtime queues the reader that a task wakes on the task's thread, and no other thread takes it
-/// before the task waits. So one thread would both make the items and use them.
+/// A task would not do. When a task sends an item, the runtime queues the reader on the thread of that task, and no other
+/// thread takes it before the task waits. So one thread would both make the items and use them.
 pub(crate) fn read_ahead_on_thread<T: Send + 'static>(
     mut items: impl Iterator<Item = T> + Send + 'static,
 ) -> BoxStream<'static, T> {
@@ -75,7 +75,8 @@ async fn send_all<T>(mut items: impl Stream<Item = T> + Unpin, sender: Sender<T>
     }
 }
 
-/// The received items. At their end, waits for the task that makes them, so that its panic continues in the reader.
+/// The items that `receiver` gets. At their end, waits for the task that makes them, so that its panic continues in the
+/// reader.
 fn received<T: Send + 'static>(
     receiver: Receiver<T>,
     making: SpawnedTask<()>,
@@ -85,19 +86,19 @@ fn received<T: Send + 'static>(
         if let Some(item) = receiver.recv().await {
             return Some((item, Some((receiver, making))));
         }
-        // A panic of the task is not the end of the items.
+        // A panic of the task must not look like the end of the items.
         let _ = making.join_unwind().await;
         None
     })
     .boxed()
 }
 
-/// The same rows in batches of `rows` rows, or fewer if they reach 4 MiB: sorting and sending have a cost for each batch.
+/// The same rows in batches of `rows` rows, or of 4 MiB if that is less: sorting and sending have a cost for each batch.
 #[must_use]
 pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableRecordBatchStream {
     let schema = stream.schema();
     let coalescer = BatchCoalescer::new(Arc::clone(&schema), rows);
-    // The stream, the coalescer, and the bytes of the batches whose rows it holds.
+    // The stream, the coalescer, and the bytes of the batches whose rows the coalescer holds.
     let begin = (Some(stream), coalescer, 0_usize);
     let batches =
         futures::stream::try_unfold(begin, |(mut stream, mut coalescer, mut held)| async move {
@@ -136,7 +137,7 @@ pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableReco
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// A table of the rows of `streams`, one partition each. It can be read once.
+/// A table of the rows of `streams`, with a partition for each. It can be read once.
 ///
 /// # Errors
 /// None in practice.
@@ -151,10 +152,10 @@ pub fn table(
             stream: Mutex::new(Some(stream)),
         }) as Arc<dyn PartitionStream>
     };
-    let parts = streams.into_iter().map(once).collect();
+    let partitions = streams.into_iter().map(once).collect();
     context.read_table(Arc::new(StreamingTable::try_new(
         Arc::clone(&schema),
-        parts,
+        partitions,
     )?))
 }
 

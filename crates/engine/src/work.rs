@@ -1,11 +1,11 @@
 //! Work items: the fingerprints to probe, as rows of a small table.
 //!
-//! A row is either a slice of the archive (one row group of one file) or a range of the batch's own distinct fingerprints,
-//! which are probed for pairs inside the batch.
+//! An item is either a row group of a file of the archive, or a range of the batch's own distinct fingerprints, which are
+//! probed for pairs inside the batch.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use archive::{FileFacts, Snapshot};
+use archive::{LogFacts, Snapshot};
 use arrow::array::{
     Array as _, ArrayRef, AsArray as _, Date32Array, RecordBatch, StringArray, UInt32Array,
     UInt64Array,
@@ -24,11 +24,11 @@ const WITHIN_STEP: u32 = 1 << 18;
 /// A work item with its number in the run.
 pub type Numbered = (u32, WorkItem);
 
-/// Fingerprints that are probed in one go.
+/// Fingerprints that a partition probes in one go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WorkItem {
     /// A row group of a file of the archive.
-    Slice {
+    RowGroup {
         /// Path or URL of the file.
         file: String,
         /// Its size in bytes.
@@ -42,7 +42,7 @@ pub enum WorkItem {
         /// Encoded bytes of its fingerprints.
         bytes: u64,
         /// Facts about the file from the archive's log.
-        facts: FileFacts,
+        facts: LogFacts,
     },
     /// The distinct fingerprints `first..end` of the batch, compared with the batch.
     Within {
@@ -60,7 +60,7 @@ impl WorkItem {
     #[must_use]
     pub fn weight(&self) -> u64 {
         match self {
-            Self::Slice { bytes, .. } => *bytes,
+            Self::RowGroup { bytes, .. } => *bytes,
             // An encoded fingerprint takes about 5 bytes.
             Self::Within { first, end, .. } => u64::from(end - first) * 5,
         }
@@ -68,13 +68,13 @@ impl WorkItem {
 
     /// Whether its bytes are in a store.
     pub(crate) fn is_remote(&self) -> bool {
-        matches!(self, Self::Slice { file, .. } if file.contains("://"))
+        matches!(self, Self::RowGroup { file, .. } if file.contains("://"))
     }
 
     /// Bytes to fetch for it.
     pub(crate) fn bytes(&self) -> u64 {
         match self {
-            Self::Slice { bytes, .. } => *bytes,
+            Self::RowGroup { bytes, .. } => *bytes,
             Self::Within { .. } => 0,
         }
     }
@@ -97,18 +97,18 @@ pub fn schema() -> SchemaRef {
     ]))
 }
 
-/// The items of a run: for each part of the batch, every row group of `base` and, if `within`, the batch's `distinct`
+/// The items of a run: for each part of the batch, every row group of `snapshot` and, if `within`, the batch's `distinct`
 /// fingerprints.
 #[must_use]
-pub fn items(base: &Snapshot, within: bool, distinct: usize, parts: u32) -> Vec<WorkItem> {
+pub fn items(snapshot: &Snapshot, within: bool, distinct: usize, parts: u32) -> Vec<WorkItem> {
     (0..parts)
-        .flat_map(|part| items_of(base, within, distinct, part))
+        .flat_map(|part| items_of_part(snapshot, within, distinct, part))
         .collect()
 }
 
-fn items_of(base: &Snapshot, within: bool, distinct: usize, part: u32) -> Vec<WorkItem> {
-    let slices = base.files.iter().flat_map(|file| {
-        (0..file.reader.row_groups().len()).map(move |row_group| WorkItem::Slice {
+fn items_of_part(snapshot: &Snapshot, within: bool, distinct: usize, part: u32) -> Vec<WorkItem> {
+    let row_groups = snapshot.files.iter().flat_map(|file| {
+        (0..file.reader.row_groups().len()).map(move |row_group| WorkItem::RowGroup {
             file: file.location.given().to_owned(),
             size: file.size,
             row_group: row_group as u32,
@@ -126,11 +126,11 @@ fn items_of(base: &Snapshot, within: bool, distinct: usize, part: u32) -> Vec<Wo
             end: distinct.min(first.saturating_add(WITHIN_STEP)),
             part,
         });
-    // The batch first: it is in memory, and is probed while the first slices are fetched.
-    within.chain(slices).collect()
+    // The batch first: it is in memory, and is probed while the first row groups are fetched.
+    within.chain(row_groups).collect()
 }
 
-/// The items with their numbers in the run, by which answers are counted.
+/// Numbers the items, so that their answers can be counted.
 #[must_use]
 pub fn numbered(items: Vec<WorkItem>) -> Vec<Numbered> {
     (0..).zip(items).collect()
@@ -155,7 +155,7 @@ pub fn table(items: Vec<WorkItem>, partitions: usize) -> Result<StreamingTable> 
     StreamingTable::try_new(schema(), streams)
 }
 
-/// A partition of the table: takes items from the queue that all partitions share.
+/// A partition of the table of items. It takes them from a queue that all partitions share.
 #[derive(Debug)]
 struct Queue(Arc<Mutex<std::vec::IntoIter<Numbered>>>);
 
@@ -182,37 +182,37 @@ pub fn encode(items: &[Numbered]) -> Result<RecordBatch> {
     let (numbers, items): (Vec<u32>, Vec<&WorkItem>) =
         items.iter().map(|(number, item)| (*number, item)).unzip();
     let within = |item: &WorkItem| match item {
-        WorkItem::Slice { .. } => None,
+        WorkItem::RowGroup { .. } => None,
         WorkItem::Within { first, end, .. } => Some((*first, *end)),
     };
     let facts: Result<Vec<Option<String>>> = items.iter().map(|item| facts_json(item)).collect();
     let part = |item: &WorkItem| match item {
-        WorkItem::Slice { part, .. } | WorkItem::Within { part, .. } => *part,
+        WorkItem::RowGroup { part, .. } | WorkItem::Within { part, .. } => *part,
     };
     let columns: Vec<ArrayRef> = vec![
         Arc::new(UInt32Array::from(numbers)),
         Arc::new(
             items
                 .iter()
-                .map(|i| as_slice(i).map(|s| s.0))
+                .map(|i| row_group_of(i).map(|s| s.0))
                 .collect::<StringArray>(),
         ),
         Arc::new(
             items
                 .iter()
-                .map(|i| as_slice(i).map(|s| s.1))
+                .map(|i| row_group_of(i).map(|s| s.1))
                 .collect::<UInt64Array>(),
         ),
         Arc::new(
             items
                 .iter()
-                .map(|i| as_slice(i).map(|s| s.2))
+                .map(|i| row_group_of(i).map(|s| s.2))
                 .collect::<UInt32Array>(),
         ),
         Arc::new(
             items
                 .iter()
-                .map(|i| as_slice(i).and_then(|s| s.3))
+                .map(|i| row_group_of(i).and_then(|s| s.3))
                 .collect::<Date32Array>(),
         ),
         Arc::new(
@@ -239,10 +239,10 @@ pub fn encode(items: &[Numbered]) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(schema(), columns)?)
 }
 
-/// File, size, row group and day of a slice; `None` for other items.
-fn as_slice(item: &WorkItem) -> Option<(&str, u64, u32, Option<i32>)> {
+/// File, size, number and day of a row group; `None` for other items.
+fn row_group_of(item: &WorkItem) -> Option<(&str, u64, u32, Option<i32>)> {
     match item {
-        WorkItem::Slice {
+        WorkItem::RowGroup {
             file,
             size,
             row_group,
@@ -253,10 +253,10 @@ fn as_slice(item: &WorkItem) -> Option<(&str, u64, u32, Option<i32>)> {
     }
 }
 
-/// The facts about a slice's file as JSON; `None` if there are none.
+/// The facts about a row group's file as JSON; `None` if there are none.
 fn facts_json(item: &WorkItem) -> Result<Option<String>> {
     match item {
-        WorkItem::Slice { facts, .. } if *facts != FileFacts::default() => {
+        WorkItem::RowGroup { facts, .. } if *facts != LogFacts::default() => {
             let text = serde_json::to_string(facts);
             text.map(Some)
                 .map_err(|error| DataFusionError::External(error.into()))
@@ -268,7 +268,7 @@ fn facts_json(item: &WorkItem) -> Result<Option<String>> {
 /// The items in a batch of [`schema`].
 ///
 /// # Errors
-/// When the batch has another schema, or a row is neither a slice nor a range.
+/// When the batch has another schema, or a row is neither a row group nor a range.
 pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
     if batch.schema().fields() != schema().fields() {
         return Err(DataFusionError::Plan(
@@ -289,20 +289,20 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
     let parts = column("part")?.as_primitive::<UInt32Type>();
     let bytes = column("bytes")?.as_primitive::<UInt64Type>();
     let facts = column("facts")?.as_string::<i32>();
-    let facts_of = |row| match facts.is_valid(row) {
+    let read_facts = |row| match facts.is_valid(row) {
         true => serde_json::from_str(facts.value(row))
             .map_err(|error| DataFusionError::Plan(format!("work item {row}: {error}"))),
-        false => Ok(FileFacts::default()),
+        false => Ok(LogFacts::default()),
     };
     let item = |row| match (files.is_valid(row), firsts.is_valid(row)) {
-        (true, false) => Ok(WorkItem::Slice {
+        (true, false) => Ok(WorkItem::RowGroup {
             file: files.value(row).to_owned(),
             size: sizes.value(row),
             row_group: groups.value(row),
             day: days.is_valid(row).then(|| days.value(row)),
             part: parts.value(row),
             bytes: bytes.value(row),
-            facts: facts_of(row)?,
+            facts: read_facts(row)?,
         }),
         (false, true) => Ok(WorkItem::Within {
             first: firsts.value(row),
@@ -310,7 +310,7 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
             part: parts.value(row),
         }),
         _ => Err(DataFusionError::Plan(format!(
-            "work item {row} is neither a slice nor a range"
+            "work item {row} is neither a row group nor a range"
         ))),
     };
     (0..batch.num_rows())
@@ -325,27 +325,27 @@ mod tests {
     #[test]
     fn items_survive_the_table() {
         let items = vec![
-            WorkItem::Slice {
+            WorkItem::RowGroup {
                 file: "a b,\n.parquet".into(),
                 size: 9,
                 row_group: 3,
                 day: Some(20_000),
                 part: 0,
                 bytes: 7,
-                facts: FileFacts {
+                facts: LogFacts {
                     tail: "xxh3-16384:5:7:00000000000000ff:0000000000000001"
                         .parse()
                         .ok(),
                 },
             },
-            WorkItem::Slice {
+            WorkItem::RowGroup {
                 file: "c".into(),
                 size: 0,
                 row_group: 0,
                 day: None,
                 part: 3,
                 bytes: 0,
-                facts: FileFacts::default(),
+                facts: LogFacts::default(),
             },
             WorkItem::Within {
                 first: 5,

@@ -157,7 +157,7 @@ async fn one_row_group_is_read_by_all_partitions() {
             .build()
     };
     for properties in [
-        // One page for all slices.
+        // One page for all splits.
         of_pages(documents, usize::MAX, false),
         of_pages(77, 1 << 20, false),
         of_pages(1_000, 1 << 20, true),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive::{ColumnNames, FileFacts, IdType};
+use archive::{ColumnNames, IdType, LogFacts};
 use datafusion::physical_plan::displayable;
 use engine::batch::BatchName;
 use engine::probe::{Probe, ProbeNode};
@@ -31,15 +31,15 @@ fn probe() -> Probe {
     }
 }
 
-fn slice(row_group: u32) -> WorkItem {
-    WorkItem::Slice {
+fn row_group(number: u32) -> WorkItem {
+    WorkItem::RowGroup {
         file: "a.parquet".into(),
         size: 1,
-        row_group,
+        row_group: number,
         day: None,
         part: 0,
         bytes: 0,
-        facts: FileFacts::default(),
+        facts: LogFacts::default(),
     }
 }
 
@@ -52,11 +52,11 @@ async fn work_items_are_probed_where_they_were_dealt_and_reduced_by_stock_operat
         spill: spill.path().to_owned(),
     };
     let context = session::session(&limits, Arc::new(Resources::default())).unwrap();
-    let items: Vec<WorkItem> = (0..5).map(slice).collect();
+    let items: Vec<WorkItem> = (0..5).map(row_group).collect();
     let table = work::table(items, 2).unwrap();
     let items = context.read_table(Arc::new(table)).unwrap();
-    let hits = ProbeNode::over(items, probe()).unwrap();
-    let plan = reduce::reduce(hits).unwrap();
+    let pairs = ProbeNode::over(items, probe()).unwrap();
+    let plan = reduce::reduce(pairs).unwrap();
     insta::assert_snapshot!("logical", plan.logical_plan().display_indent());
     let plan = plan.create_physical_plan().await.unwrap();
     insta::assert_snapshot!("physical", displayable(plan.as_ref()).indent(false));
@@ -84,7 +84,7 @@ async fn our_functions_resolve_beside_the_built_in_ones() {
 }
 
 #[test]
-fn hits_have_the_columns_of_the_contract() {
+fn pairs_have_the_columns_of_the_contract() {
     for (id_type, name) in [(IdType::String, "Utf8"), (IdType::Bigint, "Int64")] {
         let schema = engine::pairs::schema(id_type);
         let columns: Vec<String> = schema

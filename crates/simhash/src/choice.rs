@@ -248,7 +248,7 @@ mod tests {
         let error = "log".parse::<Weight>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "the weights are tf, log-tf, set and levels"
+            "the weights are sqrt-tf, tf, log-tf, set and levels"
         );
         let error = "shingles-1".parse::<Tokenizer>().unwrap_err().to_string();
         assert!(error.contains("shingles-N (N from 2 to 16)"), "{error}");

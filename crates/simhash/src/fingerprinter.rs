@@ -110,6 +110,25 @@ impl Fingerprinter {
         }
     }
 
+    /// The hashes of the distinct features of `text`, in the order of their first occurrence.
+    pub fn distinct_hashes(&mut self, text: &str) -> &[u64] {
+        let seed = self.model.spec().seed;
+        let mut hashes = std::mem::take(&mut self.hashes);
+        hashes.clear();
+        self.extract(text, &mut |feature| hashes.push(feature.hash(seed)));
+        self.count.fill(&hashes);
+        self.hashes = hashes;
+        &self.count.distinct
+    }
+
+    /// Calls `each` with the hash and the text of every feature of `text`, in the order of the text, once per occurrence.
+    pub fn for_each_feature(&mut self, text: &str, mut each: impl FnMut(u64, &str)) {
+        let seed = self.model.spec().seed;
+        self.extract(text, &mut |feature| {
+            each(feature.hash(seed), feature.text());
+        });
+    }
+
     /// The distinct features of a text with their weights, in the order of their first occurrence.
     pub fn features(&mut self, text: &str) -> Vec<WeightedFeature> {
         let seed = self.model.spec().seed;

@@ -6,9 +6,10 @@ use sha2::{Digest, Sha256};
 
 use crate::hash::murmur3_low64;
 use crate::spec::{Spec, hex};
+use crate::weight::IdfPower;
 
-/// The inverse document frequency of features: `ln(1 + N / df)` in steps of 1/64, where df of N documents contain the
-/// feature.
+/// The inverse document frequency of features: `ln(1 + N / df)`, where df of N documents contain the feature, raised to
+/// [`Spec::idf_power`], in steps of 1/64.
 ///
 /// The table lists the most frequent features of a collection, keyed by the upper 48 bits of their hash. All other features
 /// count as equally rare.
@@ -63,7 +64,8 @@ pub enum IdfError {
 const KEY: u64 = !0xffff;
 
 impl Idf {
-    /// Builds the table from `frequencies`, which count features extracted under `spec`.
+    /// Builds the table from `frequencies`, which count features extracted under `spec`; features are hashed with its seed,
+    /// and weights raised to its [`Spec::idf_power`].
     ///
     /// # Errors
     /// [`IdfError`] if a frequency is impossible or the features are out of order.
@@ -83,7 +85,7 @@ impl Idf {
             terms: features.len(),
             digest: String::new(),
             slots: vec![0; features.len() + features.len() / 2 + 1].into(),
-            default: idf_weight(documents, rest.max(1)),
+            default: idf_weight(documents, rest.max(1), spec.idf_power),
         };
         let mut before: Option<&(String, u64)> = None;
         for next in features {
@@ -109,7 +111,7 @@ impl Idf {
             digest.update("\n");
             table.insert(
                 murmur3_low64(feature.as_bytes(), spec.seed),
-                idf_weight(documents, *frequency),
+                idf_weight(documents, *frequency, spec.idf_power),
             );
         }
         table.digest = hex(&digest.finalize());
@@ -179,10 +181,11 @@ impl Idf {
     }
 }
 
-/// `64 ln(1 + documents / frequency)`, rounded, at least 1.
-fn idf_weight(documents: u64, frequency: u64) -> u32 {
+/// 64 times `ln(1 + documents / frequency)` raised to `power`, rounded, at least 1.
+fn idf_weight(documents: u64, frequency: u64, power: IdfPower) -> u32 {
     let ratio = documents as f64 / frequency.max(1) as f64;
-    (64.0 * libm::log(1.0 + ratio)).round().max(1.0) as u32
+    let idf = power.raise(libm::log(1.0 + ratio));
+    (64.0 * idf).round().max(1.0) as u32
 }
 
 impl fmt::Debug for Idf {
@@ -224,7 +227,17 @@ mod tests {
             ["the", "a", "simhash", "unknown"].map(weight_of),
             [44, 44, 372, 398]
         );
-        assert_eq!(idf_weight(u64::MAX, 1), 2839);
+        let of_one = |power| idf_weight(u64::MAX, 1, power);
+        assert_eq!(
+            [
+                IdfPower::One,
+                IdfPower::ThreeQuarters,
+                IdfPower::Half,
+                IdfPower::Quarter
+            ]
+            .map(of_one),
+            [2839, 1100, 426, 165]
+        );
         let empty = Idf::new(&spec, &frequencies(&[])).unwrap();
         assert_eq!(empty.weight(0), 398);
     }
@@ -244,7 +257,7 @@ mod tests {
         for (feature, frequency) in &all.features {
             assert_eq!(
                 idf.weight(murmur3_low64(feature.as_bytes(), 0)),
-                idf_weight(1000, *frequency)
+                idf_weight(1000, *frequency, IdfPower::One)
             );
         }
     }

@@ -88,12 +88,13 @@ impl Model {
             stop_words.as_deref().map(StopWords::digest),
         )?;
         if let Some(idf) = &idf
-            && !idf.spec().has_same_features(&spec)
+            && (!idf.spec().has_same_features(&spec) || idf.spec().idf_power != spec.idf_power)
         {
-            let differences = idf
-                .spec()
-                .features_only()
-                .differences(&spec.features_only());
+            let of_features = |spec: &Spec| Spec {
+                idf_power: spec.idf_power,
+                ..spec.features_only()
+            };
+            let differences = of_features(idf.spec()).differences(&of_features(&spec));
             let differences: Vec<String> = differences.iter().map(ToString::to_string).collect();
             return Err(ModelError::Features {
                 differences: differences.join("; "),

@@ -201,7 +201,11 @@ mod tests {
     use super::*;
 
     fn similarity(measure: Measure, a: &str, b: &str) -> f64 {
-        let model = Model::plain(Spec::default()).unwrap();
+        let spec = Spec {
+            weight: crate::Weight::Tf,
+            ..Spec::default()
+        };
+        let model = Model::plain(spec).unwrap();
         let mut similarity = Similarity::new(measure, model);
         let (a, b) = (similarity.prepare(a), similarity.prepare(b));
         Similarity::between(&a, &b, 0.0)

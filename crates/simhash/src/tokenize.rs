@@ -40,6 +40,9 @@ pub enum Tokenizer {
     WordsJieba,
     /// N consecutive features of [`Tokenizer::WordsCjkBigrams`], N from 2 to 16; a text with fewer is one shingle.
     Shingles(u8),
+    /// The features of [`Tokenizer::WordsCjkBigrams`], and N consecutive ones of them, N from 2 to 16. Shingles tell texts
+    /// apart that are about the same things in other words.
+    WordsAndShingles(u8),
     /// N consecutive letters and digits, N from 1 to 16, ignoring all characters between them.
     Chars(u8),
     /// The N longest sentences, N from 1 to 64, by which Baidu is said to compare pages.
@@ -71,6 +74,12 @@ impl Choice for Tokenizer {
             2..=16,
             Self::Shingles,
             "N consecutive features of words+cjk-bigrams",
+        ),
+        Name::numbered(
+            "words+shingles-N",
+            2..=16,
+            Self::WordsAndShingles,
+            "features of words+cjk-bigrams, and N consecutive ones",
         ),
         Name::numbered(
             "chars-N",
@@ -129,6 +138,7 @@ mod tests {
             Tokenizer::WordsCjkGrams,
             Tokenizer::Words,
             Tokenizer::Shingles(3),
+            Tokenizer::WordsAndShingles(2),
             Tokenizer::Chars(2),
             Tokenizer::LongestSentences(2),
         ] {

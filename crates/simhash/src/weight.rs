@@ -1,4 +1,4 @@
-//! How much a feature counts, from how often it occurs in the text.
+//! How much a feature counts: from how often it occurs in the text, and from how rare it is in a collection.
 
 use crate::choice::{Choice, Name, by_name};
 
@@ -10,6 +10,8 @@ pub enum Weight {
     Tf,
     /// `1 + ln tf`, in steps of 1/1024.
     LogTf,
+    /// The square root of tf, in steps of 1/256, at most 128.
+    SqrtTf,
     /// 1: only presence counts.
     Set,
     /// Five levels, 1 to 5, as in the literature: the feature's [`Weight::LogTf`] times 5 over the greatest in the text,
@@ -20,11 +22,16 @@ pub enum Weight {
 impl Choice for Weight {
     const PLURAL: &'static str = "weights";
     const NAMES: &'static [Name<Self>] = &[
+        Name::new(
+            "sqrt-tf",
+            Self::SqrtTf,
+            "the square root of tf: further occurrences count less",
+        ),
         Name::new("tf", Self::Tf, "every occurrence counts"),
         Name::new(
             "log-tf",
             Self::LogTf,
-            "1 + ln tf: further occurrences count less",
+            "1 + ln tf: further occurrences count still less",
         ),
         Name::new("set", Self::Set, "presence counts, once"),
         Name::new("levels", Self::Levels, "log-tf in five steps, 1 to 5"),
@@ -32,6 +39,52 @@ impl Choice for Weight {
 }
 
 by_name!(Weight);
+
+/// The power to which the inverse document frequency is raised before it multiplies a weight.
+///
+/// The smaller the power, the less rare features count for. It has no effect in a spec without document frequencies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum IdfPower {
+    /// The inverse document frequency itself.
+    #[default]
+    One,
+    /// Its power of 3/4.
+    ThreeQuarters,
+    /// Its square root.
+    Half,
+    /// The square root of its square root.
+    Quarter,
+}
+
+impl Choice for IdfPower {
+    const PLURAL: &'static str = "powers of idf";
+    const NAMES: &'static [Name<Self>] = &[
+        Name::new("1", Self::One, "the inverse document frequency itself"),
+        Name::new("3/4", Self::ThreeQuarters, "its power of 3/4"),
+        Name::new("1/2", Self::Half, "its square root"),
+        Name::new("1/4", Self::Quarter, "its fourth root"),
+    ];
+}
+
+by_name!(IdfPower);
+
+impl IdfPower {
+    /// Raises `idf` to this power, by roots that are the same on every machine.
+    pub(crate) fn raise(self, idf: f64) -> f64 {
+        let half = libm::sqrt(idf);
+        match self {
+            Self::One => idf,
+            Self::ThreeQuarters => half * libm::sqrt(half),
+            Self::Half => half,
+            Self::Quarter => libm::sqrt(half),
+        }
+    }
+
+    /// Whether this is the usual power, which a spec does not mention.
+    pub(crate) fn is_one(&self) -> bool {
+        *self == Self::One
+    }
+}
 
 /// What a fingerprint adds up, before [`crate::Idf`] multiplies the weights.
 pub(crate) enum Addends {
@@ -52,7 +105,7 @@ impl Weight {
         match self {
             Self::Tf => Addends::Occurrences,
             Self::Set => Addends::Presences,
-            Self::LogTf | Self::Levels => Addends::Weights,
+            Self::LogTf | Self::SqrtTf | Self::Levels => Addends::Weights,
         }
     }
 
@@ -60,13 +113,17 @@ impl Weight {
     /// ratios of these integers matter. For [`Weight::Levels`] it is the weight of [`Weight::LogTf`], which
     /// [`Weight::level`] then turns into a level.
     ///
-    /// Integer weights and a logarithm computed in software make fingerprints equal on every machine.
+    /// Integer weights, and a logarithm and a root computed in software, make fingerprints equal on every machine.
     #[must_use]
     pub fn weigh(self, tf: u32) -> u32 {
         match self {
             Self::Tf => tf,
             Self::LogTf | Self::Levels => {
                 (1024.0 * (1.0 + libm::log(f64::from(tf.max(1))))).round() as u32
+            }
+            Self::SqrtTf => {
+                let root = (256.0 * libm::sqrt(f64::from(tf))).round() as u32;
+                root.min((1 << 15) - 1)
             }
             Self::Set => 1,
         }
@@ -75,7 +132,7 @@ impl Weight {
     /// For [`Weight::Levels`], replaces the weights of all features of a text by their levels; others stay.
     pub(crate) fn apply_levels(self, weights: &mut [u32]) {
         match self {
-            Self::Tf | Self::LogTf | Self::Set => {}
+            Self::Tf | Self::LogTf | Self::SqrtTf | Self::Set => {}
             Self::Levels => {
                 let heaviest = weights.iter().copied().max().unwrap_or(0);
                 for weight in weights {
@@ -98,6 +155,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn powers() {
+        let raised = [
+            IdfPower::One,
+            IdfPower::ThreeQuarters,
+            IdfPower::Half,
+            IdfPower::Quarter,
+        ]
+        .map(|power| power.raise(16.0));
+        assert_eq!(raised, [16.0, 8.0, 4.0, 2.0]);
+    }
+
+    #[test]
     fn weights_and_levels() {
         assert_eq!([1, 2, 9].map(|tf| Weight::Tf.weigh(tf)), [1, 2, 9]);
         assert_eq!([1, 2, 9].map(|tf| Weight::Set.weigh(tf)), [1, 1, 1]);
@@ -106,6 +175,10 @@ mod tests {
             [1024, 1734, 3382]
         );
         assert!(Weight::LogTf.weigh(u32::MAX) < 1 << 15);
+        assert_eq!(
+            [1, 2, 9, 16_383, u32::MAX].map(|tf| Weight::SqrtTf.weigh(tf)),
+            [256, 362, 768, 32_767, 32_767]
+        );
         assert_eq!(
             [0, 1, 20, 21, 99, 100].map(|weight| Weight::level(weight, 100)),
             [1, 1, 1, 2, 5, 5]

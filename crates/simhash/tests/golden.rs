@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use simhash::{
-    DocumentFrequencies, Fingerprinter, Idf, Kernel, Markup, Model, Normalize, Spec, StopWords,
-    Tokenizer, Weight,
+    DocumentFrequencies, Fingerprinter, Idf, IdfPower, Kernel, Markup, Model, Normalize, Spec,
+    StopWords, Tokenizer, Weight,
 };
 
 const TEXTS: [(&str, &str); 5] = [
@@ -32,10 +32,11 @@ const TEXTS: [(&str, &str); 5] = [
     ("short", "404 Not Found"),
 ];
 
-/// The spec of words and bigrams of CJK characters, after `change`.
+/// The spec of words and bigrams of CJK characters, all occurrences of which count, after `change`.
 fn spec(change: impl FnOnce(&mut Spec)) -> Spec {
     let mut spec = Spec {
         tokenizer: Tokenizer::WordsCjkBigrams,
+        weight: Weight::Tf,
         ..Spec::default()
     };
     change(&mut spec);
@@ -48,8 +49,14 @@ fn models() -> Vec<(String, Model)> {
     for (tokenizer, weight) in [Tokenizer::WordsCjkBigrams, Tokenizer::WordsCjkGrams]
         .into_iter()
         .flat_map(|tokenizer| {
-            [Weight::Tf, Weight::LogTf, Weight::Set, Weight::Levels]
-                .map(|weight| (tokenizer, weight))
+            [
+                Weight::Tf,
+                Weight::LogTf,
+                Weight::SqrtTf,
+                Weight::Set,
+                Weight::Levels,
+            ]
+            .map(|weight| (tokenizer, weight))
         })
     {
         let without = spec(|spec| (spec.tokenizer, spec.weight) = (tokenizer, weight));
@@ -69,18 +76,29 @@ fn models() -> Vec<(String, Model)> {
         let idf = Arc::new(Idf::new(&without, &frequencies).unwrap());
         let with = Spec {
             idf: Some(idf.digest().to_owned()),
-            ..without
+            ..without.clone()
         };
         models.push((
             format!("{name}+idf"),
             Model::new(with, Some(idf), None).unwrap(),
         ));
+        if weight == Weight::SqrtTf {
+            for power in [IdfPower::ThreeQuarters, IdfPower::Half, IdfPower::Quarter] {
+                let mut spec = without.clone();
+                spec.idf_power = power;
+                let idf = Arc::new(Idf::new(&spec, &frequencies).unwrap());
+                spec.idf = Some(idf.digest().to_owned());
+                let model = Model::new(spec, Some(idf), None).unwrap();
+                models.push((format!("{name}+idf^{power}"), model));
+            }
+        }
     }
     for tokenizer in [
         Tokenizer::Words,
         Tokenizer::WordsCjkBigrams,
         Tokenizer::WordsCjkGrams,
         Tokenizer::Shingles(3),
+        Tokenizer::WordsAndShingles(2),
         Tokenizer::Chars(2),
         Tokenizer::Chars(4),
         Tokenizer::LongestSentences(2),

@@ -1,11 +1,11 @@
-//! Delta tables are recognised by the names in their logs: a directory is a table if its `_delta_log/` has an entry.
+//! Recognises Delta tables by file names: a directory is a table if its `_delta_log/` has an entry.
 
 use std::path::{Path, PathBuf};
 
 /// The directory of a table's log, below the table's own.
 pub const LOG_DIRECTORY: &str = "_delta_log";
 
-/// Whether a file of this name in a log is an entry, a commit or a checkpoint, which makes the directory a table.
+/// Whether a file of this name in `_delta_log/` is an entry, that is, a commit or a checkpoint.
 #[must_use]
 pub fn is_log_entry(name: &str) -> bool {
     let version = name.split('.').next().unwrap_or_default();
@@ -32,7 +32,7 @@ pub(crate) fn is_local_table(directory: &Path) -> bool {
         Ok(entries) => entries
             .flatten()
             .any(|entry| is_log_entry(&entry.file_name().to_string_lossy())),
-        // A log that may not be read counts as one with entries.
+        // A log that this process may not read counts as one with entries.
         Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
     }
 }

@@ -29,7 +29,7 @@ const METADATA_PATHS: [&str; 3] = [
     "/computeMetadata/",
 ];
 
-/// The services' error codes, or phrases of their messages, each with the kind of the error and advice.
+/// The services' error codes, or phrases of their messages; the kind of the error; and the advice of its message.
 const CODES: [(&[&str], ErrorKind, &str); 9] = [
     (
         &[
@@ -140,7 +140,7 @@ fn explain_cause(error: &(dyn StdError + 'static)) -> Option<Explained> {
     found.or_else(|| explain_quoted(&error.to_string()))
 }
 
-/// Explains a message that quotes a store's error: the reader of the Delta log keeps only the message.
+/// Explains an error by a store's message that it quotes: the Delta library keeps only messages of the log's store.
 fn explain_quoted(text: &str) -> Option<Explained> {
     let quoted = [
         "Error interacting with object store",
@@ -226,7 +226,7 @@ fn causes<'a>(
     std::iter::successors(Some(error), source_of)
 }
 
-/// The error that `error` wraps. `io::Error::source` skips the wrapped error itself, so `get_ref` reads that.
+/// The error that `error` wraps. For an `io::Error` that is `get_ref`: its `source` is the wrapped error's own source.
 fn source_of<'a>(error: &&'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     let error: &'a (dyn StdError + 'static) = *error;
     match error.downcast_ref::<std::io::Error>() {
@@ -235,7 +235,7 @@ fn source_of<'a>(error: &&'a (dyn StdError + 'static)) -> Option<&'a (dyn StdErr
     }
 }
 
-/// The kind of an I/O error that came from the system. Libraries also wrap other errors as `io::Error`: for those `None`.
+/// The kind of an I/O error of the system; `None` for other errors, some of which libraries wrap as `io::Error`.
 fn system_io_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
     let error = error.downcast_ref::<std::io::Error>()?;
     let wrapped = error.get_ref().is_some_and(|inner| {

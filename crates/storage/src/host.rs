@@ -14,7 +14,7 @@ use crate::digest::hex;
 /// Hexadecimal digits of each half of a tag.
 const DIGITS: usize = 8;
 /// The boot half of a tag if the kernel has no boot id.
-const UNKNOWN: &str = "00000000";
+const UNKNOWN_BOOT: &str = "00000000";
 
 static OURS: LazyLock<String> = LazyLock::new(|| {
     let read = |path: &str| {
@@ -50,12 +50,12 @@ pub fn tag() -> &'static str {
 /// The origin of `name`; `None` unless it begins with a tag and a hyphen.
 #[must_use]
 pub fn origin(name: &str) -> Option<Origin> {
-    origin_seen_from(tag(), name)
+    compare_tags(tag(), name)
 }
 
 fn make_tag(host: &str, boot: &str) -> String {
     let boot = match boot.is_empty() {
-        true => UNKNOWN.to_owned(),
+        true => UNKNOWN_BOOT.to_owned(),
         false => short_digest(boot),
     };
     format!("{}-{boot}", short_digest(host))
@@ -68,8 +68,8 @@ fn short_digest(text: &str) -> String {
     digits
 }
 
-/// The origin of `name`, seen from the machine with the tag `ours`.
-fn origin_seen_from(ours: &str, name: &str) -> Option<Origin> {
+/// The origin of `name`, by its tag and the tag `ours` of this machine and boot.
+fn compare_tags(ours: &str, name: &str) -> Option<Origin> {
     let mut parts = name.splitn(3, '-');
     let (host, boot, _) = (parts.next()?, parts.next()?, parts.next()?);
     let is_half = |text: &str| {
@@ -82,7 +82,7 @@ fn origin_seen_from(ours: &str, name: &str) -> Option<Origin> {
         return None;
     }
     let (our_host, our_boot) = ours.split_once('-')?;
-    let are_known = boot != UNKNOWN && our_boot != UNKNOWN;
+    let are_known = boot != UNKNOWN_BOOT && our_boot != UNKNOWN_BOOT;
     Some(match (host == our_host, boot == our_boot) {
         // Another container of this machine: another host name, the same kernel.
         (_, true) if are_known => Origin::ThisBoot,
@@ -109,7 +109,7 @@ mod tests {
         let ours = make_tag("host", "boot");
         let seen = |host: &str, boot: &str| {
             let name = format!("{}-abcdef", make_tag(host, boot));
-            origin_seen_from(&ours, &name).unwrap()
+            compare_tags(&ours, &name).unwrap()
         };
         assert_eq!(seen("host", "boot"), Origin::ThisBoot);
         assert_eq!(seen("host", "boot before"), Origin::EarlierBoot);
@@ -121,9 +121,9 @@ mod tests {
         assert_eq!(seen("other", ""), Origin::OtherHost);
         let ours = make_tag("host", "");
         let here = format!("{ours}-abcdef");
-        assert_eq!(origin_seen_from(&ours, &here), Some(Origin::ThisBoot));
+        assert_eq!(compare_tags(&ours, &here), Some(Origin::ThisBoot));
         let there = format!("{}-abcdef", make_tag("other", ""));
-        assert_eq!(origin_seen_from(&ours, &there), Some(Origin::OtherHost));
+        assert_eq!(compare_tags(&ours, &there), Some(Origin::OtherHost));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Kinds of failures.
 
-/// A failure by what the user can do about it; each kind has one exit code.
+/// What a failure asks of the user; each kind has one exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     /// The request makes no sense: correct the command.

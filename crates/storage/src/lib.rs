@@ -6,6 +6,7 @@
 //!
 //! This crate does not interpret the contents of files. Of Delta tables it knows only the file names in their logs.
 
+mod conditional_create;
 mod delta_log;
 mod digest;
 mod draft;
@@ -15,11 +16,11 @@ pub mod host;
 mod kind;
 mod local_file;
 mod location;
-mod preflight;
 mod secrets;
 mod store;
 mod upload;
 
+pub use conditional_create::require_conditional_create;
 pub use delta_log::{LOG_DIRECTORY, is_log_entry};
 pub use digest::{Digester, hex};
 pub use draft::{Draft, STANDARD_OUTPUT, is_closed_pipe};
@@ -28,9 +29,8 @@ pub use explain::{cause_kind, plain_message, store_kind};
 pub use kind::{ErrorKind, io_kind};
 pub use local_file::LocalFile;
 pub use location::{Expansion, Identity, Location};
-pub use preflight::require_conditional_create;
 pub use secrets::scrub;
 pub use store::{
-    STAGED_MARK, StoreOptions, Stores, Traffic, create_dir_all_synced, short_body, wait_briefly,
+    StoreOptions, Stores, Traffic, UNFINISHED_MARK, create_dir_all_synced, short_body, wait_briefly,
 };
 pub use upload::Upload;

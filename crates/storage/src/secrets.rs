@@ -25,7 +25,7 @@ const SECRET_PARAMETERS: [&str; 5] = [
 /// Replaces each secret.
 const HIDDEN: &str = "***";
 /// Values of fewer bytes stay: they may be ordinary words.
-const SHORTEST: usize = 8;
+const MIN_BYTES: usize = 8;
 
 /// The secrets in this process's environment, the longest first: a shorter one may be part of a longer one.
 static SECRETS: LazyLock<Vec<String>> = LazyLock::new(|| {
@@ -37,23 +37,23 @@ static SECRETS: LazyLock<Vec<String>> = LazyLock::new(|| {
             SECRET_NAMES.iter().any(|part| name.contains(part)) && !is_path
         })
         .flat_map(|(_, value)| secret_forms(value))
-        .filter(|secret| secret.len() >= SHORTEST)
+        .filter(|secret| secret.len() >= MIN_BYTES)
         .collect();
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
     secrets.dedup();
     secrets
 });
 
-/// The forms in which the secret `value` may appear: as it is, percent-encoded, and its parts (fields of JSON, signatures of
-/// a query).
+/// The forms in which a secret `value` may appear in a message: as it is, percent-encoded, and its parts (the fields of
+/// a JSON object, the signature of a query).
 fn secret_forms(value: String) -> Vec<String> {
     let mut parts = Vec::new();
     if let Ok(serde_json::Value::Object(fields)) = serde_json::from_str(&value) {
         let texts = fields.values().filter_map(|field| field.as_str());
         parts.extend(texts.flat_map(|text| text.lines().map(str::to_owned)));
     }
-    for pair in value.trim_start_matches('?').split('&') {
-        parts.extend(pair.strip_prefix("sig=").map(str::to_owned));
+    for parameter in value.trim_start_matches('?').split('&') {
+        parts.extend(parameter.strip_prefix("sig=").map(str::to_owned));
     }
     let encoded: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
     // The path of a file with secrets is no secret.
@@ -79,7 +79,7 @@ pub fn scrub(text: &str) -> String {
     text
 }
 
-/// Replaces `<Error>` elements.
+/// Replaces `<Error>` elements of XML.
 fn without_xml_errors(text: &str) -> String {
     const END: &str = "</Error>";
     let mut clean = String::with_capacity(text.len());

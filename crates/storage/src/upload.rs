@@ -10,8 +10,7 @@ use object_store::path::Path;
 use crate::digest::Digester;
 use crate::store::wait_briefly;
 
-/// A write to one object, which appears whole when [`Self::complete`] is called. An upload that is dropped before that
-/// is aborted.
+/// An upload of one object, which [`Self::complete`] makes visible. An upload that is dropped before is aborted.
 pub struct Upload {
     writer: BufWriter,
     sent: Digester,

@@ -1,13 +1,13 @@
 //! Fingerprints without texts, at any scale, whose pairs are known exactly.
 //!
-//! Random 64-bit numbers have accidental pairs (19 expected for 8 billion against 1 million at k = 3), which only a join could
-//! find. So fingerprints are codewords of an extended BCH code of length 64. Two different codewords differ in at least d
-//! bits. A codeword with e ≤ k bits flipped differs from every other in at least d − e > k bits if d ≥ 2k + 1, so the
-//! planted pairs are the only ones.
+//! Random 64-bit numbers have accidental pairs (19 expected for 8 billion against 1 million at k = 3), which only a
+//! join could find. So fingerprints are codewords of an extended BCH code of length 64: two different codewords differ
+//! in at least d bits. For a planted pair, e ≤ k bits of a codeword are flipped. The result differs from every other
+//! codeword in at least d − e bits. That is more than k if d ≥ 2k + 1, so the planted pairs are the only ones.
 //!
 //! The code is systematic with the message in the high bits: ascending messages give fingerprints that ascend as signed
-//! numbers, and a day of any size is generated in order. The join does the same work as on random numbers: any group of
-//! fewer than d′ bits (the distance of the dual code) is uniform, and no bit depends on the day.
+//! numbers, and a day of any size is generated in order. The join does the same work as on random numbers: the values
+//! of any group of fewer than d′ bits are uniform (d′ is the distance of the dual code), and no bit depends on the day.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,8 +25,8 @@ pub struct Code {
 }
 
 impl Code {
-    /// Returns a code whose codewords differ in more than `max_distance` bits even after `max_distance` bits of one are
-    /// flipped; `None` above [`MAX_DISTANCE`].
+    /// Returns a code whose codewords differ in more than `max_distance` bits, even after `max_distance` bits of one of
+    /// them are flipped; `None` above [`MAX_DISTANCE`].
     #[must_use]
     pub fn for_distance(max_distance: u32) -> Option<Self> {
         // Designed distances of the narrow-sense BCH codes of length 63; the extension adds one.
@@ -88,7 +88,8 @@ impl Code {
     }
 }
 
-/// Returns the product of the distinct minimal polynomials over GF(2) of α¹, α², …, α^(designed − 1), α primitive in GF(64).
+/// Returns the product of the distinct minimal polynomials over GF(2) of α¹, α², …, α^(designed − 1), α primitive in
+/// GF(64).
 fn generator_polynomial(designed: u32) -> u64 {
     let mut covered = [false; 63];
     let mut product = 1;
@@ -149,12 +150,13 @@ fn remainder(mut value: u64, divisor: u64) -> u64 {
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Number of fingerprints in the archive.
-    pub base: u64,
+    pub archive: u64,
     /// Number of days among which the archive is divided evenly.
     pub days: u64,
     /// Number of fingerprints in the batch.
-    pub new: u64,
-    /// Number of planted pairs, each of one batch and one archive fingerprint that are in no other pair.
+    pub batch: u64,
+    /// Number of planted pairs: each has one fingerprint of the batch and one of the archive, which are in no other
+    /// pair.
     pub pairs: u64,
     /// Largest distance of a planted pair; all other fingerprints are farther apart.
     pub max_distance: u32,
@@ -199,7 +201,8 @@ pub struct Generator {
     code: Code,
 }
 
-/// Fingerprints of a chunk, which is generated and sorted at once. Small, because one planted pair needs a whole chunk.
+/// Number of fingerprints of a chunk, which is generated and sorted as a whole. Small, because to plant one pair takes
+/// a whole chunk.
 const CHUNK: u64 = 1 << 10;
 
 impl Generator {
@@ -214,13 +217,13 @@ impl Generator {
         let generator = Self { settings, code };
         let settings = &generator.settings;
         let capacity = generator.messages() / 4;
-        if settings.base.div_ceil(settings.days.max(1)) > capacity || settings.new > capacity {
+        if settings.archive.div_ceil(settings.days.max(1)) > capacity || settings.batch > capacity {
             return Err(Impossible(format!(
                 "at a distance of {} and with {} archived days, a day or batch can have at most {capacity} fingerprints",
                 settings.max_distance, settings.days
             )));
         }
-        if settings.pairs > settings.base.min(settings.new) {
+        if settings.pairs > settings.archive.min(settings.batch) {
             return Err(Impossible(format!(
                 "{} pairs need as many fingerprints in the batch and in the archive",
                 settings.pairs
@@ -232,7 +235,7 @@ impl Generator {
     /// Returns the number of the first fingerprint of an archived day.
     #[must_use]
     pub fn first_of_day(&self, day: u64) -> u64 {
-        part_start(self.settings.base, day, self.settings.days)
+        part_start(self.settings.archive, day, self.settings.days)
     }
 
     /// Returns the number of chunks of an archived day.
@@ -241,8 +244,8 @@ impl Generator {
         self.len(day).div_ceil(CHUNK)
     }
 
-    /// Returns chunk `chunk` of an archived day: the number of its first fingerprint, and its fingerprints. They ascend as
-    /// signed numbers, also from chunk to chunk.
+    /// Returns chunk `chunk` of an archived day: the number of its first fingerprint, and its fingerprints. They ascend
+    /// as signed numbers, also from chunk to chunk.
     #[must_use]
     pub fn chunk(&self, day: u64, chunk: u64) -> (u64, Vec<u64>) {
         let chunks = self.chunks(day);
@@ -254,8 +257,10 @@ impl Generator {
         let mut rng = self.rng((1 + day) << 32 | chunk);
         let range = part_start(messages, chunk, chunks)..part_start(messages, chunk + 1, chunks);
         let drawn = draw(&mut rng, range, (end - first) as usize);
-        let words = drawn.into_iter().map(|number| self.word(day, number));
-        (self.first_of_day(day) + first, words.collect())
+        let fingerprints = drawn
+            .into_iter()
+            .map(|number| self.fingerprint(day, number));
+        (self.first_of_day(day) + first, fingerprints.collect())
     }
 
     /// Returns the fingerprints of the batch in random order.
@@ -263,12 +268,12 @@ impl Generator {
     pub fn batch(&self) -> Vec<BatchFingerprint> {
         let settings = &self.settings;
         let mut rng = self.rng(0);
-        let mut batch = Vec::with_capacity(settings.new as usize);
+        let mut batch = Vec::with_capacity(settings.batch as usize);
         let mut cached = ((u64::MAX, u64::MAX), (0, Vec::new()));
         for pair in 0..settings.pairs {
             // Spread over the archive in ascending order, so each chunk is generated once.
-            let number = part_start(settings.base, pair, settings.pairs);
-            let day = part_of(settings.base, number, settings.days);
+            let number = part_start(settings.archive, pair, settings.pairs);
+            let day = part_of(settings.archive, number, settings.days);
             let in_day = number - self.first_of_day(day);
             let chunk = part_of(self.len(day), in_day, self.chunks(day));
             if cached.0 != (day, chunk) {
@@ -289,10 +294,10 @@ impl Generator {
                 near: Some((ArchivePosition { number, day }, distance)),
             });
         }
-        let unrelated = (settings.new - settings.pairs) as usize;
+        let unrelated = (settings.batch - settings.pairs) as usize;
         let drawn = draw(&mut rng, 0..self.messages(), unrelated);
         batch.extend(drawn.into_iter().map(|number| BatchFingerprint {
-            fingerprint: self.word(settings.days, number),
+            fingerprint: self.fingerprint(settings.days, number),
             near: None,
         }));
         // Fisher-Yates shuffle.
@@ -314,15 +319,16 @@ impl Generator {
 
     /// Returns fingerprint `number` of a day, in ascending order; the batch counts as one more day.
     ///
-    /// Each group of consecutive messages has one for each day, so no two days share a message. Which one is hashed from the
-    /// group's number: otherwise the low bits of a message would name its day, and the join would have fewer candidates.
-    fn word(&self, day: u64, number: u64) -> u64 {
+    /// Messages are cut into groups of consecutive ones, and each day gets one message of each group, so no two days
+    /// share a message. A hash of the group's number decides which day gets which: otherwise the low bits of a message
+    /// would tell its day, and the join would have fewer candidates.
+    fn fingerprint(&self, day: u64, number: u64) -> u64 {
         let days = self.settings.days + 1;
         self.code
             .encode(number * days + (mix(number) % days + day) % days)
     }
 
-    /// Returns the generator of one random stream: 0 for the batch, others for chunks.
+    /// Returns a random stream: 0 is the batch's, the others are the chunks'.
     fn rng(&self, stream: u64) -> ChaCha8Rng {
         let mut rng = ChaCha8Rng::seed_from_u64(self.settings.seed);
         rng.set_stream(stream);
@@ -335,7 +341,7 @@ fn part_start(total: u64, part: u64, parts: u64) -> u64 {
     (u128::from(total) * u128::from(part) / u128::from(parts.max(1))) as u64
 }
 
-/// Returns the part that holds `number` when `total` is divided into `parts`.
+/// Returns the part that contains `number` when `total` is divided into `parts`.
 fn part_of(total: u64, number: u64, parts: u64) -> u64 {
     // The last part that begins at `number` or before.
     ((u128::from(number) + 1) * u128::from(parts)).div_ceil(u128::from(total)) as u64 - 1
@@ -396,11 +402,11 @@ mod tests {
         assert!(Code::for_distance(11).is_none());
     }
 
-    fn settings(base: u64, days: u64, new: u64, pairs: u64, max_distance: u32) -> Settings {
+    fn settings(archive: u64, days: u64, batch: u64, pairs: u64, max_distance: u32) -> Settings {
         Settings {
-            base,
+            archive,
             days,
-            new,
+            batch,
             pairs,
             max_distance,
             seed: 7,
@@ -480,7 +486,8 @@ mod tests {
             archive[2000..].to_vec(),
             batch.iter().map(|new| new.fingerprint).collect(),
         ];
-        // Half of 2000 random fingerprints have a bit set, within five standard deviations; likewise the XOR of nearby bits.
+        // Half of 2000 random fingerprints have a bit set, within five standard deviations; likewise the XOR of nearby
+        // bits.
         for day in days {
             for (bits, shift) in [1u64, 3, 5, 7, 15]
                 .iter()

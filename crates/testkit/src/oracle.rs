@@ -1,5 +1,5 @@
-//! Reference implementations of the join: the definition of a pair as a double loop, and a sort-and-compare join for sets
-//! that are too large for the loop.
+//! Reference implementations of the join: a double loop that is the definition of a pair, and a join by sorting for
+//! sets that are too large for the loop.
 
 /// The indexes of two fingerprints, and their distance.
 pub type Pair = (usize, usize, u32);
@@ -19,7 +19,8 @@ pub fn pairs_within(left: &[u64], right: &[u64], max_distance: u32) -> Vec<Pair>
     pairs
 }
 
-/// Returns every `(i, j, distance)` where `i < j` and `set[i]` and `set[j]` differ in at most `max_distance` bits, ascending.
+/// Returns every `(i, j, distance)` where `i < j` and `set[i]` and `set[j]` differ in at most `max_distance` bits,
+/// ascending.
 #[must_use]
 pub fn pairs_inside(set: &[u64], max_distance: u32) -> Vec<Pair> {
     let mut pairs = Vec::new();
@@ -36,9 +37,10 @@ pub fn pairs_inside(set: &[u64], max_distance: u32) -> Vec<Pair> {
 
 /// Returns the pairs of [`pairs_within`], for large sets.
 ///
-/// Cuts the 64 bits into `max_distance + 1` blocks, and compares fingerprints that agree on a block: two that differ in
-/// every block differ in more than `max_distance` bits. Simple rather than fast, and without code of the join. Blocks are
-/// long enough to be selective up to a `max_distance` of about 7.
+/// Cuts the 64 bits into `max_distance + 1` blocks, and compares fingerprints that agree on a block. No pair is missed:
+/// fingerprints that differ in every block differ in more than `max_distance` bits. Simple rather than fast, and
+/// without code of the join. Up to a `max_distance` of about 7, blocks are long enough that few fingerprints agree on
+/// one.
 #[must_use]
 pub fn pairs_by_blocks(left: &[u64], right: &[u64], max_distance: u32) -> Vec<Pair> {
     let blocks = max_distance + 1;

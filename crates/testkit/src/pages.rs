@@ -1,7 +1,8 @@
-//! Synthetic web pages with planted near-copies of the kinds that crawls meet.
+//! Synthetic web pages with planted near-copies of the kinds that crawls meet: mirrors, other advertisements, counters,
+//! edits.
 //!
-//! Each page is a function of the seed and its number, so a batch of any size is generated page by page and nothing is kept.
-//! The vocabulary is large enough that unrelated pages are far apart. One page in eight is Chinese.
+//! Each page is a function of the seed and its number, so a batch of any size is generated page by page and nothing is
+//! kept. The vocabulary is large enough that unrelated pages are far apart. One page in eight is Chinese.
 
 use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -10,9 +11,9 @@ use rand_chacha::ChaCha8Rng;
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Number of pages in the archive.
-    pub base: u64,
+    pub archive: u64,
     /// Number of pages in the batch.
-    pub new: u64,
+    pub batch: u64,
     /// Seed of all random choices.
     pub seed: u64,
 }
@@ -31,10 +32,10 @@ pub enum Kind {
     /// A copy with one to three words changed.
     Edit,
     /// An error page of three words, too short for a fingerprint.
-    Empty,
+    ErrorPage,
 }
 
-/// Number of the page that another is a copy of. All copies of one page have the same origin.
+/// The page from which another was copied. All copies of one page have the same origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
     /// A page of the archive.
@@ -50,18 +51,21 @@ pub struct Page {
     pub id: String,
     /// Title, body, advertisement, and date with counter.
     pub text: String,
-    /// How it relates to its origin.
+    /// How the page relates to its origin.
     pub kind: Kind,
-    /// The page that it copies; itself if it is no copy.
+    /// The page that it copies, or the page itself.
     pub origin: Origin,
 }
 
-/// Pages of the batch come in cycles: first copies of archive pages, then unrelated pages, last copies of batch pages.
-const COPIES_OF_ARCHIVE: u64 = 5;
-const COPIES_OF_BATCH: u64 = 2;
+/// Pages of the batch come in cycles of this many: first copies of archive pages, then unrelated pages, last copies of
+/// batch pages.
 const CYCLE: u64 = 20;
+/// Copies of archive pages in a cycle.
+const COPIES_OF_ARCHIVE: u64 = 5;
+/// Copies of batch pages in a cycle.
+const COPIES_OF_BATCH: u64 = 2;
 /// One page in this many is an error page.
-const EMPTY_EVERY: u64 = 97;
+const ERROR_PAGE_EVERY: u64 = 97;
 
 /// Number of words in the vocabulary.
 const VOCABULARY: u64 = 60_000;
@@ -88,9 +92,9 @@ impl Pages {
     #[must_use]
     pub fn archive_page(&self, number: u64) -> Page {
         let mut layout = self.layout(Origin::Archive(number));
-        let kind = if is_empty(number) {
-            layout = Layout::empty();
-            Kind::Empty
+        let kind = if is_error_page(number) {
+            layout = Layout::error_page();
+            Kind::ErrorPage
         } else {
             Kind::Unrelated
         };
@@ -108,9 +112,9 @@ impl Pages {
         let mut rng = self.rng(Origin::Batch(number), 1);
         let origin = self.origin(number, &mut rng);
         let mut layout = self.layout(origin);
-        let kind = if is_empty(number) {
-            layout = Layout::empty();
-            Kind::Empty
+        let kind = if is_error_page(number) {
+            layout = Layout::error_page();
+            Kind::ErrorPage
         } else if origin == Origin::Batch(number) {
             Kind::Unrelated
         } else {
@@ -125,13 +129,13 @@ impl Pages {
                     layout.body[at] = self.words(&mut rng, 1, layout.chinese).remove(0);
                 }
             }
-            Kind::Unrelated | Kind::Mirror | Kind::Empty => {}
+            Kind::Unrelated | Kind::Mirror | Kind::ErrorPage => {}
         }
         Page {
             id: format!("new/{number:010}"),
             text: layout.render(),
             kind,
-            origin: if kind == Kind::Empty {
+            origin: if kind == Kind::ErrorPage {
                 Origin::Batch(number)
             } else {
                 origin
@@ -142,9 +146,9 @@ impl Pages {
     /// Returns the origin of page `number` of the batch.
     fn origin(&self, number: u64, rng: &mut ChaCha8Rng) -> Origin {
         let place = number % CYCLE;
-        if place < COPIES_OF_ARCHIVE && self.settings.base > 0 {
-            let original = rng.random_range(0..self.settings.base);
-            if !is_empty(original) {
+        if place < COPIES_OF_ARCHIVE && self.settings.archive > 0 {
+            let original = rng.random_range(0..self.settings.archive);
+            if !is_error_page(original) {
                 return Origin::Archive(original);
             }
         } else if place >= CYCLE - COPIES_OF_BATCH {
@@ -152,14 +156,14 @@ impl Pages {
             let other = number - place
                 + COPIES_OF_ARCHIVE
                 + rng.random_range(0..CYCLE - COPIES_OF_BATCH - COPIES_OF_ARCHIVE);
-            if !is_empty(other) {
+            if !is_error_page(other) {
                 return Origin::Batch(other);
             }
         }
         Origin::Batch(number)
     }
 
-    /// Returns the generator of one of a page's random streams: 0 for its layout, 1 for how it copies.
+    /// Returns one of a page's two random streams: 0 decides its layout, 1 how it is copied.
     fn rng(&self, page: Origin, purpose: u64) -> ChaCha8Rng {
         let mut rng = ChaCha8Rng::seed_from_u64(self.settings.seed);
         rng.set_stream(match page {
@@ -169,7 +173,7 @@ impl Pages {
         rng
     }
 
-    /// Returns the parts of the original page.
+    /// Returns the parts of a page that is its own origin.
     fn layout(&self, origin: Origin) -> Layout {
         let mut rng = self.rng(origin, 0);
         let chinese = rng.random_ratio(1, 8);
@@ -183,6 +187,7 @@ impl Pages {
         }
     }
 
+    /// Draws `count` words.
     fn words(&self, rng: &mut ChaCha8Rng, count: usize, chinese: bool) -> Vec<String> {
         (0..count)
             .map(|_| {
@@ -214,7 +219,7 @@ struct Layout {
 }
 
 impl Layout {
-    fn empty() -> Self {
+    fn error_page() -> Self {
         Self {
             title: vec!["404".into(), "Not".into(), "Found".into()],
             body: Vec::new(),
@@ -247,10 +252,11 @@ impl Layout {
 }
 
 /// Returns whether page `number` is an error page.
-fn is_empty(number: u64) -> bool {
-    number % EMPTY_EVERY == EMPTY_EVERY - 1
+fn is_error_page(number: u64) -> bool {
+    number % ERROR_PAGE_EVERY == ERROR_PAGE_EVERY - 1
 }
 
+/// Draws a date and a counter.
 fn stamp(rng: &mut ChaCha8Rng) -> String {
     format!(
         "Updated 20{:02}-{:02}-{:02}, {} views",
@@ -261,6 +267,7 @@ fn stamp(rng: &mut ChaCha8Rng) -> String {
     )
 }
 
+/// Frequent words.
 const COMMON: [&str; 32] = [
     "the", "of", "and", "to", "a", "in", "is", "it", "that", "was", "for", "on", "as", "with",
     "be", "by", "at", "this", "from", "or", "an", "are", "not", "have", "one", "had", "but", "all",
@@ -293,8 +300,8 @@ mod tests {
     #[test]
     fn a_batch_has_every_kind_and_is_fixed_by_its_seed() {
         let settings = Settings {
-            base: 500,
-            new: 400,
+            archive: 500,
+            batch: 400,
             seed: 1,
         };
         let pages = Pages::new(settings.clone());
@@ -319,7 +326,7 @@ mod tests {
                     assert_ne!(page.id, original.id)
                 }
                 Kind::Unrelated => assert_eq!(page.id, original.id),
-                Kind::Empty => assert_eq!(page.text, "404 Not Found"),
+                Kind::ErrorPage => assert_eq!(page.text, "404 Not Found"),
             }
         }
     }

@@ -1,7 +1,8 @@
-//! An HTTP/1.1 proxy that injects the faults of networks and loaded object stores, chosen for each request.
+//! An HTTP/1.1 proxy that injects the faults of networks and loaded object stores; a test chooses the fault of each
+//! request.
 //!
-//! It stands in front of one server. Heads are forwarded byte for byte in both directions, so signed requests stay valid and a
-//! `Connection: close` from either side reaches the other. Bodies are streamed.
+//! The proxy stands in front of one server. Heads are forwarded byte for byte in both directions, so signed requests
+//! stay valid and a `Connection: close` from either side reaches the other. Bodies are streamed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -43,8 +44,8 @@ pub enum Fault {
         /// The body of the response.
         body: String,
     },
-    /// Closes the connection at once, without asking upstream. A client that is still sending sees a reset, others see the
-    /// connection end without a response.
+    /// Closes the connection at once, without asking upstream. A client that is still sending sees a reset, others see
+    /// the connection end without a response.
     Reset,
     /// Lets upstream carry out the request, then closes the connection without a response.
     LoseResponse,
@@ -53,9 +54,10 @@ pub enum Fault {
     /// Truncates the body to at most this many bytes, and sets `Content-Length` to match: the response is well-formed.
     /// Other headers are untouched.
     ShortBody(u64),
-    /// Reads the request, then neither forwards nor answers it until the client closes.
+    /// Reads the request, then neither forwards it nor responds; ends when the client closes.
     Hang,
-    /// Forwards the head of the response and at most this many bytes of its body, then sends nothing until the client closes.
+    /// Forwards the head of the response and at most this many bytes of its body, then sends nothing until the client
+    /// closes.
     HangBody(u64),
     /// Forwards upstream's status and headers, with this body and its length.
     ReplaceBody(Vec<u8>),
@@ -117,8 +119,8 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a proxy in front of `upstream`, on a free loopback port. Each request calls `decide` once, from the thread of
-    /// its connection.
+    /// Starts a proxy in front of `upstream`, on a free loopback port. Each request calls `decide` once, from the
+    /// thread of its connection.
     pub fn start(
         upstream: SocketAddr,
         decide: impl Fn(&Request) -> Fault + Send + Sync + 'static,
@@ -164,7 +166,7 @@ impl Drop for Proxy {
             let _ = stream.shutdown(Shutdown::Both);
         }
         self.shared.stopped.notify_all();
-        // Only a connection wakes a blocked `accept`. If none can be made, do not join its thread.
+        // Only a new connection wakes a blocked `accept`. If none can be made, its thread cannot be joined.
         if TcpStream::connect(self.address).is_ok()
             && let Some(listener) = self.listener.take()
         {
@@ -173,6 +175,7 @@ impl Drop for Proxy {
     }
 }
 
+/// Accepts connections, each served by a thread of its own, until the proxy stops.
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     loop {
         let accepted = listener.accept();
@@ -201,7 +204,7 @@ struct Shared {
 struct State {
     stopped: bool,
     next_peer: u64,
-    /// Handles of all connections, to clients and upstream, with which another thread shuts them down.
+    /// Handles of all connections, to clients and upstream, so that another thread can shut them down.
     open: HashMap<u64, TcpStream>,
     requests: Vec<Request>,
 }
@@ -318,12 +321,13 @@ struct Response {
     keep_alive: bool,
 }
 
-/// A client's connection, and the upstream connection that its requests share.
+/// A client's connection, and the upstream connection that all its requests use.
 struct Connection {
     client: Peer,
     upstream: Option<Peer>,
 }
 
+/// Handles the requests of one client's connection, one after the other.
 fn serve(shared: Arc<Shared>, stream: TcpStream) -> io::Result<()> {
     let mut connection = Connection {
         client: Peer::new(Arc::clone(&shared), stream)?,
@@ -393,6 +397,7 @@ impl Connection {
         }
     }
 
+    /// Opens a connection to upstream; `None` if that fails.
     fn connect(&self) -> Option<Peer> {
         let shared = Arc::clone(&self.client.shared);
         let stream = TcpStream::connect(shared.upstream).ok()?;
@@ -465,7 +470,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Keeps the upstream connection of a response that was read to its end, if it can be reused; returns whether it can.
+    /// Keeps the upstream connection of a response that was read to its end, if it can be reused; returns whether it
+    /// can.
     fn keep_upstream(&mut self, response: Response) -> bool {
         let can_reuse = response.keep_alive && response.framing != Framing::UntilClose;
         self.upstream = can_reuse.then_some(response.upstream);

@@ -1,7 +1,7 @@
 //! The configuration file: a TOML file whose keys are the long names of options.
 //!
-//! Keys at the top are options of every command; a table named after a command holds that command's options. They become
-//! arguments before those of the command line, so that the same rules check them, and flags override them.
+//! Keys at the top are options of every command; a table named after a command holds that command's options. The options of
+//! the file become arguments in front of those of the command line. So the same rules check both, and flags win.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -30,18 +30,18 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
     let Some(path) = &given.common.config else {
         return Ok(given);
     };
-    let table = read(path).map_err(Refused::Failure)?;
+    let table = read_table(path).map_err(Refused::Failure)?;
     let wrong = |reason: String| {
         Refused::Failure(Failure::Configuration(format!(
             "{}: {reason}",
             path.display()
         )))
     };
-    let added = arguments_of(&table, &matches).map_err(wrong)?;
+    let added = file_arguments(&table, &matches).map_err(wrong)?;
     let Some((command, _)) = matches.subcommand() else {
         return Ok(given);
     };
-    // After the command's name, before everything that follows it.
+    // Directly after the command's name, so that the arguments of the command line come later and win.
     let mut all = arguments.to_vec();
     let at = position_after(arguments, command);
     all.splice(at..at, added.into_iter().map(OsString::from));
@@ -60,7 +60,7 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
         })
 }
 
-fn read(path: &Path) -> Result<Table, Failure> {
+fn read_table(path: &Path) -> Result<Table, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Failure::Configuration(format!("{}: {error}", path.display())))?;
     text.parse().map_err(|error: toml::de::Error| {
@@ -69,7 +69,7 @@ fn read(path: &Path) -> Result<Table, Failure> {
 }
 
 /// The options that the file sets for this command, as arguments, without those that the command line sets.
-fn arguments_of(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
+fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
     let Some((command, own)) = matches.subcommand() else {
         return Ok(Vec::new());
     };
@@ -86,7 +86,7 @@ fn arguments_of(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, Stri
                         return Err(misplaced(&definition, command, option));
                     }
                     if key == command && !is_given(own, &argument_id(option)) {
-                        push(&mut arguments, option, value)?;
+                        push_option(&mut arguments, option, value)?;
                     }
                 }
             }
@@ -96,7 +96,7 @@ fn arguments_of(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, Stri
                 }
                 let id = argument_id(key);
                 if !is_given(own, &id) && !is_given(matches, &id) {
-                    push(&mut arguments, key, value)?;
+                    push_option(&mut arguments, key, value)?;
                 }
             }
         }
@@ -119,7 +119,8 @@ fn is_common(definition: &Command, option: &str) -> bool {
             .any(|argument| argument.get_long() == Some(option) && argument.is_global_set())
 }
 
-/// Says where in the file an option belongs, `command`'s table if it is among several.
+/// The error for an option in the wrong place of the file: says where it belongs. If several commands have the option, it
+/// names the table of `command`.
 fn misplaced(definition: &Command, command: &str, option: &str) -> String {
     if is_common(definition, option) {
         return format!("`{option}` belongs at the top of the file, above all tables");
@@ -142,22 +143,22 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
         && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Adds one option: a list repeats the option, a boolean adds its switch or not.
-fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), String> {
+/// Adds one option: a list repeats the option, `true` adds a switch, and `false` adds nothing or the switch's opposite.
+fn push_option(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), String> {
     let text = match value {
         Value::Boolean(true) => {
             arguments.push(format!("--{option}"));
             return Ok(());
         }
         Value::Boolean(false) => {
-            // The only switch that is on by default has an opposite.
+            // The only switch that is on by default, and so the only one with an opposite.
             arguments.extend((option == "within").then(|| "--no-within".to_owned()));
             return Ok(());
         }
         Value::Array(values) => {
             return values
                 .iter()
-                .try_for_each(|value| push(arguments, option, value));
+                .try_for_each(|value| push_option(arguments, option, value));
         }
         Value::String(text) => text.clone(),
         Value::Integer(number) => number.to_string(),
@@ -169,10 +170,10 @@ fn push(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), 
     Ok(())
 }
 
-/// The index after the command's name.
+/// The index of the argument after the command's name.
 fn position_after(arguments: &[OsString], command: &str) -> usize {
     let definition = Cli::command();
-    // The argument after such an option is its value, not the command.
+    // The argument after an option that takes a value is that value, not the command.
     let takes_value = |argument: &OsString| {
         let name = argument.to_str().and_then(|text| text.strip_prefix("--"));
         definition.get_arguments().any(|known| {

@@ -39,7 +39,7 @@ pub enum Failure {
     /// A signal arrived.
     #[error("stopped by {name}; {}", match committing {
         false => "the archive and an earlier output are as they were",
-        true => "a commit or an output was in progress, and may be in the archive or in place: run the same command again",
+        true => "a commit in progress may be in the archive, and an output in place: run the same command again",
     })]
     Signal {
         /// Name of the signal.
@@ -58,9 +58,9 @@ impl Failure {
     /// Prints the failure on standard error and returns its exit code.
     pub fn report(&self) -> ExitCode {
         if !matches!(self, Self::ClosedPipe) {
-            // Libraries may quote what was sent.
+            // Errors of libraries may quote requests, secrets included.
             let text = storage::scrub(&self.to_string());
-            // Standard error may be a closed terminal, as after SIGHUP; the exit code is returned anyway.
+            // If the terminal is closed, as after SIGHUP, the exit code is all that can be reported.
             let _ = writeln!(std::io::stderr(), "dedup-job: {text}");
         }
         ExitCode::from(self.code())

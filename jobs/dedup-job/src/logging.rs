@@ -28,7 +28,7 @@ pub fn start(common: &CommonArgs) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    // Failures of other libraries arrive as errors anyway.
+    // Failures of other libraries are reported as errors of ours.
     let others = match common.verbose {
         0 => LevelFilter::OFF,
         _ => level.min(LevelFilter::WARN),
@@ -36,7 +36,7 @@ pub fn start(common: &CommonArgs) {
     let targets = Targets::new()
         .with_default(others)
         .with_targets(OURS.map(|name| (name, level)))
-        // It warns that it cannot push the end of a job to executors; ours poll instead.
+        // This module warns that it cannot push the end of a job to executors; ours poll instead.
         .with_target(
             "ballista_scheduler::state::executor_manager",
             LevelFilter::OFF,
@@ -52,7 +52,7 @@ pub fn start(common: &CommonArgs) {
     }
 }
 
-/// Standard error, with secrets removed from each line: libraries may quote them.
+/// Standard error; removes secrets from each line, because libraries may quote them.
 #[derive(Default)]
 struct Scrubbed(Vec<u8>);
 

@@ -1,4 +1,4 @@
-//! What a command works with: threads, memory, a scratch directory, the session and the runtime.
+//! What a command runs with: threads, a memory limit, a scratch directory, a DataFusion session and a runtime.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Process {
         let resources = Arc::new(Resources::new(stores));
         let limits = Limits {
             threads: threads(common),
-            memory: memory(common),
+            memory: memory_limit(common),
             spill: scratch.path().to_owned(),
         };
         let context = engine::session::session(&limits, Arc::clone(&resources))?;
@@ -69,14 +69,15 @@ pub fn run<T>(
     done
 }
 
-/// Threads for work that blocks for a short time: tokio's default.
+/// Threads for work that blocks for a short time: the default of tokio.
 const BLOCKING: usize = 512;
 
 /// A runtime with this many worker threads.
 pub fn runtime(threads: usize) -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
-        // A partition of row files in an object store holds two as long as it runs: one parses a file, one fetches the next.
+        // A partition of row files in an object store holds two threads as long as it runs: one parses a file, one fetches the
+        // next.
         .max_blocking_threads(BLOCKING + 2 * threads)
         .enable_all()
         .build()
@@ -94,8 +95,8 @@ pub fn threads(common: &CommonArgs) -> usize {
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// The memory limit in bytes: --memory-limit, or three quarters of what the machine, or the control group, has.
-pub fn memory(common: &CommonArgs) -> usize {
+/// The memory limit in bytes: --memory-limit, or three quarters of the memory of the machine or of its control group.
+pub fn memory_limit(common: &CommonArgs) -> usize {
     let bytes = common
         .memory_limit
         .map(|size| size.as_u64())

@@ -56,7 +56,7 @@ impl Drop for Display {
     }
 }
 
-/// The stage, and the number of its executors if a cluster does it.
+/// The name of the stage, with the number of executors if a cluster works on it.
 fn label(progress: &Progress) -> String {
     let stage = progress.stage().label();
     match executors(progress) {
@@ -66,7 +66,7 @@ fn label(progress: &Progress) -> String {
     }
 }
 
-/// The number of executors that work on the stage, if a cluster does.
+/// The number of executors if a cluster works on the stage.
 fn executors(progress: &Progress) -> Option<u64> {
     let number = || progress.executors.load(Ordering::Relaxed);
     progress.is_on_cluster().then(number)
@@ -83,14 +83,14 @@ fn draw_bar(progress: &Progress, stop: &AtomicBool) {
     let measured =
         style("{spinner} {msg} {bar:30} {human_pos}/{human_len} {unit} ({rate}, {eta} left)");
     let bar = ProgressBar::no_length();
-    let mut shown = None;
+    let mut drawn = None;
     while !stop.load(Ordering::Relaxed) {
         let stage = progress.stage();
         let position = progress.position();
         bar.set_message(label(progress));
-        let showing = Some((stage, position.unit, position.total.is_some()));
-        if shown != showing {
-            shown = showing;
+        let current = Some((stage, position.unit, position.total.is_some()));
+        if drawn != current {
+            drawn = current;
             bar.reset();
             let style = match position.total {
                 Some(_) => measured(position.unit),
@@ -111,7 +111,7 @@ fn draw_bar(progress: &Progress, stop: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// A function that makes the style of a template for a unit, with the rate in whole numbers.
+/// A function that takes a unit and returns the bar's style by `template`; it shows rates in whole numbers.
 fn style(template: &'static str) -> impl Fn(&'static str) -> Option<ProgressStyle> {
     move |unit| {
         let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {
@@ -159,7 +159,7 @@ fn text_line(progress: &Progress) -> String {
         None => label,
     };
     if stage == Stage::Probe {
-        let pairs = progress.hits.load(Ordering::Relaxed);
+        let pairs = progress.pairs.load(Ordering::Relaxed);
         line += &format!(", {} pairs", count(pairs));
     }
     line
@@ -177,7 +177,7 @@ fn json_line(progress: &Progress) -> serde_json::Value {
             "stage": progress.stage().label(),
             "done": position.done,
             "all": position.total,
-            "hits": progress.hits.load(Ordering::Relaxed),
+            "hits": progress.pairs.load(Ordering::Relaxed),
             "executors": executors(progress),
         },
     })
@@ -202,7 +202,7 @@ mod tests {
             "fingerprinting: 1,500 of 6,000 documents (25 %)"
         );
         assert_eq!(line(Stage::Commit), "committing");
-        progress.hits.store(7, Ordering::Relaxed);
+        progress.pairs.store(7, Ordering::Relaxed);
         progress.probe_total.store(10, Ordering::Relaxed);
         assert_eq!(
             line(Stage::Probe),

@@ -49,7 +49,7 @@ impl Scratch {
             .mode(0o600)
             .open(directory.path().join(LOCK))
             .map_err(failed)?;
-        // On a file system without locks, what killed processes leave stays.
+        // On a file system without locks, directories of killed processes stay.
         let _ = lock.try_lock();
         Ok(Self {
             directory,
@@ -62,7 +62,7 @@ impl Scratch {
     }
 }
 
-/// Removes directories of dead processes, and skips those that belong to other users.
+/// Removes the directories of dead processes, as far as they belong to this user.
 fn remove_abandoned(parent: &Path) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -79,9 +79,9 @@ fn is_abandoned(directory: &DirEntry, origin: Option<Origin>) -> bool {
     match origin {
         // Locks of other hosts may be invisible here.
         Some(Origin::OtherHost) => false,
-        // If the lock is held, another machine has this one's tag.
+        // If the lock is held, the process lives: another machine has the tag of this one.
         Some(Origin::EarlierBoot) => !matches!(lock(), Ok(Err(TryLockError::WouldBlock))),
-        // Without a tag, an earlier version made it, whose process may be alive.
+        // A directory without a tag is of an earlier version, whose process may be alive.
         Some(Origin::ThisBoot) | None => is_old(directory) && matches!(lock(), Ok(Ok(()))),
     }
 }

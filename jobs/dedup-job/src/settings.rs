@@ -1,4 +1,4 @@
-//! Settings of the libraries, from the options that several commands share. The files that options name are read here.
+//! Settings of the libraries, from the options that several commands share. Files that those options name are read here.
 
 use cluster::{ClusterError, Tls};
 use engine::SpecOptions;
@@ -29,11 +29,11 @@ impl ColumnArgs {
             id: self.id_column.clone(),
             text: self.text_column.clone(),
             fingerprint: self.fingerprint_column.clone(),
-            texts_only: false,
+            ..Columns::default()
         }
     }
 
-    /// The columns to read where only texts will do.
+    /// The columns to read for a command that needs texts.
     pub fn text_columns(&self) -> Columns {
         Columns {
             texts_only: true,
@@ -44,7 +44,7 @@ impl ColumnArgs {
 
 impl FeatureArgs {
     /// The fields of a spec that the options set; reads the file of stop words.
-    pub async fn wanted(&self, stores: &Stores) -> engine::Result<SpecOptions> {
+    pub async fn spec_options(&self, stores: &Stores) -> engine::Result<SpecOptions> {
         Ok(SpecOptions {
             tokenizer: self.tokenizer,
             normalize: self.normalize,
@@ -57,13 +57,14 @@ impl FeatureArgs {
 
 impl SpecArgs {
     /// The fields of a spec that the options set; reads the files of stop words and document frequencies.
-    pub async fn wanted(&self, stores: &Stores) -> engine::Result<SpecOptions> {
+    pub async fn spec_options(&self, stores: &Stores) -> engine::Result<SpecOptions> {
         Ok(SpecOptions {
             weight: self.weight,
             min_features: self.min_features,
             seed: self.hash_seed,
             idf: read(stores, self.idf.as_deref()).await?,
-            ..self.features.wanted(stores).await?
+            idf_power: self.idf_power,
+            ..self.features.spec_options(stores).await?
         })
     }
 }

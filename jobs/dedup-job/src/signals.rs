@@ -38,7 +38,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one of them; returns its name and number.
+    /// Waits for one of the signals; returns its name and number.
     async fn receive(&mut self) -> (&'static str, u8) {
         let Self {
             hangup,

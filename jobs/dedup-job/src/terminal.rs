@@ -22,7 +22,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Prints on standard error, for commands whose standard output has the rows.
+/// Prints on standard error, for commands that write their rows to standard output.
 pub fn print_aside(text: &str) {
     // If it is closed, there is nowhere to report it.
     let _ = std::io::stderr().lock().write_all(text.as_bytes());

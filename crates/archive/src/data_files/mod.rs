@@ -1,4 +1,4 @@
-//! Data files of an archive: written, read back, and only then named by the log.
+//! Data files of an archive: they are written, read back, and only then named by the log.
 
 mod read;
 mod write;
@@ -9,7 +9,7 @@ use chrono::NaiveDate;
 use crate::schema::DAY;
 
 pub(crate) use read::StoredRows;
-pub(crate) use write::Rows;
+pub(crate) use write::RowsToWrite;
 pub(crate) use written::{DayTags, WrittenFile};
 
 /// Partition value of rows without a day, by Hive's convention.
@@ -52,7 +52,7 @@ mod tests {
             format!("day=2026-01-01/x/{name}"),
             "day=2026-01-01/day.parquet".into(),
             "day=2026-01-01/part-00000.parquet".into(),
-            // Names of other engines.
+            // Names that other programs give.
             "day=2026-01-01/part-00000-6f9619ff-8b86-4d01-b42d-00cf4fc964ff.c000.snappy.parquet"
                 .into(),
             "day=2026-01-01/part-00000-6f9619ff-8b86-4d01-b42d-00cf4fc964ff-c000.snappy.parquet"

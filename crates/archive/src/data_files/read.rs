@@ -13,14 +13,14 @@ use parquet::file::metadata::ParquetMetaDataReader;
 use sha2::{Digest as _, Sha256};
 use storage::hex;
 
-use crate::checked_pages::{CheckedRowGroups, Ranges};
+use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::reader::to_id_type;
 use crate::schema::{self, ID, IdType};
 use crate::table::{Archive, DataFile};
 
 /// Rows of a record batch.
-const READ_ROWS: usize = 8192;
+const RECORD_BATCH_ROWS: usize = 8192;
 
 /// The rows of a data file in memory, as record batches of fingerprints and ids.
 pub(crate) struct StoredRows {
@@ -42,9 +42,9 @@ impl StoredRows {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
         let metadata = Arc::new(metadata.map_err(failed)?);
         let groups = 0..metadata.num_row_groups();
-        let groups = CheckedRowGroups::new(Ranges::whole(bytes), metadata, groups);
+        let groups = CheckedRowGroups::new(FileParts::whole(bytes), metadata, groups);
         // The Parquet library panics on some forged footers and pages.
-        let read = || groups.read(ProjectionMask::all(), READ_ROWS, None);
+        let read = || groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None);
         let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));
         let batches = batches.unwrap_or_else(|_| {
             let reason = "the footer is damaged";
@@ -85,6 +85,7 @@ impl StoredRows {
         })
     }
 
+    /// The schema of its record batches.
     pub(crate) fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
@@ -94,7 +95,7 @@ impl Iterator for StoredRows {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // The Parquet library panics on some forged pages; the error calls them damaged.
+        // The Parquet library panics on some forged pages.
         let next = std::panic::AssertUnwindSafe(|| self.batches.next());
         let batch = std::panic::catch_unwind(next).unwrap_or_else(|_| {
             let reason = "the pages are damaged".to_owned();

@@ -12,22 +12,22 @@ use storage::{StorageError, Upload};
 
 use super::{NO_DAY, WrittenFile};
 use crate::error::{ArchiveError, Result};
-use crate::facts::FileFacts;
+use crate::file_checksums::{SectorSummer, Tail};
 use crate::layout::{ROW_GROUP_ROWS, writer_properties};
+use crate::log_facts::LogFacts;
 use crate::reader::{ColumnNames, FingerprintReader};
 use crate::row_group_sums::RowGroupSummer;
 use crate::schema::{self, DAY};
 use crate::table::Archive;
-use crate::tail::{BlockSummer, Tail};
 
-/// The rows to write, taken from record batches in any number. The batches are sorted by fingerprint, nulls last; rows
-/// without a fingerprint are skipped.
-pub(crate) struct Rows<I> {
+/// Rows to write, handed out in any number, whatever the sizes of the record batches that they come in. The batches are
+/// sorted by fingerprint, nulls last; rows without a fingerprint are skipped.
+pub(crate) struct RowsToWrite<I> {
     batches: I,
     rest: Option<RecordBatch>,
 }
 
-impl<I: Iterator<Item = Result<RecordBatch>>> Rows<I> {
+impl<I: Iterator<Item = Result<RecordBatch>>> RowsToWrite<I> {
     pub(crate) fn new(batches: I) -> Self {
         Self {
             batches,
@@ -58,12 +58,12 @@ impl<I: Iterator<Item = Result<RecordBatch>>> Rows<I> {
 }
 
 impl Archive {
-    /// Writes the next `rest` rows as data files of `day`. Adds each file to `written`, even if an error follows.
+    /// Writes the next `count` rows as data files of `day`. Adds each file to `written`, even if an error follows.
     pub(crate) async fn write_files<I>(
         &self,
         day: Option<NaiveDate>,
-        mut rest: u64,
-        rows: &mut Rows<I>,
+        mut count: u64,
+        rows: &mut RowsToWrite<I>,
         written: &mut Vec<WrittenFile>,
     ) -> Result<()>
     where
@@ -71,19 +71,19 @@ impl Archive {
     {
         // A day without rows gets a file without rows, because the file's tags hold the day's digest.
         loop {
-            let count = rest.min(self.file_rows());
+            let file_rows = count.min(self.file_rows());
             let number = written.len();
             let name = uuid::Uuid::new_v4();
             let path = match day {
                 Some(day) => format!("{DAY}={day}/part-{number:05}-{name}.parquet"),
                 None => format!("{DAY}={NO_DAY}/part-{number:05}-{name}.parquet"),
             };
-            let file = self.write_file(path, count, rows).await?;
+            let file = self.write_file(path, file_rows, rows).await?;
             let checked = self.check_written(&file).await;
             written.push(file);
             checked?;
-            rest -= count;
-            if rest == 0 {
+            count -= file_rows;
+            if count == 0 {
                 return Ok(());
             }
         }
@@ -94,7 +94,7 @@ impl Archive {
         &self,
         path: String,
         count: u64,
-        rows: &mut Rows<I>,
+        rows: &mut RowsToWrite<I>,
     ) -> Result<WrittenFile>
     where
         I: Iterator<Item = Result<RecordBatch>>,
@@ -114,7 +114,7 @@ impl Archive {
             .map_err(failed)?;
         let mut bounds: Option<(i64, i64)> = None;
         let mut sums = RowGroupSummer::default();
-        let mut blocks = BlockSummer::default();
+        let mut sectors = SectorSummer::default();
         let mut rest = count as usize;
         let mut coalescer = BatchCoalescer::new(schema.clone(), ROW_GROUP_ROWS / 32);
         while rest > 0 {
@@ -138,7 +138,7 @@ impl Archive {
                 writer.write(&batch).map_err(failed)?;
                 if writer.flushed_row_groups().len() > before {
                     let bytes = std::mem::take(writer.inner_mut());
-                    blocks.update(&bytes);
+                    sectors.update(&bytes);
                     let sent = upload.write(bytes.into()).await;
                     sent.map_err(|error| failed(error.into()))?;
                 }
@@ -146,11 +146,11 @@ impl Archive {
         }
         writer.flush().map_err(failed)?;
         writer.sync().map_err(|error| failed(error.into()))?;
-        blocks.update(writer.inner());
+        sectors.update(writer.inner());
         let start = writer.bytes_written() as u64;
         let row_groups = writer.inner().len();
         writer
-            .write_all(&blocks.finish())
+            .write_all(&sectors.finish())
             .map_err(|error| failed(error.into()))?;
         writer.append_key_value_metadata(sums.to_metadata());
         writer.finish().map_err(failed)?;
@@ -168,7 +168,7 @@ impl Archive {
             if !stored.is_ok_and(|found| found == (upload.size(), upload.sha256())) {
                 return Err(error);
             }
-            tracing::info!("{object} is stored, though the store answered otherwise: {error}");
+            tracing::info!("{object} is complete, though the store answered: {error}");
         }
         Ok(WrittenFile {
             path,
@@ -192,14 +192,14 @@ impl Archive {
             });
         }
         let columns = ColumnNames::given_or_standard(None, None);
-        let facts = FileFacts { tail: file.tail };
+        let facts = LogFacts { tail: file.tail };
         let reader =
             FingerprintReader::open(object.given(), &object, size, &columns, &facts).await?;
         let rows: u64 = reader.row_groups().sum();
         if rows != file.rows {
             return Err(ArchiveError::BadData {
                 object: object.to_string(),
-                reason: format!("{} rows were written, it has {rows}", file.rows),
+                reason: format!("it has {rows} rows, but {} were written", file.rows),
             });
         }
         Ok(())
@@ -217,7 +217,7 @@ impl Archive {
     }
 }
 
-/// Extends the least and the greatest fingerprint by those of the next record batch in the sort order.
+/// The least and the greatest fingerprint, extended by the next record batch in the sort order.
 fn extend_bounds(bounds: Option<(i64, i64)>, batch: &RecordBatch) -> Option<(i64, i64)> {
     let values = batch.column(0).as_primitive::<Int64Type>().values();
     match (bounds, values.first(), values.last()) {

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use chrono::NaiveDate;
 use deltalake_core::kernel::Add;
 
+use crate::file_checksums::Tail;
 use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, SHA256_TAG, TAIL_TAG};
 use crate::table::DataFile;
-use crate::tail::Tail;
 
 /// A data file that is complete, but not yet in the log.
 #[derive(Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct WrittenFile {
     pub(crate) path: String,
     /// Size in bytes.
     pub(super) size: u64,
+    /// Rows, each with a fingerprint.
     pub(super) rows: u64,
     /// SHA-256 in hexadecimal.
     pub(super) sha256: String,
@@ -27,7 +28,9 @@ pub(crate) struct WrittenFile {
 /// Tags of the data files of a day: how the day was committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DayTags {
+    /// Digest of the day's rows.
     pub(crate) digest: String,
+    /// The table version that the day was compared with.
     pub(crate) base_version: u64,
 }
 
@@ -82,9 +85,9 @@ impl WrittenFile {
             "numRecords": self.rows,
             "nullCount": { FINGERPRINT: 0, ID: 0 },
         });
-        if let Some((least, most)) = self.bounds {
+        if let Some((least, greatest)) = self.bounds {
             stats["minValues"] = serde_json::json!({ FINGERPRINT: least });
-            stats["maxValues"] = serde_json::json!({ FINGERPRINT: most });
+            stats["maxValues"] = serde_json::json!({ FINGERPRINT: greatest });
         }
         stats.to_string()
     }

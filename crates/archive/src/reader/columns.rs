@@ -34,7 +34,7 @@ impl ColumnNames {
     }
 }
 
-/// Index of the leaf column with the first of `names` that the file has; it must not be repeated.
+/// Index of the leaf column with the first of `names` that the file has. Refuses one with several values in a row.
 fn leaf(name: &str, schema: &SchemaDescriptor, names: &[String]) -> Result<usize> {
     let position = |column: &String| {
         schema

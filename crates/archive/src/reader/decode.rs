@@ -11,7 +11,7 @@ use parquet::file::reader::SerializedPageReader;
 use storage::StorageError;
 
 use super::FingerprintReader;
-use crate::encoded::{Encoded, Pages};
+use crate::encoded_column::{Encoded, Pages};
 use crate::error::{ArchiveError, Result};
 use crate::row_group_sums::SEGMENT_ROWS;
 
@@ -21,7 +21,7 @@ pub const STEP: usize = 1 << 14;
 // Row groups are summed step by step, so each step must begin where a segment begins.
 const _: () = assert!(STEP.is_multiple_of(SEGMENT_ROWS));
 
-/// Consecutive fingerprints of a row group, decoded in one step; a buffer that the next step reuses.
+/// Consecutive fingerprints of a row group, decoded in one step. The next step reuses its memory.
 #[derive(Debug, Default)]
 pub struct DecodedStep {
     signed: Vec<i64>,
@@ -76,8 +76,8 @@ impl FingerprintReader {
             .map_err(|error| ArchiveError::parquet(object())(error))
     }
 
-    /// Decodes the bytes from [`Self::fetch`], and calls `each` after every step until it returns false. Blocks the thread,
-    /// also to read a local file.
+    /// Decodes what [`Self::fetch`] returned, and calls `each` after every step, until `each` returns false. Blocks the
+    /// thread while it decodes, and while it reads a local file.
     ///
     /// # Errors
     /// [`ArchiveError::Parquet`] or [`ArchiveError::BadData`] when the bytes are damaged.
@@ -91,12 +91,12 @@ impl FingerprintReader {
         let group = self.metadata.row_group(row_group);
         let column = group.column(self.fingerprint_leaf);
         let range = self.chunk_range(row_group, "fingerprint", column)?;
-        let reading = Arc::default();
+        let spent = Arc::default();
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let failed =
             |error| ArchiveError::parquet(self.object_name(row_group, "fingerprint"))(error);
         let mut decoder = self.catch_panic(row_group, "fingerprint", || {
-            let pages = Pages::new(encoded, range, Arc::clone(&reading));
+            let pages = Pages::new(encoded, range, Arc::clone(&spent));
             Decoder::new(column, rows, pages).map_err(failed)
         })?;
         let mut sum = 0u64;
@@ -108,7 +108,7 @@ impl FingerprintReader {
                 sum = sum.wrapping_add(sums.sum(&step.signed));
             }
             if !each(step) {
-                step.reading += *reading.lock().unwrap_or_else(PoisonError::into_inner);
+                step.reading += *spent.lock().unwrap_or_else(PoisonError::into_inner);
                 return Ok(());
             }
         }
@@ -119,10 +119,11 @@ impl FingerprintReader {
         {
             return Err(ArchiveError::BadData {
                 object: self.object_name(row_group, "fingerprint"),
-                reason: "the values are not those that were written: it is damaged".into(),
+                reason: "damaged: its values differ from what was written, by their checksum"
+                    .into(),
             });
         }
-        step.reading += *reading.lock().unwrap_or_else(PoisonError::into_inner);
+        step.reading += *spent.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(())
     }
 }
@@ -160,11 +161,11 @@ impl Decoder {
         step.levels.clear();
         step.rows.clear();
         step.first_row = self.row as u32;
-        let wanted = (self.rows - self.row).min(STEP);
+        let most = (self.rows - self.row).min(STEP);
         let levels = self.optional.then_some(&mut step.levels);
-        let (read, present, _) =
-            self.reader
-                .read_records(wanted, levels, None, &mut step.signed)?;
+        let (read, present, _) = self
+            .reader
+            .read_records(most, levels, None, &mut step.signed)?;
         if read == 0 {
             let (row, rows) = (self.row, self.rows);
             return Err(ParquetError::EOF(format!(

@@ -15,20 +15,20 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 
 use super::FingerprintReader;
-use crate::checked_pages::{CheckedRowGroups, Ranges};
+use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
+use crate::file_checksums::SectorSums;
 use crate::schema::IdType;
-use crate::tail::BlockSums;
 
 /// Positions of a file's pages of ids, and their checksums; see [`FingerprintReader::id_pages`].
 #[derive(Debug, Clone)]
 pub struct IdPages {
     metadata: Arc<ParquetMetaData>,
-    sums: Option<BlockSums>,
+    sums: Option<SectorSums>,
 }
 
 impl FingerprintReader {
-    /// Reads the positions of the pages of ids. Keep them only while reading the file: they grow with its size.
+    /// Reads the positions of the pages of ids. Keep them only while reading the file: their memory grows with its size.
     ///
     /// # Errors
     /// [`ArchiveError::Parquet`] when the file's offset index cannot be read.
@@ -38,10 +38,10 @@ impl FingerprintReader {
             .with_offset_index_policy(PageIndexPolicy::Optional);
         let sums = match &self.tail {
             Some(tail) => {
-                let bytes = self.object.read_range(tail.sums..tail.footer);
+                let bytes = self.object.read_range(tail.sums_offset..tail.footer_offset);
                 let bytes = bytes.await.map_err(failed)?;
-                let sums = tail.block_sums(&bytes).map_err(failed)?;
-                let start = tail.sums;
+                let sums = tail.sector_sums(&bytes).map_err(failed)?;
+                let start = tail.sums_offset;
                 let index = reader.load_page_index(Trailing { start, bytes }).await;
                 index.map_err(failed)?;
                 Some(sums)
@@ -81,7 +81,7 @@ impl FingerprintReader {
             self.id_ranges(pages, row_group, &selection)
         })?;
         let bytes = reader.get_byte_ranges(ranges.clone()).await;
-        let bytes = Ranges::new(&ranges, bytes.map_err(failed)?);
+        let bytes = FileParts::new(&ranges, bytes.map_err(failed)?);
         let mask = ProjectionMask::leaves(group.schema_descr(), [self.id_leaf]);
         let metadata = Arc::clone(&pages.metadata);
         let batches = self.catch_panic(row_group, "id", || {

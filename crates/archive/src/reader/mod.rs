@@ -12,11 +12,11 @@ use simhash::Spec;
 use storage::{LocalFile, Location};
 
 use crate::error::{ArchiveError, Result};
-use crate::facts::FileFacts;
+use crate::file_checksums::Tail;
+use crate::log_facts::LogFacts;
 use crate::object_reader::ObjectReader;
 use crate::row_group_sums::RowGroupSums;
 use crate::schema::{IdType, SPEC_KEY};
-use crate::tail::Tail;
 use columns::{fingerprint_leaf, id_leaf};
 
 pub use columns::ColumnNames;
@@ -29,7 +29,7 @@ pub struct FingerprintReader {
     name: Arc<str>,
     /// The checksums of its row groups' fingerprints, if the footer has them.
     sums: Option<Arc<RowGroupSums>>,
-    /// The place of its block sums, and the checksums of its tail, if the log has them.
+    /// Offsets and checksums of its tail, if the log has them.
     tail: Option<Tail>,
     /// The file, if it is local.
     local: Option<LocalFile>,
@@ -41,8 +41,8 @@ pub struct FingerprintReader {
 }
 
 impl FingerprintReader {
-    /// Opens the file at `location`, reads its footer and finds its columns. Errors call the file `name`. The bytes are
-    /// checked against the log's `facts`, here and when ids are read.
+    /// Opens the file at `location`, reads its footer and finds its columns. Errors call the file `name`. The footer,
+    /// and ids when they are read, are checked by the checksums in `facts`.
     ///
     /// # Errors
     /// [`ArchiveError`] when it is missing, is no Parquet file, or lacks a usable column.
@@ -51,7 +51,7 @@ impl FingerprintReader {
         location: &Location,
         size: u64,
         columns: &ColumnNames,
-        facts: &FileFacts,
+        facts: &LogFacts,
     ) -> Result<Self> {
         let local = location.local().map(LocalFile::at).transpose()?;
         let mut object = ObjectReader::new(location, size);
@@ -76,9 +76,9 @@ impl FingerprintReader {
         let schema = metadata.file_metadata().schema_descr();
         let fingerprint_leaf = fingerprint_leaf(name, schema, &columns.fingerprint)?;
         let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
-        let pairs = metadata.file_metadata().key_value_metadata();
-        let sums = pairs
-            .and_then(|pairs| RowGroupSums::from_footer(pairs, row_counts(&metadata)))
+        let entries = metadata.file_metadata().key_value_metadata();
+        let sums = entries
+            .and_then(|entries| RowGroupSums::from_footer(entries, row_counts(&metadata)))
             .map(Arc::new);
         Ok(Self {
             name: name.into(),
@@ -125,11 +125,11 @@ impl FingerprintReader {
     /// # Errors
     /// [`ArchiveError::Spec`] when it cannot be read.
     pub fn spec(&self) -> Result<Option<Spec>> {
-        let pairs = self.metadata.file_metadata().key_value_metadata();
-        let text = pairs.and_then(|pairs| {
-            pairs
+        let entries = self.metadata.file_metadata().key_value_metadata();
+        let text = entries.and_then(|entries| {
+            entries
                 .iter()
-                .find(|pair| pair.key == SPEC_KEY)?
+                .find(|entry| entry.key == SPEC_KEY)?
                 .value
                 .as_deref()
         });

@@ -17,8 +17,8 @@ use crate::schema::{DAY, FINGERPRINT, ID, IdType, SPEC_KEY};
 use crate::spec_files::{self, SpecFiles};
 
 impl Archive {
-    /// Creates an empty archive, with the files that its spec names. The directory may exist, but must be empty: an archive
-    /// needs a directory of its own.
+    /// Creates an empty archive, with the files that its spec names. The directory need not exist; if it does, it must
+    /// be empty, because an archive needs a directory of its own.
     ///
     /// # Errors
     /// [`ArchiveError::Exists`] when the directory has a table, [`ArchiveError::NotEmpty`] when it has anything else, or a

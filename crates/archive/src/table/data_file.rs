@@ -1,4 +1,4 @@
-//! [`DataFile`]: a data file as the log lists it; listing and verifying an archive's data files.
+//! [`DataFile`], a data file as the log lists it; lists and verifies an archive's data files.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use deltalake_core::kernel::{DeletionVectorDescriptor, LogicalFileView, Remove};
 use super::Archive;
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
-use crate::facts::FileFacts;
+use crate::log_facts::LogFacts;
 use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, SHA256_TAG, TAIL_TAG};
 
 /// A data file as the log lists it.
@@ -24,7 +24,8 @@ pub struct DataFile {
     pub day: Option<NaiveDate>,
     /// SHA-256 of its bytes, if the log says it.
     pub sha256: Option<String>,
-    pub(crate) facts: FileFacts,
+    /// Its tags that a reader of the file needs.
+    pub(crate) facts: LogFacts,
     /// Digest of its day's rows, as they were committed.
     pub(crate) day_digest: Option<String>,
     /// The table version that its day was compared with.
@@ -47,8 +48,8 @@ impl DataFile {
                 .get(DAY)
                 .and_then(|day| day.as_ref()?.parse().ok()),
             sha256: tag(SHA256_TAG),
-            facts: FileFacts {
-                // A tag in the format of another version is ignored.
+            facts: LogFacts {
+                // A tag in the format of another release is ignored.
                 tail: tag(TAIL_TAG).and_then(|tail| tail.parse().ok()),
             },
             deletion_vector: file.deletion_vector_descriptor(),

@@ -25,7 +25,7 @@ use crate::spec_files;
 pub use data_file::DataFile;
 pub use info::{DayInfo, Info};
 
-/// The most rows of a data file, by default; a day with more rows has several files.
+/// The default maximum of rows of a data file; a day with more rows has several files.
 pub const FILE_ROWS: u64 = 16 * ROW_GROUP_ROWS as u64;
 
 /// An archive at one version.
@@ -86,10 +86,10 @@ impl Archive {
         })
     }
 
-    /// Opens the latest version in place.
+    /// Replaces itself by the archive at its latest version.
     pub(crate) async fn reopen(&mut self) -> Result<()> {
-        let now = Self::open(&self.location).await?;
-        *self = now.with_file_rows(self.file_rows);
+        let latest = Self::open(&self.location).await?;
+        *self = latest.with_file_rows(self.file_rows);
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Archive {
         Ok(false)
     }
 
-    /// Sets the most rows of a data file that it writes, at least 1.
+    /// Sets the maximum of rows of each data file that it writes; 0 counts as 1.
     #[must_use]
     pub fn with_file_rows(mut self, rows: u64) -> Self {
         self.file_rows = rows.max(1);
@@ -148,7 +148,7 @@ impl Archive {
         self.id_type
     }
 
-    /// The version of the table whose files this archive lists.
+    /// The version of the table that it is open at.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.table.version().unwrap_or(0)
@@ -175,8 +175,8 @@ impl Archive {
         operation: DeltaOperation,
         properties: CommitProperties,
     ) -> Result<u64, DeltaTableError> {
-        // A retry by the Delta library could commit a day behind days that the batch was not compared with, or rewrite a file
-        // twice.
+        // A retry by the Delta library could commit a day after days that its batch was not compared with, or rewrite a
+        // file that another commit has rewritten.
         let properties = properties
             .with_max_retries(0)
             .with_cleanup_expired_logs(Some(false));

@@ -1,13 +1,13 @@
-//! The steps of a history.
+//! The steps of a scenario.
 
 use super::store::Fault;
 
-/// Number of days in a history.
+/// Number of days in a scenario.
 pub const DAYS: usize = 4;
 /// Number of different inputs.
 pub const INPUTS: usize = 6;
 
-/// A step of a history.
+/// A step of a scenario.
 #[derive(Debug, Clone)]
 pub enum Step {
     Run {
@@ -48,15 +48,15 @@ pub enum Step {
     OtherOptimize {
         day: usize,
     },
-    /// Another engine deletes a document of an input.
+    /// Another program deletes a document of an input.
     OtherDelete {
         input: usize,
     },
-    /// Another engine deletes a document of an input by a deletion vector, and then purges it.
+    /// Another program deletes a document of an input by a deletion vector, and then purges it.
     OtherDeletesByVector {
         input: usize,
     },
-    /// Another engine adds documents to a day, or to none.
+    /// Another program adds documents to a day, or to none.
     OtherAppend {
         day: Option<usize>,
         input: usize,

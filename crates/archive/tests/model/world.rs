@@ -18,7 +18,7 @@ use simhash::Spec;
 use storage::{Location, StoreOptions, Stores};
 use url::Url;
 
-use super::reader::{self, Engine, ROOT, Row};
+use super::other_program::{self, OtherProgram, ROOT, Row};
 use super::step::{INPUTS, Step};
 use super::store::{Fault, Faulty};
 
@@ -83,7 +83,7 @@ pub struct World {
     documents: Vec<Document>,
     committed: BTreeMap<usize, Committed>,
     count: u64,
-    /// Whether another engine may have put rows of different commits into one file.
+    /// Whether another program may have put rows of different commits into one file.
     is_mixed: bool,
     foreign: Vec<Path>,
 }
@@ -94,7 +94,8 @@ type Done<T = ()> = Result<T, String>;
 struct Run {
     archive: Archive,
     compared: Vec<Row>,
-    already: bool,
+    /// Whether it found its day committed.
+    is_committed: bool,
     scope: Scope,
 }
 
@@ -205,6 +206,12 @@ impl World {
                 for done in [one, other] {
                     match done {
                         Ok(_) | Err(ArchiveError::Busy { .. }) => {}
+                        // The other compaction merged the same files.
+                        Err(ArchiveError::CompactionOvertaken {
+                            operation: Some(operation),
+                            attempts: 1,
+                            ..
+                        }) if operation == "OPTIMIZE" => {}
                         Err(error) => return Err(error.to_string()),
                     }
                 }
@@ -221,11 +228,11 @@ impl World {
             Step::OtherOptimize { day } => {
                 self.is_mixed |= self.has_foreign_rows(day);
                 let day = date(day).to_string();
-                Engine(&self.store).optimize(&day).await;
+                OtherProgram(&self.store).optimize(&day).await;
             }
             Step::OtherDelete { input } => {
                 if let Some(row) = INPUT[input].rows.first() {
-                    Engine(&self.store).delete(&row.1).await;
+                    OtherProgram(&self.store).delete(&row.1).await;
                     self.documents.retain(|document| document.row.1 != row.1);
                 }
             }
@@ -251,7 +258,7 @@ impl World {
             .map(|document| document.row.clone())
             .collect();
         expected.sort();
-        let found = reader::rows(&self.store).await;
+        let found = other_program::rows(&self.store).await;
         if found != expected {
             return Err(format!("the table has {found:?}, the model {expected:?}"));
         }
@@ -263,13 +270,13 @@ impl World {
         Ok(())
     }
 
-    /// Deletes a document by a deletion vector. Until the purge, the archive must refuse the table, or neither read the
-    /// document nor bring it back.
+    /// Deletes a document by a deletion vector, and then purges it. Before the purge, the archive must refuse the
+    /// table; or it reads it without the document, and a compaction does not bring the document back.
     async fn delete_by_vector(&mut self, input: usize) -> Done {
         let Some((_, id)) = INPUT[input].rows.first() else {
             return Ok(());
         };
-        let other = Engine(&self.store);
+        let other = OtherProgram(&self.store);
         other.delete_by_vector(id).await;
         self.documents.retain(|document| document.row.1 != *id);
         let read = async {
@@ -335,7 +342,9 @@ impl World {
             return;
         }
         let name = day.map(|day| date(day).to_string());
-        Engine(&self.store).append(name.as_deref(), &rows).await;
+        OtherProgram(&self.store)
+            .append(name.as_deref(), &rows)
+            .await;
         self.add(day, &rows);
     }
 
@@ -355,7 +364,7 @@ impl World {
         let text = |error: ArchiveError| error.to_string();
         let file = &INPUT[input].file;
         let mut run = run;
-        if run.already {
+        if run.is_committed {
             return Ok(());
         }
         let staged = run.archive.stage(date(day), file).await.map_err(text)?;
@@ -370,11 +379,11 @@ impl World {
                         Err(ArchiveError::DayDiffers { .. }) => return Ok(()),
                         Err(error) => return Err(text(error)),
                     };
-                    if run.already {
+                    if run.is_committed {
                         return Ok(());
                     }
                 }
-                Err(ArchiveError::DayDiffers { .. } | ArchiveError::UnknownDay { .. }) => {
+                Err(ArchiveError::DayDiffers { .. } | ArchiveError::ForeignRows { .. }) => {
                     return Ok(());
                 }
                 Err(error) => return Err(text(error)),
@@ -419,7 +428,7 @@ impl World {
         let work = async |location: Location| {
             let archive = Archive::open(&location).await?;
             let mut run = compared_with(archive, Some(date(day)), input, Some(existing)).await?;
-            if run.already {
+            if run.is_committed {
                 return Ok(None);
             }
             run.archive.preflight().await?;
@@ -435,7 +444,7 @@ impl World {
         let done = self.with_fault(fault, work).await;
         match (before, done) {
             (Some(before), Ok(_)) if before == input => Ok(()),
-            // Another engine put rows of different commits into one file: the run fails and changes nothing.
+            // Another program put rows of different commits into one file: the run fails and changes nothing.
             (Some(before), Err(error)) if before == input && self.is_mixed => {
                 expect(&error, "can no longer be told")
             }
@@ -484,8 +493,8 @@ impl World {
         }
     }
 
-    /// Runs a committed day's input again: the run must find it committed, and compare it with the same rows, less those
-    /// that were removed since.
+    /// Runs a committed day's input again: the run must find it committed, and compare it with the same rows, less
+    /// those that were removed since.
     async fn rerun(&mut self, day: usize, asked: Option<NaiveDate>) -> Done {
         let Some(committed) = self.committed.get(&day) else {
             return Ok(());
@@ -505,7 +514,7 @@ impl World {
             Err(ArchiveError::Rewritten { .. }) if self.is_mixed => return Ok(()),
             run => run.map_err(|error| error.to_string())?,
         };
-        if !run.already {
+        if !run.is_committed {
             return Err("it is not recognised as committed".into());
         }
         let there = self.documents.iter();
@@ -571,9 +580,9 @@ async fn compared_with(
     commit: Option<Existing>,
 ) -> Result<Run, ArchiveError> {
     let (scope, committed) = archive.scope_for(day, &INPUT[input].file, commit).await?;
-    let base = Snapshot::open_archive(&archive, scope).await?;
+    let snapshot = Snapshot::open_archive(&archive, scope).await?;
     let mut rows = Vec::new();
-    for file in &base.files {
+    for file in &snapshot.files {
         let pages = file.reader.id_pages().await?;
         for group in 0..file.reader.row_groups().len() {
             let mut fingerprints = Vec::new();
@@ -604,7 +613,7 @@ async fn compared_with(
     Ok(Run {
         archive,
         compared: sorted(rows.into_iter()),
-        already: committed.is_some(),
+        is_committed: committed.is_some(),
         scope,
     })
 }

@@ -1,6 +1,6 @@
-//! Accounts for answers: whether one is whole, which work items it settles, and what each executor did.
+//! Accounts for answers: whether an answer is whole, which work items it settles, and what each executor did.
 //!
-//! Ballista runs tasks at least once. Map 2 may repeat rows, which the reduce removes; map 1 must not.
+//! Ballista runs a task at least once. Map 2 may repeat rows, because the reduce removes them; map 1 must not.
 
 use std::collections::BTreeSet;
 

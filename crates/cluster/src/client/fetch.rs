@@ -28,15 +28,16 @@ use crate::net::{CONNECT_TIMEOUT, MAX_MESSAGE, status_text};
 use crate::wire::answer;
 use crate::wire::receipt::Receipt;
 
-/// How often one executor is asked for an answer, and the pause between.
+/// How often one executor is asked for an answer.
 const ATTEMPTS: u8 = 2;
+/// Pause between these attempts.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// A whole answer.
 pub(super) struct Answer {
     pub(super) receipt: Receipt,
-    /// Rows that have not been passed on yet.
-    pub(super) kept: Vec<RecordBatch>,
+    /// Rows that have not been sent on yet.
+    pub(super) unsent: Vec<RecordBatch>,
 }
 
 /// Groups the locations of answers by slice; those of a slice keep their order.
@@ -53,17 +54,17 @@ pub(super) fn by_slice(locations: Vec<PartitionLocation>) -> Vec<Vec<PartitionLo
 }
 
 impl Remote {
-    /// Fetches the answer to one slice from the first of its locations that has it, the latest attempt first. Executors in
-    /// `dead` are not asked; those that fail are added. The error says why the answer is lost.
+    /// Fetches the answer to one slice from any of its `locations`, the latest attempt first. Skips the executors in
+    /// `dead`, and adds those that fail to it. The error says why the answer is lost.
     pub(super) async fn fetch_any<T>(
         &self,
         map: &Map<'_, T>,
         locations: Vec<PartitionLocation>,
         schema: &SchemaRef,
-        rows: &Sender<Rows>,
+        sender: &Sender<Rows>,
         dead: &Mutex<HashSet<String>>,
     ) -> Result<Answer, String> {
-        let mut lost = "an answer without a location".to_owned();
+        let mut reason = "an answer without a location".to_owned();
         for location in locations.into_iter().rev() {
             let executor = location.executor_meta.as_ref();
             let executor = executor.map_or(String::new(), |executor| executor.id.clone());
@@ -72,46 +73,46 @@ impl Remote {
                 dead.contains(id)
             };
             if is_dead(&executor) {
-                lost = format!("executor {executor} is gone");
+                reason = format!("executor {executor} is gone");
                 continue;
             }
-            match self.fetch(map, location, schema, rows).await {
+            match self.fetch(map, location, schema, sender).await {
                 Ok(answer) => return Ok(answer),
-                Err(reason) => {
-                    lost = reason;
+                Err(failure) => {
+                    reason = failure;
                     let mut dead = dead.lock().unwrap_or_else(PoisonError::into_inner);
                     dead.insert(executor);
                 }
             }
         }
-        Err(lost)
+        Err(reason)
     }
 
-    /// Fetches one answer. Rows that must come exactly once are kept until the receipt is settled, others are passed on at
-    /// once.
+    /// Fetches one answer. Sends its rows on at once, unless they must come exactly once; then they wait until the
+    /// receipt is settled.
     async fn fetch<T>(
         &self,
         map: &Map<'_, T>,
         location: PartitionLocation,
         schema: &SchemaRef,
-        rows: &Sender<Rows>,
+        sender: &Sender<Rows>,
     ) -> Result<Answer, String> {
         let mut batches = self.0.client.fetch(location).await?;
-        let mut kept = Vec::new();
+        let mut unsent = Vec::new();
         let mut check = AnswerCheck::default();
         while let Some(batch) = batches.next().await {
             let batch = batch.map_err(|error| error.to_string())?;
-            let Some(part) = check.add(&batch, schema)? else {
+            let Some(rows) = check.add(&batch, schema)? else {
                 continue;
             };
             match map.exactly_once {
-                true => kept.push(part),
-                // A receiver that is gone is noticed after the job.
-                false => drop(rows.send(Ok(part)).await),
+                true => unsent.push(rows),
+                // If the receiver is gone, `run_map` notices it after the job.
+                false => drop(sender.send(Ok(rows)).await),
             }
         }
         let receipt = check.finish()?;
-        Ok(Answer { receipt, kept })
+        Ok(Answer { receipt, unsent })
     }
 }
 

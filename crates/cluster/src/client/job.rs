@@ -1,7 +1,7 @@
 //! One job: submits slices as a plan, waits until the job has ended, fetches its answers.
 //!
-//! Ballista's job is done when its tasks are; ours when its answers are fetched and settled. Missing answers are left to the
-//! next round, see [`rounds`](super::rounds).
+//! For Ballista a job has ended when its tasks are done. Here its answers are fetched and settled after that; the next
+//! round repeats slices whose answers are missing, see [`rounds`](super::rounds).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
@@ -36,15 +36,15 @@ const FETCHES: usize = 8;
 const ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Remote {
-    /// Runs one job over `slices`, and takes what it answers off the `open` items. Returns the reason why answers are
-    /// missing, if some are. `before` is the number of slices done by earlier jobs, for the progress.
+    /// Runs one job over `slices`, and removes the items that it answers from `open`. Returns the reason why answers
+    /// are missing, if some are. `done_before` is the number of slices that earlier jobs did, for the progress.
     pub(super) async fn run_job<T>(
         &self,
         map: &Map<'_, T>,
         slices: &[Vec<T>],
-        before: u64,
+        done_before: u64,
         open: &mut BTreeSet<u32>,
-        rows: &Sender<Rows>,
+        sender: &Sender<Rows>,
     ) -> Result<Option<String>> {
         let internal = |error: DataFusionError| ClusterError::Internal(format!("a plan: {error}"));
         let partitions: Vec<Vec<RecordBatch>> = slices
@@ -56,7 +56,7 @@ impl Remote {
         let table = table.map_err(internal)?;
         let mapped = (map.build)(DataSourceExec::from_data_source(table)).map_err(internal)?;
         let schema = mapped.schema();
-        let plan = Arc::new(AnswerExec::new(mapped, self.0.run.clone()));
+        let plan = Arc::new(AnswerExec::new(mapped, self.0.run_name.clone()));
         let mut bytes = Vec::new();
         PhysicalPlanNode::try_from_physical_plan(plan, &Codec::default())
             .and_then(|plan| plan.try_encode(&mut bytes))
@@ -66,53 +66,53 @@ impl Remote {
             summary.jobs += 1;
             summary.plan_bytes += bytes.len() as u64;
         }
-        let job = self.0.client.submit(&self.0.run, bytes).await?;
+        let job = self.0.client.submit(&self.0.run_name, bytes).await?;
         self.jobs().insert(job.clone());
         let describe = |slice: u32| {
             slices
                 .get(slice as usize)
                 .map(|slice| (map.describe)(&slice[0]))
         };
-        let locations = self.wait_for_job(&job, before, describe).await?;
+        let locations = self.wait_for_job(&job, done_before, describe).await?;
         // The scheduler ends jobs whose client is silent.
         let (client, job_id) = (self.0.client.clone(), job.clone());
         let _alive = SpawnedTask::spawn(async move {
             loop {
                 tokio::time::sleep(ALIVE_INTERVAL).await;
-                let _ = client.state(&job_id).await;
+                let _ = client.status_and_state(&job_id).await;
             }
         });
-        let mut lost = None;
+        let mut missing = None;
         let dead: Mutex<HashSet<String>> = Mutex::default();
         let mut answers = futures::stream::iter(by_slice(locations))
-            .map(|locations| self.fetch_any(map, locations, &schema, rows, &dead))
+            .map(|locations| self.fetch_any(map, locations, &schema, sender, &dead))
             .buffer_unordered(FETCHES);
         while let Some(answer) = answers.next().await {
             match answer {
-                Ok(answer) => self.account(map, answer, open, rows).await?,
+                Ok(answer) => self.account(map, answer, open, sender).await?,
                 Err(reason) => {
                     tracing::info!("an answer is lost: {reason}");
-                    lost = Some(reason);
+                    missing = Some(reason);
                 }
             }
         }
         let _ = self.0.client.remove_answers(&job).await;
         self.jobs().remove(&job);
-        Ok(lost)
+        Ok(missing)
     }
 
     /// Waits until a job has ended, and returns the locations of its answers. `describe` names a slice in messages.
     async fn wait_for_job(
         &self,
         job: &str,
-        before: u64,
+        done_before: u64,
         describe: impl Fn(u32) -> Option<String>,
     ) -> Result<Vec<PartitionLocation>> {
         let progress = &self.0.resources.progress;
         let mut poller = StatusPoller::new(self);
         loop {
             let (status, state) = poller.poll(job).await?;
-            let done = before + state.done as u64;
+            let done = done_before + state.done as u64;
             match status {
                 None | Some(JobStatus::Queued(_)) => {}
                 Some(JobStatus::Running(running)) => {
@@ -123,7 +123,7 @@ impl Remote {
                         self.summary_mut().start_seconds = waited.as_secs_f64();
                     }
                 }
-                Some(JobStatus::Successful(done)) => return Ok(done.partition_location),
+                Some(JobStatus::Successful(job)) => return Ok(job.partition_location),
                 Some(JobStatus::Failed(failed)) => {
                     return Err(match state.doomed {
                         Some(slice) => ClusterError::Task {
@@ -152,21 +152,21 @@ impl Remote {
         }
     }
 
-    /// Settles an answer, and passes its kept rows on, unless its items were answered before.
+    /// Settles an answer, and sends its rows on if they are unsent; does nothing if its items were answered before.
     async fn account<T>(
         &self,
         map: &Map<'_, T>,
         answer: Answer,
         open: &mut BTreeSet<u32>,
-        rows: &Sender<Rows>,
+        sender: &Sender<Rows>,
     ) -> Result<()> {
-        let Answer { receipt, kept } = answer;
+        let Answer { receipt, unsent } = answer;
         if !settle(&receipt, open, map.exactly_once)? {
             tracing::debug!("a slice was answered twice");
             return Ok(());
         }
-        for batch in kept {
-            if rows.send(Ok(batch)).await.is_err() {
+        for batch in unsent {
+            if sender.send(Ok(batch)).await.is_err() {
                 return Ok(());
             }
         }

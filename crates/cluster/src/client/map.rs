@@ -17,7 +17,7 @@ pub(super) type BuildMap<'a> =
 
 /// A map over items of type `T`.
 pub(super) struct Map<'a, T> {
-    /// Returns the number of an item in the run.
+    /// Returns the number of an item, which no other item of the map has.
     pub(super) number: fn(&T) -> u32,
     /// Returns what an item costs, relative to others.
     pub(super) weight: &'a (dyn Fn(&T) -> u64 + Sync),
@@ -25,10 +25,11 @@ pub(super) struct Map<'a, T> {
     pub(super) group: fn(&T) -> u32,
     /// Schema of a table of items.
     pub(super) item_schema: SchemaRef,
-    /// Encodes items as rows of that table.
+    /// Encodes items as rows of a table of items.
     pub(super) encode: fn(&[T]) -> Result<RecordBatch>,
     /// Names an item in messages.
     pub(super) describe: fn(&T) -> String,
+    /// Builds the operator.
     pub(super) build: BuildMap<'a>,
     /// Whether every row must come exactly once; otherwise repeated rows do no harm.
     pub(super) exactly_once: bool,

@@ -1,22 +1,22 @@
-//! A run's side of a cluster: cuts the maps into slices, submits them as jobs, fetches and accounts for their answers.
+//! A run's side of a cluster: cuts the maps into slices, submits them as jobs, fetches and accounts for the answers.
 //!
 //! ```text
-//! run ─▶ rounds ─▶ job ─▶ scheduler_client     submit the plan
-//!          ▲        ├───▶ status               wait until the job has ended
-//!          │        └───▶ fetch ─▶ accounting  take each whole answer off the open items
-//!          └── items without an answer: their slices are handed out again
+//! cluster ─▶ rounds ─▶ job ─▶ scheduler_client     submit the plan
+//!              ▲        ├───▶ status               wait until the job has ended
+//!              │        └───▶ fetch ─▶ accounting  close the open items of each whole answer
+//!              └── slices with an open item: the next round
 //! ```
 //!
-//! Ballista's own client, `DistributedQueryExec`, submits logical plans, decodes results unchecked, and fails the query when
-//! one executor is gone before its results are fetched.
+//! Ballista's own client, `DistributedQueryExec`, submits logical plans, decodes results unchecked, and fails the query
+//! when one executor is gone before its results are fetched.
 
 pub(crate) mod accounting;
+mod cluster;
 mod fetch;
 mod job;
 mod map;
 mod remote;
 mod rounds;
-mod run;
 mod scheduler_client;
 pub(crate) mod slices;
 mod status;

@@ -1,7 +1,8 @@
-//! [`Remote`]: the connection of one run to a cluster, and what the run leaves there until it is closed.
+//! [`Remote`]: a run's connection to a cluster. It removes what the run left there when it is closed, or its [`Guard`]
+//! dropped.
 //!
-//! Ballista keeps jobs and results until a timeout; here a run cancels its jobs and removes its files when it ends, also
-//! when it is dropped halfway.
+//! Ballista keeps jobs and results until a timeout. Here a run cancels its jobs and removes its files when it ends,
+//! even if it ends halfway.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -37,11 +38,11 @@ pub struct RemoteSettings {
     pub scratch: PathBuf,
     /// How often the work is submitted again after the scheduler is lost.
     pub resubmit: u32,
-    /// The longest wait for the scheduler to answer, and for an executor while none is registered.
+    /// The longest wait for the scheduler to answer, and for an executor while there is none.
     pub wait: Duration,
 }
 
-/// The cluster of one run. Cheap to clone.
+/// A run's connection to a cluster. Cheap to clone.
 #[derive(Clone)]
 pub struct Remote(pub(super) Arc<Inner>);
 
@@ -49,9 +50,9 @@ pub(super) struct Inner {
     pub(super) settings: RemoteSettings,
     pub(super) client: Client,
     /// Name of the run, and of its session.
-    pub(super) run: String,
+    pub(super) run_name: String,
     pub(super) resources: Arc<Resources>,
-    /// Location of the run's files for the executors.
+    /// Location of the files that the run shares with the executors.
     pub(super) shared: Location,
     /// Ids of the jobs that are running, or have answers to fetch.
     jobs: Mutex<HashSet<String>>,
@@ -62,7 +63,7 @@ impl fmt::Debug for Remote {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Remote")
             .field("settings", &self.0.settings)
-            .field("run", &self.0.run)
+            .field("run", &self.0.run_name)
             .finish_non_exhaustive()
     }
 }
@@ -83,7 +84,8 @@ impl Remote {
     /// Connects to a cluster, waiting for its scheduler as long as the settings say.
     ///
     /// # Errors
-    /// [`ClusterError`](crate::ClusterError) when no scheduler answers; [`EngineError`] when `shared` is not a valid location.
+    /// [`ClusterError`](crate::ClusterError) when no scheduler answers; [`EngineError`] when `shared` is not a valid
+    /// location.
     pub async fn connect(
         settings: RemoteSettings,
         resources: Arc<Resources>,
@@ -107,9 +109,9 @@ impl Remote {
                 }
             }
         };
-        let run = uuid::Uuid::new_v4().simple().to_string();
+        let run_name = uuid::Uuid::new_v4().simple().to_string();
         let shared = resources.stores.locate(&settings.shared)?;
-        let shared = shared.child(&format!("dedup-job-{run}"))?;
+        let shared = shared.child(&format!("dedup-job-{run_name}"))?;
         let summary = ClusterSummary {
             scheduler: settings.scheduler.to_string(),
             ..ClusterSummary::default()
@@ -117,7 +119,7 @@ impl Remote {
         let remote = Self(Arc::new(Inner {
             settings,
             client,
-            run,
+            run_name,
             resources,
             shared,
             jobs: Mutex::default(),
@@ -147,7 +149,7 @@ impl Remote {
         }
     }
 
-    /// Cancels the jobs of the run, as far as the scheduler answers.
+    /// Cancels the jobs of the run, if the scheduler answers.
     pub(super) async fn cancel_jobs(&self) {
         let jobs: Vec<String> = self.jobs().drain().collect();
         for job in &jobs {

@@ -1,4 +1,5 @@
-//! Runs a map to its end: rounds of jobs until every work item has an answer.
+//! Runs a map to its end, in rounds. A round is one or more jobs over all slices that have an open item, that is, an
+//! item without an answer.
 //!
 //! ```text
 //! items ─ cut once ─▶ slices ─▶ jobs of a bounded plan size ─▶ answers
@@ -6,8 +7,8 @@
 //!                       └── slices with an open item: next round ┘
 //! ```
 //!
-//! Ballista 55 does not recompute results that are lost after the job succeeded, and a restarted scheduler has forgotten its
-//! jobs, because its state is in memory. Both cause another round here.
+//! Ballista 55 does not recompute results that are lost after the job succeeded, and a restarted scheduler has
+//! forgotten its jobs, because its state is in memory. Both cause another round here.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -19,19 +20,20 @@ use super::remote::Remote;
 use super::slices;
 use crate::error::{ClusterError, Result};
 
-/// Limits on a job: each slice and each item takes some hundred bytes of its plan, which is one gRPC message.
+/// Limit on the slices of a job: each takes some hundred bytes of the job's plan, which is one gRPC message.
 const MAX_SLICES: usize = 4096;
+/// Limit on the work items of a job, for the same reason.
 const MAX_ITEMS: usize = 50_000;
-/// Limit on the rounds that lost answers cause.
-const MAX_ROUNDS: u32 = 5;
+/// Limit on the rounds of a map that lose answers.
+const MAX_LOSSY_ROUNDS: u32 = 5;
 
 impl Remote {
-    /// Runs `map` over all `items`, and sends its rows.
+    /// Runs `map` over all `items`, and sends its rows to `sender`.
     pub(super) async fn run_map<T>(
         &self,
         map: &Map<'_, T>,
         items: Vec<T>,
-        rows: Sender<Rows>,
+        sender: Sender<Rows>,
     ) -> Result<()> {
         let mut open: BTreeSet<u32> = items.iter().map(map.number).collect();
         let progress = &self.0.resources.progress;
@@ -39,22 +41,25 @@ impl Remote {
         // Cut once, so that a slice is the same in every round.
         let mut slices = slices::cut(items, state.slots, map.weight, map.group);
         self.summary_mut().slices += slices.len() as u64;
-        let (mut rounds, mut resubmitted) = (0, 0);
+        let (mut lossy_rounds, mut resubmitted) = (0, 0);
         while !open.is_empty() {
             slices.retain(|slice| slice.iter().any(|item| open.contains(&(map.number)(item))));
-            if rounds + resubmitted > 0 {
+            if lossy_rounds + resubmitted > 0 {
                 self.summary_mut().slices_again += slices.len() as u64;
             }
             progress.slices.store(0, Ordering::Relaxed);
             let all = slices.len() as u64;
             progress.slices_total.store(all, Ordering::Relaxed);
-            let mut lost = None;
-            let mut before = 0;
+            let mut missing = None;
+            let mut done_before = 0;
             let mut rest = slices.as_slice();
             while !rest.is_empty() {
                 let (slices, later) = rest.split_at(slices_of_next_job(rest));
-                match self.run_job(map, slices, before, &mut open, &rows).await {
-                    Ok(reason) => lost = reason.or(lost),
+                match self
+                    .run_job(map, slices, done_before, &mut open, &sender)
+                    .await
+                {
+                    Ok(reason) => missing = reason.or(missing),
                     Err(ClusterError::SchedulerLost { address, reason })
                         if resubmitted < self.0.settings.resubmit =>
                     {
@@ -63,28 +68,28 @@ impl Remote {
                             "{address}: the scheduler is lost ({reason}); its work is submitted again"
                         );
                         self.wait_for_scheduler().await?;
-                        // If it was only unreachable, it still runs the job.
+                        // A scheduler that was only unreachable still runs the job.
                         self.cancel_jobs().await;
                         break;
                     }
                     Err(error) => return Err(error),
                 }
-                if rows.is_closed() {
+                if sender.is_closed() {
                     return Ok(());
                 }
-                before += slices.len() as u64;
+                done_before += slices.len() as u64;
                 rest = later;
             }
             if open.is_empty() || !rest.is_empty() {
                 continue;
             }
-            rounds += 1;
-            let reason = lost.unwrap_or_else(|| "some work has no answer".into());
-            if rounds > MAX_ROUNDS {
+            lossy_rounds += 1;
+            let reason = missing.unwrap_or_else(|| "some work has no answer".into());
+            if lossy_rounds > MAX_LOSSY_ROUNDS {
                 return Err(ClusterError::NoExecutors {
                     address: self.0.client.address().to_string(),
                     reason: format!(
-                        "executors were lost before their answers were fetched, {rounds} times in a row: {reason}"
+                        "executors were lost before their answers were fetched, {lossy_rounds} times in a row: {reason}"
                     ),
                 });
             }

@@ -1,7 +1,7 @@
 //! [`Client`]: calls to a scheduler.
 //!
-//! Ballista's client polls every 50 ms and learns nothing but the job's status. Here each reply also carries the state of
-//! the cluster, and the scheduler may hold it until the job has ended.
+//! Ballista's client polls every 50 ms, and learns only the job's status. Here each reply also carries the state of the
+//! cluster, and the scheduler holds it for up to half a second while the job goes on.
 
 use ballista_core::serde::protobuf::execute_query_params::Query;
 use ballista_core::serde::protobuf::job_status::Status as JobStatus;
@@ -53,7 +53,7 @@ impl Client {
             tls,
             scheduler,
         };
-        tokio::time::timeout(2 * CONNECT_TIMEOUT, client.state(""))
+        tokio::time::timeout(2 * CONNECT_TIMEOUT, client.status_and_state(""))
             .await
             .map_err(|_| late())?
             .map_err(|status| unreachable(status_text(&status)))??;
@@ -71,9 +71,11 @@ impl Client {
         self.tls.as_ref()
     }
 
-    /// Returns the status of a job, and the state of the cluster. The scheduler holds its reply for up to half a second while
-    /// the job goes on. The outer error is one of the connection.
-    pub(super) async fn state(
+    /// Returns the status of a job (`None` if `job` is empty), and the state of the cluster.
+    ///
+    /// The scheduler holds its reply for up to half a second while the job goes on. The outer error is a call that
+    /// failed; the inner one is a reply that is not from a scheduler of this version.
+    pub(super) async fn status_and_state(
         &self,
         job: &str,
     ) -> std::result::Result<Result<(Option<JobStatus>, ClusterState)>, Status> {

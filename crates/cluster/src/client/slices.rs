@@ -1,7 +1,7 @@
-//! Cuts work items into slices of decreasing size (guided self-scheduling, Polychronopoulos and Kuck, 1987): few slices, and
-//! yet the slots finish at about the same time.
+//! Cuts work items into slices of decreasing size (guided self-scheduling, Polychronopoulos and Kuck, 1987): the slices
+//! are few, and still all slots finish at about the same time.
 //!
-//! Ballista does not cut work: a task is a fixed number of the partitions that a plan happens to have.
+//! Ballista does not cut work: it hands out the partitions that a plan has, whatever their sizes.
 
 /// A slice gets `1 / (slots * SLICES_PER_SLOT)` of the remaining weight.
 const SLICES_PER_SLOT: u64 = 3;
@@ -66,20 +66,21 @@ pub(crate) fn cut<T, G: PartialEq>(
     let mut slices: Vec<Vec<T>> = Vec::new();
     let mut room = 0;
     for item in items {
-        let its = weight(&item);
+        let item_weight = weight(&item);
         match slices.last_mut() {
             Some(slice)
-                if its <= room && slice.last().is_some_and(|last| group(last) == group(&item)) =>
+                if item_weight <= room
+                    && slice.last().is_some_and(|last| group(last) == group(&item)) =>
             {
-                room -= its;
+                room -= item_weight;
                 slice.push(item);
             }
             _ => {
-                room = weights.next_weight(left).saturating_sub(its);
+                room = weights.next_weight(left).saturating_sub(item_weight);
                 slices.push(vec![item]);
             }
         }
-        left -= its;
+        left -= item_weight;
     }
     slices
 }

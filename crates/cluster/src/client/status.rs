@@ -1,7 +1,7 @@
 //! [`StatusPoller`]: polls the status of a job, and decides when the scheduler or the executors count as lost.
 //!
-//! Ballista 55's client does not decide this: a failed call ends the query, and a job without executors waits for as long as
-//! the scheduler's configuration says.
+//! Ballista 55's client does not decide this. A failed call ends the query, and a job without executors waits as long
+//! as the scheduler's configuration says.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::wire::headers::ClusterState;
 const EXECUTORS_PAUSE: Duration = Duration::from_millis(100);
 /// Limit on one reply about a job.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a scheduler may not answer before it counts as lost.
+/// Time without a useful reply after which the scheduler counts as lost.
 const SCHEDULER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Polls the scheduler, and remembers when it last replied and when it last had executors.
@@ -27,11 +27,12 @@ pub(super) struct StatusPoller<'a> {
     replied: Instant,
     /// When there last was an executor, or none was needed.
     had_executors: Instant,
-    /// Whether the scheduler has known the job.
+    /// Whether the scheduler's last useful reply was about the job.
     known: bool,
 }
 
 impl<'a> StatusPoller<'a> {
+    /// Creates a poller; both times start now.
     pub(super) fn new(remote: &'a Remote) -> Self {
         let now = Instant::now();
         Self {
@@ -46,11 +47,13 @@ impl<'a> StatusPoller<'a> {
     ///
     /// # Errors
     /// [`ClusterError::SchedulerLost`] when the scheduler does not answer, or has forgotten the job;
-    /// [`ClusterError::NoExecutors`] when there was no executor for as long as the run wants to wait.
+    /// [`ClusterError::NoExecutors`] when there was no executor for longer than
+    /// [`RemoteSettings::wait`](super::RemoteSettings).
     pub(super) async fn poll(&mut self, job: &str) -> Result<(Option<JobStatus>, ClusterState)> {
         let inner = &self.remote.0;
         loop {
-            let reply = tokio::time::timeout(REPLY_TIMEOUT, inner.client.state(job)).await;
+            let reply =
+                tokio::time::timeout(REPLY_TIMEOUT, inner.client.status_and_state(job)).await;
             let late = |_| Err(tonic::Status::deadline_exceeded("the reply takes too long"));
             match reply.unwrap_or_else(late) {
                 Ok(reply) => {
@@ -116,7 +119,7 @@ impl Remote {
     pub(super) async fn wait_for_scheduler(&self) -> Result<()> {
         let begin = Instant::now();
         loop {
-            let reason = match self.0.client.state("").await {
+            let reason = match self.0.client.status_and_state("").await {
                 Ok(state) => return state.map(drop),
                 Err(status) => status_text(&status),
             };

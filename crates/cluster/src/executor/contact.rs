@@ -1,7 +1,7 @@
 //! [`Contact`]: an executor's calls to its scheduler besides fetching work.
 //!
-//! Ballista 55's poll loop does not report that a scheduler refuses it, and its scheduler notices only after a timeout that an
-//! executor has stopped.
+//! Ballista 55's poll loop does not end when a scheduler refuses it. Ballista's scheduler notices only after a timeout
+//! that an executor has stopped.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::net::address::Address;
 use crate::net::{MAX_MESSAGE, status_text};
 use crate::wire::headers::{Announcement, EXECUTOR};
 
-/// Interval of attempts to reach the scheduler.
+/// Interval of attempts to reach the scheduler, and of checks that it still answers.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Limit on the call that tells the scheduler that the executor stops.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -62,8 +62,9 @@ impl Contact {
         self.scheduler.clone()
     }
 
-    /// Polls with no free slots, which takes no work; returns whether the scheduler accepts the executor.
-    async fn poll_without_slots(&mut self) -> Result<()> {
+    /// Polls without a free vcore, so that no task comes back; an error says that the scheduler refuses or does not
+    /// answer.
+    async fn poll_without_vcores(&mut self) -> Result<()> {
         let poll = PollWorkParams {
             metadata: Some(self.metadata.clone()),
             num_free_vcores: 0,
@@ -91,7 +92,7 @@ impl Contact {
     pub(super) async fn wait_until_accepted(&mut self) -> Result<()> {
         let mut warned = false;
         loop {
-            match self.poll_without_slots().await {
+            match self.poll_without_vcores().await {
                 Err(error @ ClusterError::Unreachable { .. }) => {
                     if !std::mem::replace(&mut warned, true) {
                         tracing::warn!("{error}; waiting for the scheduler");
@@ -103,14 +104,14 @@ impl Contact {
         }
     }
 
-    /// Logs when the scheduler goes and comes back; returns the error when it comes back with another version.
+    /// Logs when the scheduler stops and when it answers again; returns the error if it then has another version.
     pub(super) async fn watch(mut self, health: &ExecutorHealth) -> ClusterError {
         let mut was_there = true;
         loop {
             tokio::time::sleep(INTERVAL).await;
             let is_there = health.is_ready();
             if !is_there
-                && let Err(error @ ClusterError::Version { .. }) = self.poll_without_slots().await
+                && let Err(error @ ClusterError::Version { .. }) = self.poll_without_vcores().await
             {
                 return error;
             }

@@ -1,6 +1,6 @@
 //! The executor's process: fetches slices of work from a scheduler, and serves their answers.
 //!
-//! It runs Ballista's executor with the engine's memory limits, checks every task, shares the batch and its tables among the
+//! It starts Ballista's executor with our memory limits, checks every task, shares the batch and its tables among the
 //! tasks of a run, and stops when the scheduler has another version. Ballista's own `main` does none of this.
 
 use std::fs::DirBuilder;
@@ -22,7 +22,7 @@ use ballista_executor::execution_loop::poll_loop;
 use ballista_executor::executor::Executor;
 use ballista_executor::flight_service::BallistaFlightService;
 use ballista_executor::health::ExecutorHealth;
-use ballista_executor::metrics::ExecutorMetricsCollector;
+use ballista_executor::metrics::LoggingMetricsCollector;
 use datafusion_proto::protobuf::LogicalPlanNode;
 use engine::Limits;
 use engine::resources::Resources;
@@ -30,32 +30,32 @@ use storage::{StoreOptions, Stores};
 use tokio::sync::Notify;
 
 use self::contact::Contact;
-use self::engine_check::CheckedEngine;
+use self::task_check::CheckedEngine;
 use crate::error::{ClusterError, Result};
 use crate::net::address::Address;
 use crate::net::tls::Tls;
 use crate::net::{MAX_MESSAGE, listen};
 use crate::plan::checked::CheckedNode;
 use crate::plan::codec::Codec;
-use crate::plan::runs::Runs;
+use crate::plan::run_cache::RunCaches;
 use crate::plan::session;
 use crate::wire::headers::{Announcement, VERSION};
 
 mod contact;
-mod engine_check;
+mod task_check;
 
-/// Tasks that an executor is given for each slot: while one computes, the next one's first bytes are fetched, and the ids of
-/// the previous one's pairs.
+/// Tasks that an executor gets for each slot: while one computes, another fetches its first fingerprints, or the ids of
+/// its pairs.
 const TASKS_PER_SLOT: usize = 2;
-/// Interval of polls for work while runs are active.
+/// Interval of polls for work while a run is active.
 const ACTIVE_INTERVAL: Duration = Duration::from_millis(20);
-/// Interval of polls while none is; the scheduler holds the poll of an executor that has nothing to do.
+/// Interval of polls while no run is active. The scheduler also holds its reply to an executor that has nothing to do.
 const IDLE_INTERVAL: Duration = Duration::from_millis(100);
-/// Interval at which expired runs are dropped.
+/// Interval at which expired caches of runs are dropped.
 const DROP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Largest number of slots. A slot has two tasks, and a task two threads, one that writes and one that computes; Ballista's
-/// task runtime has 512 blocking threads.
+/// Largest number of slots. A slot has two tasks, and a task two threads, one that writes and one that computes;
+/// Ballista's task runtime has 512 blocking threads.
 pub const MAX_SLOTS: usize = 128;
 
 /// Settings of an executor.
@@ -65,8 +65,8 @@ pub struct ExecutorSettings {
     pub scheduler: Address,
     /// Address at which it serves answers; port 0 takes a free one.
     pub bind: SocketAddr,
-    /// Name or address by which clients reach it; by default that of `bind` or, if that is unspecified, this machine's address
-    /// on the route to the scheduler.
+    /// Name or address by which clients reach it; by default that of `bind` or, if that is unspecified, this machine's
+    /// address on the route to the scheduler.
     pub advertise: Option<String>,
     /// Slices that it works on at the same time, at most [`MAX_SLOTS`].
     pub slots: usize,
@@ -91,11 +91,12 @@ pub struct Started {
     pub address: String,
 }
 
-/// Runs an executor until `stop`; calls `ready` once the scheduler accepts it. While there is no scheduler it waits for one.
+/// Runs an executor until `stop`; calls `ready` once the scheduler accepts the executor. Until a scheduler answers, it
+/// waits.
 ///
 /// # Errors
-/// [`ClusterError`] when it cannot listen, or the scheduler has another version; [`ClusterError::Exposed`] when other machines
-/// could reach it without keys.
+/// [`ClusterError`] when it cannot listen, or the scheduler has another version; [`ClusterError::Exposed`] when other
+/// machines could reach it without keys.
 pub async fn run(
     settings: ExecutorSettings,
     ready: impl FnOnce(&Started),
@@ -130,7 +131,7 @@ pub async fn run(
     let context = engine::session::session(&settings.limits, resources).map_err(internal)?;
     let runtime = context.runtime_env();
     let tasks = settings.slots * TASKS_PER_SLOT;
-    let runs = Arc::new(Runs::new(
+    let caches = Arc::new(RunCaches::new(
         started.id.clone(),
         settings.stores.clone(),
         batches,
@@ -138,14 +139,14 @@ pub async fn run(
         settings.slots,
         tasks,
     ));
-    let runs_of_tasks = Arc::clone(&runs);
+    let caches_of_tasks = Arc::clone(&caches);
     let executor = Arc::new(Executor::new(
         registration(&started, host, address.port(), tasks),
         &answers.to_string_lossy(),
         Arc::new(move |_| Ok(Arc::clone(&runtime))),
-        Arc::new(move || session::session_config().with_extension(Arc::clone(&runs_of_tasks))),
+        Arc::new(move || session::session_config().with_extension(Arc::clone(&caches_of_tasks))),
         Arc::new(session::registry()),
-        Arc::new(NoMetrics),
+        Arc::new(LoggingMetricsCollector::default()),
         tasks,
         Arc::new(CheckedEngine::default()),
     ));
@@ -193,8 +194,8 @@ pub async fn run(
     let done = tokio::select! {
         ended = polling => Err(ClusterError::Internal(format!("asking for work ended: {ended:?}"))),
         served = serving => served.map_err(|error| ClusterError::Internal(storage::plain_message(&error))),
-        () = drop_expired_runs(&runs) => Ok(()),
-        () = wake_regularly(&runs, &wake) => Ok(()),
+        () = drop_expired_caches(&caches) => Ok(()),
+        () = wake_regularly(&caches, &wake) => Ok(()),
         refused = contact.clone().watch(&health) => Err(refused),
         () = &mut stop => Ok(()),
     };
@@ -211,10 +212,10 @@ fn create_private_directory(directory: &Path) -> Result<()> {
         .map_err(|error| ClusterError::Internal(format!("{}: {error}", directory.display())))
 }
 
-/// Wakes Ballista's poll loop: often while runs are active, otherwise seldom. By itself it sleeps for a second.
-async fn wake_regularly(runs: &Runs, wake: &Notify) {
+/// Wakes Ballista's poll loop: often while a run is active, otherwise seldom. By itself the loop sleeps for a second.
+async fn wake_regularly(caches: &RunCaches, wake: &Notify) {
     loop {
-        let pause = match runs.any_active() {
+        let pause = match caches.any_active() {
             true => ACTIVE_INTERVAL,
             false => IDLE_INTERVAL,
         };
@@ -223,11 +224,11 @@ async fn wake_regularly(runs: &Runs, wake: &Notify) {
     }
 }
 
-/// Drops expired runs every [`DROP_INTERVAL`].
-async fn drop_expired_runs(runs: &Runs) {
+/// Drops expired caches every [`DROP_INTERVAL`].
+async fn drop_expired_caches(caches: &RunCaches) {
     loop {
         tokio::time::sleep(DROP_INTERVAL).await;
-        runs.drop_expired();
+        caches.drop_expired();
     }
 }
 
@@ -247,19 +248,5 @@ fn registration(started: &Started, host: String, port: u16, tasks: usize) -> Exe
         }),
         os_info: Some(ExecutorOperatingSystemSpecification::default()),
         ballista_protocol_version: BALLISTA_PROTOCOL_VERSION,
-    }
-}
-
-/// Collects no metrics; Ballista's default collector formats every plan for its debug log.
-struct NoMetrics;
-
-impl ExecutorMetricsCollector for NoMetrics {
-    fn record_stage(
-        &self,
-        _: &ballista_core::JobId,
-        _: usize,
-        _: usize,
-        _: Arc<dyn ballista_executor::execution_engine::QueryStageExecutor>,
-    ) {
     }
 }

@@ -1,6 +1,6 @@
 //! Listening ports, and gRPC servers with the settings that all of ours share.
 //!
-//! Ballista's servers listen at any address. Here a port that other machines reach needs keys, or an explicit
+//! Ballista's servers listen at any address. Here, a port that other machines reach needs keys or an explicit
 //! `--insecure`.
 
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub fn is_exposed(address: SocketAddr) -> bool {
     !address.ip().to_canonical().is_loopback()
 }
 
-/// Listens at `address`; returns the incoming connections and the bound address (port 0 takes a free one).
+/// Listens at `address`; returns the incoming connections and the bound address, in which port 0 has become a free one.
 ///
 /// Without keys, an address that other machines reach is refused unless `insecure` is set.
 pub(crate) async fn listen(
@@ -84,7 +84,7 @@ mod tests {
         }
     }
 
-    /// Row 47: the library itself refuses, not only the command line.
+    /// Fault 47, a process that is not ours: the library itself refuses, not only the command line.
     #[tokio::test]
     async fn an_exposed_port_without_keys_is_refused() {
         let exposed: SocketAddr = "0.0.0.0:0".parse().unwrap();

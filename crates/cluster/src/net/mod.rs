@@ -1,7 +1,7 @@
 //! Connections between the processes of a cluster: scheduler addresses, mutual TLS, listening ports.
 //!
-//! Ballista's own `main` functions open servers without TLS and with gRPC messages of at most 16 MiB. Here every server and
-//! every connection can have mutual TLS, larger messages, and keep-alive pings that notice a peer that vanished.
+//! Ballista's own `main` functions open servers without TLS and with gRPC messages of at most 16 MiB. Here every server
+//! and every connection can have mutual TLS, larger messages, and keep-alive pings that notice a peer that vanished.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub(crate) mod address;
 pub(crate) mod listen;
 pub(crate) mod tls;
 
-/// Largest gRPC message, in bytes. Plans over large archives are cut into several jobs before they reach it.
+/// Largest gRPC message, in bytes. A map over a large archive becomes several jobs, so that no plan reaches it.
 pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 /// Limit on opening a connection.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
 //! Mutual TLS: every process shows a certificate of one authority, and refuses peers that do not.
 //!
-//! Ballista 55 has no TLS settings for its servers, and no authentication at all: these keys are what keeps strangers out.
+//! Ballista 55 has no TLS settings for its servers, and no authentication at all. Only these keys keep strangers out.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -38,9 +38,9 @@ impl Tls {
     /// Reads three PEM files: the certificates of the authority and of the process, and its private key.
     ///
     /// # Errors
-    /// [`ClusterError::Tls`] when a file cannot be read, or holds no certificate or key.
+    /// [`ClusterError::Tls`] when a file cannot be read, or contains no certificate or key.
     pub fn read(authority: &PathBuf, certificate: &PathBuf, key: &PathBuf) -> Result<Self> {
-        // Dependencies link two crypto providers, so rustls needs a choice. This fails only if one was chosen already.
+        // Dependencies link two crypto providers, so one must be chosen. This fails only if one was chosen already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |path: &PathBuf, reason: String| ClusterError::Tls {
             path: path.display().to_string(),

@@ -1,7 +1,8 @@
 //! Checks that a plan is one of ours: `AnswerExec` over one of our maps over a table of work items, and nothing else.
 //!
-//! Ballista 55 runs any plan, so whoever reaches its port can read what the executors can read. The scheduler checks the plans
-//! that clients submit. Executors check the tasks that the scheduler hands out, because the scheduler may be a foreign one.
+//! Ballista 55 runs any plan, so whoever reaches its port can read whatever its executors can read. The scheduler
+//! checks the plans that clients submit. Executors check the tasks that the scheduler hands out, because the scheduler
+//! may be a foreign one.
 
 use std::sync::Arc;
 
@@ -60,19 +61,19 @@ fn misplaced(plan: &dyn ExecutionPlan, expected: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::samples;
+    use crate::sample_plans;
 
     #[test]
     fn our_plans_are_allowed() {
-        for plan in samples::plans().unwrap() {
+        for plan in sample_plans::plans().unwrap() {
             check_plan(plan.as_ref()).unwrap();
         }
     }
 
-    /// Row 47: the scheduler takes no plan with a foreign operator.
+    /// Fault 47, a process that is not ours: the scheduler takes no plan with a foreign operator.
     #[test]
     fn other_plans_are_refused() {
-        for (plan, named) in samples::foreign_plans().unwrap() {
+        for (plan, named) in sample_plans::foreign_plans().unwrap() {
             let reason = check_plan(plan.as_ref()).unwrap_err();
             assert!(reason.contains(named), "{reason}");
         }

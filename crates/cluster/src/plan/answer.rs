@@ -1,8 +1,8 @@
-//! `AnswerExec`: the top of every plan. Runs the map below it with the resources that the executor keeps for the run, and ends
-//! its rows with a receipt.
+//! `AnswerExec`: the top of every plan. Executes the map below it with the executor's cache for the run, and ends the
+//! map's rows with a receipt.
 //!
-//! Ballista 55 runs a task again when its executor is lost, and may report both results. The receipt tells the client whether
-//! an answer is whole, and which work items it answers.
+//! Ballista 55 runs a task again when its executor is lost, and may report both results. The receipt tells the client
+//! whether an answer is whole, and which work items it answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use engine::cluster::ExecutorSummary;
 use futures::{StreamExt as _, TryStreamExt as _};
 use storage::ErrorKind;
 
-use super::runs::{Runs, Task};
+use super::run_cache::{RunCaches, TaskParts};
 use crate::wire::answer::{answer_schema, receipt_batch};
 use crate::wire::error_text;
 use crate::wire::receipt::Receipt;
@@ -38,14 +38,14 @@ use crate::wire::receipt::Receipt;
 #[derive(Debug)]
 pub struct AnswerExec {
     input: Arc<dyn ExecutionPlan>,
-    run: String,
+    run_name: String,
     properties: Arc<PlanProperties>,
 }
 
 impl AnswerExec {
-    /// Creates the operator over the map `input`, for the run called `run`.
+    /// Creates the operator over the map `input`, for the run called `run_name`.
     #[must_use]
-    pub fn new(input: Arc<dyn ExecutionPlan>, run: String) -> Self {
+    pub fn new(input: Arc<dyn ExecutionPlan>, run_name: String) -> Self {
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(answer_schema(&input.schema())),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -54,21 +54,21 @@ impl AnswerExec {
         ));
         Self {
             input,
-            run,
+            run_name,
             properties,
         }
     }
 
     /// Returns the name of the run.
     #[must_use]
-    pub fn run(&self) -> &str {
-        &self.run
+    pub fn run_name(&self) -> &str {
+        &self.run_name
     }
 }
 
 impl DisplayAs for AnswerExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AnswerExec: run={}", self.run)
+        write!(f, "AnswerExec: run={}", self.run_name)
     }
 }
 
@@ -99,7 +99,7 @@ impl ExecutionPlan for AnswerExec {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         Ok(Arc::new(Self::new(
             children.swap_remove(0),
-            self.run.clone(),
+            self.run_name.clone(),
         )))
     }
 
@@ -122,23 +122,23 @@ impl ExecutionPlan for AnswerExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let Some(runs) = context.session_config().get_extension::<Runs>() else {
+        let Some(caches) = context.session_config().get_extension::<RunCaches>() else {
             return plan_err!("AnswerExec runs in executors of this program only");
         };
-        let run = runs.get_or_create(&self.run)?;
-        let Task { resources, context } = runs.new_task(&run, context.task_id());
+        let cache = caches.get_or_create(&self.run_name)?;
+        let TaskParts { resources, context } = caches.new_task(&cache, context.task_id());
         let begin = Instant::now();
         let rows = self
             .input
             .execute(partition, context)
-            .map_err(|error| encode_error(error, &runs))?;
-        let runs_of_errors = Arc::clone(&runs);
+            .map_err(|error| encode_error(error, &caches))?;
+        let caches_of_errors = Arc::clone(&caches);
         let schema = self.schema();
         let (schema_of_rows, schema_of_receipt) = (Arc::clone(&schema), Arc::clone(&schema));
         let count = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&count);
         let rows = rows.map(move |batch| {
-            let batch = batch.map_err(|error| encode_error(error, &runs_of_errors))?;
+            let batch = batch.map_err(|error| encode_error(error, &caches_of_errors))?;
             let number = batch.num_rows();
             counted.fetch_add(number as u64, Ordering::Relaxed);
             let mut columns = batch.columns().to_vec();
@@ -147,7 +147,7 @@ impl ExecutionPlan for AnswerExec {
         });
         let receipt = futures::stream::once(async move {
             let executor = ExecutorSummary {
-                id: runs.executor.clone(),
+                id: caches.executor.clone(),
                 seconds: begin.elapsed().as_secs_f64(),
                 requests: resources.stores.traffic().requests(),
                 ..ExecutorSummary::default()
@@ -157,8 +157,8 @@ impl ExecutionPlan for AnswerExec {
                 rows: count.load(Ordering::Relaxed),
                 ..Receipt::from_progress(&resources.progress, executor)
             };
-            // Held until here, because an executor drops runs that no task holds.
-            drop(run);
+            // Used until here: the executor drops caches that no task uses.
+            drop(cache);
             receipt_batch(&schema_of_receipt, &receipt)
         });
         // The first error ends the answer, without a receipt.
@@ -174,14 +174,14 @@ impl ExecutionPlan for AnswerExec {
 }
 
 /// Encodes an error with its kind as text. Ballista retries a task only when its error is an `IoError`.
-fn encode_error(error: DataFusionError, runs: &Runs) -> DataFusionError {
+fn encode_error(error: DataFusionError, caches: &RunCaches) -> DataFusionError {
     let error = EngineError::query("on the cluster")(error);
     let text = error_text::encode(error.kind(), &storage::scrub(&error.to_string()));
     match error.kind() {
         ErrorKind::Unreachable => DataFusionError::IoError(std::io::Error::other(text)),
-        // For example memory that an earlier run still holds.
+        // For example, the cache of an earlier run still takes the memory.
         ErrorKind::TryAgain => {
-            runs.drop_all_idle();
+            caches.drop_all_unused();
             DataFusionError::IoError(std::io::Error::other(text))
         }
         _ => DataFusionError::Execution(text),

@@ -1,8 +1,8 @@
 //! Checks the bytes of a foreign plan before DataFusion and Ballista decode them.
 //!
-//! Their decoders trust the bytes: they allocate what a forged length claims, which ends the process, and they can panic;
-//! Ballista 55's executor decodes tasks where nothing catches a panic. So only the operators that our plans consist of reach
-//! a decoder; [`super::allowed`] then checks that they form one of our plans.
+//! Their decoders trust the bytes. They allocate what a forged length claims, which ends the process. They can also
+//! panic, and Ballista 55's executor decodes tasks where nothing catches a panic. So a decoder gets only the operators
+//! of which our plans consist; [`super::allowed`] then checks that these form one of our plans.
 
 use std::fmt::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -153,7 +153,7 @@ mod tests {
 
     use super::*;
     use crate::plan::codec::{Codec, MARK};
-    use crate::samples;
+    use crate::sample_plans;
     use crate::wire::ipc::tests::with_body_length;
 
     fn encoded(plan: Arc<dyn ExecutionPlan>) -> PhysicalPlanNode {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     fn scan() -> MemoryScanExecNode {
-        let node = encoded(samples::documents().unwrap());
+        let node = encoded(sample_plans::documents().unwrap());
         match node.physical_plan_type {
             Some(PhysicalPlanType::MemoryScan(scan)) => scan,
             other => panic!("{other:?}"),
@@ -192,7 +192,7 @@ mod tests {
         CheckedNode::try_decode(&bytes).unwrap_err().to_string()
     }
 
-    /// Row 47: a task that makes a library allocate 32 TiB, which would end the process.
+    /// Fault 47, a process that is not ours: a task that makes a library allocate 32 TiB would end the process.
     #[test]
     fn a_forged_length_is_refused() {
         let mut forged = scan();
@@ -207,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Row 47: operators that our plans never contain are not decoded.
+    /// Fault 47: operators that our plans never contain are not decoded.
     #[test]
     fn foreign_operators_are_refused_by_name() {
         let empty = encoded(Arc::new(EmptyExec::new(work::schema())));
@@ -272,7 +272,7 @@ mod tests {
         }
     }
 
-    /// Row 47: an uncaught panic would end Ballista's executor.
+    /// Fault 47: an uncaught panic would end Ballista's executor.
     #[test]
     fn a_decoders_panic_is_an_error() {
         let plan = CheckedNode::try_new(operator(MARK, vec![items()])).unwrap();

@@ -1,7 +1,7 @@
 //! Encodes our operators for Ballista's plans: a mark, then JSON. All other operators go to Ballista's own codec.
 //!
-//! Ballista's codec knows only its own operators. The JSON begins with the version of the program, so that the error for a plan
-//! of another version can name it.
+//! Ballista's codec knows only Ballista's operators. The JSON begins with the version of the program, so that the error
+//! for a plan of another version can name that version.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::fingerprint::{FingerprintExec, FingerprintSettings};
 use super::session;
 use crate::wire::headers::VERSION;
 
-/// First bytes of our operators; Ballista's, which are protobuf, never begin so.
+/// First bytes of our operators; Ballista's operators are protobuf, which never begins with these bytes.
 pub(crate) const MARK: &[u8] = b"\xffdedup-job\n";
 
 /// Returns whether these are the bytes of one of our operators.
@@ -43,7 +43,10 @@ struct Encoded {
 
 #[derive(Serialize, Deserialize)]
 enum Operator {
-    Answer { run: String },
+    Answer {
+        /// Name of the run.
+        run: String,
+    },
     Fingerprint(FingerprintSettings),
     Probe(Probe),
 }
@@ -59,7 +62,7 @@ impl PhysicalExtensionCodec for Codec {
         let Some(bytes) = bytes.strip_prefix(MARK) else {
             return self.ballista.try_decode(bytes, inputs, context, converter);
         };
-        // The version first: operators of another version may have other fields.
+        // Reads the version first: operators of another version may have other fields.
         #[derive(Deserialize)]
         struct Version {
             version: String,
@@ -91,7 +94,7 @@ impl PhysicalExtensionCodec for Codec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
         let operator = if let Some(answer) = node.downcast_ref::<AnswerExec>() {
-            let run = answer.run().to_owned();
+            let run = answer.run_name().to_owned();
             Operator::Answer { run }
         } else if let Some(exec) = node.downcast_ref::<FingerprintExec>() {
             Operator::Fingerprint(exec.settings().clone())
@@ -135,10 +138,10 @@ mod tests {
     use engine::work::{self, WorkItem};
 
     use super::*;
-    use crate::samples;
+    use crate::sample_plans;
 
     fn probe() -> Probe {
-        let sample = samples::probe_settings();
+        let sample = sample_plans::probe_settings();
         Probe {
             batch: BatchName {
                 location: "s3://crawl/scratch/\u{4e2d}.parquet".into(),
@@ -160,21 +163,21 @@ mod tests {
                 text: Some("body".into()),
                 ..Columns::default()
             },
-            ..samples::fingerprint_settings()
+            ..sample_plans::fingerprint_settings()
         }
     }
 
     /// Two partitions of work items.
     fn items() -> Arc<dyn ExecutionPlan> {
         let item = |number: u32| {
-            let item = WorkItem::Slice {
+            let item = WorkItem::RowGroup {
                 file: format!("s3://crawl/{number}.parquet"),
                 size: 1,
                 row_group: number,
                 day: None,
                 part: 0,
                 bytes: 5,
-                facts: archive::FileFacts::default(),
+                facts: archive::LogFacts::default(),
             };
             vec![work::encode(&[(number, item)]).unwrap()]
         };
@@ -183,7 +186,7 @@ mod tests {
     }
 
     fn documents() -> Arc<dyn ExecutionPlan> {
-        samples::documents().unwrap()
+        sample_plans::documents().unwrap()
     }
 
     /// Encodes and decodes a plan; fails unless it stays the same.
@@ -208,7 +211,7 @@ mod tests {
         let plan: Arc<dyn ExecutionPlan> = Arc::new(AnswerExec::new(probe_exec, "a run".into()));
         let back = round_trip(&plan);
         let answer = back.downcast_ref::<AnswerExec>().unwrap();
-        assert_eq!(answer.run(), "a run");
+        assert_eq!(answer.run_name(), "a run");
         let probed = answer.children()[0].downcast_ref::<ProbeExec>().unwrap();
         assert_eq!(*probed.probe(), probe());
 

@@ -1,6 +1,6 @@
 //! `FingerprintExec`: map 1, from documents to fingerprints and ids.
 //!
-//! A stock operator would not do: the tasks of a run share its fingerprint model and its open files.
+//! Stock operators do not share a fingerprint model and open files among the tasks of a run; this one does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 
-use super::documents::DocumentItem;
-use super::runs::{Run, file_changed};
+use super::document_items::DocumentItem;
+use super::run_cache::{RunCache, file_changed_error};
 
 /// Settings of map 1.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -152,8 +152,8 @@ impl ExecutionPlan for FingerprintExec {
     ) -> Result<SendableRecordBatchStream> {
         let mut items = self.input.execute(partition, Arc::clone(&context))?;
         let config = context.session_config();
-        let (Some(run), Some(resources)) = (
-            config.get_extension::<Run>(),
+        let (Some(cache), Some(resources)) = (
+            config.get_extension::<RunCache>(),
             config.get_extension::<Resources>(),
         ) else {
             return plan_err!("FingerprintExec runs in executors of this program only");
@@ -166,12 +166,12 @@ impl ExecutionPlan for FingerprintExec {
         let sender = builder.tx();
         builder.spawn(async move {
             let invalid_utf8 = Arc::new(AtomicU64::new(0));
-            let recipe = Recipe::Texts(run.model(&settings.spec, &settings.tables).await?);
+            let recipe = Recipe::Texts(cache.model(&settings.spec, &settings.tables).await?);
             while let Some(batch) = items.next().await {
                 for item in DocumentItem::decode(&batch?)? {
-                    let _core = resources.core().await;
+                    let _core = resources.acquire_core().await;
                     let (file, size) = (&item.file, item.size);
-                    let documents = run
+                    let documents = cache
                         .documents(&context, file, size, &settings.columns)
                         .await?;
                     let mut count = 0;
@@ -194,9 +194,9 @@ impl ExecutionPlan for FingerprintExec {
                         }
                     }
                     if item.rows.is_some_and(|rows| rows != count) {
-                        return Err(file_changed(&item.file).into());
+                        return Err(file_changed_error(&item.file).into());
                     }
-                    resources.progress.answer([item.number]);
+                    resources.progress.note_answered([item.number]);
                 }
             }
             let invalid_utf8 = invalid_utf8.load(Ordering::Relaxed);

@@ -7,14 +7,14 @@
 //!       DataSourceExec     a table of work items in memory, one partition per slice
 //! ```
 //!
-//! Plans are physical, so the scheduler has nothing to plan. They hold names of files and runs, and settings, but neither data
-//! nor credentials.
+//! Plans are physical, so the scheduler has nothing to plan. They contain names of files and runs, and settings, but
+//! neither data nor credentials.
 
 pub(crate) mod allowed;
 pub(crate) mod answer;
 pub(crate) mod checked;
 pub(crate) mod codec;
-pub(crate) mod documents;
+pub(crate) mod document_items;
 pub(crate) mod fingerprint;
-pub(crate) mod runs;
+pub(crate) mod run_cache;
 pub(crate) mod session;

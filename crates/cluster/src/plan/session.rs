@@ -1,7 +1,7 @@
 //! Functions and session settings that client, scheduler and executors share.
 //!
-//! Ballista's plans carry neither: every process registers custom functions itself, and the default settings pack several
-//! partitions into one task and compress results.
+//! Ballista's plans contain neither: every process registers custom functions itself. By default, Ballista packs
+//! several partitions into one task and compresses results.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,10 +34,9 @@ pub(crate) fn registry() -> BallistaFunctionRegistry {
     registry
 }
 
-/// Returns the settings of our sessions: one partition a task, stages as submitted, results uncompressed.
+/// Returns the settings of our sessions: one partition a task, results uncompressed.
 pub(crate) fn session_config() -> SessionConfig {
     SessionConfig::new_with_ballista()
-        .with_ballista_adaptive_query_planner(false)
         .with_ballista_grpc_client_max_message_size(MAX_MESSAGE)
         .set_usize(BALLISTA_SCHEDULER_MAX_PARTITIONS_PER_TASK, 1)
         // Fingerprints do not compress, and ids are few: compressing took longer than sending.

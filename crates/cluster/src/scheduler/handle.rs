@@ -1,6 +1,7 @@
 //! [`Scheduler`]: Ballista's scheduler, what is tracked beside it, and the state of the cluster from both.
 //!
-//! Ballista's reply about a job has neither the number of executors nor the number of finished tasks.
+//! Ballista's reply about a job has neither the number of executors nor the number of finished tasks, so the state has
+//! both.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -57,8 +58,8 @@ impl Scheduler {
                 if matches!(task.task_status, task_status::Status::Successful(_)) {
                     done += task.global_input_partition_ids.len();
                 }
-                let launched = u64::try_from(task.scheduled_time).ok();
-                began = [began, launched].into_iter().flatten().min();
+                let scheduled = u64::try_from(task.scheduled_time).ok();
+                began = [began, scheduled].into_iter().flatten().min();
             }
         }
         ClusterState {

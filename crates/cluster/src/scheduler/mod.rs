@@ -1,8 +1,8 @@
 //! The scheduler's process: Ballista's scheduler behind a service of ours.
 //!
-//! Executors fetch their work, so every connection is opened towards a server of ours and can have mutual TLS. The service
-//! checks versions and plans, hands out again tasks that were lost on the way, tells clients the progress of their jobs, and
-//! ends jobs whose client is gone.
+//! Executors fetch their work, so every connection is opened towards a server of ours and can have mutual TLS. The
+//! service checks versions and plans, hands out lost tasks again, tells clients the progress of their jobs, and ends
+//! jobs whose client is gone.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,15 +1,16 @@
-//! Tasks that an executor was given and has not reported; they reveal that a task or its report was lost on the way.
+//! [`Outstanding`]: the tasks that an executor was given and has not reported. If there are more of them than it runs,
+//! a task or a report was lost on the way.
 //!
-//! An executor fetches tasks and reports finished ones in the same call. Ballista 55 marks tasks as running before the reply
-//! arrives, and its executor takes reports out of their queue before the call succeeds. If the call fails, neither is repeated,
-//! and the job waits for ever.
+//! An executor reports finished tasks and fetches new ones in the same call. Ballista 55's scheduler marks tasks as
+//! running before its reply arrives, and Ballista's executor takes reports out of their queue before the call succeeds.
+//! If the call fails, neither repeats what was lost, and the job waits for ever.
 
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use ballista_core::serde::protobuf::{TaskDefinition, TaskStatus};
 
-/// How long an executor may have tasks that it neither runs nor reports; a report may come one call late.
+/// How long an executor may neither run nor report a task; a report may come one call late.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Job, stage and number of a task.
@@ -19,13 +20,13 @@ type Key = (String, u32, u32);
 #[derive(Debug, Default)]
 pub(crate) struct Outstanding {
     tasks: HashSet<Key>,
-    /// Since when there have been more of them than the executor runs.
+    /// Since when there have been more tasks than the executor runs.
     missing: Option<Instant>,
 }
 
 impl Outstanding {
-    /// Removes reported tasks, and returns whether some of the rest are lost; the executor runs `busy` tasks. Lost tasks are
-    /// forgotten, with all others of the executor.
+    /// Removes reported tasks, and returns whether some of the others are lost, given that the executor runs `busy`
+    /// tasks. If some are lost, forgets all tasks of the executor.
     pub(crate) fn remove_reported(
         &mut self,
         reports: &[TaskStatus],

@@ -1,9 +1,9 @@
-//! One call of an executor: it reports finished tasks, and fetches new ones.
+//! One call of an executor, which reports finished tasks and fetches new ones.
 //!
 //! Around Ballista's `poll_work`:
 //!
 //! ```text
-//! reports ─▶ outstanding tasks ─▶ poll_work ─▶ nothing to do? hold and poll again ─▶ count hand-outs ─▶ reply
+//! reports ─▶ outstanding tasks ─▶ poll_work ─▶ no task? hold the reply, poll again ─▶ count hand-outs ─▶ reply
 //!               └─ some are lost: the executor counts as stopped, which resets its tasks
 //! ```
 
@@ -20,9 +20,9 @@ use super::outstanding::Outstanding;
 use super::tracking::TrackedExecutor;
 use crate::wire::headers::{self, Announcement, EXECUTOR};
 
-/// How long the call of an idle executor is held when there is no work.
-const HOLD: Duration = Duration::from_secs(1);
-/// Interval at which held calls look for news.
+/// How long the reply to an idle executor is held while there is no work.
+const POLL_HOLD: Duration = Duration::from_secs(1);
+/// Interval at which a reply that is held is tried again.
 pub(super) const HOLD_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Scheduler {
@@ -79,7 +79,7 @@ impl Scheduler {
             self.server.executor_stopped(Request::new(stopped)).await?;
         }
         let mut response = response?;
-        while busy == 0 && is_empty(response.get_ref()) && now.elapsed() < HOLD {
+        while busy == 0 && is_empty(response.get_ref()) && now.elapsed() < POLL_HOLD {
             tokio::time::sleep(HOLD_INTERVAL).await;
             let task_manager = &self.server.state.task_manager;
             if !task_manager.get_running_job_cache().is_empty() {
@@ -89,7 +89,7 @@ impl Scheduler {
         }
         let tasks = &mut response.get_mut().tasks;
         for task in tasks.iter_mut() {
-            // Thousands of bytes of session settings, which executors have anyway.
+            // Thousands of bytes of session settings, which every executor has already.
             task.props.clear();
         }
         let doomed = {

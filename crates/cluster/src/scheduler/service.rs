@@ -1,7 +1,8 @@
 //! The gRPC service of a scheduler: Ballista's calls with our checks and headers.
 //!
-//! Ballista 55 accepts any plan from any client of its major version, and replies at once to a question about a job. Here
-//! plans are checked, replies are held until there is news, and calls that no process of ours makes are refused.
+//! Ballista 55 accepts any plan from any client of its major version, and replies at once to a client that asks for a
+//! job's status. Here plans are checked, the reply is held while the job goes on, and calls that no process of ours
+//! makes are refused.
 
 use std::time::{Duration, Instant};
 
@@ -26,8 +27,9 @@ use crate::plan::checked::CheckedNode;
 use crate::plan::codec::Codec;
 use crate::wire::headers::{self, CLIENT, STATE, WAIT};
 
-/// How long the question of a waiting client is held while its job goes on.
-const HOLD: Duration = Duration::from_millis(500);
+/// How long the reply about a job's status is held while the job goes on. Our client asks again at once: the hold is
+/// its pause.
+const STATUS_HOLD: Duration = Duration::from_millis(500);
 
 /// The service of a scheduler.
 pub(super) struct Service(pub(super) Scheduler);
@@ -67,7 +69,7 @@ impl SchedulerGrpc for Service {
         &self,
         request: Request<PollWorkParams>,
     ) -> Result<Response<PollWorkResult>, Status> {
-        // In a task of its own, which ends even if the executor hangs up: tasks taken from Ballista must be tracked.
+        // A spawned future goes on if the executor hangs up: tasks that were taken from Ballista must be tracked.
         let scheduler = self.0.clone();
         let polled = tokio::spawn(async move { scheduler.poll(request).await }).await;
         polled.unwrap_or_else(|error| Err(Status::internal(error.to_string())))
@@ -98,7 +100,7 @@ impl SchedulerGrpc for Service {
         }
         let begin = Instant::now();
         let hold = match request.metadata().contains_key(WAIT) {
-            true => HOLD,
+            true => STATUS_HOLD,
             false => Duration::ZERO,
         };
         let mut response = self.0.server.get_job_status(request).await?;
@@ -199,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// Row 47: a submitted plan is checked before any executor gets it.
+    /// Fault 47, a process that is not ours: a submitted plan is checked before any executor gets it.
     #[test]
     fn queries_of_others_are_refused() {
         let plan = Arc::new(EmptyExec::new(engine::work::schema()));

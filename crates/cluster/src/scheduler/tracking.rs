@@ -1,7 +1,8 @@
-//! What the scheduler tracks beside Ballista: executors, clients that wait for jobs, and how often each slice was handed out.
+//! What the scheduler tracks beside Ballista: executors, clients that wait for jobs, and how often each slice was
+//! handed out.
 //!
-//! Ballista 55 does not count losses of executors against a task: a slice that needs too much memory would kill one executor
-//! after the other. Nor does it know whether the client of a job is still connected.
+//! Ballista 55 does not count the loss of an executor as a failure of its tasks: a slice that needs too much memory
+//! would kill one executor after the other. Nor does it know whether the client of a job is still connected.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -10,7 +11,7 @@ use ballista_core::serde::protobuf::TaskDefinition;
 
 use super::outstanding::Outstanding;
 
-/// Limit on the hand-outs of a slice. When so many executors are lost with a slice, the slice is the cause.
+/// Limit on the hand-outs of a slice. If so many executors are lost with the slice, the slice is the cause.
 const MAX_HAND_OUTS: u32 = 6;
 
 /// An executor that has called.
@@ -30,7 +31,7 @@ pub(super) struct Tracking {
     pub(super) jobs: HashMap<String, Instant>,
     /// By job and slice: how often the slice was handed out.
     hand_outs: HashMap<String, HashMap<u32, u32>>,
-    /// Jobs that are ended because of a slice.
+    /// Jobs that are ended because of a slice, with the slice.
     doomed: HashMap<String, u32>,
 }
 

@@ -1,7 +1,7 @@
 //! Watches for executors and clients that do not call any more.
 //!
-//! Ballista 55 expires silent executors itself, and resets their tasks; here they are forgotten in our tracking, too. But it
-//! never ends a job whose client is gone: the job would keep executors busy in vain.
+//! Ballista 55 expires silent executors itself, and resets their tasks; here our tracking forgets them, too. Ballista
+//! never ends a job whose client is gone, which would keep executors busy in vain; this does.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! Errors of tasks as text: kind and message, in a form that survives being quoted.
+//! Errors of tasks as text: the kind and the message, escaped so that quoting the text does not change it.
 //!
-//! Ballista 55 reports a failed task as one string, the `Debug` form of the error, and quotes it again on the way to the
-//! client. The kind, which decides the exit code, would be lost, and the message unreadable.
+//! Ballista 55 reports a failed task as one string, the `Debug` form of the error, and quotes it again on the way to
+//! the client. The kind, which decides the exit code, would be lost, and the message unreadable.
 //!
 //! ```text
 //! [dedup-job KIND|MESSAGE|]      MESSAGE in printable ASCII; %, ", ', \, | and all other bytes as %xx
@@ -22,7 +22,7 @@ const KINDS: [ErrorKind; 8] = [
 const BEGIN: &str = "[dedup-job ";
 const END: &str = "|]";
 
-/// Encodes an error so that [`decode`] finds it in whatever text quotes it.
+/// Encodes an error so that [`decode`] finds it in any text that quotes it.
 pub(crate) fn encode(kind: ErrorKind, message: &str) -> String {
     let mut text = format!("{BEGIN}{kind:?}|");
     for byte in message.bytes() {

@@ -1,8 +1,8 @@
 //! Headers that our processes add to Ballista's gRPC calls, each a JSON value.
 //!
-//! Ballista's messages have no field for them: it compares major versions and a protocol number, but not the versions of the
-//! program whose operators are in the plan; and a reply about a job has neither the number of executors nor the job's
-//! progress.
+//! Ballista's messages have no fields for these values. Ballista compares its own major version and a protocol number,
+//! but not the versions of the program whose operators are in the plan. Its reply about a job has neither the number of
+//! executors nor the job's progress.
 
 use serde::{Deserialize, Serialize};
 use tonic::Status;
@@ -14,22 +14,23 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub(crate) const CLIENT: &str = "dedup-job-client";
 /// Header of an executor's calls: an [`Announcement`].
 pub(crate) const EXECUTOR: &str = "dedup-job-executor";
-/// Header of a client's call for a job's status: the scheduler may hold the reply until the job has ended.
+/// Header of a client's call for a job's status: the scheduler may hold the reply for half a second while the job goes
+/// on.
 pub(crate) const WAIT: &str = "dedup-job-wait";
 /// Header of the scheduler's replies: a [`ClusterState`].
 pub(crate) const STATE: &str = "dedup-job-state";
 
-/// An executor's description of itself, in each of its calls.
+/// How an executor describes itself in each of its calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Announcement {
     pub(crate) version: String,
-    /// Slices that it computes at the same time.
+    /// Number of slices that it computes at the same time.
     pub(crate) slots: usize,
     /// Bytes that it has for batches and tables.
     pub(crate) memory: u64,
 }
 
-/// The state of the cluster, and of the job of the call.
+/// The state of the cluster, and of the job that the call asks about.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ClusterState {
     pub(crate) version: String,

@@ -1,9 +1,10 @@
 //! Checks an Arrow IPC stream of another process before one of Arrow's readers decodes it.
 //!
-//! Arrow's `StreamReader`, which decodes the work items of a plan, allocates the length that a message claims before it looks
-//! for the bytes, and an allocation that fails ends the process; its `StreamDecoder`, which decodes answers, buffers as many
-//! bytes as come. So every length must fit into what contains it. Features that our tables never use are refused: nested
-//! columns, dictionaries, column metadata, compressed record batches, overlapping buffers.
+//! Arrow's `StreamReader`, which decodes the work items of a plan, allocates the length that a message claims before it
+//! looks for the bytes; an allocation that fails ends the process. Arrow's `StreamDecoder`, which decodes answers,
+//! buffers a message of any length, and allocates what a compressed buffer claims. So every length must fit into what
+//! contains it. Features that our tables never use are refused: nested columns, dictionaries, column metadata,
+//! compressed record batches, overlapping buffers.
 //!
 //! ```text
 //! stream  = message* end
@@ -17,7 +18,7 @@ use datafusion::arrow::ipc::{self, MessageHeader};
 
 /// First bytes of a message.
 const MARKER: [u8; 4] = [0xff; 4];
-/// Limit on a message's metadata, in bytes; ours has a few hundred.
+/// Limit on a message's metadata, in bytes; our messages have a few hundred.
 const MAX_METADATA: usize = 1 << 20;
 /// Limit on a message's body, in bytes. A reader buffers a whole body before it returns a record batch.
 const MAX_BODY: usize = 1 << 30;
@@ -261,7 +262,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Row 47: each of these makes a reader allocate more than there is, or copy the same bytes many times.
+    /// Fault 47, a process that is not ours: each of these makes a reader allocate more than there is, or copy the same
+    /// bytes many times.
     #[test]
     fn what_readers_must_not_get_is_refused_by_name() {
         let sound = written(numbers(), None);
@@ -289,7 +291,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// A value of 2^45 at any offset: the stream is refused, or Arrow's reader does not allocate so much, which would end the process.
+    /// A value of 2^45 at any offset: the stream is refused, or Arrow's reader does not allocate so much, which would
+    /// end the process.
     #[test]
     fn no_number_of_a_stream_is_allocated() {
         let sound = written(numbers(), None);

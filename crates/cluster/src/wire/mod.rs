@@ -6,7 +6,7 @@
 //! client ◀── answer: rows, then one receipt (Arrow IPC) ── executor
 //! ```
 //!
-//! Bytes of Arrow IPC that come from another process pass [`ipc`] before a library decodes them.
+//! [`ipc`] checks bytes of Arrow IPC that come from another process before a library decodes them.
 
 pub(crate) mod answer;
 pub(crate) mod error_text;

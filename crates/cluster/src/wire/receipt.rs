@@ -1,7 +1,7 @@
 //! The receipt that ends the answer to each slice: which work items it answers, how many rows it has, and what it cost.
 //!
-//! In Ballista 55 a task can run twice, and a result that is cut off ends without an error. A receipt lets the client take
-//! every work item exactly once, from a whole answer.
+//! In Ballista 55 a task can run twice, and a result that is cut off ends without an error. Receipts let the client
+//! count each work item exactly once, and only from a whole answer.
 
 use std::sync::atomic::Ordering;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// The last row of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Receipt {
-    /// Numbers of the work items that are answered, ascending.
+    /// Numbers of the work items that the answer covers, ascending.
     pub(crate) items: Vec<u32>,
     /// Number of rows before the receipt.
     pub(crate) rows: u64,
@@ -64,7 +64,7 @@ impl Receipt {
             // A foreign executor can claim any number.
             spent.add(std::time::Duration::try_from_secs_f64(seconds).unwrap_or_default());
         }
-        progress.answer(self.items.iter().copied());
+        progress.note_answered(self.items.iter().copied());
     }
 }
 
@@ -72,7 +72,7 @@ impl Receipt {
 mod tests {
     use super::*;
 
-    /// Row 47: the claims of a foreign executor do not overflow.
+    /// Fault 47, a process that is not ours: the claims of an executor do not overflow.
     #[test]
     fn a_receipt_of_any_numbers_is_added() {
         let progress = Progress::default();

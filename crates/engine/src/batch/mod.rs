@@ -2,13 +2,14 @@
 
 mod id;
 mod name;
+mod rows;
 mod tables;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use archive::IdType;
 use archive::fingerprints::{FingerprintFile, RowDigest};
+use archive::{ArchiveError, IdType};
 use arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch};
 use arrow::datatypes::Int64Type;
 use arrow::error::ArrowError;
@@ -17,17 +18,18 @@ use hamming::Distinct;
 
 pub use id::Id;
 pub use name::BatchName;
+pub(crate) use rows::{FingerprintRows, select_columns};
 pub use tables::{PartTables, TablePart};
 
 use crate::error::{EngineError, Result};
-use crate::memory::free;
+use crate::memory::free_bytes;
 
 /// A batch in memory. Its bytes are reserved as long as it lives.
 #[derive(Debug)]
 pub struct Batch {
     /// Its distinct fingerprints, and the rows of each.
     pub distinct: Arc<Distinct>,
-    /// The ids of all rows, in arrays of `chunk_rows` rows each; the last may have fewer.
+    /// The ids of all rows, in chunks of `chunk_rows` rows; the last may have fewer.
     ids: Vec<ArrayRef>,
     chunk_rows: usize,
     /// The tables of one part, once they are built.
@@ -44,7 +46,7 @@ impl Batch {
         Self::load_with(file, pool, |_| {})
     }
 
-    /// As [`Self::load`], of a file that another process wrote: also checks the digest of its rows.
+    /// As [`Self::load`], for a file that another process wrote: checks the digest of its rows too.
     ///
     /// # Errors
     /// As [`Self::load`], and [`EngineError::BadData`] when the rows have another digest than `file` says.
@@ -82,30 +84,35 @@ impl Batch {
                 .map_err(|_| EngineError::OutOfMemory {
                     what: format!(
                         "{what} of the batch's {rows} documents take {bytes} bytes, {} are free",
-                        free(pool)
+                        free_bytes(pool)
                     ),
                 })
         };
-        // Grouping holds each fingerprint twice, in the order of rows and by value: 24 bytes a row.
+        // `Distinct::new` holds each fingerprint twice, by row and by value: 24 bytes a row.
         grow(24 * rows, "the fingerprints")?;
         let mut fingerprints: Vec<u64> = Vec::with_capacity(rows);
         let mut ids = Vec::new();
         let mut chunk_rows = 0;
-        for batch in file.read()? {
-            let batch = batch?;
-            each(&batch);
-            let values = batch.column(0).as_primitive::<Int64Type>();
+        for record_batch in file.read()? {
+            let record_batch = record_batch?;
+            each(&record_batch);
+            let columns = FingerprintRows::read(&record_batch);
+            let columns = columns.map_err(|source| ArchiveError::Arrow {
+                object: file.path.display().to_string(),
+                source,
+            })?;
             // Rows without a fingerprint come last in the file.
+            let values = columns.fingerprints;
             let present = values.len() - values.null_count();
             if present == 0 {
                 continue;
             }
             let values = &values.values()[..present];
             fingerprints.extend(values.iter().map(|value| value.cast_unsigned()));
-            let part = batch.column(1).slice(0, present);
-            grow(part.get_array_memory_size(), "the ids")?;
-            chunk_rows = chunk_rows.max(part.len());
-            ids.push(part);
+            let chunk = columns.ids.slice(0, present);
+            grow(chunk.get_array_memory_size(), "the ids")?;
+            chunk_rows = chunk_rows.max(chunk.len());
+            ids.push(chunk);
         }
         let distinct = Arc::new(Distinct::new(&fingerprints));
         drop(fingerprints);

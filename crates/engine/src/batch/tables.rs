@@ -9,9 +9,9 @@ use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use super::Batch;
 use crate::error::{EngineError, Result};
-use crate::memory::free;
+use crate::memory::free_bytes;
 
-/// Which tables to build: the design, and the part of the batch.
+/// The tables to build: their design, and the part of the batch that they hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TablePart<'a> {
     /// Design of the tables.
@@ -48,7 +48,8 @@ impl std::ops::Deref for PartTables {
 }
 
 impl Batch {
-    /// Plans tables of at most `memory` bytes for `queries` fingerprints to probe: of `design`, or else of the cheapest.
+    /// Plans tables of at most `memory` bytes, which `queries` fingerprints will probe. They have this `design`, or the
+    /// cheapest one if that is `None`.
     ///
     /// # Errors
     /// [`EngineError::Plan`] when the design does not fit the distance, or no tables fit the memory.
@@ -67,18 +68,18 @@ impl Batch {
         })
     }
 
-    /// The tables of a part. The first caller waits until no task uses those of another part, drops these, and builds the
-    /// tables.
+    /// The tables of a part; builds them unless they are in memory. Before that, waits until no task uses the tables of
+    /// another part, and drops those.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`] when the pool has too few bytes.
     pub async fn tables(
         &self,
-        wanted: TablePart<'_>,
+        request: TablePart<'_>,
         pool: &Arc<dyn MemoryPool>,
         threads: usize,
     ) -> Result<PartTables> {
-        let part = wanted.part;
+        let part = request.part;
         loop {
             let built = Arc::clone(&self.built).read_owned().await;
             let tables = OwnedRwLockReadGuard::try_map(built, |built| {
@@ -97,20 +98,20 @@ impl Batch {
                 continue;
             }
             *built = None;
-            *built = Some(self.build(wanted, pool, threads).await?);
+            *built = Some(self.build(request, pool, threads).await?);
         }
     }
 
     async fn build(
         &self,
-        wanted: TablePart<'_>,
+        request: TablePart<'_>,
         pool: &Arc<dyn MemoryPool>,
         threads: usize,
     ) -> Result<Built> {
-        let part = wanted.part;
-        let design = Design::named(wanted.design, wanted.max_distance)?;
+        let part = request.part;
+        let design = Design::named(request.design, request.max_distance)?;
         let values = self.distinct.values().len();
-        let range: Range<usize> = Plan::part_range(wanted.parts as usize, part as usize, values);
+        let range: Range<usize> = Plan::part_range(request.parts as usize, part as usize, values);
         let plan = Plan::predict(design, range.len(), 1);
         let memory = MemoryConsumer::new("tables").register(pool);
         memory
@@ -120,7 +121,7 @@ impl Batch {
                     "the tables of {} fingerprints take {} bytes, {} are free",
                     range.len(),
                     plan.bytes,
-                    free(pool)
+                    free_bytes(pool)
                 ),
             })?;
         let (name, bytes) = (plan.design.name(), plan.bytes);

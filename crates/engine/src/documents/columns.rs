@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{EngineError, Result};
 
-/// Names of id columns that are found without an option, the best first: ours, FineWeb's, RedPajama's and
-/// Dolma's, then Common Crawl's in the spellings of its derivatives.
+/// Names of id columns that are found without an option, the best first: those of this program, FineWeb, RedPajama and
+/// Dolma, then those of Common Crawl, as its derivatives spell them.
 const ID_NAMES: [&str; 8] = [
     "id",
     "doc_id",
@@ -38,6 +38,9 @@ pub struct Columns {
     pub fingerprint: Option<String>,
     /// Whether texts are needed; a column of ready fingerprints is then not used.
     pub texts_only: bool,
+    /// Whether the command has no options that name columns; errors then name none.
+    #[serde(skip)]
+    pub without_options: bool,
 }
 
 /// The content of documents.
@@ -78,12 +81,18 @@ pub(super) struct FoundColumns {
 impl Columns {
     /// Finds the columns among a file's `names`. Ready fingerprints win over texts unless texts are asked for.
     pub(super) fn find(&self, object: &str, names: &[&str]) -> Result<FoundColumns> {
-        let missing = |what: &str, wanted: &str, option: &str| EngineError::BadData {
-            object: object.to_owned(),
-            reason: format!(
-                "no {what} column ({wanted}); name it by {option}; its columns are {}",
-                listed(names)
-            ),
+        let missing = |what: &str, sought: &str, option: &str| {
+            let remedy = match self.without_options {
+                true => "only these names are found".to_owned(),
+                false => format!("name it by {option}"),
+            };
+            EngineError::BadData {
+                object: object.to_owned(),
+                reason: format!(
+                    "no {what} column ({sought}); {remedy}; its columns are {}",
+                    listed(names)
+                ),
+            }
         };
         let pick = |asked: &Option<String>, known: &[&str]| match asked {
             Some(name) => names.contains(&name.as_str()).then(|| name.clone()),
@@ -92,11 +101,11 @@ impl Columns {
                 .find(|name| names.contains(name))
                 .map(|name| (*name).to_owned()),
         };
-        let wanted = |asked: &Option<String>, known: &[&str]| {
+        let sought = |asked: &Option<String>, known: &[&str]| {
             asked.clone().unwrap_or_else(|| known.join(" or "))
         };
         let id = pick(&self.id, &ID_NAMES)
-            .ok_or_else(|| missing("id", &wanted(&self.id, &ID_NAMES), "--id-column"))?;
+            .ok_or_else(|| missing("id", &sought(&self.id, &ID_NAMES), "--id-column"))?;
         let content = if let Some(name) = &self.fingerprint {
             let found = names
                 .contains(&name.as_str())
@@ -106,13 +115,13 @@ impl Columns {
             Content::Fingerprint(FINGERPRINT_NAME.to_owned())
         } else {
             let text = pick(&self.text, &TEXT_NAMES).ok_or_else(|| {
-                let wanted = wanted(&self.text, &TEXT_NAMES);
+                let sought = sought(&self.text, &TEXT_NAMES);
                 if self.texts_only {
-                    return missing("text", &wanted, "--text-column");
+                    return missing("text", &sought, "--text-column");
                 }
                 missing(
                     "text or fingerprint",
-                    &format!("{wanted}, or {FINGERPRINT_NAME}"),
+                    &format!("{sought}, or {FINGERPRINT_NAME}"),
                     "--text-column or --fingerprint-column",
                 )
             })?;
@@ -122,7 +131,7 @@ impl Columns {
     }
 }
 
-/// The first names for an error, each shortened.
+/// The column names as an error lists them: the first ones, each shortened.
 fn listed(names: &[&str]) -> String {
     let short = |name: &&str| -> String {
         // Control characters would break the message's line.

@@ -40,7 +40,17 @@ fn check_id_lengths(ids: &ArrayRef) -> Result<(), String> {
     check_id_length(usize::try_from(longest).unwrap_or(0))
 }
 
-/// Converts a batch of a file (id, content) to the schema of the table. Refuses null ids, and ids that are too long.
+/// The column called `name` in a batch of the file `object`.
+pub(super) fn file_column<'a>(
+    batch: &'a RecordBatch,
+    name: &str,
+    object: &str,
+) -> Result<&'a ArrayRef> {
+    let column = batch.column_by_name(name);
+    column.ok_or_else(|| EngineError::Internal(format!("{object}: column {name:?} was not read")))
+}
+
+/// Converts a batch of a file to the schema of the table. Refuses null ids, and ids that are too long.
 pub(super) fn conform(
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -52,7 +62,7 @@ pub(super) fn conform(
         object: format!("{object}, column {column:?}"),
         reason,
     };
-    let ids = batch.column(0);
+    let ids = file_column(batch, &found.id, object)?;
     if ids.null_count() > 0 {
         return Err(bad_data(
             &found.id,
@@ -64,9 +74,9 @@ pub(super) fn conform(
     check(ids)?;
     let ids = to_id_type(ids, id_type)
         .map_err(|error| bad_data(&found.id, format!("ids must be {id_type}: {error}")))?;
-    // Again, because a replacement character has 3 bytes, and may replace 1.
+    // Again: a replacement character has 3 bytes, and may replace 1.
     check(&ids)?;
-    let content = batch.column(1);
+    let content = file_column(batch, found.content.column(), object)?;
     let content = match &found.content {
         Content::Text(column) => as_bytes(content).map_err(|reason| bad_data(column, reason))?,
         Content::Fingerprint(column) => {

@@ -14,7 +14,7 @@ use super::rows::compression::Compression;
 use super::rows::format::RowFormat;
 use crate::error::{EngineError, Result};
 
-/// Batches of rows: id, then content.
+/// Batches of a file's id column and content column, under the file's names.
 pub(super) type Batches = BoxStream<'static, Result<RecordBatch>>;
 
 /// A file of documents, or of ready fingerprints.
@@ -31,7 +31,7 @@ pub(super) struct InputFile {
     pub(super) source: Source,
 }
 
-/// Where the bytes of a file are, and in which format.
+/// Where the bytes of a file are, and their format.
 #[derive(Debug, Clone)]
 pub(super) enum Source {
     /// Parquet on this machine: pages are read as they are decoded.
@@ -61,8 +61,8 @@ pub(super) struct RowRange {
 }
 
 impl InputFile {
-    /// Estimated bytes of a file of rows without compression; 0 for Parquet, whose footer has the bytes.
-    pub(super) fn row_bytes(&self) -> u64 {
+    /// Estimated bytes of a file of rows without compression; 0 for Parquet, whose footer has them.
+    pub(super) fn decompressed_bytes(&self) -> u64 {
         match &self.source {
             Source::Rows { bytes, .. } => *bytes,
             Source::Local(_) | Source::Remote(_) => 0,

@@ -50,13 +50,16 @@ static FORMATS: [Format; 3] = [
 pub fn extensions() -> Vec<String> {
     let plain = FORMATS.iter().flat_map(|format| format.endings);
     let plain = plain.map(|ending| (*ending).to_owned());
-    let of_rows = FORMATS
+    let row_formats = FORMATS
         .iter()
         .filter(|format| matches!(format.reader, Reader::Rows(_)));
-    let of_rows: Vec<&str> = of_rows.flat_map(|format| format.endings).copied().collect();
+    let row_endings: Vec<&str> = row_formats
+        .flat_map(|format| format.endings)
+        .copied()
+        .collect();
     let compressed = compression::ENDINGS.iter().flat_map(|(compressed, _)| {
-        let of_rows = of_rows.iter();
-        of_rows.map(move |ending| format!("{ending}{compressed}"))
+        let row_endings = row_endings.iter();
+        row_endings.map(move |ending| format!("{ending}{compressed}"))
     });
     plain.chain(compressed).collect()
 }
@@ -73,7 +76,7 @@ fn reader(name: &str) -> Option<(Reader, Compression)> {
     }
 }
 
-/// Opens a file and finds its columns; `None` for a file of rows that has no record to find them by. `row_files` has a
+/// Opens a file and finds its columns; `None` for a file of rows without a first record to find them by. `row_files` has a
 /// permit for each file of rows that may be opened at the same time.
 pub(super) async fn open(
     location: Location,
@@ -81,7 +84,7 @@ pub(super) async fn open(
     limit: Limit,
     row_files: &Semaphore,
 ) -> Result<Option<InputFile>> {
-    match reader(&location.name()) {
+    match reader(&location.file_name()) {
         Some((Reader::Parquet, _)) => parquet::open(location, columns).await.map(Some),
         Some((Reader::Rows(format), compression)) => {
             // The semaphore is never closed.

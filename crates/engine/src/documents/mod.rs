@@ -10,14 +10,14 @@ mod formats;
 mod parquet;
 mod partition;
 mod rows;
-mod slices;
+mod splits;
+mod table;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use archive::IdType;
-use arrow::array::{Array as _, AsArray as _};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::array::Array as _;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -28,26 +28,24 @@ use tokio::sync::Semaphore;
 
 use file::InputFile;
 use partition::{Partition, row_limit};
-use slices::Slice;
+use splits::Split;
 
 pub use columns::{Columns, Content};
 pub use formats::extensions;
+pub(crate) use table::{TEXT, TextRows};
 
 use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::resources::Resources;
 
-/// Name of the column of texts in the table.
-pub(crate) const TEXT: &str = "text";
-
-/// Files that are opened at the same time.
+/// The most files that are opened at the same time.
 const OPENED: usize = 16;
-/// Files of rows (JSON Lines, CSV) among them: to open one, a whole record is held in memory.
+/// The most files of rows (JSON Lines, CSV) among them: to open one, a whole record is held in memory.
 const ROW_FILES_OPENED: usize = 4;
 
 /// A part of a file that is read in one go, as one process names it to another.
 #[derive(Debug, Clone)]
-pub struct DocumentSlice {
+pub struct DocumentSplit {
     /// The file.
     pub location: Location,
     /// The row group of a Parquet file; `None` for a whole file of another format.
@@ -173,7 +171,7 @@ impl Documents {
         Ok(found)
     }
 
-    /// The number of documents; `None` unless all files have footers, which tell it.
+    /// The number of documents; `None` unless all files have footers, which say it.
     #[must_use]
     pub fn known_rows(&self) -> Option<u64> {
         let rows = |file: &Arc<InputFile>| {
@@ -190,24 +188,24 @@ impl Documents {
         self.files.iter().map(rows).sum()
     }
 
-    /// The slices of all files, in order.
+    /// The splits of all files, in order.
     #[must_use]
-    pub fn slices(&self) -> Vec<DocumentSlice> {
-        let named = |slice: Slice| {
-            let footer = slice.file.footer.as_ref();
-            let group = slice.row_group().zip(footer);
+    pub fn splits(&self) -> Vec<DocumentSplit> {
+        let named = |split: Split| {
+            let footer = split.file.footer.as_ref();
+            let group = split.row_group().zip(footer);
             let group = group.map(|(row_group, footer)| footer.metadata().row_group(row_group));
-            DocumentSlice {
-                location: slice.file.location.clone(),
-                row_group: slice.row_group(),
+            DocumentSplit {
+                location: split.file.location.clone(),
+                row_group: split.row_group(),
                 bytes: group.map(|group| group.compressed_size().max(0).cast_unsigned()),
                 rows: group.map(|group| group.num_rows().max(0).cast_unsigned()),
             }
         };
-        self.all_slices().into_iter().map(named).collect()
+        self.all_splits().into_iter().map(named).collect()
     }
 
-    /// As [`Self::table`], with one partition, and only the row group of this number in each file; `None` for all.
+    /// As [`Self::table`], with one partition, and of each file only the row group with this number; `None` for all.
     ///
     /// # Errors
     /// None in practice.
@@ -217,16 +215,16 @@ impl Documents {
         id_type: IdType,
         row_group: Option<usize>,
     ) -> Result<DataFrame> {
-        let mut slices = self.all_slices();
-        slices.retain(|slice| row_group.is_none() || slice.row_group() == row_group);
-        self.table_of_slices(context, id_type, 1, None, slices)
+        let mut splits = self.all_splits();
+        splits.retain(|split| row_group.is_none() || split.row_group() == row_group);
+        self.table_of_splits(context, id_type, 1, None, splits)
     }
 
-    fn all_slices(&self) -> Vec<Slice> {
-        self.files.iter().flat_map(Slice::all).collect()
+    fn all_splits(&self) -> Vec<Split> {
+        self.files.iter().flat_map(Split::all).collect()
     }
 
-    /// The text of the document with each id; `None` when there is none, the first that is read when there are several.
+    /// The text of the document with each id: `None` if there is none, the first that is read if there are several.
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read.
@@ -246,11 +244,12 @@ impl Documents {
         let mut found = [const { None }; N];
         while let Some(batch) = rows.next().await {
             let batch = batch.map_err(failed())?;
-            let (names, texts) = (batch.column(0), batch.column(1).as_binary_view());
+            let columns = TextRows::read(&batch)?;
+            let texts = columns.texts;
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                let name = Id::read(names, row);
+                let own_id = Id::read(columns.ids, row);
                 for (id, found) in ids.iter().zip(&mut found) {
-                    if found.is_none() && name == Id::Text((*id).into()) {
+                    if found.is_none() && own_id == Id::Text((*id).into()) {
                         *found = Some(String::from_utf8_lossy(texts.value(row)).into_owned());
                     }
                 }
@@ -272,7 +271,8 @@ impl Documents {
         self.table_with_ids(context, id_type, partitions, None)
     }
 
-    /// As [`Self::table`], of the documents with `wanted` ids only; `None` for all. In Parquet, other texts are not decoded.
+    /// As [`Self::table`], of the documents with `wanted` ids only; `None` for all. Other texts of Parquet files are not
+    /// decoded.
     ///
     /// # Errors
     /// None in practice.
@@ -283,35 +283,26 @@ impl Documents {
         partitions: usize,
         wanted: Option<Arc<HashSet<Id>>>,
     ) -> Result<DataFrame> {
-        self.table_of_slices(context, id_type, partitions, wanted, self.all_slices())
+        self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
     }
 
-    fn table_of_slices(
+    fn table_of_splits(
         &self,
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
         wanted: Option<Arc<HashSet<Id>>>,
-        slices: Vec<Slice>,
+        splits: Vec<Split>,
     ) -> Result<DataFrame> {
-        let content = match self.files.first().map(|file| &file.columns.content) {
-            Some(Content::Fingerprint(_)) => {
-                Field::new(archive::schema::FINGERPRINT, DataType::Int64, true)
-            }
-            // Views of the decoded pages, so that texts are not copied.
-            _ => Field::new(TEXT, DataType::BinaryView, true),
-        };
-        let schema = Arc::new(Schema::new(vec![
-            Field::new(archive::schema::ID, id_type.data_type(), false),
-            content,
-        ]));
-        let dealt = slices::dealt(slices, partitions);
+        let content = self.files.first().map(|file| &file.columns.content);
+        let schema = table::schema(id_type, content);
+        let dealt = splits::deal(splits, partitions);
         let cores_to_spare = dealt.len() < partitions;
         let streams = dealt
             .into_iter()
-            .map(|slices| {
+            .map(|splits| {
                 Arc::new(Partition {
-                    slices,
+                    splits,
                     cores_to_spare,
                     schema: Arc::clone(&schema),
                     id_type,

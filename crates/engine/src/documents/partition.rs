@@ -16,7 +16,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::file::{Batches, InputFile};
 use super::rows::limit::Limit;
-use super::slices::Slice;
+use super::splits::Split;
 use super::{conform, parquet, rows};
 use crate::batch::Id;
 use crate::error::Result;
@@ -24,10 +24,10 @@ use crate::memory;
 use crate::resources::Resources;
 use crate::stream;
 
-/// One partition of the table of documents: reads its slices, one after the other.
+/// One partition of the table of documents: reads its splits, one after the other.
 #[derive(Clone)]
 pub(super) struct Partition {
-    pub(super) slices: Vec<Slice>,
+    pub(super) splits: Vec<Split>,
     /// Whether there are fewer partitions than cores.
     pub(super) cores_to_spare: bool,
     pub(super) schema: SchemaRef,
@@ -39,8 +39,8 @@ pub(super) struct Partition {
 
 impl std::fmt::Debug for Partition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Part")
-            .field("slices", &self.slices.len())
+        f.debug_struct("Partition")
+            .field("splits", &self.splits.len())
             .finish_non_exhaustive()
     }
 }
@@ -51,26 +51,26 @@ impl PartitionStream for Partition {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        // A read by ids comes after one of all documents, which counted them.
-        let counted = self.wanted.is_none();
+        // Documents are read by id only after all were read, and counted.
+        let counts = self.wanted.is_none();
         let resources = context.session_config().get_extension::<Resources>();
-        let resources = resources.filter(|_| counted);
-        let part = self.clone();
-        let slices = futures::stream::iter(self.slices.clone());
-        let remote = self.slices.iter().any(Slice::is_remote);
-        let batches = slices
-            .map(move |slice| {
-                let part = part.clone();
+        let resources = resources.filter(|_| counts);
+        let partition = self.clone();
+        let splits = futures::stream::iter(self.splits.clone());
+        let remote = self.splits.iter().any(Split::is_remote);
+        let batches = splits
+            .map(move |split| {
+                let partition = partition.clone();
                 async move {
-                    let reads_ahead = slice.is_remote() && slice.rows.is_some();
-                    let batches = part.read(slice).await;
+                    let reads_ahead = split.is_remote() && split.rows.is_some();
+                    let batches = partition.read(split).await;
                     batches.map(|batches| match reads_ahead {
                         true => stream::read_ahead(batches),
                         false => batches,
                     })
                 }
             })
-            // In a store, the next slice is opened while one is read.
+            // In a store, the next split is opened while one is read.
             .buffered(if remote { 2 } else { 1 })
             .try_flatten()
             .inspect_ok(move |batch| {
@@ -91,28 +91,28 @@ impl PartitionStream for Partition {
 }
 
 impl Partition {
-    /// Reads the rows of a slice, in the table's schema.
-    async fn read(&self, slice: Slice) -> Result<Batches> {
-        let file = Arc::clone(&slice.file);
-        let object = slice.to_string();
+    /// Reads the rows of a split, in the table's schema.
+    async fn read(&self, split: Split) -> Result<Batches> {
+        let file = Arc::clone(&split.file);
+        let object = split.to_string();
         let conformed = self.conformed(&file, object.clone());
-        let Some(rows) = &slice.rows else {
+        let Some(rows) = &split.rows else {
             let limit = row_limit(&self.context);
-            // A row without an id is an error, unless only wanted ids are read: it is none of them.
+            // A row without an id is an error, but not when only wanted ids are read: it is none of them.
             let batches = rows::batches(file, limit, self.wanted.is_some()).map(conformed);
             // A separate thread parses the file while another core fingerprints. A file in a store must be read by a
             // thread that may block.
-            return Ok(match self.cores_to_spare || slice.is_remote() {
+            return Ok(match self.cores_to_spare || split.is_remote() {
                 true => stream::read_ahead_on_thread(batches),
                 false => futures::stream::iter(batches).boxed(),
             });
         };
-        let bytes = memory::limit(&self.context.runtime_env().memory_pool);
+        let bytes = memory::limit_bytes(&self.context.runtime_env().memory_pool);
         let raw = parquet::read(&file, rows, object, self.wanted_rows(), bytes).await?;
         Ok(raw.map(conformed).boxed())
     }
 
-    /// A function that converts batches of a file to the table's schema, and keeps the wanted rows; errors call the batches
+    /// A function that converts batches of a file to the table's schema, and keeps the wanted rows. Errors call the batches
     /// `object`.
     fn conformed(
         &self,
@@ -128,7 +128,8 @@ impl Partition {
                     object: object.clone(),
                     source,
                 };
-                let kept = are_wanted(batch.column(0), id_type, wanted).map_err(failed)?;
+                let ids = conform::file_column(&batch, &file.columns.id, &object)?;
+                let kept = are_wanted(ids, id_type, wanted).map_err(failed)?;
                 batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(failed)?;
             }
             conform::conform(&batch, &schema, id_type, &file.columns, &object)
@@ -144,7 +145,7 @@ impl Partition {
     }
 }
 
-/// Which ids of a file are wanted. An id that cannot be converted to the type is not.
+/// Which ids of a file are wanted. An id that cannot be converted to `id_type` is not.
 fn are_wanted(
     ids: &ArrayRef,
     id_type: IdType,
@@ -156,17 +157,17 @@ fn are_wanted(
     Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
 }
 
-/// The limits of each reader of rows, for the most readers that can run at the same time.
+/// The limits of each reader of rows, when as many read as can do so at the same time.
 pub(super) fn row_limit(context: &SessionContext) -> Limit {
     let runtime = context.runtime_env();
     let pool = &runtime.memory_pool;
-    let bytes = memory::limit(pool);
+    let bytes = memory::limit_bytes(pool);
     let config = context.copied_config();
     let threads = config.target_partitions();
     let (threads, share) = match config.get_extension::<Resources>() {
         Some(resources) => resources.fetch_limits(threads, pool),
         None => (threads, bytes),
     };
-    // A task of an executor has one thread and a share of the memory: there are as many threads as shares.
+    // A task of an executor has one thread and a share of the memory, so there are as many threads as shares.
     Limit::from_memory(bytes, threads.saturating_mul(bytes / share.max(1)))
 }

@@ -20,12 +20,12 @@ use crate::error::{EngineError, Result};
 
 /// Writes batches of rows to a file in one of the formats.
 pub(super) struct Encoder {
-    rows: Rows,
+    writer: FormatWriter,
     /// The file's name in errors.
     object: String,
 }
 
-enum Rows {
+enum FormatWriter {
     Parquet(Box<ArrowWriter<BufWriter<File>>>),
     Csv(BufWriter<File>),
     JsonLines(BufWriter<File>),
@@ -40,16 +40,16 @@ impl Encoder {
         object: String,
     ) -> Result<Self> {
         let file = BufWriter::new(file);
-        let rows = match format {
+        let writer = match format {
             OutputFormat::Parquet => match parquet_writer(file, schema) {
-                Ok(writer) => Rows::Parquet(Box::new(writer)),
+                Ok(writer) => FormatWriter::Parquet(Box::new(writer)),
                 Err(error) => return Err(parquet_error(&object, error)),
             },
-            OutputFormat::Csv => Rows::Csv(file),
-            OutputFormat::JsonLines => Rows::JsonLines(file),
+            OutputFormat::Csv => FormatWriter::Csv(file),
+            OutputFormat::JsonLines => FormatWriter::JsonLines(file),
         };
-        let mut encoder = Self { rows, object };
-        if let Rows::Csv(file) = &mut encoder.rows {
+        let mut encoder = Self { writer, object };
+        if let FormatWriter::Csv(file) = &mut encoder.writer {
             let header = csv(&RecordBatch::new_empty(schema.clone()), true)
                 .map_err(|error| arrow_error(&encoder.object, error))?;
             file.write_all(&header)
@@ -61,28 +61,28 @@ impl Encoder {
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let object = &self.object;
         // Encoded in memory first, so that a full disk is not taken for bad data.
-        let (file, encoded) = match &mut self.rows {
-            Rows::Parquet(writer) => {
+        let (file, encoded) = match &mut self.writer {
+            FormatWriter::Parquet(writer) => {
                 return writer
                     .write(batch)
                     .map_err(|error| parquet_error(object, error));
             }
-            Rows::Csv(file) => (file, csv(batch, false)),
-            Rows::JsonLines(file) => (file, json_lines(batch)),
+            FormatWriter::Csv(file) => (file, csv(batch, false)),
+            FormatWriter::JsonLines(file) => (file, json_lines(batch)),
         };
         let encoded = encoded.map_err(|error| arrow_error(object, error))?;
         file.write_all(&encoded)
             .map_err(|source| io_error(object, source))
     }
 
-    /// Writes all that is left to the file.
+    /// Writes what is still in memory to the file.
     pub(super) fn finish(self) -> Result<()> {
-        let Self { rows, object } = self;
-        let buffered = match rows {
-            Rows::Parquet(writer) => writer
+        let Self { writer, object } = self;
+        let buffered = match writer {
+            FormatWriter::Parquet(writer) => writer
                 .into_inner()
                 .map_err(|error| parquet_error(&object, error))?,
-            Rows::Csv(file) | Rows::JsonLines(file) => file,
+            FormatWriter::Csv(file) | FormatWriter::JsonLines(file) => file,
         };
         buffered
             .into_inner()

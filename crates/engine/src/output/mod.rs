@@ -1,7 +1,7 @@
 //! The output of pairs: whole or not at all, and the same bytes for the same pairs.
 
 mod encode;
-mod own;
+mod existing;
 mod target;
 
 use std::fs::File;
@@ -17,43 +17,43 @@ use encode::{Encoder, arrow_error};
 use futures::StreamExt as _;
 use storage::Draft;
 
-pub use own::{OutputKind, Present, may_replace, present};
+pub use existing::{OutputKind, Present, may_replace, present};
 pub use target::{OutputFormat, OutputTarget};
 
 use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::pairs::{self, Pairs};
 
-/// Rows of a page, and of a batch that is handed to the encoder: the bytes then do not depend on how the rows came in.
+/// Rows of a page, and of a batch that the encoder gets: so the bytes do not depend on the batches that came in.
 const PAGE_ROWS: usize = 8192;
 /// Rows of a row group, a multiple of [`PAGE_ROWS`].
 const ROW_GROUP_ROWS: usize = 1 << 20;
 
-/// Pairs that are all written, but do not have their file's name yet.
+/// An output whose pairs are all written, but which is not published yet.
 #[derive(Debug)]
-pub struct StagedOutput {
+pub struct DraftOutput {
     draft: Draft,
     /// Rows.
     pub rows: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Pairs left out because of `max_hits`.
+    /// Pairs left out because their document has `max_hits` nearer ones.
     pub left_out: u64,
     /// Seconds spent on encoding and writing.
     pub seconds: f64,
 }
 
-/// Writes the stream as a draft of `target`: at most the first `max_hits` rows of each id of the batch.
+/// Writes the pairs as a draft of `target`: of each id of the batch, at most the first `max_hits` rows.
 ///
 /// # Errors
 /// [`EngineError`] when the stream fails or the file cannot be written; no file is left behind.
-pub async fn stage(
-    mut hits: SendableRecordBatchStream,
+pub async fn write_draft(
+    mut pairs: SendableRecordBatchStream,
     schema: &SchemaRef,
     target: &OutputTarget,
     scratch: &Path,
     max_hits: Option<u32>,
-) -> Result<StagedOutput> {
+) -> Result<DraftOutput> {
     let mut draft = match target.location() {
         Some(location) => Draft::new(location, scratch)?,
         None => Draft::to_stdout(scratch)?,
@@ -61,7 +61,7 @@ pub async fn stage(
     let mut writer = Writer::new(draft.open()?, schema, target)?;
     let mut limit = max_hits.map(FirstRows::new);
     let mut spent = Duration::ZERO;
-    while let Some(batch) = hits.next().await {
+    while let Some(batch) = pairs.next().await {
         let mut batch = batch.map_err(EngineError::query("finding pairs"))?;
         let begin = Instant::now();
         if let Some(limit) = &mut limit {
@@ -76,7 +76,7 @@ pub async fn stage(
     let rows = writer.finish()?;
     let bytes = draft.send().await?;
     spent += begin.elapsed();
-    Ok(StagedOutput {
+    Ok(DraftOutput {
         draft,
         rows,
         bytes,
@@ -120,14 +120,14 @@ impl FirstRows {
     }
 }
 
-impl StagedOutput {
+impl DraftOutput {
     /// The file that holds the pairs until they are published.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.draft.path()
     }
 
-    /// Gives the file its name, in place of a file that has it, or copies it to standard output.
+    /// Puts the file in its place, where it replaces an earlier one, or copies it to standard output.
     ///
     /// # Errors
     /// As [`Draft::publish`].
@@ -136,7 +136,7 @@ impl StagedOutput {
     }
 }
 
-/// Hands rows to the encoder in batches of [`PAGE_ROWS`] rows, however they came in.
+/// Hands rows to the encoder in batches of [`PAGE_ROWS`] rows, whatever the batches that came in.
 struct Writer {
     encoder: Encoder,
     coalescer: BatchCoalescer,

@@ -1,4 +1,4 @@
-//! Where the output of pairs goes, and in which format: the ending of the name says it.
+//! The target of the output of pairs: a file, whose ending says the format, or standard output.
 
 use std::fmt;
 
@@ -54,7 +54,7 @@ impl OutputTarget {
     /// # Errors
     /// [`EngineError::Usage`] when the ending is unknown.
     pub fn file(location: Location) -> Result<Self> {
-        match OutputFormat::from_name(&location.name()) {
+        match OutputFormat::from_name(&location.file_name()) {
             Some(format) => Ok(Self {
                 location: Some(location),
                 format,

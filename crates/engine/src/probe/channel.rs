@@ -5,8 +5,8 @@ use datafusion::error::Result;
 use hamming::Match;
 use tokio::sync::{mpsc, oneshot};
 
-/// The number of matches at which they are sent, though their item is not done: equal fingerprints on either side make very
-/// many.
+/// An item's matches are sent when there are this many, before the item is done: equal fingerprints, in the batch or in the
+/// archive, can make any number of them.
 pub(super) const MATCHES: usize = 1 << 18;
 
 /// The sending end of an item's matches.
@@ -20,7 +20,7 @@ pub(super) struct Sink {
 #[derive(Debug)]
 pub(super) struct Done(oneshot::Receiver<()>);
 
-/// A channel for the matches of one item, which holds one `Vec` of them, and one for the end of the item.
+/// Two channels: one for the matches of an item, which holds one `Vec` of them, and one for the end of the item.
 pub(super) fn item_channel() -> (Sink, mpsc::Receiver<Vec<Match>>, Done) {
     let (matches, receiver) = mpsc::channel(1);
     let (done, is_done) = oneshot::channel();
@@ -28,7 +28,7 @@ pub(super) fn item_channel() -> (Sink, mpsc::Receiver<Vec<Match>>, Done) {
 }
 
 impl Sink {
-    /// Says that the item was probed to its end.
+    /// Tells the receiver that the item was probed to its end.
     pub(super) fn done(self) {
         // The receiver may be gone.
         let _ = self.done.send(());
@@ -57,9 +57,10 @@ impl Done {
     }
 }
 
-/// Probes `fingerprints` fingerprints in steps, and sends their matches. `probe(from, found)` probes some from index `from`
-/// on, adds their matches to `found`, and returns how many it probed. `row` maps the index of a query to its row. False when
-/// the receiver is gone.
+/// Probes `fingerprints` fingerprints in steps, and sends their matches; false when the receiver is gone.
+///
+/// `probe(from, found)` probes some fingerprints from index `from` on, adds their matches to `found`, and returns how many
+/// it probed. `row` maps the index of a query to its row.
 pub(super) fn probe_and_send(
     sink: &Sink,
     found: &mut Vec<Match>,
@@ -81,7 +82,7 @@ pub(super) fn probe_and_send(
     true
 }
 
-/// Sends the last matches, and says that the item was probed to its end.
+/// Sends the last matches, and tells the receiver that the item was probed to its end.
 pub(super) fn finish(sink: Sink, mut found: Vec<Match>) {
     if sink.send(&mut found, 1) {
         sink.done();

@@ -11,22 +11,22 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use tokio::sync::mpsc::Sender;
 
 use super::emit::Emitter;
-use super::fetch::{Ahead, Fetched};
+use super::fetch::{FetchQueue, Fetched};
 use super::pipeline::Pipeline;
 use super::request::Probe;
 use crate::resources::Resources;
 use crate::stream::join;
 use crate::work;
 
-/// The fetches of all partitions: each gives an item's number and its bytes.
-pub(super) type Queue = Ahead<(u32, Fetched)>;
+/// The fetches of all partitions: each returns the number of an item, and the item with its bytes.
+pub(super) type Fetches = FetchQueue<(u32, Fetched)>;
 
 /// What one partition needs to answer its items.
 pub(super) struct Driver {
     pub(super) probe: Arc<Probe>,
     pub(super) resources: Arc<Resources>,
     pub(super) context: Arc<TaskContext>,
-    pub(super) ahead: Arc<OnceLock<Queue>>,
+    pub(super) fetches: Arc<OnceLock<Fetches>>,
     pub(super) sender: Sender<Result<RecordBatch>>,
     pub(super) probed: Count,
     pub(super) matched: Count,
@@ -34,21 +34,21 @@ pub(super) struct Driver {
 
 impl Driver {
     /// Answers all items; stops early when the receiver of the output is gone.
-    pub(super) async fn run(self, items: SendableRecordBatchStream) -> Result<()> {
+    pub(super) async fn answer_all(self, items: SendableRecordBatchStream) -> Result<()> {
         let Self {
             probe,
             resources,
             context,
-            ahead,
+            fetches,
             sender,
             probed,
             matched,
         } = self;
         let pool = Arc::clone(context.memory_pool());
         let threads = context.session_config().target_partitions();
-        let ahead = ahead.get_or_init(|| {
+        let fetches = fetches.get_or_init(|| {
             let (threads, memory) = resources.fetch_limits(threads, &pool);
-            Ahead::new(threads, memory)
+            FetchQueue::new(threads, memory)
         });
         let begin = Instant::now();
         let batch = resources.batch(&probe.batch, &pool).await?;
@@ -75,20 +75,20 @@ impl Driver {
         let mut items = items.try_flatten().fuse();
         let (mut more, mut remote) = (true, false);
         loop {
-            while more && ahead.has_room(remote) {
+            while more && fetches.has_room(remote) {
                 match items.try_next().await? {
                     Some((number, item)) => {
                         remote |= item.is_remote();
                         let bytes = item.bytes();
                         let (resources, probe) = (Arc::clone(&resources), Arc::clone(&probe));
-                        ahead.fetch(bytes, async move {
+                        fetches.fetch(bytes, async move {
                             Ok((number, Fetched::fetch(item, resources, probe).await?))
                         });
                     }
                     None => more = false,
                 }
             }
-            let Some(next) = ahead.next() else {
+            let Some(next) = fetches.next() else {
                 match more {
                     true => continue,
                     false => break,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use arrow::array::{ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::common::runtime::SpawnedTask;
@@ -13,9 +13,9 @@ use datafusion::physical_plan::metrics::Count;
 use hamming::Match;
 use tokio::sync::mpsc::Sender;
 
-use super::hits::{HitBuilder, RowMatch};
-use super::ids::IdMatches;
+use super::ids::ArchiveMatches;
 use super::nearest::Nearest;
+use super::pair_builder::{ArchiveRows, PairBuilder, RowMatch};
 use super::request::Probe;
 use crate::batch::Batch;
 use crate::pairs;
@@ -27,10 +27,11 @@ pub(super) struct Emitter {
     batch: Arc<Batch>,
     resources: Arc<Resources>,
     schema: SchemaRef,
+    /// Day of the batch, in days since 1970.
     day: Option<i32>,
     sender: Sender<Result<RecordBatch>>,
     matched: Count,
-    /// The nearest documents of the archive so far; `None` when all pairs are wanted.
+    /// The nearest documents of the archive so far; `None` when pairs are not limited.
     nearest: Option<Nearest>,
 }
 
@@ -57,29 +58,28 @@ impl Emitter {
     }
 
     /// Sends pairs with rows of the archive or, if pairs are limited, keeps the nearest for [`Self::finish`].
-    pub(super) async fn archive(&mut self, found: IdMatches) -> Result<()> {
+    pub(super) async fn emit_archive_pairs(&mut self, found: ArchiveMatches) -> Result<()> {
         if let Some(nearest) = &mut self.nearest {
-            let left_out = nearest.add(&found.matches, &found.ids, found.day, &self.batch)?;
+            let left_out = nearest.add(&found.matches, &found.rows, &self.batch)?;
             self.add_counts(0, left_out);
             return Ok(());
         }
-        self.send_archive(&found.matches, &found.ids, found.day)
-            .await
+        self.send_archive_pairs(&found.matches, &found.rows).await
     }
 
     /// Sends pairs inside the batch. `matches` ascend by query; queries and entries are indexes of distinct fingerprints.
-    pub(super) async fn within(&mut self, matches: &[Match]) -> Result<()> {
-        let builder = HitBuilder::new(&self.batch, Arc::clone(&self.schema), self.day);
-        let send = |batch| self.send(batch);
-        let (hits, left_out) = match &self.nearest {
-            None => (builder.within(matches, send).await?, 0),
+    pub(super) async fn emit_pairs_within(&mut self, matches: &[Match]) -> Result<()> {
+        let send = |rows| self.send(rows);
+        let (sent, left_out) = match &self.nearest {
+            None => (self.builder().send_pairs_within(matches, send).await?, 0),
             Some(nearest) => {
-                builder
-                    .nearest_within(matches, nearest.limit(), send)
+                let limit = nearest.limit();
+                self.builder()
+                    .send_nearest_within(matches, limit, send)
                     .await?
             }
         };
-        self.add_counts(hits, left_out);
+        self.add_counts(sent, left_out);
         Ok(())
     }
 
@@ -88,40 +88,38 @@ impl Emitter {
         let Some(nearest) = self.nearest.take() else {
             return Ok(());
         };
-        for (day, found, ids) in nearest.into_hits(&self.schema) {
-            self.send_archive(&found, &ids?, day).await?;
+        for (matches, rows) in nearest.into_matches(&self.schema) {
+            self.send_archive_pairs(&matches, &rows).await?;
         }
         Ok(())
     }
 
-    async fn send_archive(
-        &self,
-        found: &[RowMatch],
-        ids: &ArrayRef,
-        day: Option<i32>,
-    ) -> Result<()> {
-        let builder = HitBuilder::new(&self.batch, Arc::clone(&self.schema), day);
-        let hits = builder
-            .archive(found, ids, |batch| self.send(batch))
-            .await?;
-        self.add_counts(hits, 0);
+    async fn send_archive_pairs(&self, matches: &[RowMatch], rows: &ArchiveRows) -> Result<()> {
+        let send = |rows| self.send(rows);
+        let sending = self.builder().send_archive_pairs(matches, rows, send);
+        self.add_counts(sending.await?, 0);
         Ok(())
     }
 
-    /// Sends a batch; false when the receiver is gone.
-    async fn send(&self, batch: RecordBatch) -> bool {
-        self.sender.send(Ok(batch)).await.is_ok()
+    /// An empty builder of rows of pairs.
+    fn builder(&self) -> PairBuilder<'_> {
+        PairBuilder::new(&self.batch, Arc::clone(&self.schema), self.day)
     }
 
-    fn add_counts(&self, hits: u64, left_out: u64) {
-        self.matched.add(hits as usize);
+    /// Sends rows of pairs; false when the receiver is gone.
+    async fn send(&self, rows: RecordBatch) -> bool {
+        self.sender.send(Ok(rows)).await.is_ok()
+    }
+
+    fn add_counts(&self, sent: u64, left_out: u64) {
+        self.matched.add(sent as usize);
         let progress = &self.resources.progress;
-        progress.hits.fetch_add(hits, Ordering::Relaxed);
+        progress.pairs.fetch_add(sent, Ordering::Relaxed);
         progress.left_out.fetch_add(left_out, Ordering::Relaxed);
     }
 }
 
-/// A task for each item, in order: each gets the emitter when the item before is done with it.
+/// A task for each item, in order: a task gets the emitter from the task before it.
 pub(super) struct Chain {
     /// The last task; it returns the emitter.
     last: SpawnedTask<Result<Emitter>>,
@@ -134,7 +132,7 @@ impl Chain {
         }
     }
 
-    /// Appends `work`.
+    /// Appends a task that does `work` with the emitter.
     pub(super) fn push<F>(&mut self, work: impl FnOnce(Emitter) -> F + Send + 'static)
     where
         F: Future<Output = Result<Emitter>> + Send,

@@ -1,7 +1,7 @@
 //! `ProbeExec`: the operator that compares work items with the tables of the batch.
 //!
-//! Stock operators cannot do this: a join on Hamming distance has no equality to hash or sort by, and spelt as joins on
-//! blocks it materialises every candidate.
+//! Stock operators cannot do this: a join on Hamming distance has no equality to hash or sort by; as an equality
+//! join for each block, it would materialise every candidate.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -21,13 +21,13 @@ use datafusion::physical_plan::{
     PlanProperties,
 };
 
-use super::driver::{Driver, Queue};
+use super::driver::{Driver, Fetches};
 use super::request::Probe;
 use crate::pairs;
 use crate::resources::Resources;
 use crate::work;
 
-/// Batches of pairs that wait to be taken from a partition.
+/// The most batches of pairs of a partition that wait for their reader.
 const OUTPUT_BATCHES: usize = 2;
 
 /// The operator: work items in, pairs out.
@@ -35,8 +35,8 @@ const OUTPUT_BATCHES: usize = 2;
 pub struct ProbeExec {
     input: Arc<dyn ExecutionPlan>,
     probe: Probe,
-    /// Shared by the partitions; the first that runs makes it.
-    ahead: Arc<OnceLock<Queue>>,
+    /// Shared by the partitions; the first to start makes it.
+    fetches: Arc<OnceLock<Fetches>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -60,13 +60,13 @@ impl ProbeExec {
         Ok(Self {
             input,
             probe,
-            ahead: Arc::default(),
+            fetches: Arc::default(),
             properties,
             metrics: ExecutionPlanMetricsSet::new(),
         })
     }
 
-    /// What it probes with.
+    /// The request: the batch, and the settings to probe with.
     #[must_use]
     pub fn probe(&self) -> &Probe {
         &self.probe
@@ -144,12 +144,12 @@ impl ExecutionPlan for ProbeExec {
             probe: Arc::new(self.probe.clone()),
             resources,
             context,
-            ahead: Arc::clone(&self.ahead),
+            fetches: Arc::clone(&self.fetches),
             sender: builder.tx(),
             probed: MetricBuilder::new(&self.metrics).counter("probed", partition),
             matched: MetricBuilder::new(&self.metrics).counter("matched", partition),
         };
-        builder.spawn(driver.run(items));
+        builder.spawn(driver.answer_all(items));
         Ok(builder.build())
     }
 }

@@ -1,7 +1,7 @@
 //! Stage 1, fetch: reads the bytes of work items ahead, for all partitions of a process.
 //!
-//! A partition that is done with an item takes the one that was asked for first, whichever partition asked. So the probe
-//! waits for a store no longer than the store's first answer takes.
+//! A partition that is free takes the item whose fetch started first, whichever partition started it. So the probe waits for
+//! a store only until its first answer.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -21,12 +21,12 @@ use crate::work::WorkItem;
 const ITEMS: usize = 64;
 /// The most bytes from a store that are being fetched or wait to be probed.
 const BYTES: u64 = 64 << 20;
-/// Items of local files for each thread: the one that is probed next, and the one after it.
+/// The most items of local files for each thread: the one that is probed next, and the one after it.
 const LOCAL_ITEMS: usize = 2;
 
 /// A queue of tasks that fetch, shared by the partitions of a process.
 #[derive(Debug)]
-pub(super) struct Ahead<T> {
+pub(super) struct FetchQueue<T> {
     state: Mutex<State<T>>,
     local_items: usize,
     bytes: u64,
@@ -38,7 +38,7 @@ struct State<T> {
     bytes: u64,
 }
 
-impl<T: Send + 'static> Ahead<T> {
+impl<T: Send + 'static> FetchQueue<T> {
     /// An empty queue for `threads` threads within `memory` bytes.
     pub(super) fn new(threads: usize, memory: usize) -> Self {
         Self {
@@ -51,7 +51,7 @@ impl<T: Send + 'static> Ahead<T> {
         }
     }
 
-    /// Whether another item should be fetched; `remote` says that items come from a store.
+    /// Whether another item should be fetched. More items of a store are fetched ahead (`remote`) than of local files.
     pub(super) fn has_room(&self, remote: bool) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let items = state.items.len();
@@ -70,7 +70,7 @@ impl<T: Send + 'static> Ahead<T> {
         state.bytes += bytes;
     }
 
-    /// Takes the item that was asked for first.
+    /// Takes the item whose fetch started first.
     pub(super) fn next(&self) -> Option<SpawnedTask<Result<T>>> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let (task, bytes) = state.items.pop_front()?;
@@ -83,16 +83,19 @@ impl<T: Send + 'static> Ahead<T> {
 #[derive(Debug)]
 pub(super) enum Fetched {
     /// A row group of the archive.
-    Slice { slice: Slice, encoded: Encoded },
+    RowGroup {
+        row_group: RowGroup,
+        encoded: Encoded,
+    },
     /// A range of the batch's own distinct fingerprints.
     Within { first: u32, end: u32, part: u32 },
 }
 
 /// A row group of a file of the archive, to be probed with one part of the batch.
 #[derive(Debug)]
-pub(super) struct Slice {
+pub(super) struct RowGroup {
     pub(super) reader: Box<FingerprintReader>,
-    pub(super) row_group: usize,
+    pub(super) number: usize,
     /// Day of its rows, in days since 1970.
     pub(super) day: Option<i32>,
     pub(super) part: u32,
@@ -106,7 +109,7 @@ impl Fetched {
         probe: Arc<Probe>,
     ) -> Result<Self> {
         match item {
-            WorkItem::Slice {
+            WorkItem::RowGroup {
                 file,
                 size,
                 row_group,
@@ -118,21 +121,21 @@ impl Fetched {
                 let begin = Instant::now();
                 let opened = resources.reader(&file, size, &facts, &probe.columns).await;
                 let reader = Box::new(opened?);
-                let row_group = row_group as usize;
-                let encoded = reader.fetch(row_group).await.map_err(EngineError::from)?;
+                let number = row_group as usize;
+                let encoded = reader.fetch(number).await.map_err(EngineError::from)?;
                 let progress = &resources.progress;
                 progress.bytes_read.fetch_add(bytes, Ordering::Relaxed);
                 // A local file is read, and the read timed, when it is decoded.
                 if matches!(encoded, Encoded::Fetched(_)) {
                     progress.stages.read.add(begin.elapsed());
                 }
-                let slice = Slice {
+                let row_group = RowGroup {
                     reader,
-                    row_group,
+                    number,
                     day,
                     part,
                 };
-                Ok(Self::Slice { slice, encoded })
+                Ok(Self::RowGroup { row_group, encoded })
             }
             WorkItem::Within { first, end, part } => Ok(Self::Within { first, end, part }),
         }

@@ -1,4 +1,4 @@
-//! Gathers fingerprints of several items: when many are probed at once, large tables are read in order, and so faster.
+//! Gathers fingerprints of several items: when many are probed at once, large tables are read in order, which is faster.
 
 use std::collections::VecDeque;
 
@@ -42,9 +42,11 @@ impl Gathered {
         self.items.len()
     }
 
-    /// Probes the values, and sends each item its matches. `probe(values, from, found)` probes some values from index `from`
-    /// on, adds their matches to `found` in the values' order, and returns how many it probed. Afterwards no values are left,
-    /// and only the last item, to which values can still be added. False when a receiver is gone.
+    /// Probes the values, and sends each item its matches; false when a receiver is gone.
+    ///
+    /// `probe(values, from, found)` probes some values from index `from` on, adds their matches to `found` in the order of
+    /// the values, and returns how many values it probed. Afterwards no values are left. The last item is: more values can
+    /// be added to it.
     pub(super) fn probe(
         &mut self,
         mut probe: impl FnMut(&[u64], usize, &mut Vec<Match>) -> usize,
@@ -53,20 +55,23 @@ impl Gathered {
         let mut done = 0;
         while done < self.values.len() {
             done += probe(&self.values, done, &mut found);
-            for hit in found.drain(..) {
+            for next_match in found.drain(..) {
                 // End the items before that of this match now: the emitters wait for them in order.
                 let is_next = |items: &VecDeque<(usize, Sink)>| {
                     items
                         .get(1)
-                        .is_some_and(|next| next.0 <= hit.query as usize)
+                        .is_some_and(|next| next.0 <= next_match.query as usize)
                 };
                 while is_next(&self.items) {
                     if !self.end_first(&mut matches) {
                         return false;
                     }
                 }
-                let query = self.rows[hit.query as usize];
-                matches.push(Match { query, ..hit });
+                let query = self.rows[next_match.query as usize];
+                matches.push(Match {
+                    query,
+                    ..next_match
+                });
             }
             if !self.send(&mut matches, MATCHES) {
                 return false;
@@ -85,20 +90,21 @@ impl Gathered {
         self.send(&mut matches, 1)
     }
 
+    /// Sends `matches` of the first item if there are at least `least`. False when its receiver is gone.
     fn send(&self, matches: &mut Vec<Match>, least: usize) -> bool {
         let first = self.items.front();
         first.is_none_or(|(_, sink)| sink.send(matches, least))
     }
 
-    /// Sends the last matches of the first item, and ends it.
+    /// Sends the last matches of the first item, and ends it. False when its receiver is gone.
     fn end_first(&mut self, matches: &mut Vec<Match>) -> bool {
-        let wanted = self.send(matches, 1);
+        let is_received = self.send(matches, 1);
         if let Some((_, sink)) = self.items.pop_front()
-            && wanted
+            && is_received
         {
             sink.done();
         }
-        wanted
+        is_received
     }
 
     /// Ends all items; all their values must have been probed.
@@ -109,7 +115,7 @@ impl Gathered {
         }
     }
 
-    /// Gives up all items; their channels tell that they were not probed to their end.
+    /// Gives up all items; their channels then say that they were not probed to their end.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }

@@ -1,43 +1,39 @@
-//! Stage 3, ids: reads the ids of matching rows, of several row groups at the same time, because each waits for one or two
-//! answers of a store.
+//! Stage 3, ids: reads the ids of matching rows. Several row groups are read at the same time, because each waits for one or
+//! two answers of a store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use archive::{FingerprintReader, IdPages, IdType};
-use arrow::array::ArrayRef;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
 use hamming::Match;
 use tokio::sync::{OnceCell, mpsc, watch};
 
-use super::hits::RowMatch;
+use super::pair_builder::{ArchiveRows, PairValues, RowMatch};
 use crate::error::EngineError;
 use crate::resources::Resources;
 
-/// The most matches whose ids are read before their item's turn to emit. Copies of a page by the thousand make so many
-/// matches that the ids of several items at once would not fit into the memory.
+/// The most matches whose ids are read before it is their item's turn to emit. Thousands of copies of a page make so many
+/// matches that the ids of several items would not fit into the memory together.
 const BEFORE_TURN: usize = 1 << 14;
 
-/// Matches with rows of the archive, with the rows' ids.
-pub(super) struct IdMatches {
+/// Matches with rows of the archive, and what was read of these rows.
+pub(super) struct ArchiveMatches {
     /// By row, ascending.
     pub(super) matches: Vec<RowMatch>,
-    /// The id of each row.
-    pub(super) ids: ArrayRef,
-    /// Day of the rows, in days since 1970.
-    pub(super) day: Option<i32>,
+    pub(super) rows: ArchiveRows,
 }
 
-/// The name of the file that was read last, and where its id pages are, loaded by the first task that asks.
+/// The file whose ids were read last: its name, and the places of its id pages, which the first task loads.
 type LastPages = Mutex<Option<(String, Arc<OnceCell<IdPages>>)>>;
 
 /// Reads ids for one partition.
 #[derive(Clone)]
 pub(super) struct IdReader {
     resources: Arc<Resources>,
-    /// The type of the batch's ids, to which others are converted: plain files can have the other type.
+    /// The type of the batch's ids, to which the archive's are converted: plain files may have the other type.
     id_type: Option<IdType>,
     pages: Arc<LastPages>,
 }
@@ -45,7 +41,7 @@ pub(super) struct IdReader {
 /// A task that reads the ids of one row group's matching rows.
 pub(super) struct Reading {
     /// What was read, in the order of the matches.
-    pub(super) found: mpsc::Receiver<IdMatches>,
+    pub(super) found: mpsc::Receiver<ArchiveMatches>,
     /// Set to true when the item's turn to emit has come.
     pub(super) turn: watch::Sender<bool>,
     /// The task that reads.
@@ -100,17 +96,17 @@ impl IdReader {
         row_group: usize,
         day: Option<i32>,
         matches: &[Match],
-    ) -> Result<IdMatches> {
+    ) -> Result<ArchiveMatches> {
         // Each row is read once, though it may match several fingerprints.
         let mut rows: Vec<u32> = Vec::new();
-        let mut found: Vec<RowMatch> = Vec::with_capacity(matches.len());
-        for hit in matches {
-            if rows.last() != Some(&hit.query) {
-                rows.push(hit.query);
+        let mut row_matches: Vec<RowMatch> = Vec::with_capacity(matches.len());
+        for found in matches {
+            if rows.last() != Some(&found.query) {
+                rows.push(found.query);
             }
-            found.push(RowMatch {
-                entry: hit.entry,
-                distance: hit.distance,
+            row_matches.push(RowMatch {
+                entry: found.entry,
+                values: PairValues::from(found),
                 row: rows.len() as u32 - 1,
             });
         }
@@ -127,10 +123,9 @@ impl IdReader {
             None => ids,
         };
         self.resources.progress.stages.ids.add(begin.elapsed());
-        Ok(IdMatches {
-            matches: found,
-            ids,
-            day,
+        Ok(ArchiveMatches {
+            matches: row_matches,
+            rows: ArchiveRows { ids, day },
         })
     }
 

@@ -1,23 +1,32 @@
 //! The nearest documents of the archive, when the pairs of a document of the batch are limited.
 //!
 //! They are kept by fingerprint, not by document: a text that is in the batch a million times has its nearest documents
-//! once, and is multiplied out at the end.
+//! once, until they are paired with each of its documents at the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 
-use super::hits::RowMatch;
-use crate::batch::{Batch, Id};
+use super::pair_builder::{ArchiveRow, ArchiveRows, PairValues, RowMatch};
+use crate::batch::Batch;
 use crate::error::EngineError;
 use crate::pairs::BASE_ID;
 
-/// A document of the archive: distance, id, day. Ordered as the output is.
-type Neighbour = (u32, Id, Option<i32>);
+/// A document of the archive near a fingerprint of the batch.
+struct Neighbour {
+    values: PairValues,
+    row: ArchiveRow,
+}
+
+impl Neighbour {
+    /// What neighbours are ordered by, as the output is.
+    fn order(&self) -> (u32, &ArchiveRow) {
+        (self.values.distance, &self.row)
+    }
+}
 
 /// For each distinct fingerprint of the batch, its nearest documents.
 pub(super) struct Nearest {
@@ -42,29 +51,31 @@ impl Nearest {
     /// Adds documents; returns the number of pairs that are left out for nearer ones.
     pub(super) fn add(
         &mut self,
-        found: &[RowMatch],
-        ids: &ArrayRef,
-        day: Option<i32>,
+        matches: &[RowMatch],
+        rows: &ArchiveRows,
         batch: &Batch,
     ) -> Result<u64> {
         let mut left_out = 0;
-        for hit in found {
-            let kept = self.kept.entry(hit.entry).or_default();
-            let documents = batch.distinct.rows(hit.entry).len() as u64;
-            let neighbour = (hit.distance, Id::read(ids, hit.row as usize), day);
+        for found in matches {
+            let kept = self.kept.entry(found.entry).or_default();
+            let documents = batch.distinct.rows(found.entry).len() as u64;
+            let neighbour = Neighbour {
+                values: found.values,
+                row: rows.row(found.row),
+            };
             // A document comes again when a work item is done twice or an id repeats; the nearer one stays.
             if let Some(at) = kept
                 .iter()
-                .position(|n| n.1 == neighbour.1 && n.2 == neighbour.2)
+                .position(|other| other.row.is_same_document(&neighbour.row))
             {
-                if kept[at] <= neighbour {
+                if kept[at].order() <= neighbour.order() {
                     continue;
                 }
                 kept.remove(at);
             }
-            let at = kept.partition_point(|other| *other < neighbour);
+            let at = kept.partition_point(|other| other.order() < neighbour.order());
             if at < self.limit {
-                let bytes = size_of::<Neighbour>() + neighbour.1.bytes();
+                let bytes = size_of::<Neighbour>() + neighbour.row.bytes();
                 self.memory
                     .try_grow(bytes)
                     .map_err(|_| EngineError::OutOfMemory {
@@ -82,27 +93,28 @@ impl Nearest {
         Ok(left_out)
     }
 
-    /// The documents that were kept, by day: matches, and the ids that their rows are indexes of.
-    pub(super) fn into_hits(
+    /// The documents that were kept, by day: matches, and the rows that they are with.
+    pub(super) fn into_matches(
         self,
         schema: &SchemaRef,
-    ) -> impl Iterator<Item = (Option<i32>, Vec<RowMatch>, Result<ArrayRef>)> + use<> {
-        let text = schema
+    ) -> impl Iterator<Item = (Vec<RowMatch>, ArchiveRows)> + use<> {
+        let text_ids = schema
             .field_with_name(BASE_ID)
             .is_ok_and(|field| *field.data_type() == DataType::Utf8);
-        let mut days: BTreeMap<Option<i32>, (Vec<RowMatch>, Vec<Id>)> = BTreeMap::new();
+        let mut days: BTreeMap<Option<i32>, (Vec<RowMatch>, Vec<ArchiveRow>)> = BTreeMap::new();
         for (entry, kept) in self.kept {
-            for (distance, id, day) in kept {
-                let (found, ids) = days.entry(day).or_default();
-                found.push(RowMatch {
+            for Neighbour { values, row } in kept {
+                let (matches, rows) = days.entry(row.day).or_default();
+                matches.push(RowMatch {
                     entry,
-                    distance,
-                    row: ids.len() as u32,
+                    values,
+                    row: rows.len() as u32,
                 });
-                ids.push(id);
+                rows.push(row);
             }
         }
-        days.into_iter()
-            .map(move |(day, (found, ids))| (day, found, Ok(Id::array(&ids, text))))
+        days.into_iter().map(move |(day, (matches, rows))| {
+            (matches, ArchiveRows::from_rows(day, rows, text_ids))
+        })
     }
 }

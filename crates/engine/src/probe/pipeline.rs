@@ -5,26 +5,26 @@
 //! ┌──────────────────────────────────┐  ┌──────────────────────────────────────────────────────────────┐
 //! │ 1 fetch          (fetch.rs)      │  │ 2 probe (probing.rs)   3 ids (ids.rs)     4 emit (emit.rs)   │
 //! │                                  │  │                                                              │
-//! │ Ahead: a task an item,           │  │ one item at a time     a task an item     a chain of tasks,  │
+//! │ FetchQueue: a task an item,      │  │ one item at a time     a task an item     a chain of tasks,  │
 //! │ local: 2 items a thread          ├─▶│ on a blocking thread   ┌────────────┐     one an item        │
-//! │ store: 64 items, 64 MiB or a     │  │ ────matches, 1 batch──▶│ read ids   │──found, 1──▶ rows ──2──┼─▶
+//! │ store: 64 items, 64 MiB or a     │  │ ────matches, 1 Vec────▶│ read ids   │──found, 1──▶ rows ──2──┼─▶
 //! │        16th of the memory        │  │       (mpsc)           └────────────┘   (mpsc)      (mpsc)   │
 //! │ oldest first                     │  │ ────done (oneshot)──────────────────────────▶                │
 //! └──────────────────────────────────┘  │                         ◀──turn (watch)──────                │
-//!                                       │ range of the batch: ────matches, 1 batch────▶ (no ids stage) │
+//!                                       │ range of the batch: ────matches, 1 Vec──────▶ (no ids stage) │
 //!                                       └──────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! Bounds. An item of the archive takes one of [`PERMITS`] permits before its ids task starts, and gives it back when its
-//! pairs are sent: so at most 12 items have matches, ids or a place in the chain. Every channel is bounded, so a slow
+//! Bounds. A row group of the archive takes one of [`PERMITS`] permits before its ids task starts, and gives it back when
+//! its pairs are sent: so at most 12 items have matches, ids or a place in the chain. Every channel is bounded, so a slow
 //! reader of the output stops the emitter, then the ids tasks, then the probe, then the fetch. Probing waits for a
-//! permit to compute (`Resources::core`) only after it holds the tables, so that those of its part stay.
+//! permit to compute (`Resources::acquire_core`) only after it holds the tables of its part, so that they stay built.
 //!
 //! Who waits for whom:
 //! - The emitter of an item waits for the emitter of the item before it, which hands it the [`Emitter`]. Then it sets
 //!   `turn`, and takes what was found until the ids task ends.
-//! - An ids task reads a batch of many matches only after its `turn`: of all items, one may then hold many ids.
-//! - The probe waits for its item's ids task when one batch of matches is unread. Items that are gathered
+//! - An ids task reads the ids of many matches only after its `turn`, so that one item at a time holds many ids.
+//! - The probe waits for its item's ids task while one `Vec` of matches is unread. Items that are gathered
 //!   (`gather.rs`) are probed together, at most [`TOGETHER`](super::TOGETHER); each is ended before the next gets
 //!   matches, because the emitters wait for them in order. `TOGETHER` is less than [`PERMITS`], so gathering never
 //!   waits for a permit that only a gathered item could give back.
@@ -51,7 +51,7 @@ use tokio::sync::Semaphore;
 
 use super::channel::item_channel;
 use super::emit::{Chain, Emitter};
-use super::fetch::{Fetched, Slice};
+use super::fetch::{Fetched, RowGroup};
 use super::ids::{IdReader, Reading};
 use super::probing::{self, Buffers, TOGETHER};
 use super::request::Probe;
@@ -109,23 +109,30 @@ impl Pipeline {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Probes one item. Its pairs are sent while it and the next items are probed.
+    /// Probes the item with this number in the run. Its pairs are sent while it and the next items are probed.
     pub(super) async fn probe(&mut self, number: u32, item: Fetched) -> Result<()> {
         match item {
-            Fetched::Slice { slice, encoded } => self.probe_slice(number, slice, encoded).await,
+            Fetched::RowGroup { row_group, encoded } => {
+                self.probe_row_group(number, row_group, encoded).await
+            }
             Fetched::Within { first, end, part } => {
                 self.probe_within(number, first..end, part).await
             }
         }
     }
 
-    async fn probe_slice(&mut self, number: u32, slice: Slice, encoded: Encoded) -> Result<()> {
-        let Slice {
+    async fn probe_row_group(
+        &mut self,
+        item: u32,
+        row_group: RowGroup,
+        encoded: Encoded,
+    ) -> Result<()> {
+        let RowGroup {
             reader,
-            row_group,
+            number,
             day,
             part,
-        } = slice;
+        } = row_group;
         let resources = Arc::clone(&self.resources);
         let (sink, matches, done) = item_channel();
         let decoder = reader.clone();
@@ -135,16 +142,16 @@ impl Pipeline {
             mut found,
             turn,
             task,
-        } = self.ids.start(reader, row_group, day, matches, failed);
+        } = self.ids.start(reader, number, day, matches, failed);
         self.chain.push(move |mut emitter| async move {
             turn.send_replace(true);
             while let Some(found) = found.recv().await {
-                emitter.archive(found).await?;
+                emitter.emit_archive_pairs(found).await?;
             }
             join(task).await?;
             done.check().await?;
             drop(permit);
-            resources.progress.answer([number]);
+            resources.progress.note_answered([item]);
             Ok(emitter)
         });
         // Items are gathered within one part: its tables are gone when those of the next part are built.
@@ -154,8 +161,8 @@ impl Pipeline {
         };
         let rows = self
             .with_tables(part, move |tables, buffers| {
-                let slice = (&*decoder, row_group, encoded);
-                probing::probe_slice(slice, &tables, buffers, together, sink)
+                let row_group = (&*decoder, number, encoded);
+                probing::probe_row_group(row_group, &tables, buffers, together, sink)
             })
             .await?;
         self.probed.add(rows as usize);
@@ -166,7 +173,7 @@ impl Pipeline {
 
     async fn probe_within(
         &mut self,
-        number: u32,
+        item: u32,
         range: std::ops::Range<u32>,
         part: u32,
     ) -> Result<()> {
@@ -176,10 +183,10 @@ impl Pipeline {
         let (sink, mut matches, done) = item_channel();
         self.chain.push(move |mut emitter| async move {
             while let Some(matches) = matches.recv().await {
-                emitter.within(&matches).await?;
+                emitter.emit_pairs_within(&matches).await?;
             }
             done.check().await?;
-            resources.progress.answer([number]);
+            resources.progress.note_answered([item]);
             Ok(emitter)
         });
         let resources = Arc::clone(&self.resources);
@@ -213,7 +220,7 @@ impl Pipeline {
         self.chain.finish().await
     }
 
-    /// Runs CPU work on the tables of a part, on a thread where it does not hold up other tasks.
+    /// Does CPU work with the tables of a part, on a thread where it does not hold up other tasks.
     async fn with_tables<T: Send + 'static>(
         &mut self,
         part: u32,
@@ -226,7 +233,7 @@ impl Pipeline {
             .await?;
         self.resources.progress.stages.prepare.add(begin.elapsed());
         // After the tables: a task that waits for a core then holds its part's tables.
-        let core = self.resources.core().await;
+        let core = self.resources.acquire_core().await;
         let mut buffers = std::mem::take(&mut self.buffers);
         let resources = Arc::clone(&self.resources);
         let done = SpawnedTask::spawn_blocking(move || {

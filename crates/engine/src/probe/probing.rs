@@ -14,11 +14,11 @@ use crate::batch::PartTables;
 use crate::error::EngineError;
 use crate::progress::Stages;
 
-/// The most items that are gathered and probed at once, for tables that are faster with many fingerprints. Each holds one
-/// of the pipeline's permits, so there must be fewer than the permits.
+/// The most items that are gathered and probed at once, for tables that are faster with many fingerprints. Each of them
+/// holds a permit of the pipeline, so this is less than the number of permits.
 pub const TOGETHER: usize = 8;
 
-/// What one partition reuses from item to item.
+/// Buffers that a partition reuses from item to item, and the fingerprints that it gathered.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     step: DecodedStep,
@@ -33,7 +33,7 @@ impl Buffers {
         let [partition, filter, verify] = [
             &mut scratch.partitioning,
             &mut scratch.filtering,
-            &mut scratch.verifying,
+            &mut scratch.comparing,
         ]
         .map(std::mem::take);
         let read = std::mem::take(&mut self.step.reading);
@@ -48,9 +48,9 @@ impl Buffers {
     }
 }
 
-/// Decodes a row group and probes it, or gathers it to be probed with the next ones, at most `together` of them. Sends
+/// Decodes a row group, and probes it at once, or gathers up to `together` row groups and probes them together. Sends
 /// matches by row, ascending; returns the number of fingerprints.
-pub(super) fn probe_slice(
+pub(super) fn probe_row_group(
     (reader, row_group, encoded): (&FingerprintReader, usize, Encoded),
     tables: &PartTables,
     buffers: &mut Buffers,
@@ -65,7 +65,7 @@ pub(super) fn probe_slice(
     let mut probe = |values: &[u64], from, found: &mut _| {
         tables.probe_some(Kernel::detect(), values, from, scratch, found)
     };
-    let (mut rows, mut wanted) = (0, true);
+    let (mut rows, mut is_received) = (0, true);
     if tables.chunk_len() <= STEP {
         let mut found = Vec::new();
         reader.decode(row_group, encoded, step, |step| {
@@ -73,10 +73,10 @@ pub(super) fn probe_slice(
             rows += values.len() as u64;
             let probe = |from, found: &mut _| probe(values, from, found);
             let row = |query| step.row(query as usize);
-            wanted = channel::probe_and_send(&sink, &mut found, values.len(), probe, row);
-            wanted
+            is_received = channel::probe_and_send(&sink, &mut found, values.len(), probe, row);
+            is_received
         })?;
-        if wanted {
+        if is_received {
             channel::finish(sink, found);
         }
         return Ok(rows);
@@ -86,14 +86,14 @@ pub(super) fn probe_slice(
         rows += step.values().len() as u64;
         gathered.add(step);
         if gathered.values() + STEP > tables.chunk_len() {
-            wanted = gathered.probe(&mut probe);
+            is_received = gathered.probe(&mut probe);
         }
-        wanted
+        is_received
     })?;
-    if wanted && gathered.items() >= together {
-        wanted = gathered.probe(&mut probe);
+    if is_received && gathered.items() >= together {
+        is_received = gathered.probe(&mut probe);
     }
-    if !wanted {
+    if !is_received {
         gathered.clear();
     } else if gathered.values() == 0 {
         gathered.end();
@@ -115,8 +115,8 @@ pub(super) fn probe_gathered(tables: &PartTables, buffers: &mut Buffers) {
     }
 }
 
-/// Probes the batch's distinct fingerprints in `range` against the batch, and counts them in `probed` as it goes. Sends
-/// matches by index, ascending, those of one fingerprint together.
+/// Compares the batch's distinct fingerprints in `range` with the batch, and counts them in `probed` as it goes. Sends
+/// matches by index, ascending, and all matches of a fingerprint together.
 pub(super) fn probe_within(
     range: Range<u32>,
     tables: &PartTables,
@@ -124,16 +124,16 @@ pub(super) fn probe_within(
     sink: Sink,
     probed: &AtomicU64,
 ) {
-    let own = range.start as usize..range.end as usize;
+    let indexes = range.start as usize..range.end as usize;
     let scratch = &mut buffers.scratch;
     let mut found = Vec::new();
     let probe = |from, found: &mut _| {
-        let done = tables.probe_own(Kernel::detect(), own.clone(), from, scratch, found);
+        let done = tables.probe_own(Kernel::detect(), indexes.clone(), from, scratch, found);
         probed.fetch_add(done as u64, Ordering::Relaxed);
         done
     };
     let row = |query| range.start + query;
-    if channel::probe_and_send(&sink, &mut found, own.len(), probe, row) {
+    if channel::probe_and_send(&sink, &mut found, indexes.len(), probe, row) {
         channel::finish(sink, found);
     }
 }

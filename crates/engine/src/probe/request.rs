@@ -16,7 +16,7 @@ pub struct Probe {
     pub design: String,
     /// Parts that the batch is cut into.
     pub parts: u32,
-    /// The most pairs of a document of the batch, its nearest ones: counted for the archive, and for the batch itself.
+    /// The most pairs of a document of the batch: so many nearest documents of the archive, and so many of the batch itself.
     pub max_hits: Option<u32>,
     /// Day of the batch, in days since 1970.
     pub day: Option<i32>,

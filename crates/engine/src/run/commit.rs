@@ -1,4 +1,4 @@
-//! The end of a run: the batch is appended to the archive, then the outputs get their names.
+//! The end of a run: appends the batch to the archive, then publishes the outputs.
 
 use archive::{Append, StagedDay};
 use chrono::NaiveDate;
@@ -6,11 +6,11 @@ use storage::Draft;
 
 use super::Run;
 use super::fingerprinting::Fingerprints;
-use super::inputs::Opened;
+use super::inputs::OpenedArchive;
 use super::summary::Commit;
 use super::view::View;
 use crate::error::{EngineError, Result};
-use crate::output::StagedOutput;
+use crate::output::DraftOutput;
 use crate::progress::Stage;
 
 /// How a run left the archive.
@@ -20,7 +20,7 @@ pub(super) struct Outcome {
     pub(super) version_before: Option<u64>,
     /// Version of the archive after the run; `None` for plain files.
     pub(super) version_after: Option<u64>,
-    /// The batch's day: the day as which the archive holds it, or else the day asked for.
+    /// The batch's day: its day in the archive, or else that of the settings.
     pub(super) date: Option<NaiveDate>,
     /// Documents that were removed from the archive since the batch was committed.
     pub(super) removed: u64,
@@ -33,7 +33,7 @@ pub(super) enum Attempt {
     /// There is nothing more to do.
     Done(Outcome),
     /// Another commit came first: the batch must be compared with the archive again.
-    Overtaken(Opened),
+    Overtaken(OpenedArchive),
 }
 
 /// Appends the batch; keeps its uploaded data files from one attempt to the next.
@@ -53,7 +53,7 @@ impl Appender {
         }
     }
 
-    /// Commits the batch behind the days in `view`, which it was compared with, if the settings ask for it.
+    /// If the settings ask for it, commits the batch after the days in `view`, which it was compared with.
     pub(super) async fn commit(
         &mut self,
         run: Run<'_>,
@@ -106,7 +106,7 @@ impl Appender {
             Append::Committed(version) => {
                 return Ok(done(Commit::Committed(version), Some(version)));
             }
-            // Another run committed the same day, and may have compared the batch with fewer days.
+            // Another run committed the same day, and may have compared it with fewer days.
             Append::AlreadyThere => {}
             Append::Overtaken => {
                 tracing::warn!(
@@ -115,17 +115,19 @@ impl Appender {
                 self.uploaded = Some(staged);
             }
         }
-        Ok(Attempt::Overtaken(Opened::Archive(Box::new(archive))))
+        Ok(Attempt::Overtaken(OpenedArchive::Archive(Box::new(
+            archive,
+        ))))
     }
 }
 
-/// Gives the outputs their names: the file of fingerprints, if there is one, and the pairs.
+/// Publishes the outputs: the file of fingerprints, if there is one, and the pairs.
 ///
 /// # Errors
 /// [`EngineError::Unpublished`] when `commit` says that the batch was committed.
 pub(super) async fn publish(
     fingerprints: Option<Draft>,
-    pairs: StagedOutput,
+    pairs: DraftOutput,
     commit: Commit,
     day: Option<NaiveDate>,
 ) -> Result<()> {
@@ -133,7 +135,7 @@ pub(super) async fn publish(
         if let Some(draft) = fingerprints {
             draft.publish().await?;
         }
-        // Last, because what standard output has got cannot be taken back.
+        // Last, because standard output cannot be taken back.
         pairs.publish().await
     };
     published.await.map_err(|error| match (commit, day) {

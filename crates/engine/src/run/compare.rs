@@ -15,8 +15,8 @@ use super::view::View;
 use crate::batch::BatchName;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
-use crate::memory::free;
-use crate::output::{self, OutputTarget, StagedOutput};
+use crate::memory::free_bytes;
+use crate::output::{self, DraftOutput, OutputTarget};
 use crate::pairs;
 use crate::probe::{Probe, ProbeNode};
 use crate::progress::Stage;
@@ -28,9 +28,11 @@ use crate::work::{self, WorkItem};
 /// The result of a comparison.
 pub(super) struct Compared {
     /// The pairs, not yet published.
-    pub(super) output: StagedOutput,
+    pub(super) output: DraftOutput,
     pub(super) plan: Plan,
+    /// How often the archive was read.
     pub(super) passes: u32,
+    /// Distinct fingerprints of the batch.
     pub(super) distinct: usize,
     pub(super) verified: Option<Verified>,
     pub(super) base: BaseSummary,
@@ -45,10 +47,11 @@ pub(super) struct Comparison<'a> {
     pub(super) view: &'a View,
 }
 
-/// The plan of the tables, and the probe of them. Without a cluster, the tables are built too.
+/// The plan of the tables, and the request to probe them.
 struct Planned {
     plan: Plan,
     probe: Probe,
+    /// Distinct fingerprints of the batch.
     distinct: usize,
 }
 
@@ -70,7 +73,7 @@ impl Comparison<'_> {
             None => None,
         };
         if unverified.is_some() {
-            // Which pairs are the nearest is known only after the verification.
+            // The verification drops pairs, so the nearest are chosen after it.
             probe.max_hits = None;
         }
         let target = unverified.as_ref().unwrap_or(&settings.output);
@@ -86,7 +89,7 @@ impl Comparison<'_> {
             verified = Some(counts.verified(verify, checked));
             clock.end(Stage::Verify);
         }
-        let base = &self.view.base;
+        let snapshot = &self.view.snapshot;
         let bytes_read = &self.run.resources.progress.bytes_read;
         Ok(Compared {
             output,
@@ -95,9 +98,9 @@ impl Comparison<'_> {
             distinct,
             verified,
             base: BaseSummary {
-                version: base.version,
-                files: base.files.len() as u64,
-                fingerprints: base.rows(),
+                version: snapshot.version,
+                files: snapshot.files.len() as u64,
+                fingerprints: snapshot.rows(),
                 bytes_read: bytes_read.load(Ordering::Relaxed),
             },
         })
@@ -113,16 +116,16 @@ impl Comparison<'_> {
         self.run.enter(Stage::Build);
         let file = &self.batch.file;
         let pool = Arc::clone(&context.runtime_env().memory_pool);
-        let own = BatchName::new(file, file.path.to_string_lossy().into_owned());
-        let batch = resources.batch(&own, &pool).await?;
+        let name = BatchName::new(file, file.path.to_string_lossy().into_owned());
+        let batch = resources.batch(&name, &pool).await?;
         let distinct = batch.distinct.values().len();
-        let queries = self.view.base.rows() + if settings.within { file.rows } else { 0 };
+        let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
         let design = settings.design.as_deref();
         let k = settings.max_distance;
         let planned = match &settings.cluster {
             None => {
-                let plan = batch.plan(k, design, queries, free(&pool))?;
-                let probe = self.probe_request(own, &plan);
+                let plan = batch.plan(k, design, queries, free_bytes(&pool))?;
+                let probe = self.probe_request(name, &plan);
                 let threads = context.state().config().target_partitions();
                 // Build the tables now, to measure the time separately; the tasks then find them built.
                 drop(batch.tables(probe.tables(0), &pool, threads).await?);
@@ -133,7 +136,7 @@ impl Comparison<'_> {
                 }
             }
             Some(cluster) => {
-                // Each executor builds the tables, and probes its share.
+                // Each executor builds all tables, and probes its share of the archive.
                 let capacity = cluster.capacity().await?;
                 let memory = capacity.memory.saturating_sub(batch.bytes());
                 let share = queries.div_ceil(capacity.executors.max(1) as u64);
@@ -159,7 +162,7 @@ impl Comparison<'_> {
         Ok(planned)
     }
 
-    /// The request to probe by `plan`.
+    /// The request to probe the tables of `plan`.
     fn probe_request(&self, batch: BatchName, plan: &Plan) -> Probe {
         let settings = self.run.settings;
         Probe {
@@ -169,7 +172,7 @@ impl Comparison<'_> {
             parts: plan.parts as u32,
             max_hits: settings.max_hits,
             day: self.view.date.map(work::days_since_epoch),
-            columns: match self.view.base.version {
+            columns: match self.view.snapshot.version {
                 // An archive's columns have fixed names.
                 Some(_) => ColumnNames::given_or_standard(None, None),
                 None => plain_columns(&settings.columns),
@@ -184,43 +187,44 @@ impl Comparison<'_> {
         probe: Probe,
         distinct: usize,
         target: &OutputTarget,
-    ) -> Result<StagedOutput> {
+    ) -> Result<DraftOutput> {
         let Run {
             resources,
             settings,
             ..
         } = self.run;
-        let base = &self.view.base;
+        let snapshot = &self.view.snapshot;
         let passes = u64::from(probe.parts);
         self.run.enter(Stage::Probe);
         let progress = &resources.progress;
         let within = if settings.within { distinct as u64 } else { 0 };
         let totals = [
-            (&progress.probe_total, base.rows()),
+            (&progress.probe_total, snapshot.rows()),
             (&progress.within_total, within),
         ];
         for (total, rows) in totals {
             total.store(rows * passes, Ordering::Relaxed);
         }
         progress.take_answered();
-        for file in &base.files {
-            resources.keep(file.reader.clone(), file.location.given());
+        for file in &snapshot.files {
+            resources.keep_reader(file.reader.clone(), file.location.given());
         }
-        let items = work::items(base, settings.within, distinct, probe.parts);
-        let (max_hits, asked) = (probe.max_hits, items.len());
+        let items = work::items(snapshot, settings.within, distinct, probe.parts);
+        let (max_hits, expected) = (probe.max_hits, items.len());
         let pairs = self.pairs(items, probe).await?;
         let stream = pairs.execute_stream().await;
         let stream = stream.map_err(EngineError::query("planning the probe"))?;
         let schema = pairs::schema(self.id_type);
-        let staged = output::stage(stream, &schema, target, &settings.scratch, max_hits).await?;
+        let scratch = &settings.scratch;
+        let output = output::write_draft(stream, &schema, target, scratch, max_hits).await?;
         // A missing answer must not pass unnoticed, whatever its cause.
         let answered = progress.take_answered().len();
-        if answered != asked {
+        if answered != expected {
             return Err(EngineError::Internal(format!(
-                "{answered} of {asked} work items were answered"
+                "{answered} of {expected} work items were answered"
             )));
         }
-        Ok(staged)
+        Ok(output)
     }
 
     /// The query plan that gives the reduced pairs of `items`, probed here or on the cluster.
@@ -240,26 +244,26 @@ impl Comparison<'_> {
         pairs.and_then(reduce).map_err(planning)
     }
 
-    /// The seconds of the stages inside the probe. Call it after `output` was written.
-    fn probe_seconds(&self, output: &StagedOutput) -> ProbeSeconds {
+    /// The seconds of the stages inside the probe. Call it when `output` is written.
+    fn probe_seconds(&self, output: &DraftOutput) -> ProbeSeconds {
         let progress = &self.run.resources.progress;
         let reduce = (progress.seconds_since_probe() - output.seconds).max(0.0);
         ProbeSeconds::new(&progress.stages, reduce, output.seconds)
     }
 
-    /// The file of pairs that are to be verified.
+    /// A file in the scratch directory for the pairs that are to be verified.
     fn unverified_target(&self) -> Result<OutputTarget> {
         let path = self.run.settings.scratch.join("hits.parquet");
         let location = self.run.resources.stores.locate(&path.to_string_lossy())?;
         OutputTarget::file(location)
     }
 
-    /// Verifies the pairs in `unverified`, and writes the kept ones as a draft of the output.
+    /// Verifies the pairs in `unverified`, and writes those that pass as a draft of the output.
     async fn verify(
         &self,
-        unverified: &StagedOutput,
+        unverified: &DraftOutput,
         verifier: &Verifier<'_>,
-    ) -> Result<(StagedOutput, Arc<Counts>)> {
+    ) -> Result<(DraftOutput, Arc<Counts>)> {
         let Run {
             context, settings, ..
         } = self.run;
@@ -271,10 +275,11 @@ impl Comparison<'_> {
             archive: self.view.archive.is_some(),
         };
         let scratch = &settings.scratch;
-        let (kept, counts) = verify::verify(context, unverified, verifier, origin, scratch).await?;
+        let (verified, counts) =
+            verify::verify(context, unverified, verifier, origin, scratch).await?;
         let schema = pairs::verified_schema(self.id_type);
         let (target, max_hits) = (&settings.output, settings.max_hits);
-        let output = output::stage(kept, &schema, target, scratch, max_hits).await?;
+        let output = output::write_draft(verified, &schema, target, scratch, max_hits).await?;
         Ok((output, counts))
     }
 }

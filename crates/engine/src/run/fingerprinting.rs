@@ -5,14 +5,14 @@ use std::path::Path;
 use storage::{Draft, ErrorKind};
 
 use super::Run;
-use super::inputs::{Inputs, Opened};
-use crate::cluster::{Fingerprinted, Fingerprinting};
+use super::inputs::{Inputs, OpenedArchive};
+use crate::cluster::{FingerprintRequest, FingerprintedRows};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{self, FingerprintedBatch};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
 
-/// The batch's fingerprints, and the draft of the user's file of them if one was asked for.
+/// The batch's file of fingerprints. It is the draft of an output if the settings ask for one.
 pub(super) struct Fingerprints {
     pub(super) batch: FingerprintedBatch,
     pub(super) draft: Option<Draft>,
@@ -59,7 +59,7 @@ impl Fingerprints {
         }
     }
 
-    /// Replaces the content of the user's file, if there is one, with that of the file at `path`.
+    /// Replaces the content of the draft, if there is one, with that of the file at `path`.
     pub(super) fn replace_with(&self, path: &Path) -> Result<()> {
         if let Some(draft) = &self.draft {
             draft.fill_from(path)?;
@@ -68,25 +68,26 @@ impl Fingerprints {
     }
 }
 
-/// The rows that the cluster fingerprints; `None` without a cluster or texts, or when it cannot reach the documents.
+/// The rows that the cluster fingerprints; `None` without a cluster or without texts, or when the cluster cannot reach the
+/// documents.
 async fn fingerprint_on_cluster(
     run: Run<'_>,
     inputs: &Inputs<'_>,
-) -> Result<Option<Fingerprinted>> {
+) -> Result<Option<FingerprintedRows>> {
     let settings = run.settings;
     let (Some(cluster), Recipe::Texts(model)) = (&settings.cluster, &inputs.recipe) else {
         return Ok(None);
     };
-    let task = Fingerprinting {
+    let request = FingerprintRequest {
         documents: &inputs.documents,
         columns: &settings.columns,
         id_type: inputs.id_type,
         spec: model.spec(),
         archive: match &inputs.opened {
-            Opened::Archive(archive) => Some(archive),
-            Opened::Plain(_) => None,
+            OpenedArchive::Archive(archive) => Some(archive),
+            OpenedArchive::Plain(_) => None,
         },
-        wanted: &settings.wanted,
+        spec_options: &settings.spec_options,
     };
-    cluster.fingerprint(task).await
+    cluster.fingerprint(request).await
 }

@@ -12,17 +12,17 @@ use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
 use crate::verify::Verifier;
 
-/// The archive or the plain files of `--base`, opened. The days to compare with are chosen after the batch's fingerprints
-/// are made.
+/// The archive of a run, opened: a table, or plain files in its place. The days to compare with are chosen later, when the
+/// batch's fingerprints are made.
 #[derive(Debug, Clone)]
-pub enum Opened {
+pub enum OpenedArchive {
     /// An archive, at its latest version.
     Archive(Box<Archive>),
     /// Plain Parquet files of fingerprints.
     Plain(Snapshot),
 }
 
-impl Opened {
+impl OpenedArchive {
     /// Opens the archive at the path `given`, or the plain files there.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Opened {
     pub fn spec(&self) -> Option<&Spec> {
         match self {
             Self::Archive(archive) => Some(archive.spec()),
-            Self::Plain(base) => base.spec.as_ref(),
+            Self::Plain(files) => files.spec.as_ref(),
         }
     }
 
@@ -63,7 +63,7 @@ impl Opened {
     pub fn name(&self) -> String {
         match self {
             Self::Archive(archive) => archive.location().to_string(),
-            Self::Plain(base) => base.name.clone(),
+            Self::Plain(files) => files.name.clone(),
         }
     }
 
@@ -72,13 +72,13 @@ impl Opened {
     pub fn id_type(&self) -> Option<IdType> {
         match self {
             Self::Archive(archive) => Some(archive.id_type()),
-            Self::Plain(base) => base.id_type,
+            Self::Plain(files) => files.id_type,
         }
     }
 }
 
-/// Opens a batch's documents, and decides on the recipe of their fingerprints and the type of their ids, by `base` if there
-/// is one.
+/// Opens a batch's documents, and chooses the recipe of their fingerprints and the type of their ids: those of the archive
+/// if there is one.
 ///
 /// # Errors
 /// [`EngineError`] when a document cannot be read, or specs differ.
@@ -86,61 +86,61 @@ pub async fn open_batch(
     context: &SessionContext,
     new: &[String],
     columns: &Columns,
-    base: Option<&Opened>,
-    wanted: &SpecOptions,
+    opened: Option<&OpenedArchive>,
+    options: &SpecOptions,
 ) -> Result<(Documents, Recipe, IdType)> {
     let documents = Documents::open(context, new, columns).await?;
-    let own = documents.spec()?;
-    let name = base.map(Opened::name).unwrap_or_default();
+    let declared = documents.spec()?;
+    let name = opened.map(OpenedArchive::name).unwrap_or_default();
     let ready = documents.has_fingerprints();
-    let recipe = match (base.and_then(Opened::spec), own) {
-        (Some(spec), Some((file, own))) if *spec != own => {
+    let recipe = match (opened.and_then(OpenedArchive::spec), declared) {
+        (Some(spec), Some((file, declared))) if *spec != declared => {
             return Err(ArchiveError::SpecMismatch {
                 left: name,
                 right: file,
-                differences: spec.differences(&own),
+                differences: spec.differences(&declared),
             }
             .into());
         }
         (Some(spec), _) if ready => {
-            wanted.check(&name, spec)?;
+            options.check(&name, spec)?;
             Recipe::Ready(spec.clone())
         }
-        (Some(spec), _) => match base {
-            Some(Opened::Archive(archive)) => {
-                Recipe::Texts(wanted.model_from_archive(archive).await?)
+        (Some(spec), _) => match opened {
+            Some(OpenedArchive::Archive(archive)) => {
+                Recipe::Texts(options.model_from_archive(archive).await?)
             }
-            _ => Recipe::Texts(wanted.model_like(&name, spec)?),
+            _ => Recipe::Texts(options.model_of_plain_files(&name, spec)?),
         },
-        (None, Some((file, own))) => {
-            wanted.check(&file, &own)?;
-            Recipe::Ready(own)
+        (None, Some((file, declared))) => {
+            options.check(&file, &declared)?;
+            Recipe::Ready(declared)
         }
-        (None, None) if ready => Recipe::Ready(wanted.model()?.spec().clone()),
+        (None, None) if ready => Recipe::Ready(options.model()?.spec().clone()),
         (None, None) => {
-            if base.is_some_and(|base| base.id_type().is_some()) {
+            if opened.is_some_and(|opened| opened.id_type().is_some()) {
                 tracing::warn!(
                     "the files of --base do not say under which spec their fingerprints were made; the spec that --json shows is assumed"
                 );
             }
-            Recipe::Texts(wanted.model()?)
+            Recipe::Texts(options.model()?)
         }
     };
-    let id_type = base
-        .and_then(Opened::id_type)
+    let id_type = opened
+        .and_then(OpenedArchive::id_type)
         .or(documents.id_type())
         .unwrap_or(IdType::String);
     Ok((documents, recipe, id_type))
 }
 
-/// Column names of plain files of fingerprints: those asked for, or else the standard ones.
+/// Column names of plain files of fingerprints: those that the options name, or else the standard ones.
 pub(super) fn plain_columns(columns: &Columns) -> ColumnNames {
     ColumnNames::given_or_standard(columns.fingerprint.as_deref(), columns.id.as_deref())
 }
 
 /// The inputs of a run.
 pub(super) struct Inputs<'a> {
-    pub(super) opened: Opened,
+    pub(super) opened: OpenedArchive,
     pub(super) documents: Documents,
     pub(super) recipe: Recipe,
     pub(super) id_type: IdType,
@@ -148,16 +148,16 @@ pub(super) struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Opens everything that the settings name, and checks that it goes together.
+    /// Opens all inputs that the settings name, and checks that they agree.
     pub(super) async fn open(run: Run<'a>) -> Result<Self> {
         let Run {
             context, settings, ..
         } = run;
         run.enter(Stage::Open);
         let columns = &settings.columns;
-        let opened = Opened::open(&run.resources.stores, &settings.base, columns).await?;
+        let opened = OpenedArchive::open(&run.resources.stores, &settings.base, columns).await?;
         if settings.append {
-            let Opened::Archive(archive) = &opened else {
+            let OpenedArchive::Archive(archive) = &opened else {
                 return Err(EngineError::Usage(format!(
                     "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
                     settings.base
@@ -167,7 +167,7 @@ impl<'a> Inputs<'a> {
         }
         let new = &settings.new;
         let (documents, recipe, id_type) =
-            open_batch(context, new, columns, Some(&opened), &settings.wanted).await?;
+            open_batch(context, new, columns, Some(&opened), &settings.spec_options).await?;
         let verifier = match &settings.verify {
             Some(verify) => {
                 let model = verification_model(run, &opened, &recipe).await?;
@@ -186,12 +186,16 @@ impl<'a> Inputs<'a> {
 }
 
 /// The model that normalizes the texts and, for the cosine, weighs their features.
-async fn verification_model(run: Run<'_>, opened: &Opened, recipe: &Recipe) -> Result<Model> {
+async fn verification_model(
+    run: Run<'_>,
+    opened: &OpenedArchive,
+    recipe: &Recipe,
+) -> Result<Model> {
     let settings = run.settings;
     let measure = settings.verify.as_ref().map(|verify| verify.measure);
     match (recipe, opened) {
         (Recipe::Texts(model), _) => Ok(model.clone()),
-        // Only the cosine weighs.
+        // Other measures weigh no features, and need no tables.
         (Recipe::Ready(spec), _) if measure != Some(Measure::Cosine) => {
             let unweighted = Spec {
                 idf: None,
@@ -200,7 +204,10 @@ async fn verification_model(run: Run<'_>, opened: &Opened, recipe: &Recipe) -> R
             };
             Model::plain(unweighted).map_err(|error| EngineError::Internal(error.to_string()))
         }
-        (Recipe::Ready(_), Opened::Archive(archive)) => Ok(archive.model().await?),
-        (Recipe::Ready(spec), Opened::Plain(base)) => settings.wanted.model_like(&base.name, spec),
+        (Recipe::Ready(_), OpenedArchive::Archive(archive)) => Ok(archive.model().await?),
+        (Recipe::Ready(spec), OpenedArchive::Plain(files)) => {
+            let options = &settings.spec_options;
+            options.model_of_plain_files(&files.name, spec)
+        }
     }
 }

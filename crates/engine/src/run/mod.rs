@@ -1,12 +1,13 @@
 //! The nightly job: from documents to pairs, and the commit of the batch.
 //!
-//! The order matters: the pairs are complete on the disk before the batch is committed, and are published after it. A run
-//! that fails anywhere leaves the archive and an earlier output as they were. A run that dies between the commit and the
-//! naming is repaired by the next: it finds the batch committed, computes the same pairs against the archive as it was
-//! before the batch, and names them.
+//! The order matters: the pairs are complete on the disk before the batch is committed, and are published after the commit.
+//! A run that fails anywhere leaves the archive and an earlier output as they were. A run that is killed between the commit
+//! and the publication is completed by the next run: it finds the batch committed, computes the same pairs against the
+//! archive as it was before the batch, and publishes them.
 //!
-//! A batch is committed behind the days that it was compared with. If another commit comes first, it is compared again,
-//! with that day too. So of two batches that run at the same time, one is compared with the other.
+//! A batch is committed only if the archive still has the days that it was compared with, and no others. If another day was
+//! committed meanwhile, the batch is compared again, with that day too. So of two batches whose runs overlap, one is
+//! compared with the other.
 
 mod commit;
 mod compare;
@@ -34,7 +35,7 @@ use inputs::Inputs;
 use summary::Clock;
 use view::View;
 
-pub use inputs::{Opened, open_batch};
+pub use inputs::{OpenedArchive, open_batch};
 pub use settings::RunSettings;
 pub use summary::{BaseSummary, Commit, Network, NewSummary, ProbeSeconds, Seconds, Summary};
 
@@ -99,7 +100,7 @@ pub async fn run(
         let compared = comparison.compare(&mut clock).await?;
         match appender.commit(run, &fingerprints, view).await? {
             Attempt::Done(outcome) => break (compared, outcome),
-            Attempt::Overtaken(archive) => opened = archive,
+            Attempt::Overtaken(newer) => opened = newer,
         }
         clock.end(Stage::Commit);
         resources.progress.reset_probe();

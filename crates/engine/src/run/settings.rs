@@ -40,12 +40,12 @@ pub struct RunSettings {
     pub columns: Columns,
     /// Design of the tables; `None` for the cheapest.
     pub design: Option<String>,
-    /// The most pairs of one document of the batch: its nearest ones.
+    /// The most pairs of one document of the batch; the nearest are kept.
     pub max_hits: Option<u32>,
     /// How pairs are verified against the texts; `None` for not at all.
     pub verify: Option<Verify>,
-    /// The fingerprint spec that the options ask for.
-    pub wanted: SpecOptions,
+    /// The fields of the fingerprint spec that the options set.
+    pub spec_options: SpecOptions,
     /// Directory for temporary files; it must exist.
     pub scratch: PathBuf,
     /// The cluster that runs both maps; `None` for this process.

@@ -1,4 +1,4 @@
-//! What a run did, in numbers.
+//! The summary of a run: what it did, in numbers.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ pub struct Summary {
     pub max_distance: u32,
     /// Design of the tables.
     pub design: String,
-    /// Parts that the batch was cut into; the archive is read once for each.
+    /// How often the archive was read: once for each part that the batch was cut into.
     pub passes: u32,
     /// Instruction set of the probe.
     pub kernel: &'static str,
@@ -38,7 +38,7 @@ pub struct Summary {
     pub output_bytes: u64,
     /// Whether the batch was committed to the archive.
     pub commit: Commit,
-    /// The batch's day: the day as which the archive holds it, or else the day asked for.
+    /// The batch's day: its day in the archive, or else that of the settings.
     pub day: Option<String>,
     /// Documents that were removed from the archive since the day was committed, and are not compared.
     pub removed: u64,
@@ -63,7 +63,7 @@ pub struct NewSummary {
     pub documents: u64,
     /// Documents without a fingerprint: without a text, or with too few features. They are in no pair.
     pub without_fingerprint: u64,
-    /// Documents whose id an earlier document of the batch has.
+    /// Documents that repeat the id of an earlier document of the batch.
     pub duplicate_ids: u64,
     /// Documents whose text is not UTF-8.
     pub invalid_utf8: u64,

@@ -1,10 +1,10 @@
-//! What the batch is compared with: the archive at one version, without the batch's own day.
+//! The view of the archive that the batch is compared with: one version, without the batch's own day.
 
 use archive::{Archive, Scope, Snapshot};
 use chrono::NaiveDate;
 
 use super::Run;
-use super::inputs::Opened;
+use super::inputs::OpenedArchive;
 use crate::error::Result;
 use crate::fingerprint::FingerprintedBatch;
 
@@ -13,38 +13,38 @@ pub(super) struct View {
     /// The archive; `None` for plain files.
     pub(super) archive: Option<Archive>,
     /// The files to compare with.
-    pub(super) base: Snapshot,
-    /// The batch's day: the day as which the archive holds it, or else the day asked for.
+    pub(super) snapshot: Snapshot,
+    /// The batch's day: its day in the archive, or else that of the settings.
     pub(super) date: Option<NaiveDate>,
     /// Whether the archive holds the batch already.
     pub(super) already_committed: bool,
-    /// The remaining documents of a batch that the archive holds, when some were removed since.
+    /// What remains of the batch, if the archive holds it and some of its documents were removed since.
     pub(super) remaining: Option<FingerprintedBatch>,
 }
 
 impl View {
-    /// Decides which days of the archive the batch is compared with: all but its own, and for a batch that the archive holds
-    /// already, those that it was compared with before.
+    /// Decides which days of the archive the batch is compared with: all but its own; or, if the archive holds the batch
+    /// already, those that it was compared with before its commit.
     pub(super) async fn resolve(
         run: Run<'_>,
-        opened: Opened,
+        opened: OpenedArchive,
         batch: &FingerprintedBatch,
     ) -> Result<Self> {
         let settings = run.settings;
         let archive = match opened {
-            Opened::Plain(base) => return Ok(Self::new(None, base, settings.day)),
-            Opened::Archive(archive) => *archive,
+            OpenedArchive::Plain(files) => return Ok(Self::new(None, files, settings.day)),
+            OpenedArchive::Archive(archive) => *archive,
         };
         let digest = &batch.file.digest;
         let commit = settings.append.then_some(settings.existing);
         let (scope, committed) = archive.scope_for(settings.day, &batch.file, commit).await?;
-        let base = Snapshot::open_archive(&archive, scope).await?;
+        let snapshot = Snapshot::open_archive(&archive, scope).await?;
         let Scope::Before {
             day: date,
             base_version,
         } = scope
         else {
-            return Ok(Self::new(Some(archive), base, settings.day));
+            return Ok(Self::new(Some(archive), snapshot, settings.day));
         };
         let is_same = committed.is_some_and(|committed| committed.digest == *digest);
         let rows = batch.file.rows - batch.file.without_fingerprint;
@@ -58,9 +58,9 @@ impl View {
         };
         Ok(Self {
             archive: Some(archive),
-            base: Snapshot {
+            snapshot: Snapshot {
                 version: Some(base_version),
-                ..base
+                ..snapshot
             },
             date: Some(date),
             already_committed: true,
@@ -69,10 +69,10 @@ impl View {
     }
 
     /// The view of a batch that the archive does not hold.
-    fn new(archive: Option<Archive>, base: Snapshot, date: Option<NaiveDate>) -> Self {
+    fn new(archive: Option<Archive>, snapshot: Snapshot, date: Option<NaiveDate>) -> Self {
         Self {
             archive,
-            base,
+            snapshot,
             date,
             already_committed: false,
             remaining: None,

@@ -1,29 +1,38 @@
-//! The recall, precision and cost of each largest distance, measured on a sample of documents.
+//! What a sample of documents says about settings: recall, precision and cost of each spec and largest distance, and the
+//! unrelated documents that a new document would meet in a large archive.
 
 mod alike;
+pub mod tail;
+mod templates;
 
+use std::collections::HashMap;
+use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread::ScopedJoinHandle;
 
-use arrow::array::{Array as _, AsArray as _};
+use arrow::array::Array as _;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use hamming::{Limits, Plan};
 use serde::Serialize;
 use simhash::similarity::Prepared;
-use simhash::{Fingerprinter, Measure, Model, Similarity};
+use simhash::{
+    DocumentFrequencies, Fingerprinter, Idf, IdfPower, Measure, Model, Similarity, Spec,
+};
 
 use archive::IdType;
 
 use crate::batch::Id;
-use crate::documents::Documents;
+use crate::documents::{Documents, TextRows};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
 
 /// The least similarity of each class of pairs; a last class has the pairs below all of them.
 pub const LEVELS: [f64; 4] = [0.95, 0.9, 0.8, 0.5];
 
-/// What to measure.
+/// What to measure, and for which sizes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tune {
     /// The most documents in the sample.
@@ -31,16 +40,29 @@ pub struct Tune {
     /// Pairs of this similarity or more (Jaccard, shingles of three words) should be found; at least 0.5.
     pub min_similarity: f64,
     /// Fingerprints of a batch, for the costs.
-    pub day: usize,
+    pub batch: usize,
     /// Fingerprints of the archive, for the costs.
-    pub history: u64,
+    pub archive: u64,
     /// Bytes that tables may take.
     pub memory: usize,
 }
 
-/// What was measured.
+/// A spec to measure.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// A model of the spec, without document frequencies if these are to be learnt.
+    pub model: Model,
+    /// The power of the inverse document frequencies that are learnt from the sample; `None` to learn none.
+    pub learn: Option<IdfPower>,
+}
+
+/// What was measured of the documents, and of one spec.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tuned {
+    /// The spec.
+    pub spec: Spec,
+    /// Whether the spec's document frequencies were learnt from the sample.
+    pub learnt: bool,
     /// Documents read, of which the sample was drawn.
     pub documents: u64,
     /// Documents in the sample.
@@ -51,8 +73,20 @@ pub struct Tuned {
     pub alike: [usize; 4],
     /// Pairs whose similarity is at least [`Tune::min_similarity`]: those that should be found.
     pub wanted: usize,
+    /// Of up to 1,000 pairs that should be found and whose texts are not equal, those whose texts have the same words but
+    /// for one or two names.
+    pub differ_in_a_name: Share,
     /// What each largest distance finds, from distance 0 on.
     pub distances: Vec<AtDistance>,
+}
+
+/// A part of a number of things.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// The part.
+    pub part: usize,
+    /// The whole.
+    pub whole: usize,
 }
 
 /// The pairs within one distance.
@@ -68,6 +102,11 @@ pub struct AtDistance {
     pub recall: f64,
     /// Pairs found that should be, as a share of all pairs found.
     pub precision: f64,
+    /// Pairs below every one of [`LEVELS`] that a new document is expected to meet in an archive of [`Tune::archive`]
+    /// documents like these.
+    pub unrelated: f64,
+    /// How [`Self::unrelated`] was estimated.
+    pub estimate: Estimate,
     /// The cheapest design for this distance.
     pub design: String,
     /// Bytes of its tables.
@@ -76,7 +115,19 @@ pub struct AtDistance {
     pub core_seconds: f64,
 }
 
-/// Draws a sample of documents and compares all its pairs.
+/// How a number of pairs in an archive was estimated from those in a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Estimate {
+    /// In proportion to at least ten pairs in the sample.
+    Counted,
+    /// From pairs at larger distances.
+    Extrapolated,
+    /// Neither is possible: the number is an upper bound, with 95 % confidence.
+    Bound,
+}
+
+/// Draws a sample of documents, and compares all its pairs under each of `candidates`.
 ///
 /// # Errors
 /// [`EngineError`] naming the input file when a document cannot be read.
@@ -84,10 +135,10 @@ pub async fn tune(
     context: &SessionContext,
     documents: &Documents,
     id_type: IdType,
-    model: &Model,
+    candidates: &[Candidate],
     asked: &Tune,
     progress: &Progress,
-) -> Result<Tuned> {
+) -> Result<Vec<Tuned>> {
     if documents.has_fingerprints() {
         return Err(EngineError::Usage(format!(
             "{}: texts are needed, and these are ready fingerprints; name the texts by --text-column",
@@ -96,10 +147,14 @@ pub async fn tune(
     }
     let texts = sample(context, documents, id_type, asked.sample).await?;
     let read = progress.documents.load(Ordering::Relaxed);
-    let (model, asked) = (model.clone(), *asked);
-    let tuned = tokio::task::spawn_blocking(move || compare(&texts, &model, &asked)).await;
+    let (candidates, asked) = (candidates.to_vec(), *asked);
+    let threads = context.state().config().target_partitions();
+    let tuned = tokio::task::spawn_blocking(move || compare(&texts, &candidates, &asked, threads));
+    let tuned = tuned.await;
     let mut tuned = tuned.map_err(|error| EngineError::Internal(error.to_string()))??;
-    tuned.documents = read;
+    for tuned in &mut tuned {
+        tuned.documents = read;
+    }
     Ok(tuned)
 }
 
@@ -123,9 +178,9 @@ async fn sample(
     let size = |text: &String| 4 * text.len() + 128;
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
-        let texts = batch.column(1).as_binary_view();
+        let TextRows { ids, texts } = TextRows::read(&batch)?;
         for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-            let id = Id::read(batch.column(0), row);
+            let id = Id::read(ids, row);
             let hash = match &id {
                 Id::Text(text) => simhash::hash::murmur3_low64(text.as_bytes(), 1),
                 Id::Number(number) => simhash::hash::murmur3_low64(&number.to_le_bytes(), 1),
@@ -153,80 +208,223 @@ async fn sample(
 /// Largest distances that are measured.
 const DISTANCES: std::ops::RangeInclusive<u32> = 0..=16;
 
-/// Compares all pairs of `texts`, and sums up what each largest distance finds.
-fn compare(texts: &[String], model: &Model, asked: &Tune) -> Result<Tuned> {
-    let mut fingerprinter = Fingerprinter::new(model.clone());
-    let bits: Vec<Option<u64>> = texts
-        .iter()
-        .map(|text| fingerprinter.fingerprint(text))
-        .collect();
-    let mut similarity = Similarity::new(Measure::Jaccard, model.clone());
+/// Pairs from which [`Tuned::differ_in_a_name`] is taken.
+const TEMPLATE_PAIRS: usize = 1000;
+
+/// Compares all pairs of `texts` under each of `candidates`, and sums up what each largest distance finds.
+fn compare(
+    texts: &[String],
+    candidates: &[Candidate],
+    asked: &Tune,
+    threads: usize,
+) -> Result<Vec<Tuned>> {
+    let Some(first) = candidates.first() else {
+        return Ok(Vec::new());
+    };
+    let mut counts = Vec::new();
+    for some in candidates.chunks(threads.max(1)) {
+        let counted: Vec<_> = std::thread::scope(|scope| {
+            let count = |candidate| scope.spawn(move || Counts::new(texts, candidate));
+            let threads: Vec<_> = some.iter().map(count).collect();
+            let join = |thread: ScopedJoinHandle<'_, _>| {
+                thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+            };
+            threads.into_iter().map(join).collect()
+        });
+        for counted in counted {
+            counts.push(counted?);
+        }
+    }
+    let mut similarity = Similarity::new(Measure::Jaccard, first.model.clone());
     let shingles: Vec<Vec<u64>> = texts
         .iter()
-        .zip(&bits)
-        .map(|(text, bits)| match (bits, similarity.prepare(text)) {
-            // A text without a fingerprint is similar to no other.
-            (Some(_), Prepared::Shingles(shingles)) => shingles,
+        .map(|text| match similarity.prepare(text) {
+            Prepared::Shingles(shingles) => shingles,
             _ => Vec::new(),
         })
         .collect();
     let least = LEVELS[LEVELS.len() - 1];
-    let mut alike = [0; 4];
-    let known: Vec<u64> = bits.iter().copied().flatten().collect();
-    // Pairs at each distance, by class. All pairs start in the last class; similar ones then move to theirs.
-    let mut at = vec![[0usize; 5]; 65];
-    let mut wanted_at = vec![0usize; 65];
-    for (i, a) in known.iter().enumerate() {
-        for b in &known[i + 1..] {
-            at[(a ^ b).count_ones() as usize][4] += 1;
-        }
-    }
+    let mut differ_in_a_name = Share::default();
     alike::pairs(&shingles, least, |a, b, similarity| {
-        let (Some(x), Some(y)) = (bits[a as usize], bits[b as usize]) else {
+        for counts in &mut counts {
+            counts.add_alike(a as usize, b as usize, similarity, asked.min_similarity);
+        }
+        let [a, b] = [a, b].map(|at| &texts[at as usize]);
+        if similarity >= asked.min_similarity && differ_in_a_name.whole < TEMPLATE_PAIRS && a != b {
+            differ_in_a_name.whole += 1;
+            differ_in_a_name.part += usize::from(templates::differ_in_a_name(a, b));
+        }
+    });
+    let tuned = counts.into_iter().map(|counts| {
+        let tuned = counts.sum_up(asked)?;
+        Ok(Tuned {
+            differ_in_a_name,
+            ..tuned
+        })
+    });
+    tuned.collect()
+}
+
+/// Counts of the sample's pairs under one spec.
+struct Counts {
+    spec: Spec,
+    learnt: bool,
+    /// The fingerprint of each text.
+    bits: Vec<Option<u64>>,
+    /// Pairs at each distance, by class: one class for each of [`LEVELS`], then the pairs below all.
+    pairs_at: [[usize; 5]; 65],
+    /// Pairs at each distance that should be found.
+    wanted_at: [usize; 65],
+    alike: [usize; 4],
+}
+
+impl Counts {
+    /// Fingerprints `texts`, and counts all pairs as if they were below all classes.
+    fn new(texts: &[String], candidate: &Candidate) -> Result<Self> {
+        let model = candidate.model_for(texts)?;
+        let mut fingerprinter = Fingerprinter::new(model.clone());
+        let bits: Vec<Option<u64>> = texts
+            .iter()
+            .map(|text| fingerprinter.fingerprint(text))
+            .collect();
+        let mut pairs_at = [[0; 5]; 65];
+        let known: Vec<u64> = bits.iter().copied().flatten().collect();
+        for (i, a) in known.iter().enumerate() {
+            for b in &known[i + 1..] {
+                pairs_at[(a ^ b).count_ones() as usize][4] += 1;
+            }
+        }
+        Ok(Self {
+            spec: model.spec().clone(),
+            learnt: candidate.learn.is_some(),
+            bits,
+            pairs_at,
+            wanted_at: [0; 65],
+            alike: [0; 4],
+        })
+    }
+
+    /// Moves the pair of the texts `a` and `b` to the class of its similarity. A text without a fingerprint is in no pair.
+    fn add_alike(&mut self, a: usize, b: usize, similarity: f64, min_similarity: f64) {
+        let (Some(x), Some(y)) = (self.bits[a], self.bits[b]) else {
             return;
         };
         let distance = (x ^ y).count_ones() as usize;
         let class = LEVELS.iter().position(|level| similarity >= *level);
-        at[distance][4] -= 1;
-        at[distance][class.unwrap_or(4)] += 1;
-        wanted_at[distance] += usize::from(similarity >= asked.min_similarity);
-        for (count, level) in alike.iter_mut().zip(LEVELS) {
+        self.pairs_at[distance][4] -= 1;
+        self.pairs_at[distance][class.unwrap_or(4)] += 1;
+        self.wanted_at[distance] += usize::from(similarity >= min_similarity);
+        for (count, level) in self.alike.iter_mut().zip(LEVELS) {
             *count += usize::from(similarity >= level);
         }
-    });
-    let wanted: usize = wanted_at.iter().sum();
-    let limits = Limits {
-        memory: asked.memory,
-        queries: asked.history,
-    };
-    let mut distances = Vec::new();
-    let (mut by_similarity, mut wanted_found) = ([0; 5], 0);
-    for k in DISTANCES {
-        for (sum, more) in by_similarity.iter_mut().zip(at[k as usize]) {
-            *sum += more;
-        }
-        wanted_found += wanted_at[k as usize];
-        let pairs = by_similarity.iter().sum();
-        let plan = Plan::choose(asked.day, k, &limits)?;
-        distances.push(AtDistance {
-            max_distance: k,
-            pairs,
-            by_similarity,
-            recall: share(wanted_found, wanted),
-            precision: share(wanted_found, pairs),
-            design: plan.design.name(),
-            table_bytes: plan.bytes,
-            core_seconds: plan.seconds(asked.history),
-        });
     }
-    Ok(Tuned {
-        documents: 0,
-        sampled: texts.len(),
-        without_fingerprint: texts.len() - known.len(),
-        alike,
-        wanted,
-        distances,
-    })
+
+    /// What each largest distance finds.
+    fn sum_up(&self, asked: &Tune) -> Result<Tuned> {
+        let wanted: usize = self.wanted_at.iter().sum();
+        let limits = Limits {
+            memory: asked.memory,
+            queries: asked.archive,
+        };
+        let known = self.bits.iter().flatten().count() as f64;
+        let all_pairs = (known * (known - 1.0) / 2.0).max(1.0);
+        let mut unrelated = [0u64; 65];
+        let mut sum = 0;
+        for (cumulative, pairs) in unrelated.iter_mut().zip(&self.pairs_at) {
+            sum += pairs[4] as u64;
+            *cumulative = sum;
+        }
+        let mut distances = Vec::new();
+        let (mut by_similarity, mut wanted_found) = ([0; 5], 0);
+        for k in DISTANCES {
+            for (sum, more) in by_similarity.iter_mut().zip(self.pairs_at[k as usize]) {
+                *sum += more;
+            }
+            wanted_found += self.wanted_at[k as usize];
+            let pairs = by_similarity.iter().sum();
+            let plan = Plan::choose(asked.batch, k, &limits)?;
+            let (events, estimate) = estimate(&unrelated, k);
+            distances.push(AtDistance {
+                max_distance: k,
+                pairs,
+                by_similarity,
+                recall: share(wanted_found, wanted),
+                precision: share(wanted_found, pairs),
+                unrelated: events / all_pairs * asked.archive as f64,
+                estimate,
+                design: plan.design.name(),
+                table_bytes: plan.bytes,
+                core_seconds: plan.seconds(asked.archive),
+            });
+        }
+        Ok(Tuned {
+            spec: self.spec.clone(),
+            learnt: self.learnt,
+            documents: 0,
+            sampled: self.bits.len(),
+            without_fingerprint: self.bits.iter().filter(|bits| bits.is_none()).count(),
+            alike: self.alike,
+            wanted,
+            differ_in_a_name: Share::default(),
+            distances,
+        })
+    }
+}
+
+impl Candidate {
+    /// The model, with document frequencies of `texts` if they are to be learnt.
+    fn model_for(&self, texts: &[String]) -> Result<Model> {
+        let Some(idf_power) = self.learn else {
+            return Ok(self.model.clone());
+        };
+        let contradiction =
+            |error: &dyn std::fmt::Display| EngineError::Internal(error.to_string());
+        let mut spec = Spec {
+            idf_power,
+            ..self.model.spec().clone()
+        };
+        let frequencies = frequencies(texts, &self.model);
+        let idf = Idf::new(&spec, &frequencies).map_err(|error| contradiction(&error))?;
+        spec.idf = Some(idf.digest().to_owned());
+        let stop_words = self.model.stop_words().cloned();
+        Model::new(spec, Some(Arc::new(idf)), stop_words).map_err(|error| contradiction(&error))
+    }
+}
+
+/// The number of documents among `texts` that contain each feature, of those that two or more contain.
+fn frequencies(texts: &[String], model: &Model) -> DocumentFrequencies {
+    let mut fingerprinter = Fingerprinter::new(model.clone());
+    let mut counts = HashMap::<String, u64>::new();
+    for text in texts {
+        for feature in fingerprinter.features(text) {
+            *counts.entry(feature.feature).or_default() += 1;
+        }
+    }
+    let mut features: Vec<(String, u64)> =
+        counts.into_iter().filter(|(_, count)| *count > 1).collect();
+    features.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    DocumentFrequencies {
+        documents: texts.len() as u64,
+        rest: 1,
+        features,
+    }
+}
+
+/// Pairs in the sample from which on their number is an estimate by itself.
+const ENOUGH: u64 = 10;
+/// The upper limit of the expected number of pairs, with 95 % confidence, if none was seen.
+const NONE_SEEN: f64 = 3.0;
+
+/// The number of unrelated pairs of the sample to expect within `k` bits, given the number within each distance.
+fn estimate(unrelated: &[u64; 65], k: u32) -> (f64, Estimate) {
+    let seen = unrelated[k as usize];
+    if seen >= ENOUGH {
+        return (seen as f64, Estimate::Counted);
+    }
+    match tail::extrapolate(unrelated, k) {
+        Some(pairs) => (pairs, Estimate::Extrapolated),
+        None => ((seen as f64).max(NONE_SEEN), Estimate::Bound),
+    }
 }
 
 /// `part / whole`; 1 when `whole` is 0.

@@ -26,7 +26,7 @@ pub(super) struct Comparer {
 }
 
 impl Comparer {
-    /// The pairs of `batch` that are similar enough, with their similarities; compared by one thread a worker.
+    /// The pairs of `batch` that are similar enough, with their similarities. Each worker compares on a thread of its own.
     pub(super) fn verify(
         &self,
         batch: &RecordBatch,
@@ -76,8 +76,8 @@ impl Comparer {
 
     /// The similarity of a pair's texts; `None` when a text was not found.
     ///
-    /// An id that several documents have can have several texts. The result is then the greatest similarity of the texts
-    /// whose fingerprints are at the pair's distance or, if there are none, of all.
+    /// If several documents share an id, the id can have several texts. The result is then the greatest similarity of the
+    /// texts whose fingerprints are at the pair's distance or, if there are none, of all its texts.
     fn similarity(
         &self,
         pairs: &Pairs<'_>,
@@ -85,10 +85,10 @@ impl Comparer {
         worker: &mut Worker,
     ) -> Result<Option<f64>> {
         let new_id = Id::read(pairs.new_ids, row);
-        let new = self.texts.places(Side::New, &new_id);
-        let base = Id::read(pairs.base_ids, row);
+        let new = self.texts.places(Side::Batch, &new_id);
+        let base_id = Id::read(pairs.base_ids, row);
         let sides = self.origin.sides(pairs.base_day(row)).iter();
-        let others = sides.flat_map(|side| self.texts.places(*side, &base));
+        let others = sides.flat_map(|side| self.texts.places(*side, &base_id));
         let others: Vec<Place> = others.copied().collect();
         let mut fingerprints: HashMap<Place, Option<u64>> = HashMap::new();
         if combinations(new, &others).nth(1).is_some() {
@@ -120,8 +120,8 @@ impl Comparer {
     }
 }
 
-/// Every text of `new` with every text of `others`; a text with itself only if several documents have it. Lazy, because ids
-/// with many texts have very many combinations.
+/// Each text of `new` with each text of `others`. A text is combined with itself only if several documents have it. Lazy,
+/// because ids with many texts have very many combinations.
 fn combinations(new: &[Place], others: &[Place]) -> impl Iterator<Item = (Place, Place)> {
     let all = others
         .iter()

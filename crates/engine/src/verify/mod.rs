@@ -25,7 +25,7 @@ use texts::{Side, Texts};
 use crate::batch::Id;
 use crate::documents::{Columns, Documents};
 use crate::error::{EngineError, Result};
-use crate::output::StagedOutput;
+use crate::output::DraftOutput;
 use crate::pairs::{self, Pairs};
 
 /// How pairs are to be verified.
@@ -35,7 +35,7 @@ pub struct Verify {
     pub measure: Measure,
     /// Pairs of a smaller similarity are dropped.
     pub min_similarity: f64,
-    /// Files, directories or patterns of the archive's documents; if empty, no text of the archive is found.
+    /// Files, directories or patterns of the archive's documents. If there are none, no text of the archive is found.
     pub base_text: Vec<String>,
 }
 
@@ -74,13 +74,13 @@ impl Counts {
     }
 }
 
-/// The documents of both sides, and the model of their fingerprints and similarities.
+/// The texts of both sides, and the model of their fingerprints and similarities.
 #[derive(Debug)]
 pub(crate) struct Verifier<'a> {
     verify: &'a Verify,
     model: Model,
-    new: Documents,
-    base: Option<Documents>,
+    batch: Documents,
+    archive: Option<Documents>,
 }
 
 impl<'a> Verifier<'a> {
@@ -97,20 +97,20 @@ impl<'a> Verifier<'a> {
             texts_only: true,
             ..columns.clone()
         };
-        let base = match verify.base_text.is_empty() {
+        let archive = match verify.base_text.is_empty() {
             true => None,
             false => Some(Documents::open(context, &verify.base_text, &columns).await?),
         };
         Ok(Self {
             verify,
             model,
-            new: Documents::open(context, new, &columns).await?,
-            base,
+            batch: Documents::open(context, new, &columns).await?,
+            archive,
         })
     }
 }
 
-/// Where the documents of a run's pairs can come from.
+/// What is known about the documents of a run's pairs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
     pub(crate) id_type: IdType,
@@ -118,25 +118,26 @@ pub(crate) struct Origin {
     pub(crate) day: Option<i32>,
     /// Whether there are pairs inside the batch.
     pub(crate) within: bool,
-    /// Whether the batch is compared with an archive: without the batch's day, so pairs with that day are inside the batch.
+    /// Whether the batch is compared with an archive. Its own day is then left out, so pairs with that day are inside the
+    /// batch.
     pub(crate) archive: bool,
 }
 
 impl Origin {
-    /// The sides that can hold the other document of a pair, given its day.
+    /// The sides where the other document of a pair can be, given its day.
     fn sides(self, base_day: Option<i32>) -> &'static [Side] {
         match base_day == self.day {
-            true if self.within && self.archive => &[Side::New],
-            true if self.within => &[Side::New, Side::Base],
-            _ => &[Side::Base],
+            true if self.within && self.archive => &[Side::Batch],
+            true if self.within => &[Side::Batch, Side::Archive],
+            _ => &[Side::Archive],
         }
     }
 }
 
-/// Verifies staged pairs, in their order; the counts are complete when the stream has ended.
+/// Verifies the pairs of `unverified`, in their order. The counts are complete when the stream has ended.
 pub(crate) async fn verify(
     context: &SessionContext,
-    hits: &StagedOutput,
+    unverified: &DraftOutput,
     verifier: &Verifier<'_>,
     origin: Origin,
     scratch: &Path,
@@ -144,27 +145,27 @@ pub(crate) async fn verify(
     let Verifier {
         verify,
         model,
-        new,
-        base,
+        batch,
+        archive,
     } = verifier;
-    // Ask for the texts of all documents in a pair, on each side that can hold them.
+    // Ask for the texts of all documents in pairs, on each side where they can be.
     let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
-    for batch in read_pairs(hits.path())? {
-        let batch = batch?;
-        let pairs = Pairs::read(&batch).map_err(bad_pairs)?;
-        for row in 0..batch.num_rows() {
-            texts.want(Side::New, Id::read(pairs.new_ids, row))?;
+    for rows in read_pairs(unverified.path())? {
+        let rows = rows?;
+        let pairs = Pairs::read(&rows).map_err(bad_pairs)?;
+        for row in 0..rows.num_rows() {
+            texts.want(Side::Batch, Id::read(pairs.new_ids, row))?;
             for side in origin.sides(pairs.base_day(row)) {
                 texts.want(*side, Id::read(pairs.base_ids, row))?;
             }
         }
     }
     texts
-        .copy_wanted(context, Side::New, new, origin.id_type)
+        .copy_wanted(context, Side::Batch, batch, origin.id_type)
         .await?;
-    if let Some(base) = base {
+    if let Some(archive) = archive {
         texts
-            .copy_wanted(context, Side::Base, base, origin.id_type)
+            .copy_wanted(context, Side::Archive, archive, origin.id_type)
             .await?;
     }
 
@@ -183,10 +184,10 @@ pub(crate) async fn verify(
     let mut workers: Vec<_> = (0..threads)
         .map(|_| Worker::new(verify.measure, model))
         .collect();
-    let reader = read_pairs(hits.path())?;
+    let reader = read_pairs(unverified.path())?;
     builder.spawn_blocking(move || {
-        for batch in reader {
-            let verified = comparer.verify(&batch?, &mut workers)?;
+        for rows in reader {
+            let verified = comparer.verify(&rows?, &mut workers)?;
             if sender.blocking_send(Ok(verified)).is_err() {
                 break;
             }
@@ -208,7 +209,7 @@ fn bad_pairs(source: ArrowError) -> EngineError {
     .into()
 }
 
-/// Reads the staged pairs in the file at `path`.
+/// Reads the pairs in the file at `path`.
 fn read_pairs(path: &Path) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
     let object = path.display().to_string();
     let failed = |source| EngineError::Io {

@@ -9,22 +9,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive::IdType;
-use arrow::array::{Array as _, AsArray as _};
+use arrow::array::Array as _;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 
 use crate::batch::Id;
-use crate::documents::Documents;
+use crate::documents::{Documents, TextRows};
 use crate::error::{EngineError, Result};
 
-/// The two sides of pairs.
+/// Where the documents of a pair are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Side {
-    /// The batch.
-    New,
-    /// The archive, or whatever the batch is compared with.
-    Base,
+    /// In the batch.
+    Batch,
+    /// In the archive.
+    Archive,
 }
 
 /// The place of a text in the file.
@@ -32,7 +32,7 @@ pub(super) enum Side {
 pub(super) struct Place {
     start: u64,
     len: u64,
-    /// Serial number of the text, which tells empty texts apart.
+    /// Serial number of the text: empty texts have the same start.
     number: u64,
     /// Hash of the text.
     hash: u64,
@@ -51,7 +51,7 @@ pub(super) struct Texts {
     memory: MemoryReservation,
 }
 
-/// Bytes of a map entry without the id's text: the id, its places, and its share of the map's free slots.
+/// Bytes of an entry of the map, without the text of the id: the id, its places, and its share of free slots.
 const ENTRY_BYTES: usize = 192;
 
 impl Texts {
@@ -111,9 +111,9 @@ impl Texts {
         let wanted = &mut self.wanted[side as usize];
         while let Some(batch) = rows.next().await {
             let batch = batch.map_err(failed())?;
-            let texts = batch.column(1).as_binary_view();
+            let TextRows { ids, texts } = TextRows::read(&batch)?;
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                let Some(places) = wanted.get_mut(&Id::read(batch.column(0), row)) else {
+                let Some(places) = wanted.get_mut(&Id::read(ids, row)) else {
                     continue;
                 };
                 let text = texts.value(row);
@@ -124,7 +124,7 @@ impl Texts {
                     path: self.path.display().to_string(),
                     source,
                 };
-                // Documents that share an id mostly share the text. It is stored once: every stored text is compared.
+                // Documents that share an id mostly share the text. Store it once: every stored text is compared.
                 let mut is_known = false;
                 for place in places
                     .iter_mut()

@@ -40,6 +40,9 @@ impl Extractor {
             #[cfg(not(feature = "jieba"))]
             Tokenizer::WordsJieba => Self::Words(words(Cjk::Words)),
             Tokenizer::Shingles(n) => Self::Shingles(Shingles::new(n, words(Cjk::Bigrams))),
+            Tokenizer::WordsAndShingles(n) => {
+                Self::Shingles(Shingles::with_single(n, words(Cjk::Bigrams)))
+            }
             Tokenizer::Chars(n) => Self::Chars(Chars::new(n)),
             Tokenizer::LongestSentences(n) => Self::Sentences(Sentences::new(n)),
         }

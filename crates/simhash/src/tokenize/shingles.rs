@@ -9,6 +9,8 @@ use crate::text::{Feature, Folded};
 #[derive(Debug, Clone)]
 pub(crate) struct Shingles<E> {
     n: usize,
+    /// Whether the features of `inner` are extracted, too.
+    single: bool,
     inner: E,
     /// The features of `inner`, each followed by a space.
     joined: Folded,
@@ -20,9 +22,18 @@ impl<E> Shingles<E> {
     pub(crate) fn new(n: u8, inner: E) -> Self {
         Self {
             n: usize::from(n),
+            single: false,
             inner,
             joined: Folded::default(),
             features: Vec::new(),
+        }
+    }
+
+    /// The features of `inner`, each followed by the shingle that it begins, if there is one.
+    pub(crate) fn with_single(n: u8, inner: E) -> Self {
+        Self {
+            single: true,
+            ..Self::new(n, inner)
         }
     }
 }
@@ -38,6 +49,15 @@ impl<E: Extract> Extract for Shingles<E> {
                 out.push(' ');
             });
         });
+        if self.single {
+            for (at, feature) in self.features.iter().enumerate() {
+                each(self.joined.feature(feature.clone()));
+                if let Some(last) = self.features.get(at + self.n - 1) {
+                    each(self.joined.feature(feature.start..last.end));
+                }
+            }
+            return;
+        }
         let n = self.n.min(self.features.len());
         for shingle in self.features.windows(n.max(1)) {
             let (first, last) = (&shingle[0], &shingle[shingle.len() - 1]);
@@ -63,5 +83,14 @@ mod tests {
         assert_eq!(shingles("a b, c d"), ["a b c", "b c d"]);
         assert_eq!(shingles("a b"), ["a b"]);
         assert!(shingles("").is_empty());
+        let with_single = |text| {
+            features(
+                Shingles::with_single(2, Words::new(Cjk::Bigrams, Kernel::detect())),
+                text,
+            )
+        };
+        assert_eq!(with_single("a b, c"), ["a", "a b", "b", "b c", "c"]);
+        assert_eq!(with_single("a"), ["a"]);
+        assert!(with_single("").is_empty());
     }
 }

@@ -28,10 +28,10 @@ use crate::store::wait_briefly;
 /// The name of standard output in errors.
 pub const STANDARD_OUTPUT: &str = "standard output";
 
-/// Bytes of one part of an upload; more if the file would have more than [`MOST_PARTS`] parts.
+/// Bytes of one part of an upload; more if the file would have more than [`MAX_PARTS`] parts.
 const PART_BYTES: u64 = 8 << 20;
 /// The most parts of one upload that every service accepts.
-const MOST_PARTS: u64 = 9000;
+const MAX_PARTS: u64 = 9000;
 /// Parts sent at the same time.
 const CONCURRENT_PARTS: usize = 4;
 
@@ -48,12 +48,12 @@ pub struct Draft {
 }
 
 impl Draft {
-    /// Creates an empty draft of `target`. Beside a local target, removes the temporary files that killed runs left.
+    /// Creates an empty draft of `target`. Beside a local target, removes the temporary files of killed processes.
     ///
     /// # Errors
     /// [`StorageError::Io`] when it cannot be created.
     pub fn new(target: &Location, scratch: &Path) -> Result<Self> {
-        let name = target.name();
+        let name = target.file_name();
         let made = match target.local().map(directory_of) {
             Some(directory) if absolute(directory) != absolute(scratch) => {
                 temporary::create(directory, &name)
@@ -113,7 +113,7 @@ impl Draft {
             .map_err(|source| io_error(self.target.as_ref(), source))
     }
 
-    /// Syncs the draft to the disk, or sends it to the store, without making it visible. Returns its size in bytes.
+    /// Syncs the draft to the disk or sends it to the store; it does not become visible yet. Returns its size in bytes.
     ///
     /// # Errors
     /// When the draft cannot be synced or sent.
@@ -128,19 +128,19 @@ impl Draft {
             file.sync_all().map_err(io)?;
             return Ok(size);
         }
-        let store = |error| StorageError::store(target)(error);
-        let (objects, path) = (target.store(), target.path());
-        let upload = objects.put_multipart(path).await.map_err(store)?;
+        let failed = |error| StorageError::store(target)(error);
+        let (store, path) = (target.store(), target.path());
+        let upload = store.put_multipart(path).await.map_err(failed)?;
         // Stored in `self` so that it is aborted if anything fails.
         let upload = self.upload.insert(upload);
-        let part = PART_BYTES.max(size.div_ceil(MOST_PARTS));
+        let part = PART_BYTES.max(size.div_ceil(MAX_PARTS));
         let parts = size.div_ceil(part).max(1);
         futures::stream::iter(0..parts)
             .map(|_| {
                 let mut bytes = Vec::new();
                 let read = (&mut file).take(part).read_to_end(&mut bytes);
                 let sending = read.map(|_| upload.put_part(Bytes::from(bytes).into()));
-                async move { sending.map_err(io)?.await.map_err(store) }
+                async move { sending.map_err(io)?.await.map_err(failed) }
             })
             .buffer_unordered(CONCURRENT_PARTS)
             .try_collect::<()>()
@@ -151,15 +151,15 @@ impl Draft {
     /// Turns the draft into its target, replacing a file or object of that name, or copies it to standard output.
     ///
     /// # Errors
-    /// When that fails; an earlier file or object is then still there. If the reader of standard output closed it,
-    /// [`is_closed_pipe`] holds.
+    /// When that fails; an earlier file or object then stays. [`is_closed_pipe`] recognises the error that the reader of
+    /// standard output closed it.
     pub async fn publish(mut self) -> Result<()> {
         let Some(target) = self.target.clone() else {
             let file = self.open()?;
             return copy_to_stdout(file).await;
         };
         if self.upload.is_none() {
-            // A local file may be synced twice, which costs nothing.
+            // A local file is synced again even if it was sent before: that costs nothing.
             self.send().await?;
         }
         if let Some(local) = target.local() {
@@ -176,8 +176,8 @@ impl Draft {
             return Ok(());
         };
         // If only the answer was lost, the upload is complete.
-        let own = LocalFile::at(&self.file)?.digest().await?;
-        if target.digest().await.is_ok_and(|found| found == own) {
+        let sent = LocalFile::at(&self.file)?.digest().await?;
+        if target.digest().await.is_ok_and(|found| found == sent) {
             let message = plain_message(&error);
             tracing::info!(%target, "the upload is complete, though the store answered: {message}");
             return Ok(());
@@ -229,7 +229,7 @@ fn create_private(scratch: &Path, name: &str) -> std::io::Result<(File, TempPath
     Ok(file.into_parts())
 }
 
-/// The absolute path; if it exists, without symlinks and dots.
+/// The absolute path, without symlinks and dots if the path exists.
 fn absolute(path: &Path) -> PathBuf {
     let real = path.canonicalize().or_else(|_| std::path::absolute(path));
     real.unwrap_or_else(|_| path.to_owned())

@@ -1,7 +1,7 @@
 //! Temporary files beside local outputs, called `.NAME.HOST-BOOT-XXXXXX.tmp`.
 //!
-//! A run holds a lock on its temporary file while it lives. The next run with the same output removes the files of runs
-//! that were killed.
+//! A process holds a lock on its temporary file while it lives. The next process with the same output removes the files
+//! that killed processes left.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -14,33 +14,34 @@ use crate::host::{self, Origin};
 
 /// End of the names of temporary files.
 const SUFFIX: &str = ".tmp";
-/// Random characters before the suffix.
-const RANDOM: usize = 6;
-/// Most bytes of the output's name in a temporary file's name, which may have 255 bytes in all.
-const MOST_NAME_BYTES: usize = 200;
-/// How many times a file is created if other runs remove it before it is locked.
+/// Number of random characters before the suffix.
+const RANDOM_CHARACTERS: usize = 6;
+/// Maximum of bytes of the output's name in a temporary file's name, which may have 255 bytes in all.
+const MAX_NAME_BYTES: usize = 200;
+/// How many times a file is created if other processes remove it before it is locked.
 const ATTEMPTS: usize = 16;
 
 /// The start of an output's name, as the names of its temporary files contain it.
 pub(super) fn shortened(name: &str) -> &str {
-    &name[..name.floor_char_boundary(MOST_NAME_BYTES)]
+    &name[..name.floor_char_boundary(MAX_NAME_BYTES)]
 }
 
-/// Removes the temporary files for `name` that killed runs left in `directory`, and creates a new one. It is locked as long
-/// as the returned file is open.
+/// Removes the temporary files for `name` that killed processes left in `directory`, and creates a new one, which is
+/// locked as long as the returned file is open.
 pub(super) fn create(directory: &Path, name: &str) -> io::Result<(File, TempPath)> {
     sweep(directory, name);
     let name = shortened(name);
     for _ in 0..ATTEMPTS {
         let (file, path) = tempfile::Builder::new()
             .prefix(&format!(".{name}.{}-", host::tag()))
-            .rand_bytes(RANDOM)
+            .rand_bytes(RANDOM_CHARACTERS)
             .suffix(SUFFIX)
-            // It becomes the output: `tempfile`'s own default is a private file.
+            // The file becomes the output, so it is not private, as the default of `tempfile` is.
             .permissions(std::fs::Permissions::from_mode(0o644))
             .tempfile_in(directory)?
             .into_parts();
-        // Before this lock, another run's sweep may have locked or removed the file. Without locks, no sweep removes it.
+        // Another process's sweep may have locked or removed the file before this lock. On a file system without locks,
+        // no sweep removes a file of this boot.
         let is_swept = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
         if !is_swept && is_at(&file, &path) {
             return Ok((file, path));
@@ -51,8 +52,8 @@ pub(super) fn create(directory: &Path, name: &str) -> io::Result<(File, TempPath
     ))
 }
 
-/// Removes the temporary files for `name` whose runs are gone. Ignores files that it may not remove: they are another
-/// user's.
+/// Removes the temporary files for `name` whose processes are dead. Ignores files that it may not remove: they are
+/// another user's.
 fn sweep(directory: &Path, name: &str) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let file_name = entry.file_name();
@@ -74,11 +75,12 @@ fn origin_in(file: &str, name: &str) -> Option<Origin> {
     let rest = file.strip_prefix('.')?.strip_prefix(shortened(name))?;
     let tagged = rest.strip_prefix('.')?.strip_suffix(SUFFIX)?;
     let (_, random) = tagged.rsplit_once('-')?;
-    let is_random = random.len() == RANDOM && random.bytes().all(|b| b.is_ascii_alphanumeric());
+    let is_random =
+        random.len() == RANDOM_CHARACTERS && random.bytes().all(|b| b.is_ascii_alphanumeric());
     is_random.then(|| host::origin(tagged)).flatten()
 }
 
-/// Removes a file unless its run lives. Holds the file's lock meanwhile, so that no other run takes the file for its own.
+/// Removes a file unless its process lives. Holds the file's lock meanwhile, so that no other process uses the file.
 fn remove_if_abandoned(path: &Path, is_this_boot: bool) {
     let Ok(file) = File::options().read(true).write(true).open(path) else {
         return;
@@ -86,11 +88,11 @@ fn remove_if_abandoned(path: &Path, is_this_boot: bool) {
     let is_abandoned = match file.try_lock() {
         Ok(()) => true,
         Err(TryLockError::WouldBlock) => false,
-        // A file system without locks: only processes of an earlier boot are gone for certain.
+        // A file system without locks: only processes of an earlier boot are dead for certain.
         Err(TryLockError::Error(_)) => !is_this_boot,
     };
     if is_abandoned && is_at(&file, path) && std::fs::remove_file(path).is_ok() {
-        tracing::info!(path = %path.display(), "removed the temporary file of a killed run");
+        tracing::info!(path = %path.display(), "removed the temporary file of a killed process");
     }
 }
 
@@ -154,7 +156,7 @@ mod tests {
 
     /// Row 46.
     #[test]
-    fn files_of_killed_runs_are_swept_and_no_others() {
+    fn files_of_killed_processes_are_swept_and_no_others() {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path();
         let tag = host::tag();
@@ -183,9 +185,9 @@ mod tests {
         assert!(stays.iter().all(|name| at.join(name).exists()));
     }
 
-    /// Row 46: Many runs with one output, each sweeping while others make their files.
+    /// Row 46: Many processes with one output, each sweeping while others make their files.
     #[test]
-    fn a_file_is_never_swept_from_under_its_run() {
+    fn a_file_is_never_swept_from_under_its_process() {
         let directory = tempfile::tempdir().unwrap();
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -30,8 +30,8 @@ pub enum Expansion {
 
 impl Stores {
     /// Lists the files that a path stands for: the file itself, the files below the directory, or those that match the
-    /// pattern. Leaves out files below a directory if their name, or a directory's name, begins with `_` or `.`. A file
-    /// with several names, by symlinks or hard links, is listed once, by the first name. The directory of a Delta table
+    /// pattern. Below a directory, leaves out files and directories whose names begin with `_` or `.`. A file with
+    /// several names, by symlinks or hard links, is listed once, by the first name. The directory of a Delta table
     /// stands for the table; every other path to a table's files is refused.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ fn not_found(location: &Location) -> StorageError {
     }
 }
 
-/// The error for a directory with `others` files of which none has one of the `extensions`.
+/// The error for a directory that has `others` files, but none with one of the `extensions`.
 fn no_such_extension(location: &Location, others: usize, extensions: &[&str]) -> StorageError {
     StorageError::BadPath {
         path: location.given.clone(),
@@ -189,10 +189,10 @@ async fn objects_matching(
     let mut files = Vec::new();
     for meta in listed {
         let path = meta.location.as_ref();
-        // A pattern that matches a directory stands for the files in it.
+        // A pattern that matches a directory stands for the files below it.
         let ends = path.match_indices('/').map(|(at, _)| at);
         let directory = ends.rev().find(|&end| matches(&pattern, &path[..end]));
-        let is_wanted = match directory {
+        let is_included = match directory {
             _ if matches(&pattern, path) => !is_hidden_by_pattern(whole, path),
             Some(end) => {
                 let (directory, below) = (&path[..end], &path[end + 1..]);
@@ -202,7 +202,7 @@ async fn objects_matching(
             }
             None => false,
         };
-        if !is_wanted {
+        if !is_included {
             continue;
         }
         let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);

@@ -34,6 +34,7 @@ pub struct Location {
     path: Path,
     /// Size in bytes, if it is known from a listing or a table's log.
     size: Option<u64>,
+    /// The spec of the table that listed it.
     table_spec: Option<Arc<str>>,
 }
 
@@ -105,7 +106,7 @@ impl Location {
 
     /// The last component of the path.
     #[must_use]
-    pub fn name(&self) -> String {
+    pub fn file_name(&self) -> String {
         match &self.local {
             Some(local) => local
                 .file_name()
@@ -158,7 +159,7 @@ impl Location {
         self.root == other.root && self.path.prefix_matches(&other.path)
     }
 
-    /// Whether this path, directory or pattern stands for `other`, or would if `other` existed.
+    /// Whether this path, as a file, directory or pattern, stands for `other`, or would if `other` existed.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         if self.root != other.root {

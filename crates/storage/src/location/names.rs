@@ -1,4 +1,4 @@
-//! Which file names a listing contains, and the errors for paths that cannot be listed.
+//! Which names a listing leaves out, and the errors for paths that cannot be listed.
 
 use super::Location;
 use crate::error::StorageError;
@@ -18,13 +18,14 @@ pub(super) fn is_visible(below: &str) -> bool {
     !below.split('/').any(is_hidden)
 }
 
-/// Whether a pattern leaves out a path that it matches: the path's last component is hidden, and the pattern's own does not
-/// begin with `_` or `.`.
+/// Whether a listing leaves out a path that the pattern matches: the path's last component is hidden, and the pattern's
+/// last component does not ask for hidden names by beginning with `_` or `.`.
 pub(super) fn is_hidden_by_pattern(pattern: &str, path: &str) -> bool {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     is_hidden(&name(path)) && !is_hidden(&name(pattern))
 }
 
+/// The error for a malformed pattern.
 pub(super) fn bad_pattern(location: &Location, error: &glob::PatternError) -> StorageError {
     StorageError::BadPath {
         path: location.given.clone(),
@@ -32,6 +33,7 @@ pub(super) fn bad_pattern(location: &Location, error: &glob::PatternError) -> St
     }
 }
 
+/// The error for a path inside a table.
 pub(super) fn in_table(path: &impl ToString, table: impl ToString) -> StorageError {
     StorageError::InTable {
         path: path.to_string(),
@@ -39,6 +41,7 @@ pub(super) fn in_table(path: &impl ToString, table: impl ToString) -> StorageErr
     }
 }
 
+/// The error for a directory with a table below it.
 pub(super) fn holds_table(location: &Location, table: impl ToString) -> StorageError {
     StorageError::HoldsTable {
         path: location.given.clone(),

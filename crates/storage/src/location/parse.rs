@@ -10,7 +10,8 @@ use crate::error::{Result, StorageError};
 use crate::store::Stores;
 
 impl Stores {
-    /// Resolves a local path, or a URL of one of the stores. No file or object needs to exist, and no request is sent.
+    /// Resolves a local path, or a URL of one of the stores. Nothing needs to be at the location, and no request is
+    /// sent to it.
     ///
     /// # Errors
     /// [`StorageError::BadPath`] for a URL of another scheme, or a path that no store can have; an error that names the
@@ -197,7 +198,7 @@ mod tests {
             );
             let child = stores.locate("s3://bucket/p q/").unwrap();
             let child = child.child(name).unwrap();
-            assert!(child.is(&object) && child.name() == name);
+            assert!(child.is(&object) && child.file_name() == name);
             let absolute = stores.locate(&child.absolute_name()).unwrap();
             assert!(absolute.is(&object), "{absolute}");
 

@@ -8,12 +8,12 @@ const OPTIONS: MatchOptions = MatchOptions {
     require_literal_leading_dot: false,
 };
 
-/// Position of the first character of `text` that makes it a pattern.
+/// Position of the first wildcard of `text`.
 pub(super) fn first_wildcard(text: &str) -> Option<usize> {
     text.find(['*', '?', '['])
 }
 
-/// Whether `text` is a pattern.
+/// Whether `text` has a wildcard.
 pub(super) fn is_pattern(text: &str) -> bool {
     first_wildcard(text).is_some()
 }
@@ -23,7 +23,7 @@ pub(super) fn matches(pattern: &Pattern, path: &str) -> bool {
     pattern.matches_with(path, OPTIONS)
 }
 
-/// Whether `pattern` is a pattern that matches `path`, or a directory above it.
+/// Whether `pattern` has a wildcard, and matches `path` or a directory above it.
 pub(super) fn matches_at_or_above(pattern: &str, path: &str) -> bool {
     match Pattern::new(pattern) {
         Ok(compiled) if is_pattern(pattern) => {

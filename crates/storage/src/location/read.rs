@@ -123,7 +123,8 @@ impl Location {
         }
     }
 
-    /// The error for a failed `HEAD` request. Its answer has no body that says why, so this lists the path: that answer has.
+    /// The error for a failed `HEAD` request, whose answer has no body that says why. So this requests a listing of the
+    /// path, and returns that request's error if it fails likewise.
     async fn head_error(&self, error: object_store::Error) -> StorageError {
         let error = self.store_error(error);
         if !matches!(error.kind(), ErrorKind::Permission | ErrorKind::Unreachable) {
@@ -131,10 +132,10 @@ impl Location {
         }
         let listed = self.store.list(Some(&self.path)).try_next().await;
         match listed {
-            Err(detailed) => {
-                let detailed = self.store_error(detailed);
-                match detailed.kind() {
-                    ErrorKind::Permission | ErrorKind::Unreachable => detailed,
+            Err(explained) => {
+                let explained = self.store_error(explained);
+                match explained.kind() {
+                    ErrorKind::Permission | ErrorKind::Unreachable => explained,
                     _ => error,
                 }
             }
@@ -142,7 +143,8 @@ impl Location {
         }
     }
 
-    /// Wraps an error of the store: as [`StorageError::NotFound`] of this location, or as [`StorageError::Store`].
+    /// Wraps an error of the store that concerns this location: as [`StorageError::NotFound`] or
+    /// [`StorageError::Store`].
     #[must_use]
     pub fn store_error(&self, error: object_store::Error) -> StorageError {
         match error {

@@ -1,4 +1,4 @@
-//! The Delta table that a location lies in.
+//! Finds the Delta table that a location lies in.
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
@@ -29,8 +29,8 @@ impl Location {
 /// The nearest table at or above a path in a remote store.
 ///
 /// # Errors
-/// When the store cannot be listed. A directory that may not be listed counts as no table: credentials may be for one
-/// prefix alone.
+/// When the store cannot be listed. A directory that this process may not list counts as no table: credentials may be for
+/// one prefix alone.
 pub(super) async fn remote_table_above(location: &Location) -> Result<Option<Path>> {
     let above = std::iter::successors(Some(location.path().clone()), Path::parent);
     let directories: Vec<Path> = above.collect();

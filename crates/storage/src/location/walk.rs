@@ -1,6 +1,6 @@
-//! Local files below a directory, or that match a pattern.
+//! Finds the local files below a directory, or that match a pattern.
 //!
-//! Symlinks are followed, and each directory is walked once, so that a cycle of symlinks ends.
+//! Symlinks are followed. Each directory is walked once, so that a cycle of symlinks is no endless walk.
 
 use std::collections::HashSet;
 use std::fs::{DirEntry, Metadata};
@@ -131,7 +131,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The table that a symlink's target lies in; `None` if the target is the table itself, and for other paths.
+/// The table that a symlink's target lies in; `None` if the target is the table itself, or `link` is no symlink.
 fn linked_table(link: &FsPath) -> Option<PathBuf> {
     if !link.is_symlink() {
         return None;
@@ -172,8 +172,8 @@ fn parse_pattern(location: &Location, local: &FsPath) -> Result<Vec<Part>> {
 #[derive(Default)]
 struct Matches {
     found: Vec<PathBuf>,
-    /// Directories that a `**` matched, with the number of pattern components behind the `**`. Another path to the same
-    /// pair would find the same files.
+    /// Directories that a `**` matched, each with the number of pattern components behind that `**`. Reached once more
+    /// with the same number, by another path, a directory would give the same files.
     searched: HashSet<(Node, usize)>,
 }
 

@@ -15,9 +15,9 @@ use super::traffic::{CountingConnector, Traffic};
 use crate::error::{Result, StorageError};
 use crate::explain::explain;
 
-/// How long connecting may take.
+/// How long a connection to a service may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long connecting to the machine's metadata service, which is near, may take.
+/// How long a connection to the machine's metadata service, which is near, may take to open.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The store of `url`. Sends no request to it yet.
@@ -196,8 +196,8 @@ impl Connection<'_> {
         build!(self, builder, Key, http)
     }
 
-    /// Whether `http://` is allowed; an error if the endpoint needs it and it is not. The environment variable `variable`
-    /// also allows it; `source` is the option or variable that set the endpoint.
+    /// Whether `http://` is allowed, by the options or by the environment variable `variable`. An endpoint that needs
+    /// it when it is not allowed is an error, which names `source`: the option or variable that sets the endpoint.
     fn allows_http(&self, endpoint: Option<&str>, variable: &str, source: &str) -> Result<bool> {
         let allowed = self.options.allow_http || is_on(std::env::var(variable).ok().as_deref());
         let Some(endpoint) = endpoint else {
@@ -243,8 +243,8 @@ impl Connection<'_> {
         }
     }
 
-    /// Requires that the machine's metadata service, which the client then asks for credentials, accepts a connection.
-    /// Without this test, each request would wait for it for minutes.
+    /// Requires that the machine's metadata service accepts a connection: without other credentials, the client asks
+    /// this service for them. Without this test, each request would wait minutes for a service that is not there.
     ///
     /// # Errors
     /// [`StorageError::Credentials`] with `reason`.

@@ -1,7 +1,7 @@
 //! Conditional creates whose outcome is known.
 //!
-//! A create that ends in an error may have been carried out: the answer was lost, or the request was sent again and found
-//! its own object. Reading the object back tells which.
+//! A create that ends in an error may have been carried out: its answer was lost, or the client sent it again and found
+//! the object of its first request. So after an error, the object is read back.
 
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,15 @@ use crate::explain::explain;
 /// The first pause before a create is tried again; each further pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The least time for one try, even after the deadline.
+/// The minimum of time for one try, even after the deadline.
 const MIN_TRY: Duration = Duration::from_secs(1);
 
-/// Creates `path` with `payload`, which must differ from every other writer's: the bytes tell whose object is there.
+/// Creates an object at `path`. Its `payload` must differ from that of every other writer, because an object with the
+/// same bytes counts as this create's own.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] when another object has the name. After any other error the object may be there, or appear
-/// later.
+/// [`Error::AlreadyExists`] when another writer's object is at `path`. After any other error, this create's object may be
+/// there, or appear later.
 pub(super) async fn create(
     store: &dyn ObjectStore,
     path: &Path,
@@ -68,7 +69,7 @@ pub(super) async fn create(
                     },
                 });
             }
-            // Another writer was in the way, and did not finish.
+            // The create failed, but no object is there: perhaps another writer was about to create it, and did not.
             Ok(Ok(None)) if begin.elapsed() + pause < deadline => {
                 tracing::debug!(%path, "trying to create it again: {message}");
                 tokio::time::sleep(pause).await;

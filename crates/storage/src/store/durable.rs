@@ -1,7 +1,7 @@
 //! The local file system, with writes that survive a power cut.
 //!
-//! A log entry must never name lost data. So a write succeeds only once the file and its directory are synced, and so is
-//! the parent of every new directory.
+//! A log entry must never name lost data. So a write returns only when the file, its directory, and the parents of new
+//! directories are synced.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -20,9 +20,9 @@ use object_store::{
 
 use crate::local_file::directory_of;
 
-/// Separates a file's name from a number while the file is being written. `object_store` uses the same mark, and leaves
-/// such files out of listings.
-pub const STAGED_MARK: char = '#';
+/// Separates the name of a file from a number while the file is unfinished. `object_store` uses the same mark, and
+/// leaves such files out of listings.
+pub const UNFINISHED_MARK: char = '#';
 
 /// The local file system; see the module.
 #[derive(Debug)]
@@ -47,23 +47,24 @@ fn generic(source: std::io::Error) -> Error {
     }
 }
 
-/// Writes `payload` to a file beside `target`, syncs it, and renames it. With `create`, an existing `target` is an error.
+/// Writes `payload` to a file beside `target`, syncs it, and renames it. With `create`, an existing `target` is an
+/// error.
 fn write_file(target: &FsPath, payload: &PutPayload, create: bool) -> Result<()> {
     let directory = directory_of(target);
     create_dir_all_synced(directory).map_err(generic)?;
-    let (mut file, staged) = create_staged(target)?;
+    let (mut file, unfinished) = create_unfinished(target)?;
     let written = payload
         .iter()
         .try_for_each(|bytes| file.write_all(bytes))
         .and_then(|()| file.sync_all());
     // A hard link never replaces an existing file; a rename does.
     let named = written.and_then(|()| match create {
-        true => std::fs::hard_link(&staged, target),
-        false => std::fs::rename(&staged, target),
+        true => std::fs::hard_link(&unfinished, target),
+        false => std::fs::rename(&unfinished, target),
     });
     if create || named.is_err() {
         // If this fails, an unreferenced file stays, which a vacuum removes.
-        let _ = std::fs::remove_file(&staged);
+        let _ = std::fs::remove_file(&unfinished);
     }
     match named {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -96,14 +97,17 @@ pub fn create_dir_all_synced(directory: &FsPath) -> std::io::Result<()> {
 }
 
 /// Creates an empty file beside `target`, with a mark and a number behind its name.
-fn create_staged(target: &FsPath) -> Result<(File, PathBuf)> {
+fn create_unfinished(target: &FsPath) -> Result<(File, PathBuf)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let mut staged = target.as_os_str().to_owned();
-        staged.push(format!("{STAGED_MARK}{}{number:06}", std::process::id()));
-        match File::create_new(&staged) {
-            Ok(file) => return Ok((file, staged.into())),
+        let mut unfinished = target.as_os_str().to_owned();
+        unfinished.push(format!(
+            "{UNFINISHED_MARK}{}{number:06}",
+            std::process::id()
+        ));
+        match File::create_new(&unfinished) {
+            Ok(file) => return Ok((file, unfinished.into())),
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(generic(error)),
         }

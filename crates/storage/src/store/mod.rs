@@ -1,14 +1,14 @@
 //! The object stores behind paths and URLs, each connected to once per process and shared.
 //!
 //! Local paths go to the file system, `s3://`, `az://` and `gs://` to the services, with credentials from their usual
-//! environment variables. Wrappers add three guarantees: reads return the object that was first seen (`guarded`), a
+//! environment variables. Wrappers add three guarantees: reads return the object that was seen first (`pinned`), a
 //! conditional create has a known outcome (`create`), and local writes survive a power cut (`durable`).
 
 mod connect;
 mod create;
 mod durable;
-mod guarded;
 mod options;
+mod pinned;
 mod traffic;
 
 use std::collections::HashMap;
@@ -20,15 +20,15 @@ use object_store::local::LocalFileSystem;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use url::Url;
 
-pub use durable::{STAGED_MARK, create_dir_all_synced};
-pub(crate) use guarded::NoReadBack;
-pub use guarded::short_body;
+pub use durable::{UNFINISHED_MARK, create_dir_all_synced};
 pub use options::StoreOptions;
+pub(crate) use pinned::NoReadBack;
+pub use pinned::short_body;
 pub use traffic::Traffic;
 
 use crate::error::Result;
 use durable::DurableLocal;
-use guarded::Guarded;
+use pinned::PinnedStore;
 
 /// The object stores of a process. Cheap to clone; clones share connections and counters.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ impl Stores {
     pub fn new(options: StoreOptions) -> Self {
         let local = DurableLocal::new(LocalFileSystem::new());
         Self(Arc::new(Inner {
-            local: Arc::new(Guarded::local(Arc::new(local))),
+            local: Arc::new(PinnedStore::local(Arc::new(local))),
             options,
             traffic: Arc::default(),
             remote: Mutex::default(),
@@ -65,9 +65,9 @@ impl Stores {
     /// Serves all URLs with the scheme and authority of `url` from `store`: for tests and benchmarks with stores that
     /// are slow or fail.
     pub fn register(&self, url: &Url, store: Arc<dyn ObjectStore>) {
-        let guarded = Arc::new(Guarded::remote(store, self.0.options.deadline));
+        let pinned = Arc::new(PinnedStore::remote(store, self.0.options.deadline));
         let mut remote = self.0.remote.lock().unwrap_or_else(PoisonError::into_inner);
-        remote.insert(scheme_and_authority(url), guarded);
+        remote.insert(scheme_and_authority(url), pinned);
     }
 
     /// Counters of network traffic so far.
@@ -93,10 +93,10 @@ impl Stores {
             return Ok(Arc::clone(store));
         }
         let store = connect::connect(url, &self.0.options, &self.0.traffic)?;
-        let guarded: Arc<dyn ObjectStore> =
-            Arc::new(Guarded::remote(store, self.0.options.deadline));
-        remote.insert(key, Arc::clone(&guarded));
-        Ok(guarded)
+        let pinned: Arc<dyn ObjectStore> =
+            Arc::new(PinnedStore::remote(store, self.0.options.deadline));
+        remote.insert(key, Arc::clone(&pinned));
+        Ok(pinned)
     }
 }
 

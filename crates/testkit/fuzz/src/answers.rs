@@ -1,4 +1,5 @@
-//! Fuzzes the decoders of what a cluster's processes send each other: plans, answers with receipts, headers, error texts.
+//! Fuzzes the decoders of what a cluster's processes send each other: plans, answers with receipts, headers, error
+//! texts.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -20,11 +21,11 @@ struct Messages {
 static MESSAGES: LazyLock<Messages> = LazyLock::new(|| {
     let parsed = |text: String| serde_json::from_str(&text).expect("JSON");
     Messages {
-        task: fuzzing::task().expect("a task"),
-        operators: fuzzing::operators().expect("operators"),
-        answer: fuzzing::answer().expect("an answer"),
-        receipt: parsed(fuzzing::receipt()),
-        headers: fuzzing::headers().map(parsed).to_vec(),
+        task: fuzzing::sample_task().expect("a task"),
+        operators: fuzzing::sample_operators().expect("operators"),
+        answer: fuzzing::sample_answer().expect("an answer"),
+        receipt: parsed(fuzzing::sample_receipt()),
+        headers: fuzzing::sample_headers().map(parsed).to_vec(),
     }
 });
 

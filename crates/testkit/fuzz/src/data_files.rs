@@ -1,11 +1,12 @@
-//! Fuzzes the reader of data files with damaged and forged ones: footer, pages, checksums, offset index. Without the facts of
-//! the log, the reader returns some rows or an error. With the facts, it returns the rows that were written or an error.
+//! Fuzzes the reader of data files with damaged and forged ones: footer, pages, checksums, offset index. Without the
+//! facts of the log, the reader returns some rows or an error. With the facts, it returns the rows that were written or
+//! an error.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
 
 use archive::{
-    Archive, ArchiveError, ColumnNames, DecodedStep, FileFacts, FingerprintReader, Scope, Snapshot,
+    Archive, ArchiveError, ColumnNames, DecodedStep, FingerprintReader, LogFacts, Scope, Snapshot,
 };
 use arrow::array::{Array as _, AsArray as _};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
@@ -26,7 +27,7 @@ const MEMORY: usize = 64 << 20;
 /// A data file of the archive, and the batch file that it was appended from.
 struct Original {
     bytes: Vec<u8>,
-    facts: FileFacts,
+    facts: LogFacts,
     batch: Vec<u8>,
 }
 
@@ -64,7 +65,7 @@ fuzz_target!(|bytes: &[u8]| run(|| {
     let (size, facts) = match with_facts {
         // The log has the sizes of its files, too.
         true => (original.bytes.len(), original.facts.clone()),
-        false => (bytes.len(), FileFacts::default()),
+        false => (bytes.len(), LogFacts::default()),
     };
     let read = block_on(async {
         let location = put(is_local, bytes).await;
@@ -113,7 +114,7 @@ struct Read {
 async fn read(
     location: &Location,
     size: u64,
-    facts: &FileFacts,
+    facts: &LogFacts,
     step: usize,
 ) -> Result<Read, ArchiveError> {
     let columns = ColumnNames::given_or_standard(None, None);

@@ -1,5 +1,5 @@
-//! Fuzzes the readers of a Delta log: entries, checkpoints and records, as written by another program or damaged. Every reader
-//! returns a value or an error, and no error is internal.
+//! Fuzzes the readers of a Delta log with entries, checkpoints and records that are damaged or by another program.
+//! Every reader returns a value or an error, and no error is internal.
 #![no_main]
 
 use std::sync::Arc;

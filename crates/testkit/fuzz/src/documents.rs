@@ -1,5 +1,5 @@
-//! Fuzzes the readers of documents: JSON Lines, CSV and Parquet; plain, gzip and zstd. Reading from disk and from a store gives
-//! the same documents, or an error from both, within the memory limit.
+//! Fuzzes the readers of documents: JSON Lines, CSV and Parquet; plain, gzip and zstd. Reading from disk and from a
+//! store gives the same documents, or an error from both, within the memory limit.
 #![no_main]
 
 use std::io::Write as _;
@@ -77,7 +77,8 @@ fuzz_target!(|bytes: &[u8]| run(|| {
     {
         assert_not_internal(error.kind(), error);
     }
-    // These Parquet pages have no checksums, and a store is read in other pieces: a damaged page may matter to one of the two.
+    // These Parquet pages have no checksums, and a store is read in other ranges than a disk. So only one of the two
+    // may meet a damaged page.
     if extension != ".parquet" {
         match (local, stored) {
             (Ok(local), Ok(stored)) => assert!(local == stored, "the store gives other documents"),
@@ -147,7 +148,7 @@ fn zstd(content: &[u8]) -> Vec<u8> {
 /// An id, and a text or the bytes of a fingerprint.
 type Row = (String, Option<Vec<u8>>);
 
-/// Reads the documents at a path; returns them sorted.
+/// Reads the documents at a path, and returns them sorted.
 async fn read(stores: Stores, path: &str) -> Result<Vec<Row>> {
     let limits = Limits {
         threads: PARTITIONS,
@@ -157,7 +158,7 @@ async fn read(stores: Stores, path: &str) -> Result<Vec<Row>> {
     let context = session(&limits, Arc::new(Resources::new(stores)))?;
     let documents = Documents::open(&context, &[path.to_owned()], &Columns::default()).await?;
     documents.spec()?;
-    let _ = documents.slices();
+    let _ = documents.splits();
     let _ = documents.known_rows();
     let id_type = documents.id_type().unwrap_or(IdType::String);
     let table = documents.table(&context, id_type, PARTITIONS)?;

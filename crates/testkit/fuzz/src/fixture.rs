@@ -19,7 +19,7 @@ use url::Url;
 
 /// URL of the archive.
 pub const ARCHIVE: &str = "s3://fuzz/archive";
-/// Documents of each day: few bytes, yet several Parquet pages of ids.
+/// Number of documents of each day: few, but enough for several Parquet pages of ids.
 const DOCUMENTS: [usize; 2] = [2100, 5];
 
 /// A day of the archive.
@@ -55,7 +55,7 @@ fn url(path: &str) -> Url {
     Url::parse(&format!("s3://fuzz/{path}")).expect("a URL")
 }
 
-/// Returns the archive; the first call builds it, and must not be made on the runtime.
+/// Returns the archive. The first call builds it with [`crate::block_on`], so it must not come from a future.
 pub fn fixture() -> &'static Fixture {
     static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| crate::block_on(build()));
     &FIXTURE
@@ -126,7 +126,7 @@ async fn objects_named(store: &InMemory, is_wanted: fn(&str) -> bool) -> Vec<(Pa
     found
 }
 
-/// Builds a day of `count` documents, and writes its file.
+/// Builds the day of this number with `count` documents, and writes its file.
 fn day(number: u32, count: usize, spec: &Spec) -> Day {
     let mut rows: Vec<(i64, String)> = (0..count as u64)
         .map(|row| {

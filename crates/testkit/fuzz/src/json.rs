@@ -1,4 +1,4 @@
-//! Edits of JSON that keep it valid JSON, so that inputs pass the parser and reach the code that reads the fields.
+//! Edits of JSON that leave valid JSON, so that inputs pass the parser and reach the code that reads the fields.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::{Input, edited as edited_bytes};
 
 /// Limit on the edits of one value.
 const MAX_EDITS: usize = 16;
-/// In a document with this many values, none is copied any more.
+/// In a value with this many nested values, none is copied any more.
 const MAX_VALUES: usize = 2000;
 
 /// Names and values that some reader treats specially.
@@ -147,7 +147,7 @@ fn scalar(input: &mut Input<'_>) -> Value {
     }
 }
 
-/// Edits a text: as JSON if it holds JSON, as some fields of Delta's log do, otherwise as bytes.
+/// Edits a text: as JSON if it contains JSON, as some fields of Delta's log do, otherwise as bytes.
 fn edit_text(node: &mut Value, input: &mut Input<'_>) {
     let Value::String(text) = node else {
         *node = scalar(input);
@@ -193,7 +193,7 @@ fn insert(node: &mut Value, input: &mut Input<'_>) {
     }
 }
 
-/// Returns `depth` arrays in each other; serde_json refuses 128.
+/// Returns `depth` nested arrays; serde_json refuses 128.
 fn nested(depth: u8) -> Value {
     (0..depth).fold(Value::Null, |value, _| json!([value]))
 }

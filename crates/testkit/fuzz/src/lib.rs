@@ -1,4 +1,5 @@
-//! Shared by the fuzz targets: edits of valid data that the fuzzer's bytes describe, one runtime, and the check for failures.
+//! Shared by the fuzz targets: edits of valid data that the fuzzer's bytes describe, one runtime, and the check for
+//! failures.
 
 pub mod fixture;
 pub mod json;
@@ -16,8 +17,8 @@ const MAX_EDITS: usize = 32;
 /// Message of the last panic in a library; it may have been caught.
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
-/// Runs `target` on one input. A panic in this project's code aborts the process, even where code catches it. A panic in a
-/// library aborts only if no code catches it.
+/// Runs `target` on one input. A panic in this project's code aborts the process, even where code catches it. A panic
+/// in a library aborts only if no code catches it.
 pub fn run(target: impl FnOnce()) {
     static HOOK: Once = Once::new();
     // Replaces the fuzzer's hook, which aborts at every panic: the program catches panics of libraries by design.
@@ -119,8 +120,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Returns `base` with the edits that the input describes: replaced, inserted, removed and copied bytes. An empty input edits
-/// nothing.
+/// Returns `base` with the edits that the input describes: replaced, inserted, removed and copied bytes. An empty input
+/// edits nothing.
 pub fn edited(base: &[u8], input: &mut Input<'_>) -> Vec<u8> {
     let mut bytes = base.to_vec();
     for _ in 0..MAX_EDITS {

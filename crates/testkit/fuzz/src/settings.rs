@@ -5,13 +5,13 @@
 use std::ffi::OsString;
 use std::sync::{Arc, LazyLock};
 
-use archive::{FileFacts, IdSet, IdType, Tail, frequencies};
+use archive::{IdSet, IdType, LogFacts, Tail, frequencies};
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use engine::work;
 use inputs::{Input, assert_not_internal, edited, json, run, scratch};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use simhash::{DocumentFrequencies, Fingerprinter, Idf, Model, Spec, StopWords};
+use simhash::{DocumentFrequencies, Fingerprinter, Idf, IdfPower, Model, Spec, StopWords};
 
 // The program has no library target, so its modules are compiled here again.
 #[allow(dead_code, unused_imports)]
@@ -102,11 +102,16 @@ fn decode_frequencies(bytes: Vec<u8>) {
     match frequencies::decode("x", bytes.into()) {
         Err(error) => assert_not_internal(error.kind(), &error),
         Ok((spec, found)) => {
-            if let Ok(idf) = frequencies::weights("x", &spec, 7, &found) {
+            let wanted = Spec {
+                seed: 7,
+                idf_power: IdfPower::Half,
+                ..Spec::default()
+            };
+            if let Ok(idf) = frequencies::weights("x", &spec, &wanted, &found) {
                 let digest = Some(Idf::digest(&idf).to_owned());
                 let spec = Spec {
                     idf: digest,
-                    ..Spec::default()
+                    ..wanted
                 };
                 if let Ok(model) = Model::new(spec, Some(Arc::new(idf)), None) {
                     Fingerprinter::new(model).fingerprint("the one and the other of the words");
@@ -122,7 +127,7 @@ fn parse_tag(text: &str) {
         assert_eq!(tail.to_string().parse(), Ok(tail));
     }
     let quoted = serde_json::json!({ "tail": text }).to_string();
-    let _ = serde_json::from_str::<FileFacts>(&quoted);
+    let _ = serde_json::from_str::<LogFacts>(&quoted);
 }
 
 /// Decodes rows of work items, as an executor receives them; rows that decode survive a round trip.

@@ -16,7 +16,7 @@ pub(super) enum Framing {
 impl Framing {
     /// Copies at most `limit` bytes of a body's content; returns whether the body ended within them.
     ///
-    /// Copies the size lines and trailers of a chunked body only if `framed`.
+    /// Copies the size lines and trailers of a chunked body only if `framed`; otherwise drops them.
     pub(super) fn copy(
         self,
         from: &mut Reader,
@@ -36,6 +36,7 @@ impl Framing {
     }
 }
 
+/// Copies a chunked body, as [`Framing::copy`] does.
 pub(super) fn copy_chunks(
     from: &mut Reader,
     limit: u64,
@@ -65,6 +66,7 @@ pub(super) fn copy_chunks(
     Ok(false)
 }
 
+/// Reads a line, copies it if `framed`, and returns it.
 pub(super) fn copy_line(from: &mut Reader, framed: bool, to: Sink<'_>) -> io::Result<Vec<u8>> {
     let line = read_line(from)?;
     if framed {
@@ -73,6 +75,7 @@ pub(super) fn copy_line(from: &mut Reader, framed: bool, to: Sink<'_>) -> io::Re
     Ok(line)
 }
 
+/// Copies `count` bytes; an error if the stream ends before.
 pub(super) fn copy_exactly(from: &mut Reader, count: u64, to: Sink<'_>) -> io::Result<()> {
     let is_whole = copy(from, count, to)? == count;
     is_whole.then_some(()).ok_or_else(malformed)
@@ -109,6 +112,7 @@ pub(super) fn read_head(from: &mut Reader) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
+/// Reads a line with the line feed at its end.
 pub(super) fn read_line(from: &mut Reader) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     from.read_until(b'\n', &mut line)?;
@@ -124,10 +128,12 @@ pub(super) fn malformed() -> io::Error {
     io::Error::new(ErrorKind::InvalidData, "malformed or unfinished message")
 }
 
+/// Returns whether responses with this status code have no body.
 pub(super) fn forbids_body(code: u16) -> bool {
     matches!(code, 204 | 304)
 }
 
+/// Parses the head of a request; its number is not set yet.
 pub(super) fn parse_request(raw: Vec<u8>) -> io::Result<Incoming> {
     let mut space = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut space);
@@ -162,12 +168,14 @@ pub(super) fn to_owned_headers(headers: &[httparse::Header<'_>]) -> Headers {
         .collect()
 }
 
+/// Returns the first value of a header; the case of its name is ignored.
 pub(super) fn header<'a>(headers: &'a Headers, name: &str) -> Option<&'a str> {
     let mut all = headers.iter();
     let found = all.find(|(given, _)| given.eq_ignore_ascii_case(name))?;
     Some(&found.1)
 }
 
+/// Returns whether the sender of these headers keeps the connection open; `version` is the minor version of HTTP/1.
 pub(super) fn is_keep_alive(version: Option<u8>, headers: &Headers) -> bool {
     let mut words = header(headers, "connection")
         .unwrap_or_default()

@@ -18,6 +18,12 @@ pub enum ArchiveCommand {
         /// Type of document ids: string or bigint
         #[arg(long, value_name = "TYPE", default_value = "string")]
         id_type: archive::IdType,
+        /// Learn document frequencies from these documents, a sample of what the archive will contain: features that many
+        /// of them have count less. The archive keeps the frequencies; `dedup-job idf` learns them once for several archives
+        #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "idf", value_hint = ValueHint::AnyPath)]
+        learn: Vec<String>,
+        #[command(flatten)]
+        columns: ColumnArgs,
         #[command(flatten)]
         spec: SpecArgs,
     },
@@ -35,7 +41,7 @@ pub enum ArchiveCommand {
         /// Directory or URL of the archive
         #[arg(value_hint = ValueHint::DirPath)]
         dir: String,
-        /// Documents or fingerprints: files, directories or patterns
+        /// Documents, or ready fingerprints: files, directories or patterns
         #[arg(long, value_name = "PATH", required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
         input: Vec<String>,
         /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC)
@@ -56,8 +62,8 @@ pub enum ArchiveCommand {
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         rows_per_file: Option<u64>,
     },
-    /// Remove documents: a whole day, or those with given ids. Runs no longer compare or report them; `archive vacuum` deletes
-    /// their bytes, by default seven days later
+    /// Remove documents: a whole day, or those with given ids. Runs no longer compare or report them. Their bytes are deleted by
+    /// the first `archive vacuum` that runs at least seven days later
     Remove {
         /// Directory or URL of the archive
         #[arg(value_hint = ValueHint::DirPath)]
@@ -81,7 +87,8 @@ pub enum ArchiveCommand {
         /// List the files that would be deleted, and delete nothing
         #[arg(long)]
         dry_run: bool,
-        /// Allow --older-than of less than 24 hours; nothing may run on the archive, because files of a run could be deleted
+        /// Allow an --older-than of less than 24 hours. Use it only while nothing else works on the archive: files of a run in
+        /// progress could be deleted
         #[arg(long)]
         nothing_runs: bool,
     },

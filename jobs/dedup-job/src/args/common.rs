@@ -17,7 +17,8 @@ pub struct CommonArgs {
     /// Print the summary or the answer as JSON: one line, or one line per row for `sql`
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print no summary, progress or warnings, only errors and the answers of `plan`, `tune`, `explain` and `sql`
+    /// Print no progress and no warnings, and a summary only if --json asks for it. Errors are printed, and the answers of
+    /// `plan`, `tune`, `explain` and `sql`
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Log each step; -vv logs details
@@ -26,8 +27,8 @@ pub struct CommonArgs {
     /// Number of threads [default: one per core]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Memory limit for the batch, its tables, sorting and pairs, such as 4GiB [default: three quarters of the machine's
-    /// memory]
+    /// Memory limit for the batch, its tables, sorting and pairs, such as 4GiB [default: three quarters of the memory of the
+    /// machine or container]
     #[arg(long, global = true, value_name = "SIZE")]
     pub memory_limit: Option<ByteSize>,
     /// Directory for temporary files: data beyond the memory limit, and outputs before their upload [default: the system's

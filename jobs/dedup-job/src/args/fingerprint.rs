@@ -15,7 +15,7 @@ pub struct ColumnArgs {
     /// Column of texts [default: text, or another common name such as content or body]
     #[arg(long, value_name = "NAME", conflicts_with = "fingerprint_column")]
     pub text_column: Option<String>,
-    /// Column of ready 64-bit fingerprints [default: fp, if the input has it]
+    /// Column of ready 64-bit fingerprints [default: fp, if the input has it and --text-column is not given]
     #[arg(long, value_name = "NAME")]
     pub fingerprint_column: Option<String>,
 }
@@ -27,7 +27,7 @@ pub struct FeatureArgs {
     /// How a text is cut into features
     #[arg(long, value_name = "NAME", value_parser = choice(Some(Spec::default().tokenizer)))]
     pub tokenizer: Option<simhash::Tokenizer>,
-    /// How texts are normalised before that
+    /// How a text is normalised before it is cut
     #[arg(long, value_name = "FORM", value_parser = choice(Some(Spec::default().normalize)))]
     pub normalize: Option<simhash::Normalize>,
     /// Parse texts as HTML [default: texts are taken as they are]
@@ -38,7 +38,7 @@ pub struct FeatureArgs {
     pub stop_words: Option<String>,
 }
 
-/// How fingerprints are computed, unless an archive says so.
+/// How fingerprints are computed, where no archive has fixed it.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SpecArgs {
     #[command(flatten)]
@@ -49,6 +49,9 @@ pub struct SpecArgs {
     /// Multiply weights by the inverse document frequency, from a table that `dedup-job idf` wrote
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub idf: Option<String>,
+    /// Raise the inverse document frequency to this power before it multiplies weights
+    #[arg(long, value_name = "POWER", value_parser = choice(Some(engine::recipe::IDF_POWER)))]
+    pub idf_power: Option<simhash::IdfPower>,
     /// Give no fingerprint to documents with fewer than N distinct features [default: 4]
     #[arg(long, value_name = "N")]
     pub min_features: Option<u32>,
@@ -67,13 +70,13 @@ impl SpecArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct FingerprintArgs {
-    /// Documents: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    /// Documents: Parquet, or JSON Lines or CSV, plain or compressed (.gz, .zst); files, directories or patterns
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub input: Vec<String>,
     /// Write the fingerprints to this .parquet file
     #[arg(long, short, value_name = "FILE", conflicts_with = "append", value_hint = ValueHint::FilePath)]
     pub output: Option<String>,
-    /// Replace an existing file that dedup-job did not write (its own outputs are always replaced)
+    /// Replace an existing file of any kind; without it, only an earlier output of the same kind is replaced
     #[arg(long)]
     pub overwrite: bool,
     /// Commit the fingerprints to this archive, as the day of --day
@@ -90,13 +93,13 @@ pub struct FingerprintArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct IdfArgs {
-    /// Documents: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    /// Documents: Parquet, or JSON Lines or CSV, plain or compressed (.gz, .zst); files, directories or patterns
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
     /// Write the table to this .parquet file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<String>,
-    /// Replace an existing file that dedup-job did not write (its own outputs are always replaced)
+    /// Replace an existing file of any kind; without it, only an earlier output of the same kind is replaced
     #[arg(long)]
     pub overwrite: bool,
     /// Keep the N most frequent features; all others share one weight [default: 1000000]

@@ -42,7 +42,7 @@ pub struct GenerateArgs {
 #[derive(Debug, Clone, Args)]
 pub struct GeneratePagesArgs {
     #[command(flatten)]
-    pub all: GenerateArgs,
+    pub shared: GenerateArgs,
     /// Random fingerprints in the archive, in addition to those of its pages
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub filler: u64,
@@ -53,7 +53,7 @@ pub struct GeneratePagesArgs {
 #[derive(Debug, Clone, Args)]
 pub struct GenerateFingerprintsArgs {
     #[command(flatten)]
-    pub all: GenerateArgs,
+    pub shared: GenerateArgs,
     /// Planted pairs; their distances cycle from 0 to K [default: a tenth of the batch]
     #[arg(long, value_name = "N")]
     pub pairs: Option<u64>,

@@ -30,7 +30,7 @@ pub struct PlanArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct TuneArgs {
-    /// Documents: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    /// Documents: Parquet, or JSON Lines or CSV, plain or compressed (.gz, .zst); files, directories or patterns
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
     /// Compare all pairs of N documents: those whose ids have the smallest hashes [default: 20000]
@@ -42,9 +42,10 @@ pub struct TuneArgs {
     /// Documents of a batch, to predict the cost [default: 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub day_size: Option<u32>,
-    /// Documents of the archive, to predict the cost [default: 1000000000]
-    #[arg(long, value_name = "N")]
-    pub history_size: Option<u64>,
+    /// Documents of the archive, to predict the cost and the unrelated documents that a new one meets
+    /// [default: 1000000000]
+    #[arg(long, value_name = "N", alias = "history-size")]
+    pub archive_size: Option<u64>,
     /// Compute fingerprints as this archive does
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub base: Option<String>,
@@ -94,8 +95,8 @@ pub struct SqlArgs {
     /// The query
     #[arg(value_name = "QUERY")]
     pub query: Option<String>,
-    /// Table of documents (columns id and text) or of fingerprints (columns id and fp), from files, directories or patterns;
-    /// repeat the option for more. The column text is binary: cast(text as varchar) shows it
+    /// Table of documents (columns id and text), or of fingerprints (columns id and fp), such as an archive; PATH is a file,
+    /// directory or pattern. Repeat the option for more tables. Bytes of a text that are not UTF-8 are replaced
     #[arg(long, value_name = "NAME=PATH", value_hint = ValueHint::AnyPath)]
     pub table: Vec<String>,
 }

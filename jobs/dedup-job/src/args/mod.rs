@@ -1,7 +1,7 @@
 //! The raw command line: options as given, each checked by itself, without I/O.
 //!
-//! No option is required here, because the configuration file may set it, see [`crate::config`]. [`crate::settings`] and the
-//! commands build settings from these.
+//! Options that the configuration file can set are not required here: see [`crate::config`]. [`crate::settings`] and the
+//! commands build settings from these options.
 
 mod archive;
 mod cluster;

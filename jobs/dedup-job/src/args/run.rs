@@ -9,24 +9,24 @@ use super::cluster::TlsArgs;
 use super::fingerprint::{ColumnArgs, SpecArgs};
 use super::values::{choice, date, time_span};
 
-/// The placeholder of the date in paths.
+/// What paths contain in place of the date.
 const DAY: &str = "{day}";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
-    /// Documents of the batch: Parquet, JSON Lines or CSV (also .gz, .zst); files, directories or patterns
+    /// Documents of the batch: Parquet, or JSON Lines or CSV, plain or compressed (.gz, .zst); files, directories or patterns
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub new: Vec<String>,
     /// Archive to compare the batch with; or Parquet files with fingerprints: a file, directory or pattern
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub base: Option<String>,
-    /// File for the pairs: .parquet, .csv or .jsonl, in the format of its ending, or - for JSON Lines on standard output, with
-    /// the summary (also that of --json) on standard error. Two ids have at most one row per day of the base document, with
-    /// their smallest distance. If two documents of the batch have the same id, that id is paired with itself [default:
-    /// hits.parquet]
+    /// File for the pairs, in the format of its ending: .parquet, .csv or .jsonl. With -, the pairs go to standard output as
+    /// JSON Lines, and the summary to standard error. There is one row for each pair of ids and day of the base document, with
+    /// the smallest distance. Two near-duplicates in the batch that have the same id give a row of that id with itself
+    /// [default: hits.parquet]
     #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub output: Option<String>,
-    /// Replace existing files that dedup-job did not write (its own outputs are always replaced)
+    /// Replace existing files of any kind; without it, only earlier outputs of the same kind are replaced
     #[arg(long)]
     pub overwrite: bool,
     /// Find pairs whose fingerprints differ in at most K of their 64 bits, K from 0 to 16 [default: 3]
@@ -56,7 +56,7 @@ pub struct RunArgs {
     /// Also write the fingerprints of the batch to this .parquet file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub fingerprints: Option<String>,
-    /// Design of the tables, see `dedup-job plan` [default: the cheapest]
+    /// Design of the tables, see `dedup-job plan` [default: the cheapest that fits the memory limit]
     #[arg(long, value_name = "NAME")]
     pub design: Option<String>,
     /// Keep only the N nearest pairs of each document of the batch, and report how many were left out [default: all]
@@ -78,7 +78,7 @@ pub struct RunArgs {
     pub tls: TlsArgs,
 }
 
-/// How the texts of pairs are compared.
+/// Options of the verification of pairs by their texts.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Verification")]
 pub struct VerifyArgs {
@@ -89,19 +89,19 @@ pub struct VerifyArgs {
     /// Smallest similarity of a verified pair, from 0 to 1 [default: 0.8]
     #[arg(long, value_name = "X")]
     pub min_similarity: Option<f64>,
-    /// Documents whose fingerprints are in the archive, to look up their texts; a pair without both texts is kept and counted
+    /// Documents whose fingerprints are in the archive, to look up their texts. A pair is kept unverified, and counted, if one
+    /// of its texts is not found
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub base_text: Vec<String>,
 }
 
-/// The cluster that does the work.
+/// Options of a run on a cluster.
 #[derive(Debug, Clone, Default, Args)]
 #[command(
     next_help_heading = "Cluster (see `dedup-job cluster --help`; without --cluster, this process does the work)"
 )]
 pub struct RemoteArgs {
-    /// Let the executors of this scheduler do the work. They must be able to read the archive, and to read and write the
-    /// --scratch directory
+    /// Let the executors of this scheduler do the work. They must be able to read the archive and the --scratch directory
     #[arg(long, value_name = "df://HOST:PORT")]
     pub cluster: Option<String>,
     /// Submit the work again, up to N times, if the scheduler is lost [default: 0]

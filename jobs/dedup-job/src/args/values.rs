@@ -34,12 +34,12 @@ pub(super) fn date(text: &str) -> Result<NaiveDate, String> {
     }
 }
 
-/// A parser of the names of a [`Choice`]. Help lists the names and marks the one of `default`.
+/// A parser of the names of a [`Choice`]. The help text lists the names, and marks that of `default`.
 pub(super) fn choice<T: Choice>(default: Option<T>) -> ChoiceParser<T> {
     ChoiceParser { default }
 }
 
-/// See [`choice`].
+/// The parser that [`choice`] returns.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChoiceParser<T> {
     default: Option<T>,

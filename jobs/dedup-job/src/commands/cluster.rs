@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cluster::executor::MAX_SLOTS;
 
-use super::scheduler::BIND;
+use super::scheduler::DEFAULT_BIND;
 use crate::args::{ClusterArgs, CommonArgs};
 use crate::exit::Failure;
 use crate::terminal::print;
@@ -19,7 +19,7 @@ const CHECK: Duration = Duration::from_millis(200);
 const STOP: Duration = Duration::from_secs(5);
 
 pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
-    let bind = args.bind.unwrap_or(BIND);
+    let bind = args.bind.unwrap_or(DEFAULT_BIND);
     if cluster::is_exposed(bind) && !args.insecure {
         return Err(Failure::Usage(format!(
             "--bind {bind}: other machines can reach this address, and `dedup-job cluster` has no encryption. Start `dedup-job \
@@ -37,7 +37,7 @@ pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
     let slots = args
         .slots
         .map_or((threads / executors).clamp(1, MAX_SLOTS), usize::from);
-    let memory = process::memory(common) / executors;
+    let memory = process::memory_limit(common) / executors;
     let mut processes = Processes::default();
     // A client that reaches the scheduler must reach the executors, too.
     let executor_bind = SocketAddr::new(bind.ip(), 0).to_string();
@@ -89,7 +89,7 @@ pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
     })
 }
 
-/// Child processes with their names, stopped when this is dropped.
+/// Child processes with their names; dropping this stops them.
 #[derive(Default)]
 struct Processes(Vec<(String, Child)>);
 
@@ -125,7 +125,7 @@ impl Processes {
         serde_json::from_str(&line).map_err(|_| Failure::Usage(format!("the {name} did not start")))
     }
 
-    /// Waits until a process ends, which none should; returns that failure.
+    /// Waits until a process ends, which is a failure, and returns it.
     async fn watch(&mut self) -> Failure {
         loop {
             for (name, child) in &mut self.0 {
@@ -155,7 +155,7 @@ impl Drop for Processes {
     }
 }
 
-/// The options of every command to pass on to the processes.
+/// The options of every command that are passed on to the child processes.
 fn forwarded(common: &CommonArgs) -> Vec<String> {
     let mut all = Vec::new();
     let mut option = |name: &str, value: Option<String>| {

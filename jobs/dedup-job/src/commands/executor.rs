@@ -14,7 +14,7 @@ use crate::terminal::{print, print_json};
 use crate::{process, signals};
 
 /// The address that an executor serves results on by default.
-const BIND: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+const DEFAULT_BIND: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 pub fn run(common: &CommonArgs, args: &ExecutorArgs) -> Result<(), Failure> {
     let address = required(args.scheduler.clone(), "--scheduler")?;
@@ -25,12 +25,12 @@ pub fn run(common: &CommonArgs, args: &ExecutorArgs) -> Result<(), Failure> {
     let scratch = Scratch::create(common)?;
     let settings = ExecutorSettings {
         scheduler: address.parse()?,
-        bind: args.bind.unwrap_or(BIND),
+        bind: args.bind.unwrap_or(DEFAULT_BIND),
         advertise: args.advertise.clone(),
         slots,
         limits: Limits {
             threads: common.threads.map_or(slots, usize::from),
-            memory: process::memory(common),
+            memory: process::memory_limit(common),
             spill: scratch.path().to_owned(),
         },
         stores: common.storage.options(),

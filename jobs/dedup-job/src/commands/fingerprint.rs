@@ -1,11 +1,11 @@
-//! `dedup-job fingerprint`, and `archive append`, which commits a day without a search for duplicates.
+//! `dedup-job fingerprint`; also `archive append`, which commits a day without searching for pairs.
 
 use ::archive::{Append, Archive, Existing};
 use chrono::NaiveDate;
 use engine::fingerprint::{self, FingerprintedBatch};
 use engine::output::OutputKind;
 use engine::progress::Stage;
-use engine::run::{Commit, Opened, open_batch};
+use engine::run::{Commit, OpenedArchive, open_batch};
 use serde::Serialize;
 use simhash::Spec;
 use storage::Draft;
@@ -96,17 +96,17 @@ pub fn fingerprint(
                     overwrite: *overwrite,
                 };
                 let place = outputs
-                    .parquet("--output", path, OutputKind::Fingerprints)
+                    .check_parquet("--output", path, OutputKind::Fingerprints)
                     .await?;
                 (None, Some(Draft::new(&place, scratch.path())?))
             }
             Target::Day(dir, _) => (Some(Archive::open(&stores.locate(dir)?).await?), None),
         };
-        let wanted = spec.wanted(stores).await?;
-        let opened = archive.map(|archive| Opened::Archive(Box::new(archive)));
+        let options = spec.spec_options(stores).await?;
+        let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
         let columns = columns.columns();
         let (documents, recipe, id_type) =
-            open_batch(context, input, &columns, opened.as_ref(), &wanted).await?;
+            open_batch(context, input, &columns, opened.as_ref(), &options).await?;
         progress.enter(Stage::Fingerprint);
         let path = draft.as_ref().map_or_else(
             || scratch.path().join("fingerprints.parquet"),
@@ -117,7 +117,7 @@ pub fn fingerprint(
         let batch = fingerprint::write_sorted(rows, given, recipe.spec(), id_type, &path).await?;
         progress.enter(Stage::Commit);
         let commit = match (opened, target) {
-            (Some(Opened::Archive(mut archive)), Target::Day(_, date)) => {
+            (Some(OpenedArchive::Archive(mut archive)), Target::Day(_, date)) => {
                 match archive.append(*date, &batch.file, Existing::Keep).await? {
                     Append::Committed(version) => Commit::Committed(version),
                     Append::AlreadyThere | Append::Overtaken => Commit::AlreadyThere,

@@ -1,4 +1,4 @@
-//! `dedup-job idf`: counts in how many documents each feature occurs, and writes the table.
+//! `dedup-job idf`: counts the documents that contain each feature, and writes the table.
 
 use ::archive::frequencies;
 use engine::documents::Documents;
@@ -6,17 +6,18 @@ use engine::idf::{self, Learnt};
 use engine::output::OutputKind;
 use engine::progress::Stage;
 use serde_json::json;
+use simhash::Model;
 use storage::Draft;
 
 use super::outputs::Outputs;
 use super::required;
-use crate::args::{CommonArgs, IdfArgs};
+use crate::args::{ColumnArgs, CommonArgs, FeatureArgs, IdfArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json};
 
-/// Features in the table, by default.
-const TERMS: u32 = 1_000_000;
+/// The most features in the table.
+pub(super) const DEFAULT_TERMS: u32 = 1_000_000;
 
 pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
     if args.documents.is_empty() {
@@ -31,7 +32,6 @@ pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
         .map(String::as_str)
         .chain(args.features.stop_words.as_deref())
         .collect();
-    let terms = args.terms.unwrap_or(TERMS) as usize;
     let (learnt, digest) = process::run(common, async |process: &Process| {
         let stores = process.stores();
         let outputs = Outputs {
@@ -40,15 +40,17 @@ pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
             overwrite: args.overwrite,
         };
         let place = outputs
-            .parquet("--output", &output, OutputKind::Frequencies)
+            .check_parquet("--output", &output, OutputKind::Frequencies)
             .await?;
-        let model = args.features.wanted(stores).await?.model()?;
-        let columns = args.columns.text_columns();
-        let documents = Documents::open(&process.context, &args.documents, &columns).await?;
-        let progress = &process.resources.progress;
-        progress.enter(Stage::Fingerprint);
-        let learnt = idf::learn(&process.context, &documents, &model, terms, progress).await?;
-        let table = frequencies::weights(&output, model.spec(), 0, &learnt.frequencies)?;
+        let (model, learnt) = learn(
+            process,
+            &args.documents,
+            &args.columns,
+            &args.features,
+            args.terms.unwrap_or(DEFAULT_TERMS),
+        )
+        .await?;
+        let table = frequencies::weights(&output, model.spec(), model.spec(), &learnt.frequencies)?;
         let bytes = frequencies::encode(&output, model.spec(), &learnt.frequencies)?;
         let draft = Draft::new(&place, process.scratch.path())?;
         let written = std::io::Write::write_all(&mut draft.open()?, &bytes);
@@ -60,6 +62,23 @@ pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {
         Ok((learnt, table.digest().to_owned()))
     })?;
     report(common, &output, &learnt, &digest)
+}
+
+/// Counts the documents that contain each feature, and keeps the `terms` most frequent features.
+pub(super) async fn learn(
+    process: &Process,
+    paths: &[String],
+    columns: &ColumnArgs,
+    features: &FeatureArgs,
+    terms: u32,
+) -> Result<(Model, Learnt), Failure> {
+    let model = features.spec_options(process.stores()).await?.model()?;
+    let documents = Documents::open(&process.context, paths, &columns.text_columns()).await?;
+    let progress = &process.resources.progress;
+    progress.enter(Stage::Fingerprint);
+    let terms = terms as usize;
+    let learnt = idf::learn(&process.context, &documents, &model, terms, progress).await?;
+    Ok((model, learnt))
 }
 
 fn report(common: &CommonArgs, output: &str, learnt: &Learnt, digest: &str) -> Result<(), Failure> {

@@ -1,4 +1,5 @@
-//! One module per command: settings from its arguments, one call into a library, its summary.
+//! One module per command: settings from its arguments, one call into a library, its summary. `outputs` has the checks of
+//! output files that several commands share.
 
 pub mod archive;
 pub mod cluster;

@@ -1,5 +1,4 @@
-//! Checks of outputs before any work: they must be writable, and must not replace an input, a file of another program, or a part
-//! of an archive.
+//! Checks of outputs before any work: an output must not replace an input, a file of another program, or a part of an archive.
 
 use std::path::{Path, PathBuf};
 
@@ -21,28 +20,28 @@ pub struct Outputs<'a> {
 }
 
 impl Outputs<'_> {
-    /// The target of the pairs, in the format of its ending.
-    pub async fn pairs(&self, option: &str, path: &str) -> Result<OutputTarget, Failure> {
+    /// Checks the output of pairs; returns it with the format of its ending.
+    pub async fn check_pairs(&self, option: &str, path: &str) -> Result<OutputTarget, Failure> {
         if path == STDOUT {
             return Ok(OutputTarget::stdout());
         }
-        let location = self.place(option, path).await?;
+        let location = self.check_location(option, path).await?;
         let target = OutputTarget::file(location.clone())
             .map_err(|error| Failure::Usage(format!("{option} {error}")))?;
-        self.check_owner(option, &location, OutputKind::Hits)
+        self.check_owner(option, &location, OutputKind::Pairs)
             .await?;
         Ok(target)
     }
 
-    /// The location of a Parquet file of some kind.
-    pub async fn parquet(
+    /// Checks an output that is a Parquet file of the kind `written`; returns its location.
+    pub async fn check_parquet(
         &self,
         option: &str,
         path: &str,
         written: OutputKind,
     ) -> Result<Location, Failure> {
-        let location = self.place(option, path).await?;
-        if OutputFormat::from_name(&location.name()) != Some(OutputFormat::Parquet) {
+        let location = self.check_location(option, path).await?;
+        if OutputFormat::from_name(&location.file_name()) != Some(OutputFormat::Parquet) {
             return Err(Failure::Usage(format!(
                 "{option} {path}: the output is a Parquet file, so its name must end in .parquet"
             )));
@@ -51,14 +50,15 @@ impl Outputs<'_> {
         Ok(location)
     }
 
-    /// The location of a file of metrics, with any name.
-    pub async fn metrics(&self, option: &str, path: &str) -> Result<Location, Failure> {
-        let location = self.place(option, path).await?;
+    /// Checks an output of metrics, whose name may have any ending; returns its location.
+    pub async fn check_metrics(&self, option: &str, path: &str) -> Result<Location, Failure> {
+        let location = self.check_location(option, path).await?;
         self.check_owner(option, &location, OutputKind::Metrics)
             .await?;
         Ok(location)
     }
 
+    /// Refuses a location whose existing file may not be replaced by an output of the kind `written`.
     async fn check_owner(
         &self,
         option: &str,
@@ -79,18 +79,19 @@ impl Outputs<'_> {
         )))
     }
 
-    /// The location of a path, if it can be written and lies neither in an input nor in a Delta table.
-    async fn place(&self, option: &str, path: &str) -> Result<Location, Failure> {
-        let place = self.place_outside_inputs(option, path).await?;
-        match place.table_above().await? {
+    /// The location of a path, if it can be a file and lies neither in an input nor in a Delta table.
+    async fn check_location(&self, option: &str, path: &str) -> Result<Location, Failure> {
+        let location = self.location_outside_inputs(option, path).await?;
+        match location.table_above().await? {
             Some(table) => Err(Failure::Usage(format!(
                 "{option} {path} lies in the Delta table {table}"
             ))),
-            None => Ok(place),
+            None => Ok(location),
         }
     }
 
-    async fn place_outside_inputs(&self, option: &str, path: &str) -> Result<Location, Failure> {
+    /// The location of a path, if it can be a file and lies in no input.
+    async fn location_outside_inputs(&self, option: &str, path: &str) -> Result<Location, Failure> {
         let refused = |reason: &str| Err(Failure::Usage(format!("{option} {path} {reason}")));
         let output = self.stores.locate(path).map_err(|error| match error {
             StorageError::BadPath { .. } => Failure::Usage(format!("{option} {error}")),
@@ -122,14 +123,14 @@ impl Outputs<'_> {
             let read = match self.stores.locate(input) {
                 Ok(location) if location.local().is_none() => continue,
                 Ok(location) if location.local().is_some_and(Path::exists) => vec![location],
-                // A pattern, or a path with nothing there, which the reader reports.
+                // A pattern, or a path where nothing exists: the reader of the input reports that.
                 _ => ::archive::input_files(self.stores, input, &[])
                     .await
                     .unwrap_or_default(),
             };
             let read_here = read.iter().filter_map(Location::local).any(|location| {
-                let place = resolved(location);
-                target == place || (place.is_dir() && target.starts_with(&place))
+                let input = resolved(location);
+                target == input || (input.is_dir() && target.starts_with(&input))
             });
             if read_here {
                 return refused(&format!("lies in {input}, which is read"));
@@ -148,7 +149,7 @@ impl Outputs<'_> {
     }
 }
 
-/// Whether both are the same file or object.
+/// Whether two locations are the same file or object.
 pub fn is_same(one: &Location, other: &Location) -> bool {
     match (one.local(), other.local()) {
         (Some(one), Some(other)) => resolved(one) == resolved(other),

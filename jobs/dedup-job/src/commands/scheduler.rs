@@ -11,14 +11,15 @@ use crate::terminal::{print, print_json};
 use crate::{process, signals};
 
 /// The address that a scheduler listens on by default.
-pub const BIND: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 50050);
-/// The time without a call after which an executor counts as lost, by default.
-const EXECUTOR_TIMEOUT: Duration = Duration::from_secs(15);
+pub const DEFAULT_BIND: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 50050);
+/// The time without a call after which an executor counts as lost, without --executor-timeout.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 /// The shortest such time: longer than the interval between the calls of a busy executor.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(6);
 
 pub fn run(common: &CommonArgs, args: &SchedulerArgs) -> Result<(), Failure> {
-    let timeout = args.executor_timeout.unwrap_or(EXECUTOR_TIMEOUT);
+    let timeout = args.executor_timeout.unwrap_or(DEFAULT_TIMEOUT);
     if timeout < SHORTEST_TIMEOUT {
         return Err(Failure::Usage(format!(
             "--executor-timeout {} is too short: a busy executor calls every 5 seconds, so it must be at least 6s",
@@ -26,7 +27,7 @@ pub fn run(common: &CommonArgs, args: &SchedulerArgs) -> Result<(), Failure> {
         )));
     }
     let settings = SchedulerSettings {
-        bind: args.bind.unwrap_or(BIND),
+        bind: args.bind.unwrap_or(DEFAULT_BIND),
         executor_timeout: timeout,
         tls: args.server.tls.read()?,
         insecure: args.server.insecure,

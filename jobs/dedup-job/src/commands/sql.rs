@@ -1,9 +1,13 @@
-//! `dedup-job sql`: queries over documents and fingerprints, with the functions of the job.
+//! `dedup-job sql`: queries over documents and fingerprints, with the functions `simhash` and `hamming_distance`.
 
-use arrow::array::RecordBatch;
+use std::sync::Arc;
+
+use arrow::array::{AsArray as _, RecordBatch};
+use arrow::datatypes::DataType;
 use arrow::json::LineDelimitedWriter;
 use arrow::util::pretty::pretty_format_batches;
-use datafusion::prelude::SQLOptions;
+use datafusion::logical_expr::{ColumnarValue, Volatility};
+use datafusion::prelude::{DataFrame, SQLOptions, col, create_udf};
 use engine::EngineError;
 use engine::documents::{Columns, Documents};
 use engine::progress::Stage;
@@ -14,8 +18,10 @@ use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::print;
 
-/// The object of errors of a query.
+/// How errors call the query.
 const QUERY: &str = "the query";
+/// The column of texts.
+const TEXT: &str = "text";
 
 pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
     let query = required(args.query.clone(), "a query")?;
@@ -36,21 +42,28 @@ pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
         process.resources.progress.enter(Stage::Fingerprint);
         let partitions = context.state().config().target_partitions();
         for (name, path) in tables {
-            let columns = Columns::default();
+            let columns = Columns {
+                without_options: true,
+                ..Columns::default()
+            };
             let documents = Documents::open(context, &[path.to_owned()], &columns).await?;
             let id_type = documents.id_type().unwrap_or(::archive::IdType::String);
             let table = documents.table(context, id_type, partitions)?;
-            context
-                .register_table(name, table.into_view())
+            let table = match documents.has_fingerprints() {
+                true => Ok(table),
+                false => with_decoded_texts(table),
+            };
+            table
+                .and_then(|table| context.register_table(name, table.into_view()))
                 .map_err(EngineError::query(format!("--table {name}")))?;
         }
-        // No statement that writes.
+        // Statements that change something are refused.
         let options = SQLOptions::new()
             .with_allow_ddl(false)
             .with_allow_dml(false)
             .with_allow_statements(false);
         let answer = context.sql_with_options(&query, options).await;
-        // A query that cannot be planned is a mistake of the user.
+        // A query that cannot be planned is the user's mistake, not the program's.
         let answer = answer.map_err(|error| Failure::Usage(error.strip_backtrace()))?;
         let batches = answer.collect().await.map_err(EngineError::query(QUERY))?;
         Ok(batches)
@@ -62,7 +75,33 @@ pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
     })
 }
 
-/// One JSON object per line and row.
+/// Converts the column of texts from bytes to text: documents need not be UTF-8, and SQL's functions and output take text.
+fn with_decoded_texts(documents: DataFrame) -> datafusion::error::Result<DataFrame> {
+    let decode = create_udf(
+        "decode_text",
+        vec![DataType::BinaryView],
+        DataType::Utf8View,
+        Volatility::Immutable,
+        Arc::new(decode_text),
+    );
+    documents.with_column(TEXT, decode.call(vec![col(TEXT)]))
+}
+
+/// Converts bytes to text; bytes that are not UTF-8 become replacement characters.
+fn decode_text(arguments: &[ColumnarValue]) -> datafusion::error::Result<ColumnarValue> {
+    let columns = ColumnarValue::values_to_arrays(arguments)?;
+    let texts = columns[0].as_binary_view();
+    let decoded = match texts.clone().to_string_view() {
+        Ok(valid) => valid,
+        Err(_) => texts
+            .iter()
+            .map(|text| text.map(String::from_utf8_lossy))
+            .collect(),
+    };
+    Ok(ColumnarValue::Array(Arc::new(decoded)))
+}
+
+/// Formats rows as JSON, one object per line.
 fn as_json(batches: &[RecordBatch]) -> Result<String, Failure> {
     let mut lines = Vec::new();
     let mut writer = LineDelimitedWriter::new(&mut lines);
@@ -74,6 +113,7 @@ fn as_json(batches: &[RecordBatch]) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&lines).into_owned())
 }
 
+/// Formats rows as a table for people.
 fn as_text(batches: &[RecordBatch]) -> Result<String, Failure> {
     let table = pretty_format_batches(batches).map_err(failed)?;
     Ok(format!("{table}\n"))

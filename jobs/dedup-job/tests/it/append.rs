@@ -1,5 +1,5 @@
-//! The archive through the program: create, append, rerun, race, verify. Numbers of rows are those of the table
-//! of faults.
+//! The archive through the program: create, append, rerun, race, verify. Fault numbers are those of
+//! docs/faults.md.
 
 use std::fs;
 use std::process::Stdio;
@@ -69,7 +69,7 @@ fn append_commits_the_day_and_a_rerun_changes_nothing() {
         .collect();
     let row = |base: &str| ("n1".to_owned(), base.to_owned(), 0);
     assert_eq!(found, [row("2026-01-01/copy"), row("2026-01-02/copy")]);
-    // Row 10: three reruns, and one when a later day is there and the output is gone.
+    // Fault 10: three reruns, and one when a later day is there and the output is gone.
     let archived = contents(&archive);
     for _ in 0..3 {
         assert_eq!(dedup(&run).ok().json()["commit"], "already_there");
@@ -94,7 +94,7 @@ fn append_commits_the_day_and_a_rerun_changes_nothing() {
     dedup(&format!("archive info {archive} --verify")).ok();
 }
 
-/// Row 9.
+/// Fault 9: a committed day with other documents; the error names both digests.
 #[test]
 fn the_same_day_with_other_content_is_refused() {
     let dir = Dir::new();
@@ -127,7 +127,7 @@ fn the_same_day_with_other_content_is_refused() {
     dedup(run.replace(" --append", "").as_str()).ok();
 }
 
-/// Rows 7 and 8: the same day at once is one commit, different days are both there.
+/// Faults 7 and 8: runs of the same day at the same time make one commit; runs of different days are both committed.
 #[test]
 fn racing_runs_leave_whole_days() {
     let dir = Dir::new();

@@ -1,4 +1,4 @@
-//! Bad input: one clear error, the right exit code, nothing lost. Numbers of rows are those of the table of faults.
+//! Bad input: one clear error, the right exit code, nothing lost. Fault numbers are those of docs/faults.md.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -34,7 +34,7 @@ fn run(dir: &Dir, new: &str, base: &str) -> Ran {
     ])
 }
 
-/// Row 22.
+/// Fault 22: the error names the truncated file.
 #[test]
 fn truncated_files_are_named() {
     let dir = Dir::new();
@@ -75,7 +75,7 @@ fn truncated_files_are_named() {
     );
 }
 
-/// Row 23 in part, and a missing file that the log names.
+/// Fault 23: one flipped bit, which `archive info --verify` finds; and fault 17: a data file that is missing.
 #[test]
 fn a_damaged_archive_is_noticed() {
     let dir = Dir::new();
@@ -108,7 +108,7 @@ fn a_damaged_archive_is_noticed() {
     dedup(&line).fails(65, &[name, "missing"]);
 }
 
-/// Row 25.
+/// Fault 25: wrong columns, and documents without an id.
 #[test]
 fn wrong_columns_and_null_ids_are_named() {
     let dir = Dir::new();
@@ -176,7 +176,7 @@ fn wrong_columns_and_null_ids_are_named() {
     run(&dir, &day, &base).fails(65, &["base.parquet", "fp"]);
 }
 
-/// Row 26.
+/// Fault 26: a batch without documents, and an archive without days.
 #[test]
 fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
     let dir = Dir::new();
@@ -221,7 +221,7 @@ fn an_empty_day_and_an_empty_archive_give_an_empty_output() {
     assert_eq!(dedup(&append).ok().json()["commit"], "already_there");
 }
 
-/// Row 28.
+/// Fault 28: a memory limit that is too small.
 #[test]
 fn too_little_memory_names_the_setting() {
     let dir = Dir::new();
@@ -239,7 +239,7 @@ fn too_little_memory_names_the_setting() {
     dedup(&format!("{line} --memory-limit 200MiB")).ok();
 }
 
-/// Row 33.
+/// Fault 33: fingerprints that were made under another spec.
 #[test]
 fn fingerprints_of_another_spec_are_refused_field_by_field() {
     let dir = Dir::new();
@@ -254,7 +254,12 @@ fn fingerprints_of_another_spec_are_refused_field_by_field() {
         "fingerprint --input {docs} --output {made} --min-features 2"
     ))
     .ok();
-    let parts = ["weight", "log-tf", "\"tf\"", "min_features: 4 against 2"];
+    let parts = [
+        "weight",
+        "log-tf",
+        "\"sqrt-tf\"",
+        "min_features: 4 against 2",
+    ];
     run(&dir, &made, &archive).fails(78, &parts);
     dedup(&format!(
         "archive append {archive} --input {made} --day 2026-01-01"
@@ -273,7 +278,7 @@ fn fingerprints_of_another_spec_are_refused_field_by_field() {
     run(&dir, &docs, &dir.at("mixed")).fails(78, &["a.parquet", "b.parquet", "min_features"]);
 }
 
-/// Row 34, and other wrong requests.
+/// Fault 34: one path for `--new` and `--base`, and an output inside the archive; and other wrong requests.
 #[test]
 fn usage_errors() {
     let dir = Dir::new();
@@ -398,7 +403,7 @@ fn an_output_that_cannot_be_written() {
     }
 }
 
-/// Row 35.
+/// Fault 35: SIGINT and SIGTERM.
 #[test]
 fn signals_stop_a_run_at_once() {
     let dir = Dir::new();
@@ -440,7 +445,7 @@ fn signals_stop_a_run_at_once() {
     }
 }
 
-/// Row 23: one bit flipped in an archive's data file. A run finds it, without `--verify`.
+/// Fault 23: one bit flipped in an archive's data file. A run finds it, without `--verify`.
 #[test]
 fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
     let dir = Dir::new();
@@ -484,7 +489,7 @@ fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
     assert!(found >= 85, "{found} of 91 were found");
 }
 
-/// Row 24: a text that is small in the file and large in memory, and a page that claims to be larger still. The
+/// Fault 24: a text that is small in the file and large in memory, and a page that claims to be larger still. The
 /// address space is limited, as a stand-in for the machine's memory.
 #[test]
 fn bombs_and_forged_sizes_stay_within_the_memory() {
@@ -537,7 +542,7 @@ fn bombs_and_forged_sizes_stay_within_the_memory() {
     run(&forged, "2GiB").fails(65, &["forged.parquet, row group 0"]);
 }
 
-/// Row 24: a page of delta-encoded text that claims 2⁵⁶ values. The Parquet library would allocate memory for all of them,
+/// Fault 24: a page of delta-encoded text that claims 2⁵⁶ values. The Parquet library would allocate memory for all of them,
 /// and the process would end with it.
 #[test]
 fn a_text_page_that_claims_too_many_values_is_refused() {

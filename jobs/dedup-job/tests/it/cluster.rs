@@ -361,7 +361,7 @@ fn wrong_options() {
     dedup(&format!("scheduler --bind {taken}")).fails(74, &[&taken, "cannot listen"]);
 }
 
-/// Row 47: an address that other machines can reach needs certificates, or `--insecure`.
+/// Fault 47: an address that other machines can reach needs certificates, or `--insecure`.
 #[test]
 fn exposed_ports_are_refused() {
     let dir = Dir::new();
@@ -447,7 +447,7 @@ fn encryption() {
         certificates("theirs", "stranger"),
     );
     {
-        // Row 47: with certificates they listen anywhere.
+        // Fault 47: with certificates they listen anywhere.
         let exposed = TestCluster::at("0.0.0.0:0", &scheduler);
         let reached = exposed.address().replace("0.0.0.0", "127.0.0.1");
         let line = format!("executor --scheduler {reached} --bind 0.0.0.0:0 {executor}");

@@ -1,5 +1,5 @@
 //! Clusters whose processes die, freeze and come back, at moments that are chosen: each executor reaches the storage
-//! through a proxy of its own, which tells what it is doing. Numbers of rows are those of the table of faults.
+//! through a proxy of its own, which tells what it is doing. Fault numbers are those of docs/faults.md.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -132,7 +132,7 @@ fn held_at(
     (proxy, reached, go)
 }
 
-/// Row 29: one executor dies at its first, a later, and its last slices; the other does its work.
+/// Fault 29: one executor dies at its first, a later, and its last slices; the other does its work.
 #[test]
 fn an_executor_is_killed() {
     let Some(fixture) = Fixture::new() else {
@@ -155,7 +155,7 @@ fn an_executor_is_killed() {
     }
 }
 
-/// Row 29: all executors die, and none comes: 69 within the time that the client waits. One comes: all is well.
+/// Fault 29: all executors die. If no other comes, the run ends with 69 after `--executor-wait`; if one comes, it succeeds.
 #[test]
 fn all_executors_are_killed() {
     let Some(fixture) = Fixture::new() else {
@@ -184,7 +184,7 @@ fn all_executors_are_killed() {
     }
 }
 
-/// Row 30: an executor freezes, others do its work, and it goes on with its own when it thaws: a task done twice.
+/// Fault 30: an executor freezes and others do its work; when it thaws it finishes its own, so a task is done twice.
 #[test]
 fn an_executor_freezes_and_thaws() {
     let Some(fixture) = Fixture::new() else {
@@ -315,7 +315,8 @@ fn storage_fails_an_executor() {
     drop(proxy);
 }
 
-/// Row 30: the scheduler dies: 75, and a rerun with another is well. With `--resubmit` the run waits for it.
+/// Fault 30: the scheduler dies and the run ends with 75; a rerun with another succeeds. With `--resubmit` the run waits for
+/// the next scheduler.
 #[test]
 fn the_scheduler_is_killed() {
     let Some(fixture) = Fixture::new() else {

@@ -1,4 +1,4 @@
-//! Rows 1 to 3 of the table of faults: runs killed at any moment, each followed by a rerun.
+//! Faults 1 to 3 of docs/faults.md: runs killed at any moment, each followed by a rerun.
 //!
 //! `DEDUP_JOB_CRASHES` says how many runs are killed, half of them on local files and half on S3; 200 by default.
 

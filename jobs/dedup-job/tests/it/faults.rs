@@ -1,5 +1,5 @@
-//! Faults of storage, each as the real client meets it: a proxy in front of a real server misbehaves. Numbers of rows
-//! are those of the table of faults.
+//! Faults of storage, each as the real client meets it: a proxy in front of a real server misbehaves. Fault numbers
+//! are those of docs/faults.md.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -118,7 +118,7 @@ fn times(limit: u64) -> impl Fn() -> bool + Send + Sync {
     move || seen.fetch_add(1, Ordering::Relaxed) < limit
 }
 
-/// Row 4: the log entry lands, its answer is lost.
+/// Fault 4: the log entry is stored, but its answer is lost.
 #[test]
 fn a_lost_answer_to_the_commit() {
     let Some(fixture) = Fixture::new() else {
@@ -132,7 +132,7 @@ fn a_lost_answer_to_the_commit() {
     assert_eq!(fixture.is_done(ran)["commit"]["committed"], 3);
 }
 
-/// Row 5: the server answers 500 after it stored the entry; the repeated request conflicts with the first.
+/// Fault 5: the server answers 500 after it stored the entry; the repeated request conflicts with the first.
 #[test]
 fn an_error_after_the_commit() {
     let Some(fixture) = Fixture::new() else {
@@ -151,7 +151,7 @@ fn an_error_after_the_commit() {
     assert!(summary["network"]["retries"].as_u64().unwrap() > 0);
 }
 
-/// Row 6: the server reports a conflict, but no other writer committed.
+/// Fault 6: the server reports a conflict, but no other writer committed.
 #[test]
 fn a_conflict_though_the_key_is_absent() {
     let Some(fixture) = Fixture::new() else {
@@ -189,7 +189,7 @@ fn a_commit_that_hangs_for_ever() {
     fixture.rerun();
 }
 
-/// Row 11: a burst of 503 SlowDown.
+/// Fault 11: a burst of 503 SlowDown.
 #[test]
 fn a_burst_of_slow_down() {
     let Some(fixture) = Fixture::new() else {
@@ -215,7 +215,8 @@ fn a_burst_of_slow_down() {
     assert!(summary["network"]["retries"].as_u64().unwrap() > 10);
 }
 
-/// Rows 12 and 14: 503, or silence, for ever: from the beginning, or from some kind of object on.
+/// Faults 12 and 14: the server answers 503 or nothing for ever, from the first request or from the first for some kind of
+/// object.
 #[test]
 fn a_server_that_does_not_recover() {
     let Some(fixture) = Fixture::new() else {
@@ -294,7 +295,7 @@ fn a_lost_answer_to_a_large_upload() {
     assert_eq!(info.ok().json()["fingerprints"], 1_800_000);
 }
 
-/// Rows 2 and 3 at exact moments: killed while the log entry is sent, and when it is stored but not answered.
+/// Faults 2 and 3 at exact moments: killed while the log entry is sent, and when it is stored but not answered.
 #[test]
 fn killed_around_the_log_entry() {
     for stored in [false, true] {
@@ -350,7 +351,7 @@ fn killed_around_the_log_entry() {
     }
 }
 
-/// Row 13: connections that break in the middle of a body; once each, and for ever.
+/// Fault 13: connections that break in the middle of a body, once for each object or every time.
 #[test]
 fn bodies_that_break_off() {
     let Some(fixture) = Fixture::new() else {
@@ -379,7 +380,7 @@ fn bodies_that_break_off() {
     fixture.is_done(ran);
 }
 
-/// Row 15: a body that is shorter than the object, with a matching length header.
+/// Fault 15: a body that is shorter than the object, with a matching length header.
 #[test]
 fn bodies_that_are_short() {
     let Some(fixture) = Fixture::new() else {
@@ -401,7 +402,7 @@ fn bodies_that_are_short() {
     fixture.rerun();
 }
 
-/// Row 16: the day, and a data file, replaced by another between two requests.
+/// Fault 16: the batch, or a data file, is replaced by another object between two requests.
 #[test]
 fn objects_that_are_replaced_while_they_are_read() {
     for (part, name) in [
@@ -434,7 +435,7 @@ fn objects_that_are_replaced_while_they_are_read() {
     }
 }
 
-/// Row 17: a data file that the log names is gone, or is another than the log says.
+/// Fault 17: a data file that the log names is missing, or is not the one that the log describes.
 #[test]
 fn data_files_that_are_missing_or_cut() {
     let Some(fixture) = Fixture::new() else {
@@ -458,7 +459,7 @@ fn data_files_that_are_missing_or_cut() {
         .storage
         .put(url, original[..original.len() - 10].to_vec());
     fixture.storage.dedup(&fixture.line("")).fails(65, &[&name]);
-    // Row 23, in a store: one bit.
+    // Fault 23, in a store: one bit.
     let mut flipped = original.clone();
     flipped[original.len() / 3] ^= 4;
     fixture.storage.put(url, flipped);
@@ -471,7 +472,7 @@ fn data_files_that_are_missing_or_cut() {
     fixture.rerun();
 }
 
-/// Row 18: more log entries than a listing has on one page, and no checkpoint.
+/// Fault 18: more log entries than a listing has on one page, and no checkpoint.
 #[test]
 fn a_long_log_is_read_in_pages() {
     let Some(storage) = seaweed() else { return };
@@ -518,7 +519,7 @@ fn a_long_log_is_read_in_pages() {
     assert!(pages.count() >= 2);
 }
 
-/// Row 19: a server that ignores the condition. Nothing is written, and nothing stays.
+/// Fault 19: a server that ignores `If-None-Match`. No archive is created there, and no test object stays.
 #[test]
 fn a_store_without_conditional_creates_is_refused() {
     let Some(server) = careless() else { return };
@@ -566,7 +567,7 @@ fn a_store_without_conditional_creates_is_refused() {
     assert!(storage.contents(&at) == before && !dir.join("hits.parquet").exists());
 }
 
-/// Row 20: credentials that are missing, wrong or expired; row 21: a clock that is wrong.
+/// Fault 20: credentials that are missing, wrong or expired; fault 21: a clock that is wrong.
 #[test]
 fn what_is_wrong_with_credentials_is_said() {
     let Some(fixture) = Fixture::new() else {
@@ -720,7 +721,7 @@ fn an_output_that_cannot_be_put_in_place() {
     fixture.is_done(ran);
 }
 
-/// Row 35, on storage: a signal while requests hang. The upload is aborted.
+/// Fault 35 in a store: a signal while requests hang aborts the upload.
 #[test]
 fn signals_stop_a_run_that_waits_for_storage() {
     let Some(fixture) = Fixture::new() else {
@@ -761,7 +762,7 @@ fn signals_stop_a_run_that_waits_for_storage() {
     fixture.rerun();
 }
 
-/// Row 27: a disk that is full. A limit on the size of files stands in for the disk.
+/// Fault 27: a disk that is full. A limit on the size of files stands in for the disk.
 #[test]
 fn a_full_disk_is_named_and_nothing_is_lost() {
     let dir = Dir::new();
@@ -798,7 +799,7 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
     assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
 }
 
-/// Rows 20 and 21 on Azure, whose answers differ.
+/// Faults 20 and 21 on Azure, whose answers differ.
 #[test]
 fn what_is_wrong_with_azure_credentials_is_said() {
     let Some(storage) = azurite() else { return };

@@ -161,7 +161,7 @@ fn ready_fingerprints_signed_unsigned_and_as_text() {
     .fails(65, &["bad.csv", "fp", "12ab"]);
 }
 
-/// Row 32: what looks strange is data; what is not UTF-8 is replaced and counted.
+/// Fault 32: strange ids and texts are data; bytes that are not UTF-8 are replaced, and such texts counted.
 #[test]
 fn awkward_ids_and_texts() {
     let dir = Dir::new();

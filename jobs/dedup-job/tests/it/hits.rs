@@ -277,7 +277,7 @@ fn days_of_plain_files_come_from_their_paths() {
     );
 }
 
-/// Row 51: documents are compared, not ids.
+/// Fault 51: documents are compared, not ids.
 #[test]
 fn one_row_per_pair_though_ids_repeat() {
     let dir = Dir::new();
@@ -336,7 +336,7 @@ fn one_row_per_pair_though_ids_repeat() {
     );
 }
 
-/// Row 51: ten documents with one id and one text.
+/// Fault 51: ten documents with one id and one text.
 #[test]
 fn documents_with_one_id_and_one_text_are_a_pair() {
     let dir = Dir::new();
@@ -359,7 +359,7 @@ fn documents_with_one_id_and_one_text_are_a_pair() {
     }
 }
 
-/// Row 51: very many documents with one id and one text, whose pairs would be a billion.
+/// Fault 51: very many documents with one id and one text, whose pairs would be a billion.
 #[test]
 fn copies_with_one_id_stay_one_row() {
     let dir = Dir::new();
@@ -379,7 +379,7 @@ fn copies_with_one_id_stay_one_row() {
     }
 }
 
-/// Row 51: ids that many documents share, compared with the definition; and their nearest pairs.
+/// Fault 51: ids that many documents share give the pairs of the definition, by brute force; so do their nearest pairs.
 #[test]
 fn repeated_ids_equal_brute_force() {
     let dir = Dir::new();

@@ -184,7 +184,7 @@ pub fn remove(add: &Value, data_change: bool) -> Value {
     }})
 }
 
-/// The action that asks readers and writers for these versions and, where there are any, features.
+/// The action that requires these versions of readers and writers, and these features if there are any.
 pub fn protocol(reader: u32, writer: u32, features: &[&str]) -> Value {
     let mut protocol = json!({"minReaderVersion": reader, "minWriterVersion": writer});
     if !features.is_empty() {

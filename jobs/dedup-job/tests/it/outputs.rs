@@ -1,5 +1,5 @@
-//! Outputs: the format by the ending, standard output, and files that are never replaced without --overwrite. Row 50 of the
-//! table of faults, and row 46 for temporary files beside outputs.
+//! Outputs: the format by the ending, standard output, and files that are never replaced without --overwrite. Fault 50 of
+//! docs/faults.md, and fault 46 for temporary files beside outputs.
 
 use std::fs;
 use std::path::Path;
@@ -184,7 +184,7 @@ fn numbers_stay_numbers_and_no_rows_are_an_output() {
     }
 }
 
-/// Row 50: an ending without a format, or of a format that is not written.
+/// Fault 50: an ending without a format, or of a format that is not written.
 #[test]
 fn other_endings_are_refused_before_any_work() {
     let dir = Dir::new();
@@ -215,7 +215,7 @@ fn other_endings_are_refused_before_any_work() {
     assert!(dir.names() == before && contents(&archive) == archived);
 }
 
-/// Row 50: documents, and all files that are not outputs of the program, are replaced only with --overwrite.
+/// Fault 50: documents, and all files that are not outputs of the program, are replaced only with --overwrite.
 #[test]
 fn files_of_other_programs_are_not_replaced() {
     let dir = Dir::new();
@@ -273,7 +273,7 @@ fn files_of_other_programs_are_not_replaced() {
     );
 }
 
-/// Row 50: an output of one kind does not replace one of another kind.
+/// Fault 50: an output of one kind does not replace one of another kind.
 #[test]
 fn other_kinds_of_outputs_are_not_replaced() {
     let dir = Dir::new();
@@ -312,7 +312,7 @@ fn other_kinds_of_outputs_are_not_replaced() {
     dedup(&format!("{run} --output {idf}")).fails(64, &["another kind", "--overwrite"]);
 }
 
-/// Row 50: outputs never go into a table, nor over files that options name, not even with `--overwrite`.
+/// Fault 50: outputs never go into a table, nor over files that options name, not even with `--overwrite`.
 #[test]
 fn tables_and_named_files_are_not_replaced() {
     let dir = Dir::new();
@@ -374,7 +374,7 @@ fn long_names_are_written() {
     );
 }
 
-/// Row 50: metrics replace metrics, and nothing else, however the run ends.
+/// Fault 50: metrics replace metrics, and nothing else, however the run ends.
 #[test]
 fn metrics_do_not_replace_documents() {
     let dir = Dir::new();
@@ -483,7 +483,7 @@ fn a_closed_pipe_ends_well() {
     }
 }
 
-/// Row 50, in a store.
+/// Fault 50: outputs in a store.
 #[test]
 fn objects_of_other_programs_are_not_replaced() {
     let Some(storage) = seaweed() else { return };
@@ -518,7 +518,7 @@ fn temporary(dir: &Dir) -> Vec<String> {
     names.filter(|name| name.ends_with(".tmp")).collect()
 }
 
-/// Row 46: the next run with the same output removes the temporary files of a killed run, and not those of a living one.
+/// Fault 46: the next run with the same output removes the temporary files of a killed run, and not those of a living one.
 #[test]
 fn leftovers_of_killed_runs_are_swept() {
     let dir = Dir::new();

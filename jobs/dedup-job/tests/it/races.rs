@@ -1,4 +1,4 @@
-//! Runs at the same time. Numbers of rows are those of the table of faults.
+//! Runs at the same time. Fault numbers are those of docs/faults.md.
 
 use std::fs;
 use std::process::{Child, Stdio};
@@ -42,7 +42,7 @@ fn end(child: Child) -> Ran {
     without_secrets(Ran::of(child.wait_with_output().unwrap()))
 }
 
-/// Row 8: different days at the same time. Each is committed, and of any two, one was compared with the other.
+/// Fault 8: different days at the same time. Each is committed, and of any two, one was compared with the other.
 fn different_days(command: impl Fn() -> std::process::Command, archive: &str) {
     let dir = Dir::new();
     end(start(command(), &format!("archive create {archive}"))).ok();
@@ -109,7 +109,7 @@ fn different_days_at_once_are_compared_with_each_other_on_s3() {
     different_days(|| storage.command(), &storage.unique("days"));
 }
 
-/// Row 7: the same day twice at the same time. One commit, and both runs succeed with the same output.
+/// Fault 7: the same day twice at the same time. One commit, and both runs succeed with the same output.
 #[test]
 fn the_same_day_at_once_is_one_commit_on_s3() {
     let Some(storage) = seaweed() else { return };
@@ -146,7 +146,7 @@ fn the_same_day_at_once_is_one_commit_on_s3() {
     }
 }
 
-/// Row 8, with the moment chosen: another day is committed just before this one's log entry.
+/// Fault 8 at an exact moment: another day is committed just before this one's log entry.
 #[test]
 fn a_day_that_is_overtaken_is_compared_again() {
     let Some(storage) = seaweed() else { return };

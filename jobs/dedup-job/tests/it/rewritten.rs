@@ -1,4 +1,4 @@
-//! Days after another engine rewrote, deleted or added rows. Numbers of rows are those of the table of faults.
+//! Days after another engine rewrote, deleted or added rows. Fault numbers are those of docs/faults.md.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ fn bases(found: &Found) -> Vec<&str> {
     found.hits.iter().map(|hit| hit.1.as_str()).collect()
 }
 
-/// Row 38.
+/// Fault 38: another engine rewrites the files of days; reruns give the same pairs.
 #[test]
 fn days_are_the_same_after_another_engines_optimize() {
     let (days, committed) = Days::three();
@@ -44,7 +44,7 @@ fn days_are_the_same_after_another_engines_optimize() {
     assert_eq!(bases(&next.first), ["a1", "b1", "c1"]);
 }
 
-/// Row 38.
+/// Fault 38: one file gets rows that a day was compared with and rows that came later; reruns of that day are refused.
 #[test]
 fn rows_that_cannot_be_told_apart_any_more_are_no_silent_change() {
     let (days, committed) = Days::three();
@@ -69,7 +69,7 @@ fn rows_that_cannot_be_told_apart_any_more_are_no_silent_change() {
     days.same_again(&next);
 }
 
-/// Row 39.
+/// Fault 39: another engine adds rows to a day, and rows without a day.
 #[test]
 fn rows_of_another_engine_are_compared_as_any_that_came_first() {
     let (days, committed) = Days::three();
@@ -102,7 +102,7 @@ fn rows_of_another_engine_are_compared_as_any_that_came_first() {
     assert_eq!(days.info()["fingerprints"], 13 + 4 + 4);
 }
 
-/// Row 39: documents are deleted with another engine.
+/// Fault 39: documents are deleted with another engine.
 #[test]
 fn rows_that_another_engine_deletes_are_not_matched_again() {
     let (days, committed) = Days::three();
@@ -124,7 +124,7 @@ fn rows_that_another_engine_deletes_are_not_matched_again() {
     assert_eq!(bases(&days.run(&input, "")), ["b1", "c1", "a5"]);
 }
 
-/// Row 39.
+/// Fault 39: a day whose rows another engine wrote is replaced only with `--replace-day`.
 #[test]
 fn a_day_that_another_engine_wrote_is_not_appended_to() {
     let (days, committed) = Days::three();

@@ -1,5 +1,5 @@
-//! JSON Lines and CSV: within the memory limit, complete, and from the right object. Numbers of rows are those of the table
-//! of faults.
+//! JSON Lines and CSV: within the memory limit, complete, and from the right object. Fault numbers are those of
+//! docs/faults.md.
 
 use std::fs;
 use std::io::Write as _;
@@ -174,7 +174,7 @@ fn second_line(name: &str) -> String {
     format!("line {}", if name.contains("csv") { 3 } else { 2 })
 }
 
-/// Row 41, from the disk.
+/// Fault 41: one record of 2 GB in a small compressed file, on the disk.
 #[test]
 fn a_record_of_2_gb_is_refused_within_the_memory() {
     let dir = Dir::new();
@@ -190,7 +190,7 @@ fn a_record_of_2_gb_is_refused_within_the_memory() {
     }
 }
 
-/// Row 41: many files are opened, and several read, at the same time.
+/// Fault 41: many files are opened, and several read, at the same time.
 #[test]
 fn eight_records_of_2_gb_are_refused_within_the_memory() {
     let dir = Dir::new();
@@ -208,7 +208,7 @@ fn eight_records_of_2_gb_are_refused_within_the_memory() {
     }
 }
 
-/// Row 41: ids are held by the thousand, so that they are limited however long a record may be.
+/// Fault 41: ids have a limit of their own, because they are held in memory by the thousand.
 #[test]
 fn long_ids_are_refused_within_the_memory() {
     let dir = Dir::new();
@@ -228,7 +228,7 @@ fn long_ids_are_refused_within_the_memory() {
     dedup_job(arguments).fails(65, &parts);
 }
 
-/// Rows 22 and 26: an empty file is an empty day, but nothing compressed has 0 bytes.
+/// Faults 22 and 26: an empty file is an empty batch, but a compressed file of 0 bytes is cut off.
 #[test]
 fn a_compressed_file_of_0_bytes_is_cut_off() {
     let dir = Dir::new();
@@ -246,7 +246,8 @@ fn a_compressed_file_of_0_bytes_is_cut_off() {
     }
 }
 
-/// Row 25: the error of a document without an id names its line; files that are only searched for texts may have them.
+/// Fault 25: the error of a document without an id names its line. Files that are only searched for texts may have such
+/// documents.
 #[test]
 fn a_null_id_is_named_by_its_line() {
     let dir = Dir::new();
@@ -278,7 +279,7 @@ fn a_null_id_is_named_by_its_line() {
     assert_eq!(run["hits"], 10);
 }
 
-/// Row 25: the message about a CSV file without a header quotes only the start of its first record.
+/// Fault 25: the message about a CSV file without a header quotes only the start of its first record.
 #[test]
 fn a_csv_file_without_a_header_is_said_to_have_none() {
     let dir = Dir::new();
@@ -296,7 +297,7 @@ fn a_csv_file_without_a_header_is_said_to_have_none() {
     assert!(ran.stderr.len() < 3_000, "{}", ran.stderr);
 }
 
-/// Row 41: a large zstd window is not reported as damage.
+/// Fault 41: a large zstd window is not reported as damage.
 #[test]
 fn a_zstd_window_beyond_the_limit_is_named() {
     let dir = Dir::new();
@@ -309,7 +310,7 @@ fn a_zstd_window_beyond_the_limit_is_named() {
     dedup_job(arguments).fails(65, &["long.jsonl.zst", "128 MiB", "without --long"]);
 }
 
-/// Row 41, from a store.
+/// Fault 41: one record of 2 GB, in a store.
 #[test]
 fn a_record_of_2_gb_in_a_store_is_refused_within_the_memory() {
     let Some(storage) = seaweed() else { return };
@@ -325,7 +326,7 @@ fn a_record_of_2_gb_in_a_store_is_refused_within_the_memory() {
     }
 }
 
-/// Row 41: long records within the limit are read.
+/// Fault 41: long records within the limit are read.
 #[test]
 fn documents_of_several_mb_are_read() {
     let dir = Dir::new();
@@ -428,7 +429,8 @@ fn in_parts() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Row 42, for the batch, the archive's texts and document frequencies, from the disk.
+/// Fault 42: files of several frames or members, on the disk: as a batch, as texts of the archive, and for document
+/// frequencies.
 #[test]
 fn all_frames_and_members_are_read() {
     let dir = Dir::new();
@@ -445,7 +447,7 @@ fn all_frames_and_members_are_read() {
     }
 }
 
-/// Row 42, from a store.
+/// Fault 42: the same from a store.
 #[test]
 fn all_frames_and_members_of_an_object_are_read() {
     let Some(storage) = seaweed() else { return };
@@ -487,7 +489,8 @@ const NAMES: [&str; 7] = [
     "\u{e9}\u{8fd1}",
 ];
 
-/// Row 43: each name is the very file, as JSON Lines and as Parquet. Every file has one document more than the one before.
+/// Fault 43: each name stands for the file of exactly that name, as JSON Lines and as Parquet. Every file has one document
+/// more than the one before.
 fn names_are_taken_as_they_are(
     put: impl Fn(&str, Vec<u8>),
     run: impl Fn(&[String]) -> Ran,

@@ -1,4 +1,4 @@
-//! Row 46 of the table of faults: who can read a process's scratch directory, what becomes of it, and SIGHUP.
+//! Fault 46 of docs/faults.md: who can read a process's scratch directory, what becomes of it, and SIGHUP.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -89,7 +89,7 @@ fn long_run(dir: &Dir) -> String {
     )
 }
 
-/// Row 46: scratch is for its owner alone whatever the umask; SIGHUP stops a run as SIGTERM does, and nothing is left.
+/// Fault 46: scratch is for its owner alone whatever the umask; SIGHUP stops a run as SIGTERM does, and nothing is left.
 #[test]
 fn scratch_is_private_and_hangup_stops_a_run() {
     let dir = Dir::new();
@@ -154,7 +154,7 @@ fn make_old(directory: &Path) {
     directory.set_modified(then).unwrap();
 }
 
-/// Row 46: directories are removed when their process is dead for certain, and no others.
+/// Fault 46: a scratch directory is removed only when its process is certainly dead.
 #[test]
 fn live_scratch_stays_whoever_it_belongs_to() {
     let dir = Dir::new();

@@ -46,6 +46,44 @@ fn read_frequencies(path: &str) -> Vec<(String, i64)> {
     rows
 }
 
+/// An archive that learns document frequencies has the spec of one that is given a table of them.
+#[test]
+fn an_archive_learns_document_frequencies() {
+    let dir = Dir::new();
+    let documents = documents();
+    let input = dir.at("documents.parquet");
+    write(&input, &documents);
+    let idf = dir.at("idf.parquet");
+    dedup(&format!("idf {input} -o {idf}")).ok();
+    let create = |name: &str, options: &str| {
+        let archive = dir.at(name);
+        let created = dedup(&format!("archive create {archive} {options} --json"));
+        created.ok().json()["spec"].clone()
+    };
+    let given = create("given", &format!("--idf {idf}"));
+    let learnt = create("learnt", &format!("--learn {input}"));
+    assert_eq!(learnt, given);
+    assert_eq!(learnt["idf_power"], "1/2");
+    let whole = create("whole", &format!("--learn {input} --idf-power 1"));
+    assert_eq!(whole["idf"], learnt["idf"]);
+    assert!(whole.get("idf_power").is_none());
+    // Runs take tables and power from the archive; an option must agree with it.
+    let run = |archive: &str, options: &str| {
+        let (archive, output) = (dir.at(archive), dir.at("hits.parquet"));
+        dedup(&format!(
+            "run --new {input} --base {archive} --output {output} {options}"
+        ))
+    };
+    run("learnt", "").ok();
+    run("learnt", &format!("--idf {idf}")).ok();
+    run("whole", "--idf-power 1").ok();
+    run("learnt", "--idf-power 1").fails(78, &["idf_power"]);
+    create("plain", "");
+    run("plain", "--idf-power 1/4").fails(64, &["--idf-power", "--learn"]);
+    let both = format!("archive create {} --learn {input} --idf {idf}", dir.at("x"));
+    dedup(&both).fails(64, &["--learn", "--idf"]);
+}
+
 #[test]
 fn document_frequencies_are_counted_exactly() {
     let dir = Dir::new();
@@ -186,7 +224,7 @@ fn what_does_not_go_together_is_refused() {
         .fails(78, &[&archive, "the options", field]);
     }
     dedup(&format!(
-        "run --new {input} --base {archive} --output {output} --weight tf --hash-seed 0"
+        "run --new {input} --base {archive} --output {output} --weight sqrt-tf --hash-seed 0"
     ))
     .ok();
     // A table counts the features of one tokenizer.

@@ -398,7 +398,7 @@ fn the_limit_counts_verified_pairs() {
     assert!(!ran.stderr.contains("building tables"), "{}", ran.stderr);
 }
 
-/// Row 51: documents with one id are verified by the texts of both.
+/// Fault 51: documents with one id are verified by the texts of both.
 #[test]
 fn documents_with_one_id_are_compared_by_their_texts() {
     let dir = Dir::new();

@@ -9,7 +9,7 @@ use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection, RowSelec
 use ::parquet::arrow::async_reader::AsyncFileReader as _;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::ChunkReader;
-use archive::checked_pages::{CheckedRowGroups, Ranges, WholeFile};
+use archive::checked_pages::{CheckedRowGroups, FileParts, WholeFile};
 use archive::{ArchiveError, ObjectReader};
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::error::ArrowError;
@@ -143,7 +143,7 @@ impl RowGroup {
         &self,
         object: &ObjectReader,
         leaves: &[usize],
-    ) -> Result<CheckedRowGroups<Ranges>> {
+    ) -> Result<CheckedRowGroups<FileParts>> {
         let group = self.metadata.metadata().row_group(self.number);
         // The Parquet library panics at chunks with negative offsets or lengths.
         let ranges: Vec<Range<u64>> = self.catch_panic(|| {
@@ -153,7 +153,7 @@ impl RowGroup {
             ranges.ok_or_else(|| ParquetError::General("a column has no place".into()))
         })?;
         let bytes = object.clone().get_byte_ranges(ranges.clone()).await;
-        Ok(self.pages(Ranges::new(&ranges, bytes.map_err(|e| self.failed(e))?)))
+        Ok(self.pages(FileParts::new(&ranges, bytes.map_err(|e| self.failed(e))?)))
     }
 
     /// All rows of the cut.

@@ -6,7 +6,7 @@ use archive::IdType;
 use csv_core::ReadRecordResult;
 use storage::Location;
 
-use super::batch::{BATCH_BYTES, BatchBuilder};
+use super::builder::{BATCH_BYTES, BatchBuilder};
 use super::format::{FirstRecord, MAX_FIELDS, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{Columns, FoundColumns};

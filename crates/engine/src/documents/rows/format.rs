@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use archive::IdType;
 use storage::Location;
 
-use super::batch::BatchBuilder;
+use super::builder::BatchBuilder;
 use super::input::Input;
 use crate::documents::columns::{Columns, FoundColumns};
 use crate::error::Result;

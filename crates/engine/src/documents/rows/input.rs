@@ -45,7 +45,7 @@ impl RowFile {
         }
     }
 
-    /// Calls `read` on the start of the file, and returns its result. Of an object in a store, fetches the first 64 KiB, and
+    /// Calls `read` on the start of the file, and returns its result. Fetches the first 64 KiB of an object in a store, and
     /// more if `read` needs it.
     pub(super) async fn read_start<T: Send + 'static>(
         self,
@@ -71,19 +71,19 @@ impl RowFile {
                     is_cut: Arc::clone(&is_cut),
                 };
                 let file = self.clone();
-                let found = blocking(move || read(Input::new(&file, head)?)).await;
+                let found = on_blocking_thread(move || read(Input::new(&file, head)?)).await;
                 if found.is_ok() || !is_cut.load(Ordering::Relaxed) {
                     return found;
                 }
                 length *= 8;
             }
         }
-        blocking(move || read(self.open()?)).await
+        on_blocking_thread(move || read(self.open()?)).await
     }
 }
 
-/// Runs `work` on a thread that may block.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Does `work` on a thread that may block.
+async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work)
         .await
         .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_window_that_no_memory_allows_is_no_damage() {
-        // A window of 256 MiB, and an empty block.
+        // A window of 256 MiB, and no content.
         let encoded = [0x28_u8, 0xb5, 0x2f, 0xfd, 0, (28 - 10) << 3, 1, 0, 0];
         let error = read_all(Compression::Zstd, &encoded, usize::MAX).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Data, "{error}");

@@ -10,7 +10,7 @@ use archive::IdType;
 use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
 use storage::Location;
 
-use super::batch::{BATCH_BYTES, BatchBuilder, integer};
+use super::builder::{BATCH_BYTES, BatchBuilder, integer};
 use super::format::{FirstRecord, MAX_FIELDS, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{Columns, Content, FoundColumns};

@@ -1,12 +1,12 @@
-//! How much memory the reader of one file of rows may use.
+//! The limits of memory for a reader of one file of rows.
 
 use crate::error::EngineError;
 
 /// The most bytes of a record, however much memory there is: Arrow counts the bytes of a column with 31 bits.
 const MAX_RECORD: usize = 256 << 20;
-/// Divisor of a thread's share of the memory: a record is in memory a few times while it is parsed, and a store's files are
-/// read two at a time.
-const SHARE: usize = 4;
+/// A record may take the memory of a thread divided by this: it is in memory a few times while it is parsed, and a thread
+/// reads two files of a store at the same time.
+const COPIES: usize = 4;
 /// The fewest threads that the memory is divided among.
 const LEAST_THREADS: usize = 2;
 /// The largest window of a zstd frame, as a power of two: the default limit of the zstd library.
@@ -19,7 +19,7 @@ const MIN_WINDOW_LOG: u32 = 23;
 pub(in crate::documents) struct Limit {
     /// The most bytes of a record.
     pub(super) record: usize,
-    /// Whether a larger memory limit allows longer records.
+    /// Whether a larger memory limit would allow longer records.
     by_memory: bool,
     /// The largest window of a zstd frame, as a power of two.
     pub(super) window_log: u32,
@@ -31,7 +31,7 @@ impl Limit {
     /// The limits of each reader when `threads` threads read files within `memory` bytes.
     pub(in crate::documents) fn from_memory(memory: usize, threads: usize) -> Self {
         let threads = threads.max(LEAST_THREADS);
-        let share = memory / SHARE.saturating_mul(threads);
+        let share = memory / COPIES.saturating_mul(threads);
         Self {
             record: share.min(MAX_RECORD),
             by_memory: share < MAX_RECORD,
@@ -67,7 +67,7 @@ impl Limit {
         }
     }
 
-    /// The error that says `what`, and that more memory or fewer threads would allow it.
+    /// The error that `what` needs more memory, or fewer threads.
     fn out_of_memory(self, what: &str) -> EngineError {
         let threads = self.threads;
         let fewer = match threads > LEAST_THREADS {

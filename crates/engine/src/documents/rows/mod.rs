@@ -1,9 +1,9 @@
-//! Documents in rows, as JSON Lines or CSV, plain or compressed: the records of a file, gathered into batches.
+//! Documents in rows of text (JSON Lines or CSV), plain or compressed: the records of a file are gathered into batches.
 //!
 //! The length of a record and the bytes of a batch are checked before Arrow gets them, so that no file, however well it is
 //! compressed, takes more memory than a few times the longest record that is allowed.
 
-mod batch;
+mod builder;
 pub(super) mod compression;
 pub(super) mod csv;
 pub(super) mod format;
@@ -20,7 +20,7 @@ use storage::{LocalFile, Location};
 use super::columns::Columns;
 use super::file::{InputFile, Source};
 use crate::error::{EngineError, Result};
-use batch::BatchBuilder;
+use builder::BatchBuilder;
 use compression::Compression;
 use format::{Records, RowFormat};
 use input::RowFile;
@@ -42,7 +42,7 @@ pub(super) async fn open(
         None => (location.size().await?, None),
     };
     if size == 0 {
-        // Even an empty file has a header when it is compressed.
+        // A compressed file has a header, even if it is empty.
         return match compression {
             Compression::None => Ok(None),
             Compression::Gzip | Compression::Zstd => Err(EngineError::BadData {
@@ -88,8 +88,8 @@ pub(super) async fn open(
     }))
 }
 
-/// The rows of a file, id and content, in batches. A row without an id is an error unless `null_ids`. The first `next` opens
-/// the file; a file in a store must be read by a thread that may block.
+/// The ids and contents of a file, in batches. A row without an id is an error unless `null_ids`. The first `next` opens the
+/// file. A file in a store must be read by a thread that may block.
 pub(super) fn batches(
     file: Arc<InputFile>,
     limit: Limit,
@@ -99,8 +99,8 @@ pub(super) fn batches(
     let mut open = None;
     std::iter::from_fn(move || {
         if let Some(file) = unopened.take() {
-            match Reading::open(&file, limit, null_ids) {
-                Ok(reading) => open = Some(reading),
+            match OpenFile::open(&file, limit, null_ids) {
+                Ok(opened) => open = Some(opened),
                 Err(error) => return Some(Err(error)),
             }
         }
@@ -113,12 +113,12 @@ pub(super) fn batches(
 }
 
 /// A file that is being read.
-struct Reading {
+struct OpenFile {
     records: Box<dyn Records>,
     batch: BatchBuilder,
 }
 
-impl Reading {
+impl OpenFile {
     fn open(file: &InputFile, limit: Limit, null_ids: bool) -> Result<Self> {
         let Source::Rows {
             format,

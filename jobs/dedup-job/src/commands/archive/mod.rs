@@ -1,20 +1,24 @@
 //! `dedup-job archive create | info | append | compact | remove | vacuum`.
 
 mod compact;
+mod create;
 mod info;
 mod remove;
 mod vacuum;
 
-use ::archive::{Archive, IdType};
-
 use super::fingerprint::{Target, fingerprint};
 use crate::args::{ArchiveCommand, CommonArgs, SpecArgs};
 use crate::exit::Failure;
-use crate::process::{self, Process};
 
 pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> {
     match command {
-        ArchiveCommand::Create { dir, id_type, spec } => create(common, &dir, id_type, &spec),
+        ArchiveCommand::Create {
+            dir,
+            id_type,
+            learn,
+            columns,
+            spec,
+        } => create::run(common, &dir, id_type, &spec, &learn, &columns),
         ArchiveCommand::Info { dir, verify } => info::run(common, &dir, verify),
         ArchiveCommand::Append {
             dir,
@@ -40,22 +44,12 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             dry_run,
             nothing_runs,
         } => {
-            let asked = ::archive::Vacuum {
+            let vacuum = ::archive::Vacuum {
                 older_than,
                 dry_run,
                 nothing_runs,
             };
-            vacuum::run(common, &dir, asked)
+            vacuum::run(common, &dir, vacuum)
         }
     }
-}
-
-fn create(common: &CommonArgs, dir: &str, id_type: IdType, spec: &SpecArgs) -> Result<(), Failure> {
-    let created = process::run(common, async |process: &Process| {
-        let (model, files) = spec.wanted(process.stores()).await?.model_and_files()?;
-        let location = process.locate(dir)?;
-        let archive = Archive::create(&location, id_type, model.spec(), &files).await?;
-        Ok(archive.info()?)
-    })?;
-    info::show(common, dir, &created, None)
 }

@@ -15,8 +15,8 @@ use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{print, print_json};
 
-/// Documents of the batch for which the design is chosen, unless an option names one.
-const BATCH: usize = 1_000_000;
+/// Documents of the batch for which the cheapest design is chosen, unless --design names one.
+const PLANNED_BATCH: usize = 1_000_000;
 
 /// A text, and where it came from.
 struct Given {
@@ -29,14 +29,14 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
     let design = match &args.design {
         Some(name) => Design::named(name, k).map_err(|error| Failure::Usage(error.to_string()))?,
         None => {
-            let plan = Plan::choose(BATCH, k, &Limits::default());
+            let plan = Plan::choose(PLANNED_BATCH, k, &Limits::default());
             plan.map_err(engine::EngineError::from)?.design
         }
     };
     let (explanation, given, min_features) = process::run(common, async |process: &Process| {
         let stores = process.stores();
-        let wanted = args.spec.wanted(stores).await?;
-        let model = wanted.model_at(stores, args.base.as_deref()).await?;
+        let options = args.spec.spec_options(stores).await?;
+        let model = options.model_at(stores, args.base.as_deref()).await?;
         let given = find_texts(process, args).await?;
         let [first, second] = &given;
         let top = args.top.unwrap_or(10) as usize;
@@ -51,7 +51,7 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
         }
         return print_json(&value);
     }
-    let layout = || Plan::predict(design.clone(), BATCH, 1).layout();
+    let layout = || Plan::predict(design.clone(), PLANNED_BATCH, 1).layout();
     let shown = text::Shown {
         k,
         min_features,
@@ -60,7 +60,7 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
     print(&text::render(&explanation, &given, &shown))
 }
 
-/// Finds the two texts, by id, by path, or as given.
+/// Finds the two texts: by id, by path, or as they were given.
 async fn find_texts(process: &Process, args: &ExplainArgs) -> Result<[Given; 2], Failure> {
     let documents = match args.documents.is_empty() {
         true => None,

@@ -12,7 +12,7 @@ const LARGEST_K: u32 = 16;
 /// Characters of a feature that are shown: a feature can be a long sentence.
 const FEATURE_CHARS: usize = 60;
 
-/// What is shown of an explanation.
+/// What to show besides the explanation itself.
 pub(super) struct Shown {
     /// The largest distance of a pair.
     pub(super) k: u32,
@@ -22,7 +22,7 @@ pub(super) struct Shown {
     pub(super) blocks: Option<String>,
 }
 
-/// Formats the two texts, the verdict, the bits, the blocks if they are shown, the similarities and the features.
+/// Formats an explanation: the two texts, the verdict, the bits, the blocks (with -v), the similarities and the features.
 pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Shown) -> String {
     let mut text = String::new();
     for ((name, given), side) in ["A", "B"].iter().zip(given).zip(&explanation.texts) {
@@ -127,7 +127,8 @@ fn write_bits(text: &mut String, explanation: &Explanation) {
     }
 }
 
-/// Writes one block: its bits, how many of them differ and may differ, and whether the pair is a candidate in its table.
+/// Writes one block: its places, how many of its bits differ and how many may, and whether the pair is a candidate in its
+/// table.
 fn write_block(text: &mut String, number: u32, block: &ExplainedBlock) {
     let beside = block.beside.as_ref();
     let beside_mask = beside.map_or("", |beside| &beside.mask).chars();

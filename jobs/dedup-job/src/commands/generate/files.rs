@@ -194,7 +194,8 @@ pub(super) async fn write_expected<I: Id>(
         RecordBatchStreamAdapter::new(Arc::clone(&schema), futures::stream::iter([Ok(batch)]));
     let place = OutputTarget::file(target.directory.child(name)?)?;
     let staged =
-        engine::output::stage(Box::pin(stream), &schema, &place, &target.scratch, None).await?;
+        engine::output::write_draft(Box::pin(stream), &schema, &place, &target.scratch, None)
+            .await?;
     let rows = staged.rows;
     staged.publish().await?;
     Ok(rows)

@@ -38,9 +38,9 @@ pub(super) async fn generate(
             )
             .await
         }
-        // Ids of the batch are above the archive's.
+        // The ids of the batch follow those of the archive.
         IdType::Bigint => {
-            let above = args.all.base.cast_signed();
+            let above = args.shared.base.cast_signed();
             generate_with(
                 args,
                 process,
@@ -60,14 +60,14 @@ async fn generate_with<I: Id>(
     new_id: impl Fn(u64) -> I,
     base_id: impl Fn(u64) -> I + Copy + Send + 'static,
 ) -> Result<Generated, Failure> {
-    let all = &args.all;
+    let shared = &args.shared;
     let settings = Settings {
-        base: all.base,
-        days: all.days.into(),
-        new: all.new,
-        pairs: args.pairs.unwrap_or((all.new / 10).min(all.base)),
-        max_distance: all.max_distance,
-        seed: all.seed,
+        archive: shared.base,
+        days: shared.days.into(),
+        batch: shared.new,
+        pairs: args.pairs.unwrap_or((shared.new / 10).min(shared.base)),
+        max_distance: shared.max_distance,
+        seed: shared.seed,
     };
     let generator = Generator::new(settings).map_err(|error| Failure::Usage(error.to_string()))?;
     let generator = Arc::new(generator);
@@ -76,7 +76,7 @@ async fn generate_with<I: Id>(
     let spec = Spec::default();
     let path = process.scratch.path().join("day.parquet");
     let files = SpecFiles::default();
-    write_archive(all, target, I::TYPE, (&spec, &files), async |day| {
+    write_archive(shared, target, I::TYPE, (&spec, &files), async |day| {
         archive_day_file(&generator, day, &path, &spec, base_id).await
     })
     .await?;
@@ -86,13 +86,13 @@ async fn generate_with<I: Id>(
             new: new_id(number as u64),
             base: base_id(base.number),
             distance,
-            day: days_since_1970(archive_day(all, base.day)),
+            day: days_since_1970(archive_day(shared, base.day)),
         })
     });
     let expected = write_expected(target, expected.collect()).await?;
     Ok(Generated {
-        new: all.new,
-        base: all.base,
+        new: shared.new,
+        base: shared.base,
         expected,
     })
 }

@@ -23,19 +23,19 @@ struct Generated {
 }
 
 pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure> {
-    let all = match &command {
-        GenerateCommand::Pages(args) => args.all.clone(),
-        GenerateCommand::Fingerprints(args) => args.all.clone(),
+    let shared = match &command {
+        GenerateCommand::Pages(args) => args.shared.clone(),
+        GenerateCommand::Fingerprints(args) => args.shared.clone(),
     };
-    let output = &all.output;
-    if all
+    let output = &shared.output;
+    if shared
         .day
-        .checked_sub_days(Days::new(all.days.into()))
+        .checked_sub_days(Days::new(shared.days.into()))
         .is_none()
     {
         return Err(Failure::Usage(format!(
             "there are no {} days before {}",
-            all.days, all.day
+            shared.days, shared.day
         )));
     }
     let generated = process::run(common, async |process: &Process| {
@@ -65,7 +65,7 @@ pub fn run(common: &CommonArgs, command: GenerateCommand) -> Result<(), Failure>
         count(generated.new),
         count(generated.base),
         count(generated.expected),
-        all.day,
-        all.max_distance
+        shared.day,
+        shared.max_distance
     ))
 }

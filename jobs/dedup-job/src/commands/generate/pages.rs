@@ -20,7 +20,7 @@ use crate::args::GeneratePagesArgs;
 use crate::exit::Failure;
 use crate::process::Process;
 
-/// Up to this many comparisons, brute force over all pairs finds the expected ones.
+/// The most comparisons by brute force; beyond it, blocks find the expected pairs.
 const BRUTE_FORCE: u64 = 4_000_000_000;
 
 /// A document of the archive.
@@ -35,39 +35,45 @@ pub(super) async fn generate(
     process: &Process,
     target: &Target,
 ) -> Result<Generated, Failure> {
-    let all = &args.all;
+    let shared = &args.shared;
     let (model, files) = args
         .spec
-        .wanted(process.stores())
+        .spec_options(process.stores())
         .await?
         .model_and_files()?;
     let spec = model.spec();
     let pages = Pages::new(Settings {
-        base: all.base,
-        new: all.new,
-        seed: all.seed,
+        archive: shared.base,
+        batch: shared.new,
+        seed: shared.seed,
     });
     let new = write_batch(args, target, &pages, &model).await?;
     let archived = archived(args, &pages, &model);
-    let days = u64::from(all.days);
-    write_archive(all, target, IdType::String, (spec, &files), async |day| {
-        let own = archived
-            .iter()
-            .filter(|document| document.number % days == day)
-            .copied()
-            .collect();
-        let path = process.scratch.path().join(format!("day-{day}.parquet"));
-        write_archive_day(
-            args,
-            own,
-            FingerprintWriter::create(&path, IdType::String, spec)?,
-        )
-    })
+    let days = u64::from(shared.days);
+    write_archive(
+        shared,
+        target,
+        IdType::String,
+        (spec, &files),
+        async |day| {
+            let own = archived
+                .iter()
+                .filter(|document| document.number % days == day)
+                .copied()
+                .collect();
+            let path = process.scratch.path().join(format!("day-{day}.parquet"));
+            write_archive_day(
+                args,
+                own,
+                FingerprintWriter::create(&path, IdType::String, spec)?,
+            )
+        },
+    )
     .await?;
     let pairs = find_expected(args, &new, &archived);
     let expected = write_expected(target, pairs).await?;
     Ok(Generated {
-        new: all.new,
+        new: shared.new,
         base: archived.len() as u64,
         expected,
     })
@@ -85,9 +91,9 @@ async fn write_batch(
         Field::new("text", DataType::Utf8, false),
     ];
     let mut writer = BatchWriter::create(target, fields)?;
-    let mut fingerprints = Vec::with_capacity(args.all.new as usize);
-    for first in (0..args.all.new).step_by(BATCH_ROWS as usize) {
-        let numbers = first..args.all.new.min(first + BATCH_ROWS);
+    let mut fingerprints = Vec::with_capacity(args.shared.new as usize);
+    for first in (0..args.shared.new).step_by(BATCH_ROWS as usize) {
+        let numbers = first..args.shared.new.min(first + BATCH_ROWS);
         let generated = in_parallel(numbers, model, |number, fingerprinter| {
             let page = pages.batch_page(number);
             let fingerprint = fingerprinter.fingerprint(&page.text);
@@ -104,17 +110,17 @@ async fn write_batch(
 
 /// The archive's documents that have a fingerprint: its pages, then the filler.
 fn archived(args: &GeneratePagesArgs, pages: &Pages, model: &Model) -> Vec<Archived> {
-    let pages = in_parallel(0..args.all.base, model, |number, fingerprinter| {
+    let pages = in_parallel(0..args.shared.base, model, |number, fingerprinter| {
         let fingerprint = fingerprinter.fingerprint(&pages.archive_page(number).text)?;
         Some(Archived {
             fingerprint,
             number,
         })
     });
-    let mut rng = ChaCha8Rng::seed_from_u64(args.all.seed);
+    let mut rng = ChaCha8Rng::seed_from_u64(args.shared.seed);
     // A stream that no page uses: each page has four.
     rng.set_stream(u64::MAX);
-    let filler = (args.all.base..args.all.base + args.filler).map(|number| Archived {
+    let filler = (args.shared.base..args.shared.base + args.filler).map(|number| Archived {
         fingerprint: rng.next_u64(),
         number,
     });
@@ -122,7 +128,7 @@ fn archived(args: &GeneratePagesArgs, pages: &Pages, model: &Model) -> Vec<Archi
 }
 
 fn archive_id(args: &GeneratePagesArgs, number: u64) -> String {
-    let kind = if number < args.all.base {
+    let kind = if number < args.shared.base {
         "archive"
     } else {
         "filler"
@@ -163,14 +169,14 @@ fn write_archive_day(
     Ok(writer.finish()?)
 }
 
-/// Finds the pairs of the batch with the archive and within the batch, by brute force; or, where that takes minutes, by the
-/// oracle's blocks.
+/// Finds the pairs of the batch with the archive and within the batch: by brute force, or by the blocks of the oracle if
+/// brute force would take minutes.
 fn find_expected(
     args: &GeneratePagesArgs,
     new: &[Option<u64>],
     archive: &[Archived],
 ) -> Vec<Expected<String>> {
-    let k = args.all.max_distance;
+    let k = args.shared.max_distance;
     let (numbers, fingerprints): (Vec<u64>, Vec<u64>) =
         (0..).zip(new).filter_map(|(n, f)| Some((n, (*f)?))).unzip();
     let archived: Vec<u64> = archive
@@ -198,7 +204,7 @@ fn find_expected(
 }
 
 fn pair_across(args: &GeneratePagesArgs, new: u64, base: u64, distance: u32) -> Expected<String> {
-    let day = archive_day(&args.all, base % u64::from(args.all.days));
+    let day = archive_day(&args.shared, base % u64::from(args.shared.days));
     Expected {
         new: new_id(new),
         base: archive_id(args, base),
@@ -218,7 +224,7 @@ fn pair_within(
         new: new_id(larger),
         base: new_id(smaller),
         distance,
-        day: days_since_1970(args.all.day),
+        day: days_since_1970(args.shared.day),
     }
 }
 

@@ -9,10 +9,10 @@ use serde_json::json;
 use super::{Inputs, fingerprint_bytes};
 use crate::terminal::{count, size};
 
-/// Slots of an executor, by default.
-const SLOTS: u32 = 4;
+/// Slots of an executor without --slots.
+const DEFAULT_SLOTS: u32 = 4;
 
-/// A cluster of a given size, and what a run costs there.
+/// A cluster of a given size, and the predicted cost of a run there.
 pub(super) struct OnCluster {
     executors: u32,
     slots: u32,
@@ -28,7 +28,7 @@ impl OnCluster {
         executors: u32,
         slots: Option<u32>,
     ) -> Self {
-        let slots = slots.unwrap_or(SLOTS);
+        let slots = slots.unwrap_or(DEFAULT_SLOTS);
         let files = &inputs.base.files;
         let row_groups: usize = files
             .iter()

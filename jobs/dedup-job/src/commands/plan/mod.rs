@@ -5,7 +5,7 @@ mod cluster;
 use std::fmt::Write as _;
 
 use ::archive::{Scope, Snapshot, SnapshotFile};
-use engine::run::{Opened, open_batch};
+use engine::run::{OpenedArchive, open_batch};
 use engine::{EngineError, SpecOptions};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
@@ -18,10 +18,10 @@ use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json, size};
 
-/// Bytes of memory that a document of the batch takes before there are tables: its fingerprint and its id.
+/// Bytes of memory of each document of the batch besides the tables: its fingerprint and its id.
 const DOCUMENT_BYTES: usize = 40;
 
-/// The inputs of a run.
+/// The inputs of the planned run.
 struct Inputs {
     documents: u64,
     files: usize,
@@ -49,7 +49,7 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
         open(process, args, &base).await
     })?;
     let queries = inputs.base.rows() + inputs.documents;
-    let plans = plans(&inputs, k, only, process::memory(common), queries)?;
+    let plans = plans(&inputs, k, only, process::memory_limit(common), queries)?;
     let cluster = match (args.cluster, plans.first()) {
         (Some(executors), Some(plan)) => {
             Some(OnCluster::predict(&inputs, plan, executors, args.slots))
@@ -71,7 +71,7 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
 /// Opens the batch and the archive, and counts the documents.
 async fn open(process: &Process, args: &PlanArgs, base: &str) -> Result<Inputs, Failure> {
     let columns = args.columns.columns();
-    let opened = Opened::open(process.stores(), base, &columns).await?;
+    let opened = OpenedArchive::open(process.stores(), base, &columns).await?;
     let (documents, recipe, id_type) = open_batch(
         &process.context,
         &args.new,
@@ -92,8 +92,8 @@ async fn open(process: &Process, args: &PlanArgs, base: &str) -> Result<Inputs, 
         }
     };
     let base = match opened {
-        Opened::Plain(base) => base,
-        Opened::Archive(archive) => Snapshot::open_archive(&archive, Scope::All).await?,
+        OpenedArchive::Plain(base) => base,
+        OpenedArchive::Archive(archive) => Snapshot::open_archive(&archive, Scope::All).await?,
     };
     Ok(Inputs {
         documents: rows,
@@ -104,7 +104,7 @@ async fn open(process: &Process, args: &PlanArgs, base: &str) -> Result<Inputs, 
     })
 }
 
-/// The plans of all designs that fit the memory limit, the cheapest first; or the plan of the one design that is asked for.
+/// The plans of all designs that fit the memory limit, the cheapest first; or only the plan of `only`.
 fn plans(
     inputs: &Inputs,
     k: u32,
@@ -124,7 +124,7 @@ fn plans(
     let plans = Plan::alternatives(documents, k, &limits)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     if plans.is_empty() {
-        // Its error says how much memory is missing.
+        // This fails too, with an error that says how much memory is missing.
         Plan::choose(documents, k, &limits).map_err(EngineError::from)?;
     }
     Ok(plans)

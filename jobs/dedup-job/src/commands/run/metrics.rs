@@ -6,7 +6,7 @@ use engine::Summary;
 use engine::output::{OutputKind, may_replace};
 use storage::{Draft, Location, scrub};
 
-use super::gauges::{self, END, SUCCESS};
+use super::openmetrics::{self, END, SUCCESS};
 use crate::args::{CommonArgs, RunArgs};
 use crate::commands::outputs::Outputs;
 use crate::exit::Failure;
@@ -24,7 +24,7 @@ fn is_gateway(place: &str) -> bool {
     place.starts_with("http://") || place.starts_with("https://")
 }
 
-/// Refuses a place where metrics cannot go, before any work is done. Returns the file; `None` for a gateway.
+/// Checks, before any work, that metrics can go to `place`. Returns the file; `None` for a gateway.
 pub(super) async fn check(
     outputs: &Outputs<'_>,
     args: &RunArgs,
@@ -39,11 +39,11 @@ pub(super) async fn check(
             ))),
         };
     }
-    outputs.metrics("--metrics", &place).await.map(Some)
+    outputs.check_metrics("--metrics", &place).await.map(Some)
 }
 
-/// Delivers the metrics of a run, however it ended; a failed delivery is a warning. A file is written only if it is
-/// `checked`, the file that [`check`] accepted: any other may be somebody else's.
+/// Delivers the metrics of a run, however it ended; a failed delivery is a warning. A file is written only if [`check`]
+/// accepted it, as `checked` says: any other file may belong to another program.
 pub(super) fn deliver(
     common: &CommonArgs,
     args: &RunArgs,
@@ -67,7 +67,7 @@ pub(super) fn deliver(
         ..common.clone()
     };
     let outcome = outcome.map_err(Failure::code);
-    let text = gauges::encode(outcome, duration);
+    let text = openmetrics::encode(outcome, duration);
     let delivered = process::run(&quiet, async |process: &Process| {
         let delivery = async {
             match is_gateway(&place) {

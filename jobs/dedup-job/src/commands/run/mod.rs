@@ -1,7 +1,7 @@
-//! `dedup-job run`: the options are checked, settings built from them, one call into `engine`; then metrics and a summary.
+//! `dedup-job run`: checks the options, builds settings, calls `engine` once, then delivers metrics and prints a summary.
 
-mod gauges;
 mod metrics;
+mod openmetrics;
 mod remote;
 mod settings;
 mod summary;
@@ -39,7 +39,7 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     };
     match settings.output.location() {
         Some(_) => print(&text),
-        // Standard output has the rows, and nothing else.
+        // Standard output has the pairs, and nothing else.
         None => {
             print_aside(&text);
             Ok(())
@@ -47,7 +47,7 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Runs the job, on the cluster if there is one.
+/// Runs the job, on the cluster of --cluster if it is given.
 async fn find_pairs(
     process: &Process,
     common: &CommonArgs,
@@ -65,7 +65,7 @@ async fn find_pairs(
     }
     match done {
         Ok(summary) => Ok((settings, summary)),
-        // Only if the day was not committed; otherwise the error differs, because the reader must run again for the rest.
+        // The day was not committed: otherwise the error is `EngineError::Unpublished`, because the user must run again.
         Err(EngineError::Storage(error)) if is_closed_pipe(&error) => Err(Failure::ClosedPipe),
         Err(error) => Err(error.into()),
     }

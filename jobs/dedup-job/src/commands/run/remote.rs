@@ -11,8 +11,8 @@ use crate::exit::Failure;
 use crate::process::Process;
 use crate::scratch::is_in_store;
 
-/// How long a run waits for the scheduler and an executor.
-const EXECUTOR_WAIT: Duration = Duration::from_secs(60);
+/// How long a run without --executor-wait waits for the scheduler, and for an executor.
+const DEFAULT_EXECUTOR_WAIT: Duration = Duration::from_secs(60);
 
 /// Connects to the cluster of --cluster, if it is given. The guard ends the run's work there when this process stops early.
 pub(super) async fn connect(
@@ -31,14 +31,14 @@ pub(super) async fn connect(
         tls: args.tls.read()?,
         scratch: process.scratch.path().to_owned(),
         resubmit: args.remote.resubmit.unwrap_or(0),
-        wait: args.remote.executor_wait.unwrap_or(EXECUTOR_WAIT),
+        wait: args.remote.executor_wait.unwrap_or(DEFAULT_EXECUTOR_WAIT),
     };
     let resources = Arc::clone(&process.resources);
     Ok(Some(Remote::connect(remote, resources).await?))
 }
 
-/// The directory through which this process and the executors exchange files: --scratch, or, if the whole cluster is on this
-/// machine, the process's own.
+/// The directory through which the executors get files of this process: --scratch, or the process's own scratch directory if
+/// the whole cluster is on this machine.
 fn shared_directory(
     process: &Process,
     common: &CommonArgs,

@@ -1,4 +1,4 @@
-//! The settings of a run, from its options. Paths are resolved and outputs checked here; no data is read.
+//! The settings of a run, from its options. Paths are resolved and outputs checked here; no documents are read.
 
 use archive::Existing;
 use engine::output::OutputKind;
@@ -13,12 +13,12 @@ use crate::commands::required;
 use crate::exit::Failure;
 use crate::process::Process;
 
-/// The output of a run that names none.
-const OUTPUT: &str = "hits.parquet";
-/// The largest distance of a pair in a run that names none.
-const MAX_DISTANCE: u32 = 3;
+/// The output of a run without --output.
+const DEFAULT_OUTPUT: &str = "hits.parquet";
+/// The largest distance of a pair in a run without --max-distance.
+const DEFAULT_MAX_DISTANCE: u32 = 3;
 
-/// Builds the settings of a run without its cluster. Sets `metrics_file` once it has checked that the run may write that
+/// Builds the settings of a run, except for its cluster. Sets `metrics_file` once the checks allow the run to write that
 /// file.
 pub(super) async fn build(
     process: &Process,
@@ -46,14 +46,14 @@ pub(super) async fn build(
         inputs: &inputs,
         overwrite: args.overwrite,
     };
-    let place = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
-    let path = place("--output", args.output.as_deref().unwrap_or(OUTPUT))?;
-    let output = outputs.pairs("--output", &path).await?;
+    let with_day = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
+    let path = with_day("--output", args.output.as_deref().unwrap_or(DEFAULT_OUTPUT))?;
+    let output = outputs.check_pairs("--output", &path).await?;
     let fingerprints = match &args.fingerprints {
         None => None,
         Some(path) => {
-            let path = place("--fingerprints", path)?;
-            let target = outputs.parquet("--fingerprints", &path, OutputKind::Fingerprints);
+            let path = with_day("--fingerprints", path)?;
+            let target = outputs.check_parquet("--fingerprints", &path, OutputKind::Fingerprints);
             Some(target.await?)
         }
     };
@@ -67,7 +67,7 @@ pub(super) async fn build(
         ("--metrics", metrics.as_ref()),
     ])?;
     *metrics_file = metrics.map(|place| place.given().to_owned());
-    let max_distance = args.max_distance.unwrap_or(MAX_DISTANCE);
+    let max_distance = args.max_distance.unwrap_or(DEFAULT_MAX_DISTANCE);
     if let Some(name) = &args.design {
         Design::named(name, max_distance).map_err(|error| Failure::Usage(error.to_string()))?;
     }
@@ -89,13 +89,13 @@ pub(super) async fn build(
         design: args.design.clone(),
         max_hits: args.max_hits_per_document,
         verify: verification(&args.verify),
-        wanted: args.spec.wanted(stores).await?,
+        spec_options: args.spec.spec_options(stores).await?,
         scratch: process.scratch.path().to_owned(),
         cluster: None,
     })
 }
 
-/// How texts are compared, if they are.
+/// The settings of the verification; `None` without --verify.
 fn verification(args: &VerifyArgs) -> Option<Verify> {
     args.verify.map(|measure| Verify {
         measure,
@@ -104,7 +104,7 @@ fn verification(args: &VerifyArgs) -> Option<Verify> {
     })
 }
 
-/// Refuses a batch that is the archive itself.
+/// Refuses a batch that is the base itself.
 fn refuse_base_as_batch(stores: &Stores, new: &[String], base: &str) -> Result<(), Failure> {
     for new in new {
         let same = match (stores.locate(new), stores.locate(base)) {
@@ -120,13 +120,13 @@ fn refuse_base_as_batch(stores: &Stores, new: &[String], base: &str) -> Result<(
     Ok(())
 }
 
-/// Refuses two outputs in one file.
-fn refuse_same_files(places: &[(&str, Option<&Location>)]) -> Result<(), Failure> {
-    for (at, (option, place)) in places.iter().enumerate() {
-        for (other, taken) in &places[at + 1..] {
-            if place.zip(*taken).is_some_and(|(a, b)| is_same(a, b)) {
+/// Refuses two outputs that are one file; each is given with its option.
+fn refuse_same_files(outputs: &[(&str, Option<&Location>)]) -> Result<(), Failure> {
+    for (at, (option, one)) in outputs.iter().enumerate() {
+        for (other_option, other) in &outputs[at + 1..] {
+            if one.zip(*other).is_some_and(|(a, b)| is_same(a, b)) {
                 return Err(Failure::Usage(format!(
-                    "{option} and {other} are the same file"
+                    "{option} and {other_option} are the same file"
                 )));
             }
         }

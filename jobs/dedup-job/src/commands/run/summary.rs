@@ -20,7 +20,7 @@ struct Report<'a> {
     version: &'static str,
 }
 
-/// The summary as the options ask for it; `None` with --quiet.
+/// The summary as JSON or text, as the options ask; `None` with --quiet and without --json.
 pub(super) fn render(
     common: &CommonArgs,
     settings: &RunSettings,
@@ -56,7 +56,7 @@ fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {
     if let Some(verified) = &summary.verified {
         let _ = writeln!(
             text,
-            "  verified by text ({}): {} of {} pairs dropped, with a similarity below {}; {} pairs kept unverified, without both texts",
+            "  verified by text ({}): {} of {} pairs dropped, with a similarity below {}; {} pairs kept unverified because a text was not found",
             verified.measure,
             count(verified.dropped),
             count(verified.checked),
@@ -151,7 +151,7 @@ fn write_traffic(text: &mut String, summary: &Summary) {
         };
         let _ = writeln!(
             text,
-            "  cluster: {} slices of work{again}, done by {} executors of {}; plans of {}",
+            "  cluster: {} slices of work{again}, done by {} executors of {}; {} of plans sent",
             count(cluster.slices),
             cluster.executors.len(),
             cluster.scheduler,

@@ -1,27 +1,36 @@
-//! `dedup-job tune`: which pairs each largest distance finds in a sample of the user's documents.
+//! `dedup-job tune`: compares settings on a sample of the user's documents, and says which to take.
 
-mod command;
+mod best;
+mod next_commands;
 mod text;
 
 use ::archive::IdType;
+use engine::SpecOptions;
 use engine::documents::Documents;
 use engine::progress::Stage;
-use engine::tune::{Tune, tune};
+use engine::recipe::IDF_POWER;
+use engine::tune::{Candidate, Tune, tune};
 use serde_json::json;
+use simhash::{Tokenizer, Weight};
 
-use crate::args::{CommonArgs, TuneArgs};
+use crate::args::{CommonArgs, SpecArgs, TuneArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{print, print_json};
 
-/// Documents of the sample, by default.
-const SAMPLE: u32 = 20_000;
-/// The smallest similarity of a pair that should be found, by default.
-const MIN_SIMILARITY: f64 = 0.8;
-/// Documents of a batch, by default.
-const BATCH: u32 = 1_000_000;
-/// Documents of the archive, by default.
-const ARCHIVE: u64 = 1_000_000_000;
+/// The most documents in the sample.
+const DEFAULT_SAMPLE: u32 = 20_000;
+/// The smallest similarity of a pair that should be found.
+const DEFAULT_MIN_SIMILARITY: f64 = 0.8;
+/// The number of documents of a batch.
+const DEFAULT_BATCH: u32 = 1_000_000;
+/// The number of documents of the archive.
+const DEFAULT_ARCHIVE: u64 = 1_000_000_000;
+
+/// Tokenizers that are compared.
+const TOKENIZERS: [Tokenizer; 2] = [Tokenizer::WordsCjkGrams, Tokenizer::WordsAndShingles(2)];
+/// Weights that are compared, each with and without document frequencies.
+const WEIGHTS: [Weight; 3] = [Weight::SqrtTf, Weight::LogTf, Weight::Tf];
 
 pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
     if args.documents.is_empty() {
@@ -29,44 +38,70 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
             "documents are needed: the files to take a sample of; see --help".into(),
         ));
     }
-    let min_similarity = args.min_similarity.unwrap_or(MIN_SIMILARITY);
+    let min_similarity = args.min_similarity.unwrap_or(DEFAULT_MIN_SIMILARITY);
     if !(0.5..=1.0).contains(&min_similarity) {
         return Err(Failure::Usage(format!(
             "--min-similarity {min_similarity} is not between 0.5 and 1"
         )));
     }
     let asked = Tune {
-        sample: args.sample.unwrap_or(SAMPLE) as usize,
+        sample: args.sample.unwrap_or(DEFAULT_SAMPLE) as usize,
         min_similarity,
-        day: args.day_size.unwrap_or(BATCH) as usize,
-        history: args.history_size.unwrap_or(ARCHIVE),
-        memory: process::memory(common),
+        batch: args.day_size.unwrap_or(DEFAULT_BATCH) as usize,
+        archive: args.archive_size.unwrap_or(DEFAULT_ARCHIVE),
+        memory: process::memory_limit(common),
     };
-    let (tuned, spec) = process::run(common, async |process: &Process| {
+    let compared = process::run(common, async |process: &Process| {
         let stores = process.stores();
-        let wanted = args.spec.wanted(stores).await?;
-        let model = wanted.model_at(stores, args.base.as_deref()).await?;
+        let options = args.spec.spec_options(stores).await?;
+        let candidates = match args.base.is_some() || chooses_features(&args.spec) {
+            true => vec![Candidate {
+                model: options.model_at(stores, args.base.as_deref()).await?,
+                learn: None,
+            }],
+            false => candidates(&options)?,
+        };
         let columns = args.columns.text_columns();
         let documents = Documents::open(&process.context, &args.documents, &columns).await?;
         let progress = &process.resources.progress;
         progress.enter(Stage::Fingerprint);
         let id_type = documents.id_type().unwrap_or(IdType::String);
-        let tuned = tune(
-            &process.context,
-            &documents,
-            id_type,
-            &model,
-            &asked,
-            progress,
-        )
-        .await?;
-        Ok((tuned, model.spec().clone()))
+        let context = &process.context;
+        Ok(tune(context, &documents, id_type, &candidates, &asked, progress).await?)
     })?;
+    let Some(best) = best::best(&compared) else {
+        return Err(Failure::Usage("no settings to compare".into()));
+    };
     if common.json {
-        let mut value = json!(tuned);
-        value["spec"] = json!(spec);
+        let mut value = json!(best);
         value["min_similarity"] = min_similarity.into();
+        value["compared"] = compared.iter().map(best::summary).collect();
         return print_json(&value);
     }
-    print(&text::render(&tuned, &asked, &spec, args))
+    print(&text::render(&compared, best, &asked, args))
+}
+
+/// Whether the options say which features there are or how much they count, so that nothing is to be compared.
+fn chooses_features(spec: &SpecArgs) -> bool {
+    spec.features.tokenizer.is_some() || spec.weight.is_some() || spec.idf.is_some()
+}
+
+/// The specs that are compared, the default first.
+fn candidates(options: &SpecOptions) -> Result<Vec<Candidate>, Failure> {
+    let mut candidates = Vec::new();
+    for tokenizer in TOKENIZERS {
+        for weight in WEIGHTS {
+            let options = SpecOptions {
+                tokenizer: Some(tokenizer),
+                weight: Some(weight),
+                ..options.clone()
+            };
+            let model = options.model()?;
+            for learn in [None, Some(IDF_POWER)] {
+                let model = model.clone();
+                candidates.push(Candidate { model, learn });
+            }
+        }
+    }
+    Ok(candidates)
 }

@@ -2,17 +2,14 @@
 
 use std::fmt::Write as _;
 
-use engine::tune::{AtDistance, Tune, Tuned};
-use simhash::Spec;
+use engine::tune::{AtDistance, Estimate, Tune, Tuned};
 
-use super::command;
+use super::{best, next_commands};
 use crate::args::TuneArgs;
 use crate::terminal::{count, size};
 
-/// The recommended distance is the smallest that finds this share of the pairs.
-const ENOUGH: f64 = 0.97;
-
-pub(super) fn render(tuned: &Tuned, asked: &Tune, spec: &Spec, args: &TuneArgs) -> String {
+/// Renders the specs that were compared, and what the best of them, `tuned`, finds.
+pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &TuneArgs) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -21,16 +18,18 @@ pub(super) fn render(tuned: &Tuned, asked: &Tune, spec: &Spec, args: &TuneArgs) 
         count(tuned.documents),
         count(tuned.without_fingerprint as u64)
     );
-    let _ = writeln!(text, "spec: {}", spec.to_json());
     let [a, b, c, d] = tuned.alike.map(|pairs| count(pairs as u64));
     let _ = writeln!(
         text,
         "pairs in the sample by exact similarity (Jaccard, 3-word shingles): {a} from 0.95, {b} from 0.9, {c} from 0.8, {d} from 0.5"
     );
+    if compared.len() > 1 {
+        write_compared(&mut text, compared, asked);
+    }
+    let _ = writeln!(text, "spec: {}", tuned.spec.to_json());
     write_table(&mut text, tuned, asked);
-    let enough = tuned.distances.iter().find(|at| at.recall >= ENOUGH);
     let min_similarity = asked.min_similarity;
-    match (tuned.wanted, enough) {
+    match (tuned.wanted, best::smallest_distance(tuned)) {
         (0, _) => {
             let _ = writeln!(
                 text,
@@ -44,8 +43,14 @@ pub(super) fn render(tuned: &Tuned, asked: &Tune, spec: &Spec, args: &TuneArgs) 
                 at.max_distance,
                 100.0 * at.recall
             );
+            let _ = writeln!(
+                text,
+                "in an archive of {} documents like these, a new document meets {} whose similarity is below 0.5",
+                count(asked.archive),
+                unrelated(at)
+            );
             let _ = writeln!(text, "to run with these settings:");
-            for line in command::lines(args, at.max_distance, min_similarity) {
+            for line in next_commands::lines(args, tuned, at.max_distance, min_similarity) {
                 let _ = writeln!(text, "  {line}");
             }
         }
@@ -53,11 +58,78 @@ pub(super) fn render(tuned: &Tuned, asked: &Tune, spec: &Spec, args: &TuneArgs) 
             let _ = writeln!(
                 text,
                 "no k up to 16 finds {:.0} % of the pairs with a similarity of {min_similarity} or more: try another --tokenizer or --weight",
-                100.0 * ENOUGH
+                100.0 * best::ENOUGH
             );
         }
     }
+    let names = tuned.differ_in_a_name;
+    if names.whole >= MIN_TEMPLATE_PAIRS && 5 * names.part > names.whole {
+        let _ = writeln!(
+            text,
+            "warning: of {} pairs with that similarity, {} have the same words but for one or two names. They come from templates, and may be about different things; a larger --min-similarity does not tell them from revisions",
+            count(names.whole as u64),
+            count(names.part as u64)
+        );
+    }
     text
+}
+
+/// Pairs that must be looked at before templates are warned of.
+const MIN_TEMPLATE_PAIRS: usize = 20;
+
+/// The number of unrelated documents, with how it was estimated: `~` if extrapolated, `<` for a bound.
+fn unrelated(at: &AtDistance) -> String {
+    let number = match at.unrelated {
+        few if few < 10.0 => format!("{few:.2}"),
+        many => count(many.round() as u64),
+    };
+    match at.estimate {
+        Estimate::Counted => number,
+        Estimate::Extrapolated => format!("~ {number}"),
+        Estimate::Bound => format!("< {number}"),
+    }
+}
+
+/// Writes a line for each spec that was compared.
+fn write_compared(text: &mut String, compared: &[Tuned], asked: &Tune) {
+    let _ = writeln!(
+        text,
+        "settings at the smallest k that finds {:.0} % of the pairs from similarity {}; unrelated: documents below 0.5 that a new document meets in an archive of {} (~ extrapolated, < upper bound)",
+        100.0 * best::ENOUGH,
+        asked.min_similarity,
+        count(asked.archive)
+    );
+    let _ = writeln!(
+        text,
+        "  {:<18} {:<8} {:>4} {:>3} {:>7} {:>15} {:>12} {:>11} {:>9}",
+        "tokenizer", "weight", "idf", "k", "recall", "unrelated", "pairs", "tables", "seconds"
+    );
+    for tuned in compared {
+        let spec = &tuned.spec;
+        let idf = match spec.idf {
+            Some(_) => spec.idf_power.to_string(),
+            None => "-".into(),
+        };
+        let _ = write!(
+            text,
+            "  {:<18} {:<8} {idf:>4}",
+            spec.tokenizer.to_string(),
+            spec.weight.to_string()
+        );
+        let _ = match best::smallest_distance(tuned) {
+            Some(at) => writeln!(
+                text,
+                " {:>3} {:>7.3} {:>15} {:>12} {:>11} {:>9.1}",
+                at.max_distance,
+                at.recall,
+                unrelated(at),
+                count(at.pairs as u64),
+                size(at.table_bytes as u64),
+                at.core_seconds
+            ),
+            None => writeln!(text, "   -"),
+        };
+    }
 }
 
 fn write_table(text: &mut String, tuned: &Tuned, asked: &Tune) {
@@ -65,8 +137,8 @@ fn write_table(text: &mut String, tuned: &Tuned, asked: &Tune) {
         text,
         "pairs that each -k finds; recall and precision from similarity {}; predicted cost of {} against {} fingerprints, on one core:",
         asked.min_similarity,
-        count(asked.day as u64),
-        count(asked.history)
+        count(asked.batch as u64),
+        count(asked.archive)
     );
     let _ = writeln!(
         text,

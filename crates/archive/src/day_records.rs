@@ -1,0 +1,367 @@
+//! The records of how days were committed, kept where other programs do not rewrite them.
+//!
+//! A Delta application transaction marks a committed day; its application id is the day. The transaction's version,
+//! which Delta leaves to the program, points to a record beside the table, `_dedup-job/days/DAY-VERSION.json`. It is
+//! the first 63 bits of the record's SHA-256, so that a damaged or replaced record is detected. The tags of the day's
+//! data files say the same and cost no request, but other programs drop them when they rewrite files.
+//!
+//! Transaction version 0 marks a removed day, 1 a day that an earlier release committed without a record.
+
+use std::collections::BTreeSet;
+
+use arrow::array::RecordBatch;
+use bytes::Bytes;
+use chrono::NaiveDate;
+use deltalake_core::kernel::Action;
+use futures::TryStreamExt as _;
+use object_store::path::Path;
+use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _, PutPayload};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use storage::StorageError;
+
+use crate::delta::catch_async_panic;
+use crate::error::{ArchiveError, Result};
+use crate::schema::{BASE_VERSION_TAG, DAY_DIGEST_TAG};
+use crate::table::{Archive, DataFile};
+
+/// The directory of records, below the archive's.
+pub(crate) const DIRECTORY: &str = "_dedup-job/days";
+
+/// Transaction version of a day that was removed.
+pub(crate) const REMOVED: i64 = 0;
+/// Transaction version of a day without a record.
+const WITHOUT_RECORD: i64 = 1;
+
+/// How a day was committed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommittedDay {
+    /// Digest of its rows.
+    pub digest: String,
+    /// The table version that the day was compared with.
+    pub base_version: u64,
+    /// Its rows with a fingerprint; `None` if an earlier release of this program committed it.
+    pub rows: Option<u64>,
+}
+
+impl CommittedDay {
+    fn from_tags(tag: impl Fn(&str) -> Option<String>) -> Option<Self> {
+        Some(Self {
+            digest: tag(DAY_DIGEST_TAG)?,
+            base_version: tag(BASE_VERSION_TAG)?.parse().ok()?,
+            rows: None,
+        })
+    }
+}
+
+/// The record of a day, and the transaction version that points to it.
+pub(crate) struct Record {
+    pub(crate) transaction_version: i64,
+    bytes: Bytes,
+}
+
+impl Record {
+    /// The record of `day`.
+    pub(crate) fn new(day: NaiveDate, committed: &CommittedDay) -> Self {
+        let text = serde_json::json!({
+            "day": day.to_string(),
+            "digest": committed.digest,
+            "base_version": committed.base_version,
+            "rows": committed.rows,
+            // Gives each record a path of its own: a vacuum may be deleting a record that is otherwise equal.
+            "nonce": uuid::Uuid::new_v4().to_string(),
+        });
+        let bytes = Bytes::from(format!("{text}\n"));
+        Self {
+            transaction_version: transaction_version_of(&bytes),
+            bytes,
+        }
+    }
+}
+
+/// The transaction version that points to a record.
+fn transaction_version_of(record: &[u8]) -> i64 {
+    let digest = Sha256::digest(record);
+    let mut first = [0; 8];
+    first.copy_from_slice(&digest[..8]);
+    // 0 and 1 are reserved.
+    (i64::from_be_bytes(first) & i64::MAX).max(WITHOUT_RECORD + 1)
+}
+
+/// The path of a record below the archive's directory.
+pub(crate) fn record_path(day: NaiveDate, version: i64) -> String {
+    format!("{DIRECTORY}/{day}-{version:016x}.json")
+}
+
+/// The day and the transaction version in the path of a record.
+pub(crate) fn parse_record_path(path: &str) -> Option<(NaiveDate, i64)> {
+    let name = path.strip_prefix(DIRECTORY)?.strip_prefix('/')?;
+    let (day, version) = name.strip_suffix(".json")?.rsplit_once('-')?;
+    let version = i64::from_str_radix(version, 16).ok()?;
+    let day = day.parse().ok()?;
+    (record_path(day, version) == path).then_some((day, version))
+}
+
+impl Archive {
+    /// How `day` was committed, if it was.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when the log cannot be read, neither a record nor a tag of the commit is left, or the day's files
+    /// contradict its transaction.
+    pub async fn committed(&self, day: NaiveDate) -> Result<Option<CommittedDay>> {
+        let given = self.location().given();
+        let files = self.files()?;
+        let of_day: Vec<&DataFile> = files.iter().filter(|file| file.day == Some(day)).collect();
+        let mut tagged = of_day.iter().filter_map(|file| {
+            Some(CommittedDay {
+                digest: file.day_digest.clone()?,
+                base_version: file.base_version?,
+                rows: None,
+            })
+        });
+        let by_tags = tagged.next();
+        let foreign = |reason: &str| {
+            Err(ArchiveError::ForeignTable {
+                path: given.to_owned(),
+                reason: format!("day {day} {reason}"),
+            })
+        };
+        let committed = match (self.transaction_version(day).await?, by_tags) {
+            // A copy of the table may have lost the transaction.
+            (None, by_tags) => return Ok(by_tags),
+            (Some(REMOVED), None) => return Ok(None),
+            (Some(REMOVED), Some(_)) => {
+                return foreign(
+                    "was removed, and another program brought its files back (RESTORE); remove it again",
+                );
+            }
+            (Some(WITHOUT_RECORD), Some(by_tags)) => return Ok(Some(by_tags)),
+            (Some(WITHOUT_RECORD), None) => match self.committed_by_log(day).await? {
+                Some(committed) => committed,
+                None => {
+                    return foreign(
+                        "is committed, but another program rewrote its files, and nothing says with which rows it was committed",
+                    );
+                }
+            },
+            (Some(version), by_tags) => match (self.read_record(day, version).await?, by_tags) {
+                (Some(record), Some(by_tags)) if record.digest != by_tags.digest => {
+                    return foreign(
+                        "has files of another commit, which another program brought back (RESTORE); commit it again by --replace-day, or remove it",
+                    );
+                }
+                (Some(record), _) => record,
+                (None, Some(by_tags)) => by_tags,
+                (None, None) => {
+                    return foreign(
+                        "is committed, but its record below _dedup-job/ is missing, and nothing else says with which rows it was committed",
+                    );
+                }
+            },
+        };
+        if of_day.is_empty()
+            && committed.rows != Some(0)
+            && self.was_restored_since(committed.base_version).await?
+        {
+            return foreign(
+                "is committed, but another program took its files away (RESTORE); remove the day, and commit it again",
+            );
+        }
+        Ok(Some(committed))
+    }
+
+    /// Whether another program restored an earlier version of the table after `version`.
+    async fn was_restored_since(&self, version: u64) -> Result<bool> {
+        for version in version + 1..=self.version() {
+            let actions = self.log_actions(version).await?.unwrap_or_default();
+            let is_restore = |action: &Action| match action {
+                Action::CommitInfo(info) => info.operation.as_deref() == Some("RESTORE"),
+                _ => false,
+            };
+            if actions.iter().any(is_restore) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The day that was committed with rows of this digest. Of several, the one compared with the earliest version.
+    ///
+    /// # Errors
+    /// As [`Self::committed`].
+    pub async fn committed_as(&self, digest: &str) -> Result<Option<(NaiveDate, CommittedDay)>> {
+        let files = self.files()?;
+        let mut days: BTreeSet<NaiveDate> = files.iter().filter_map(|file| file.day).collect();
+        // A day whose documents were all removed has a record and no files.
+        days.extend(self.recorded_days().await?);
+        let mut found: Option<(NaiveDate, CommittedDay)> = None;
+        for day in days {
+            let mut tagged = files.iter().filter(|file| file.day == Some(day));
+            let tag = tagged.find_map(|file| file.day_digest.as_deref());
+            if tag.is_some_and(|tag| tag != digest) {
+                continue;
+            }
+            let committed = match self.committed(day).await {
+                // With which rows the day was committed is no longer known; another day may have the digest.
+                Err(error @ ArchiveError::ForeignTable { .. }) => {
+                    tracing::warn!("{error}");
+                    continue;
+                }
+                committed => committed?,
+            };
+            let committed = committed.filter(|committed| committed.digest == digest);
+            let Some(committed) = committed else { continue };
+            let is_first = found
+                .as_ref()
+                .is_none_or(|(_, first)| committed.base_version < first.base_version);
+            if is_first {
+                found = Some((day, committed));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The days that have a record.
+    async fn recorded_days(&self) -> Result<BTreeSet<NaiveDate>> {
+        let store = self.object_store();
+        let listed: Vec<ObjectMeta> = store
+            .list(Some(&Path::from(DIRECTORY)))
+            .try_collect()
+            .await
+            .map_err(StorageError::store(self.location().child_name(DIRECTORY)))?;
+        let days = listed
+            .iter()
+            .filter_map(|object| parse_record_path(object.location.as_ref()));
+        Ok(days.map(|(day, _)| day).collect())
+    }
+
+    /// Whether the archive still has exactly the rows that the day's commit wrote: all of its files carry the commit's
+    /// `digest`, and together they hold `committed_rows` rows.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Delta`] when the log cannot be read.
+    pub fn is_whole(&self, day: NaiveDate, digest: &str, committed_rows: u64) -> Result<bool> {
+        let files = self.files()?;
+        let mut of_day = files.iter().filter(|file| file.day == Some(day));
+        let is_own = of_day
+            .clone()
+            .all(|file| file.day_digest.as_deref() == Some(digest));
+        let rows: Option<u64> = of_day.try_fold(0, |sum: u64, file| sum.checked_add(file.rows?));
+        Ok(is_own && rows == Some(committed_rows))
+    }
+
+    /// Calls `each` with the current rows of a day, in record batches, in no particular order.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when they cannot be read.
+    pub async fn read_day(&self, day: NaiveDate, mut each: impl FnMut(&RecordBatch)) -> Result<()> {
+        let files = self.files()?;
+        for file in files.iter().filter(|file| file.day == Some(day)) {
+            for batch in self.stored_rows(file).await? {
+                each(&batch?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The version of the day's transaction, if it has one.
+    pub(crate) async fn transaction_version(&self, day: NaiveDate) -> Result<Option<i64>> {
+        let failed = || ArchiveError::delta(self.location().given());
+        let state = self.table().snapshot().map_err(failed())?;
+        let log = self.table().log_store();
+        let reading = state.transaction_version(log.as_ref(), day.to_string());
+        catch_async_panic(reading).await.map_err(failed())
+    }
+
+    /// Reads the record that a day's transaction points to; `None` when it is missing, as in a copy of the table alone.
+    async fn read_record(&self, day: NaiveDate, version: i64) -> Result<Option<CommittedDay>> {
+        let location = self.location().child(&record_path(day, version))?;
+        let bytes = match location.read().await {
+            Err(StorageError::NotFound { .. }) => return Ok(None),
+            bytes => bytes?,
+        };
+        let bad_data = |reason: String| ArchiveError::BadData {
+            object: location.to_string(),
+            reason,
+        };
+        if transaction_version_of(&bytes) != version {
+            return Err(bad_data(
+                "damaged: it is not the record that the log points to".into(),
+            ));
+        }
+        let record = serde_json::from_slice(&bytes);
+        record
+            .map(Some)
+            .map_err(|error| bad_data(error.to_string()))
+    }
+
+    /// Writes a record. Must come before the log entry that points to it; a vacuum deletes records without an entry.
+    pub(crate) async fn write_record(&self, day: NaiveDate, record: &Record) -> Result<()> {
+        let location = self
+            .location()
+            .child(&record_path(day, record.transaction_version))?;
+        let payload = PutPayload::from(record.bytes.clone());
+        let stored = location.store().put(location.path(), payload).await;
+        stored.map_err(StorageError::store(&location))?;
+        Ok(())
+    }
+
+    /// How `day` was committed, by the tags in the log entry of its commit.
+    async fn committed_by_log(&self, day: NaiveDate) -> Result<Option<CommittedDay>> {
+        let day = day.to_string();
+        for version in (0..=self.version()).rev() {
+            // This entry and all earlier ones were cleaned up.
+            let Some(actions) = self.log_actions(version).await? else {
+                return Ok(None);
+            };
+            let is_day = |action: &Action| matches!(action, Action::Txn(txn) if txn.app_id == day);
+            if !actions.iter().any(is_day) {
+                continue;
+            }
+            return Ok(actions.iter().find_map(|action| match action {
+                Action::Add(add) => {
+                    let tags = add.tags.as_ref()?;
+                    CommittedDay::from_tags(|name| tags.get(name).cloned().flatten())
+                }
+                _ => None,
+            }));
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_path_names_its_content() {
+        let day: NaiveDate = "2026-01-03".parse().unwrap();
+        let committed = CommittedDay {
+            digest: "ab".into(),
+            base_version: 7,
+            rows: Some(9),
+        };
+        let record = Record::new(day, &committed);
+        assert!(record.transaction_version > WITHOUT_RECORD);
+        assert_eq!(
+            transaction_version_of(&record.bytes),
+            record.transaction_version
+        );
+        let read: CommittedDay = serde_json::from_slice(&record.bytes).unwrap();
+        assert_eq!(read, committed);
+        let path = record_path(day, record.transaction_version);
+        assert_eq!(
+            parse_record_path(&path),
+            Some((day, record.transaction_version))
+        );
+        for other in [
+            "_dedup-job/days/x.json",
+            "_dedup-job/conditional-create",
+            "days/2026-01-03-0.json",
+            "_dedup-job/days/2026-01-03-00ff.json",
+        ] {
+            assert_eq!(parse_record_path(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Which rows of an archive a run is compared with; a rerun, with those that came before its day.
+//!
+//! A data file of this program has a tag with the version that its day was compared with: these versions order the
+//! days. Files of other programs have no such tag, and their order is read from the log. The rows of such a file were
+//! there at a version if the version has the file, or if the file was made, without a change of data, only from files
+//! that it has.
+
+use std::collections::HashMap;
+
+use chrono::NaiveDate;
+use deltalake_core::DeltaTable;
+use deltalake_core::kernel::Action;
+use deltalake_core::logstore::get_actions;
+use storage::ErrorKind;
+
+use crate::commit::Existing;
+use crate::day_records::CommittedDay;
+use crate::delta::{catch_async_panic, log_store};
+use crate::error::{ArchiveError, Result};
+use crate::fingerprints::FingerprintFile;
+use crate::table::{Archive, DataFile};
+
+/// Which rows of an archive a run reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All rows.
+    All,
+    /// All rows except those of a day that is to be replaced.
+    Without(NaiveDate),
+    /// The rows that a committed day was compared with, except those removed or replaced since.
+    Before {
+        /// The day.
+        day: NaiveDate,
+        /// The version that it was compared with.
+        base_version: u64,
+    },
+}
+
+/// When the rows of a file were added: before or after the commit of a version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Added {
+    /// All by that version or earlier ones.
+    Before,
+    /// All by later versions.
+    After,
+    /// Some of them before, the others after.
+    Both,
+}
+
+impl Added {
+    /// When the rows of two files together were added.
+    fn merge(self, other: Self) -> Self {
+        match self == other {
+            true => self,
+            false => Self::Both,
+        }
+    }
+}
+
+/// Delta operations that write only rows of the files that they remove.
+const REWRITES: [&str; 2] = ["DELETE", "OPTIMIZE"];
+
+impl Archive {
+    /// The rows to compare the batch `file` with, and how its day was committed, if it was.
+    ///
+    /// If the day is committed already, the batch is compared with the rows that the archive had before that commit,
+    /// except those removed since. Without a `day`, a committed day is recognised by the batch's digest. `commit` is
+    /// `None` if the run will not commit the batch; otherwise it says whether a committed day with other rows is
+    /// replaced.
+    ///
+    /// # Errors
+    /// [`ArchiveError::DayDiffers`] when the day is committed with other rows, and must not be replaced.
+    pub async fn scope_for(
+        &self,
+        day: Option<NaiveDate>,
+        file: &FingerprintFile,
+        commit: Option<Existing>,
+    ) -> Result<(Scope, Option<CommittedDay>)> {
+        let committed = match day {
+            Some(day) => self.committed(day).await?.map(|committed| (day, committed)),
+            // All days without rows have the same digest.
+            None if file.rows == file.without_fingerprint => None,
+            None => self.committed_as(&file.digest).await?,
+        };
+        let is_same = |committed: &CommittedDay| committed.digest == file.digest;
+        match (committed, day, commit) {
+            (Some((day, committed)), _, Some(Existing::Keep)) if !is_same(&committed) => {
+                Err(ArchiveError::DayDiffers {
+                    path: self.location().to_string(),
+                    day: day.to_string(),
+                    committed: committed.digest,
+                    new: file.digest.clone(),
+                })
+            }
+            (Some((day, committed)), _, Some(Existing::Replace)) if !is_same(&committed) => {
+                Ok((Scope::Without(day), None))
+            }
+            (Some((day, committed)), ..) => {
+                let base_version = committed.base_version;
+                Ok((Scope::Before { day, base_version }, Some(committed)))
+            }
+            (None, Some(day), Some(Existing::Replace)) => Ok((Scope::Without(day), None)),
+            (None, ..) => Ok((Scope::All, None)),
+        }
+    }
+
+    /// The data files in `scope`.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when the log cannot be read, or no longer says when rows were added.
+    pub(crate) async fn files_in(&self, scope: Scope) -> Result<Vec<DataFile>> {
+        let mut files = self.files()?;
+        match scope {
+            Scope::All => {}
+            Scope::Without(day) => files.retain(|file| file.day != Some(day)),
+            Scope::Before { day, base_version } => {
+                let has_foreign_files = files.iter().any(|file| file.base_version.is_none());
+                let added = match has_foreign_files {
+                    true => self.classify_files(day, base_version).await?,
+                    false => HashMap::new(),
+                };
+                let mut before = Vec::new();
+                for file in files {
+                    let is_before = match file.base_version {
+                        // A day that is part of `base_version` was compared with an earlier version.
+                        Some(version) => version < base_version,
+                        None => match added.get(&file.path) {
+                            Some(Added::Before) => true,
+                            Some(Added::After) => false,
+                            Some(Added::Both) | None => {
+                                return Err(ArchiveError::Rewritten {
+                                    path: self.location().to_string(),
+                                    day: day.to_string(),
+                                    file: file.path,
+                                });
+                            }
+                        },
+                    };
+                    if is_before {
+                        before.push(file);
+                    }
+                }
+                files = before;
+            }
+        }
+        Ok(files)
+    }
+
+    /// For every file of `base_version` and of later versions: when its rows were added. `day` is for errors.
+    async fn classify_files(
+        &self,
+        day: NaiveDate,
+        base_version: u64,
+    ) -> Result<HashMap<String, Added>> {
+        let mut table = DeltaTable::new(log_store(self.location())?);
+        let rewritten = |file: String| ArchiveError::Rewritten {
+            path: self.location().to_string(),
+            day: day.to_string(),
+            file,
+        };
+        let log_without = |version: u64| format!("the log, which no longer has version {version}");
+        if let Err(error) = catch_async_panic(table.load_version(base_version)).await {
+            let error = ArchiveError::delta(self.location().given())(error);
+            tracing::debug!(%error, base_version, "an earlier version cannot be loaded");
+            return Err(match error.kind() {
+                ErrorKind::Data | ErrorKind::Configuration => rewritten(log_without(base_version)),
+                // The store failed; the version may still be in the log.
+                _ => error,
+            });
+        }
+        let state = table
+            .snapshot()
+            .map_err(ArchiveError::delta(self.location().given()))?;
+        let mut added: HashMap<String, Added> = state
+            .log_data()
+            .iter()
+            .map(|file| (file.path().into_owned(), Added::Before))
+            .collect();
+        for version in base_version + 1..=self.version() {
+            let actions = self.log_actions(version).await?;
+            let actions = actions.ok_or_else(|| rewritten(log_without(version)))?;
+            let by_entry = classify_added(&actions, base_version, &added);
+            added.extend(by_entry);
+        }
+        Ok(added)
+    }
+
+    /// Whether rows were added or removed after `version`. Maintenance rewrites files without changing rows.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when the log cannot be read.
+    pub(crate) async fn has_changed_since(&self, version: u64) -> Result<bool> {
+        for version in version + 1..=self.version() {
+            let changes = |action: &Action| match action {
+                Action::Add(add) => add.data_change,
+                Action::Remove(remove) => remove.data_change,
+                _ => false,
+            };
+            match self.log_actions(version).await? {
+                Some(actions) if !actions.iter().any(changes) => {}
+                // An entry that was cleaned up may have changed rows.
+                _ => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The actions of one log entry; `None` when it was cleaned up.
+    pub(crate) async fn log_actions(&self, version: u64) -> Result<Option<Vec<Action>>> {
+        let failed = || ArchiveError::delta(self.location().given());
+        let log = self.table().log_store();
+        let entry = log.read_commit_entry(version).await.map_err(failed())?;
+        entry
+            .map(|bytes| get_actions(version, &bytes).map_err(failed()))
+            .transpose()
+    }
+}
+
+/// Delta's name of the operation that a log entry with these `actions` committed, if the entry has it.
+pub(crate) fn operation_name(actions: &[Action]) -> Option<&str> {
+    actions.iter().find_map(|action| match action {
+        Action::CommitInfo(info) => info.operation.as_deref(),
+        _ => None,
+    })
+}
+
+/// For every file that a log entry adds: when its rows were added. `known` has the files of earlier entries.
+fn classify_added(
+    actions: &[Action],
+    base_version: u64,
+    known: &HashMap<String, Added>,
+) -> Vec<(String, Added)> {
+    let is_rewrite = operation_name(actions).is_some_and(|name| REWRITES.contains(&name));
+    let day_in = |values: Option<&HashMap<String, Option<String>>>| {
+        let day = values.and_then(|values| values.get(crate::schema::DAY));
+        day.cloned().flatten()
+    };
+    // By day: when the rows of the files that the entry removes were added.
+    let mut removed: HashMap<Option<String>, Added> = HashMap::new();
+    for action in actions {
+        if let Action::Remove(remove) = action
+            && let Some(of_removed) = known.get(&remove.path)
+        {
+            removed
+                .entry(day_in(remove.partition_values.as_ref()))
+                .and_modify(|all| *all = all.merge(*of_removed))
+                .or_insert(*of_removed);
+        }
+    }
+    let added = actions.iter().filter_map(|action| {
+        let Action::Add(add) = action else {
+            return None;
+        };
+        let tags = add.tags.as_ref();
+        let tag = tags.and_then(|tags| tags.get(crate::schema::BASE_VERSION_TAG)?.as_deref());
+        let tagged = tag.and_then(|version| version.parse::<u64>().ok());
+        let removed = removed.get(&day_in(Some(&add.partition_values)));
+        let added = match (tagged, removed) {
+            (Some(version), _) if version < base_version => Added::Before,
+            (Some(_), _) => Added::After,
+            (None, Some(removed)) if is_rewrite || !add.data_change => *removed,
+            // An UPDATE or a MERGE may write old rows and new ones.
+            (None, Some(removed)) => removed.merge(Added::After),
+            // The same file added again, with other statistics.
+            (None, None) if !add.data_change => *known.get(&add.path)?,
+            (None, None) => Added::After,
+        };
+        Some((add.path.clone(), added))
+    });
+    added.collect()
+}

@@ -1,0 +1,288 @@
+//! A second reader and writer of Delta tables ([`OtherProgram`]), so that the code under test does not check itself.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::array::{Array as _, AsArray as _, Int64Array, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema};
+use futures::TryStreamExt as _;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{ObjectStore as _, ObjectStoreExt as _, PutMode, PutOptions};
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::{Value, json};
+
+/// Fingerprint, id and day of a document.
+pub type Row = (i64, String, Option<String>);
+
+pub const ROOT: &str = "archive";
+
+/// A data file that is live: its path, its day, and its rows.
+pub struct Live {
+    pub path: String,
+    pub day: Option<String>,
+    pub size: i64,
+    pub rows: Vec<(i64, String)>,
+    /// Whether it has a deletion vector.
+    is_marked: bool,
+    stats: Value,
+}
+
+/// Tag of a file with a deletion vector: the id that it deletes, for this reader.
+const DELETED: &str = "model.deleted";
+
+/// The entries of the log, in order.
+async fn log(store: &InMemory) -> Vec<(u64, Vec<Value>)> {
+    let prefix = Path::from(format!("{ROOT}/_delta_log"));
+    let mut names: Vec<Path> = store
+        .list(Some(&prefix))
+        .map_ok(|meta| meta.location)
+        .try_collect()
+        .await
+        .unwrap();
+    names.sort();
+    let mut entries = Vec::new();
+    for name in names {
+        let Some(version) = name.filename().and_then(|name| name.strip_suffix(".json")) else {
+            continue;
+        };
+        let bytes = store.get(&name).await.unwrap().bytes().await.unwrap();
+        let text = std::str::from_utf8(&bytes).unwrap();
+        let actions = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        entries.push((version.parse().unwrap(), actions.collect()));
+    }
+    for (at, (version, _)) in entries.iter().enumerate() {
+        assert_eq!(at as u64, *version, "the log has a gap");
+    }
+    entries
+}
+
+/// The live data files, with their rows.
+pub async fn live(store: &InMemory) -> Vec<Live> {
+    let mut files: BTreeMap<String, Value> = BTreeMap::new();
+    for (_, actions) in log(store).await {
+        for action in actions {
+            if let Some(add) = action.get("add") {
+                let path = add["path"].as_str().unwrap().to_owned();
+                files.insert(path, add.clone());
+            }
+            if let Some(remove) = action.get("remove") {
+                let known = files.remove(remove["path"].as_str().unwrap());
+                assert!(known.is_some(), "a file is removed that is not there");
+            }
+        }
+    }
+    let mut live = Vec::new();
+    for (path, add) in files {
+        let name = Path::parse(format!("{ROOT}/{path}")).unwrap();
+        let bytes = store.get(&name).await.expect(&path).bytes().await.unwrap();
+        let mut rows: Vec<(i64, String)> = Vec::new();
+        for batch in ParquetRecordBatchReaderBuilder::try_new(bytes)
+            .unwrap()
+            .build()
+            .unwrap()
+        {
+            let batch = batch.unwrap();
+            let fingerprints = batch.column_by_name("fp").unwrap();
+            let ids = batch.column_by_name("id").unwrap();
+            assert_eq!(fingerprints.null_count() + ids.null_count(), 0);
+            let fingerprints = fingerprints.as_primitive::<Int64Type>().values();
+            let ids = ids.as_string::<i32>();
+            rows.extend(
+                fingerprints
+                    .iter()
+                    .zip(ids)
+                    .map(|(fp, id)| (*fp, id.unwrap().to_owned())),
+            );
+        }
+        let read = rows.len();
+        let deleted = add["tags"][DELETED].as_str();
+        if let Some(id) = deleted {
+            rows.retain(|row| row.1 != id);
+        }
+        let stats: Value = serde_json::from_str(add["stats"].as_str().unwrap()).unwrap();
+        assert_eq!(stats["numRecords"], read, "{path}");
+        live.push(Live {
+            is_marked: deleted.is_some(),
+            stats: add["stats"].clone(),
+            day: add["partitionValues"]["day"].as_str().map(str::to_owned),
+            size: add["size"].as_i64().unwrap(),
+            path,
+            rows,
+        });
+    }
+    live
+}
+
+/// All rows, sorted.
+pub async fn rows(store: &InMemory) -> Vec<Row> {
+    let files = live(store).await.into_iter();
+    let mut rows: Vec<Row> = files
+        .flat_map(|file| {
+            let day = file.day;
+            let rows = file.rows.into_iter();
+            rows.map(move |(fp, id)| (fp, id, day.clone()))
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
+/// Another program; each call commits at most once per file.
+pub struct OtherProgram<'a>(pub &'a InMemory);
+
+impl OtherProgram<'_> {
+    /// Rewrites all files of a day as one, as OPTIMIZE does: no change of data, and no tags.
+    pub async fn optimize(&self, day: &str) {
+        let mut files = live(self.0).await;
+        files.retain(|file| file.day.as_deref() == Some(day));
+        if files.is_empty() {
+            return;
+        }
+        let mut rows: Vec<_> = files.iter().flat_map(|file| file.rows.clone()).collect();
+        rows.sort();
+        let mut actions: Vec<Value> = files.iter().map(|file| remove(file, false)).collect();
+        actions.push(self.write(Some(day), &rows, false).await);
+        self.commit("OPTIMIZE", actions).await;
+    }
+
+    /// Deletes rows by id, copy on write.
+    pub async fn delete(&self, id: &str) {
+        let mut actions = Vec::new();
+        for file in live(self.0).await {
+            let mut rest = file.rows.clone();
+            rest.retain(|row| row.1 != id);
+            if rest.len() == file.rows.len() {
+                continue;
+            }
+            actions.push(remove(&file, true));
+            if !rest.is_empty() {
+                actions.push(self.write(file.day.as_deref(), &rest, true).await);
+            }
+        }
+        if !actions.is_empty() {
+            self.commit("DELETE", actions).await;
+        }
+    }
+
+    /// Marks the rows with an id as deleted, by deletion vectors. At most one file has the id.
+    pub async fn delete_by_vector(&self, id: &str) {
+        for file in live(self.0).await {
+            if file.is_marked || !file.rows.iter().any(|row| row.1 == id) {
+                continue;
+            }
+            let protocol = json!({"protocol": {
+                "minReaderVersion": 3,
+                "minWriterVersion": 7,
+                "readerFeatures": ["deletionVectors"],
+                "writerFeatures": ["deletionVectors", "appendOnly"],
+            }});
+            let add = json!({"add": {
+                "path": file.path,
+                "partitionValues": {"day": file.day},
+                "size": file.size,
+                "modificationTime": 0,
+                "dataChange": true,
+                "stats": file.stats,
+                "tags": {DELETED: id},
+                "deletionVector": vector(),
+            }});
+            let actions = vec![protocol, remove(&file, true), add];
+            self.commit("DELETE", actions).await;
+        }
+    }
+
+    /// Rewrites the files with deletion vectors without what they delete.
+    pub async fn purge(&self) {
+        for file in live(self.0).await {
+            if !file.is_marked {
+                continue;
+            }
+            let mut actions = vec![remove(&file, false)];
+            if !file.rows.is_empty() {
+                let day = file.day.as_deref();
+                actions.push(self.write(day, &file.rows, false).await);
+            }
+            self.commit("REORG", actions).await;
+        }
+    }
+
+    /// Adds rows to a day, or to none.
+    pub async fn append(&self, day: Option<&str>, rows: &[(i64, String)]) {
+        let add = self.write(day, rows, true).await;
+        self.commit("WRITE", vec![add]).await;
+    }
+
+    /// Writes a data file, and returns the action that adds it.
+    async fn write(&self, day: Option<&str>, rows: &[(i64, String)], data_change: bool) -> Value {
+        let schema = Arc::new(Schema::new(vec![
+            Field::new("fp", DataType::Int64, true),
+            Field::new("id", DataType::Utf8, true),
+        ]));
+        let fingerprints: Int64Array = rows.iter().map(|row| Some(row.0)).collect();
+        let ids: StringArray = rows.iter().map(|row| Some(&row.1)).collect();
+        let columns = RecordBatch::try_new(
+            Arc::clone(&schema),
+            vec![Arc::new(fingerprints), Arc::new(ids)],
+        );
+        let mut bytes = Vec::new();
+        let mut writer = ArrowWriter::try_new(&mut bytes, schema, None).unwrap();
+        writer.write(&columns.unwrap()).unwrap();
+        writer.close().unwrap();
+        let directory = day.unwrap_or("__HIVE_DEFAULT_PARTITION__");
+        let path = format!(
+            "day={directory}/part-00000-{}-c000.snappy.parquet",
+            uuid::Uuid::new_v4()
+        );
+        let size = bytes.len();
+        let name = Path::from(format!("{ROOT}/{path}"));
+        self.0.put(&name, bytes.into()).await.unwrap();
+        json!({"add": {
+            "path": path,
+            "partitionValues": {"day": day},
+            "size": size,
+            "modificationTime": 0,
+            "dataChange": data_change,
+            "stats": json!({"numRecords": rows.len()}).to_string(),
+        }})
+    }
+
+    /// Writes the next log entry.
+    async fn commit(&self, operation: &str, mut actions: Vec<Value>) {
+        let version = log(self.0).await.len();
+        actions.push(json!({"commitInfo": {"operation": operation, "timestamp": 0}}));
+        let lines: Vec<String> = actions.iter().map(ToString::to_string).collect();
+        let name = Path::from(format!("{ROOT}/_delta_log/{version:020}.json"));
+        let create = PutOptions::from(PutMode::Create);
+        let payload = lines.join("\n").into();
+        self.0.put_opts(&name, payload, create).await.unwrap();
+    }
+}
+
+/// The deletion vector of every file that has one. This reader learns from the tag [`DELETED`] which id it deletes.
+fn vector() -> Value {
+    json!({
+        "storageType": "i",
+        "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L",
+        "sizeInBytes": 40,
+        "cardinality": 1,
+    })
+}
+
+/// The action that removes a file.
+fn remove(file: &Live, data_change: bool) -> Value {
+    let mut remove = json!({
+        "path": file.path,
+        "dataChange": data_change,
+        "deletionTimestamp": 0,
+        "extendedFileMetadata": true,
+        "partitionValues": {"day": file.day},
+        "size": file.size,
+    });
+    if file.is_marked {
+        // A file with another vector, or with none, is another file to Delta.
+        remove["deletionVector"] = vector();
+    }
+    json!({ "remove": remove })
+}

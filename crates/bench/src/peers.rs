@@ -1,0 +1,122 @@
+//! Other programs (peers) that find near-duplicates, run through `quality.py`.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use arrow::array::{AsArray as _, RecordBatch};
+use arrow::datatypes::{DataType, Int32Type, UInt64Type};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::Value;
+
+use crate::truth::Pair;
+
+#[derive(Debug, clap::Args)]
+pub struct PeerArgs {
+    /// Python with the packages of crates/bench/requirements.txt; other programs are left out without it
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Directory in which the results of other programs are kept, and from which they are read if they exist
+    #[arg(long, value_name = "DIR")]
+    peers: Option<PathBuf>,
+}
+
+/// A method of another program, and what it found in a corpus.
+pub struct Peer {
+    pub name: String,
+    /// The time of its only run.
+    pub seconds: f64,
+    pub found: Found,
+}
+
+/// What a method finds in a corpus, whose documents are numbered from 0.
+pub enum Found {
+    /// The fingerprint of each document, if it has one: the pairs are those within k bits.
+    Fingerprints(Vec<Option<u64>>),
+    /// The pairs.
+    Pairs(Vec<Pair>),
+}
+
+impl PeerArgs {
+    /// Runs the peers on a corpus, unless their results are kept. Without results and without a Python there are no
+    /// peers.
+    pub fn run(&self, corpus: &Path) -> Vec<Peer> {
+        let stem = corpus.file_stem().unwrap_or_default();
+        let kept = self.peers.as_ref().map(|directory| directory.join(stem));
+        let scratch = std::env::temp_dir().join(format!("dedup-job-peers-{}", std::process::id()));
+        let directory = kept.clone().unwrap_or_else(|| scratch.clone());
+        // The script writes this file last.
+        if !directory.join("peers.json").exists() {
+            let Some(python) = &self.python else {
+                return Vec::new();
+            };
+            std::fs::create_dir_all(&directory)
+                .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+            let status = Command::new(python)
+                .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/quality.py"))
+                .args([corpus, &directory])
+                .status()
+                .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
+            assert!(status.success(), "the peers failed");
+        }
+        let peers = read(&directory);
+        if kept.is_none() {
+            let _ = std::fs::remove_dir_all(scratch);
+        }
+        peers
+    }
+}
+
+/// Reads the results that `quality.py` wrote, in the order of `peers.json`.
+fn read(directory: &Path) -> Vec<Peer> {
+    let mut fingerprints: HashMap<String, Vec<Option<u64>>> = HashMap::new();
+    for_each_batch(&directory.join("fingerprints.parquet"), |methods, batch| {
+        let bits = batch.column(2).as_primitive::<UInt64Type>();
+        for (method, bits) in methods.into_iter().zip(bits) {
+            fingerprints.entry(method).or_default().push(bits);
+        }
+    });
+    let mut pairs: HashMap<String, Vec<Pair>> = HashMap::new();
+    for_each_batch(&directory.join("pairs.parquet"), |methods, batch| {
+        let [a, b] = [1, 2].map(|at| batch.column(at).as_primitive::<Int32Type>());
+        for (at, method) in methods.into_iter().enumerate() {
+            let pair = (a.value(at).cast_unsigned(), b.value(at).cast_unsigned());
+            pairs.entry(method).or_default().push(pair);
+        }
+    });
+    let path = directory.join("peers.json");
+    let peers = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let peers: Vec<Value> =
+        serde_json::from_slice(&peers).expect("a list, as quality.py writes it");
+    let read = peers.iter().map(|peer| {
+        let name = peer["method"].as_str().unwrap_or_default();
+        Peer {
+            name: name.to_owned(),
+            seconds: peer["seconds"].as_f64().unwrap_or(f64::NAN),
+            found: match fingerprints.remove(name) {
+                Some(fingerprints) => Found::Fingerprints(fingerprints),
+                // A method that found no pairs has no rows.
+                None => Found::Pairs(pairs.remove(name).unwrap_or_default()),
+            },
+        }
+    });
+    read.collect()
+}
+
+/// Calls `each` with every record batch of a Parquet file, and with the names of the methods in its first column.
+fn for_each_batch(path: &Path, mut each: impl FnMut(Vec<String>, &RecordBatch)) {
+    let file =
+        std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
+    for batch in reader.expect("Parquet, as quality.py writes it") {
+        let batch = batch.expect("Parquet, as quality.py writes it");
+        let names = arrow::compute::cast(batch.column(0), &DataType::Utf8).expect("names are text");
+        let names = names.as_string::<i32>().iter();
+        each(
+            names
+                .map(|name| name.unwrap_or_default().to_owned())
+                .collect(),
+            &batch,
+        );
+    }
+}

@@ -1,0 +1,266 @@
+//! Splits: parts of files that are read in one go, and how they are dealt to partitions.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::file::{InputFile, RowRange};
+use super::parquet;
+
+/// Splits of one large row group for each partition: enough to deal evenly, whatever the sizes of other files.
+const SPLITS_PER_PARTITION: u64 = 4;
+/// The least bytes of ids and content in a split of a row group. Two splits that share a page both decode it, and some
+/// writers make pages of many megabytes.
+const MIN_SPLIT_BYTES: u64 = 32 << 20;
+/// The most rows of a row group that is cut: with more, the lists of rows that a reader keeps would be large. No writer
+/// makes so many.
+const MAX_ROWS: usize = 1 << 28;
+
+/// A part of a file that is read in one go.
+#[derive(Debug, Clone)]
+pub(super) struct Split {
+    pub(super) file: Arc<InputFile>,
+    /// The rows in a Parquet file; `None` for a whole file of another format.
+    pub(super) rows: Option<RowRange>,
+    /// Estimated bytes of ids and content, before compression.
+    bytes: u64,
+}
+
+/// The name of the split, for messages.
+impl fmt::Display for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let location = &self.file.location;
+        match &self.rows {
+            None => write!(f, "{location}"),
+            Some(RowRange { row_group, cut }) => {
+                write!(f, "{location}, row group {row_group}")?;
+                match cut {
+                    None => Ok(()),
+                    Some(rows) => write!(f, ", rows {} to {}", rows.start, rows.end),
+                }
+            }
+        }
+    }
+}
+
+impl Split {
+    /// The splits of a file, in order: its row groups, or the whole file.
+    pub(super) fn all(file: &Arc<InputFile>) -> Vec<Self> {
+        let split = |rows, bytes| Self {
+            file: Arc::clone(file),
+            rows,
+            bytes,
+        };
+        let Some(footer) = &file.footer else {
+            return vec![split(None, file.decompressed_bytes())];
+        };
+        let groups = 0..footer.metadata().num_row_groups();
+        let of_row_group = |row_group| {
+            let cut = None;
+            let bytes = parquet::bytes(file, footer, row_group);
+            split(Some(RowRange { row_group, cut }), bytes)
+        };
+        groups.map(of_row_group).collect()
+    }
+
+    pub(super) fn row_group(&self) -> Option<usize> {
+        self.rows.as_ref().map(|rows| rows.row_group)
+    }
+
+    /// Whether its file is in a store.
+    pub(super) fn is_remote(&self) -> bool {
+        self.file.location.local().is_none()
+    }
+
+    /// Cuts it into ranges of its rows, of at most about `bytes` each.
+    ///
+    /// A row group in a store is left whole, because a reader fetches all of it at once. So is one whose footer contradicts
+    /// itself about its rows.
+    fn cut(self, bytes: u64) -> Vec<Self> {
+        let footer = self.file.footer.as_ref().filter(|_| !self.is_remote());
+        let Some((row_group, footer)) = self.row_group().zip(footer) else {
+            return vec![self];
+        };
+        match parquet::rows(&self.file, footer, row_group) {
+            Some(rows @ 2..=MAX_ROWS) => {
+                let ranges = ranges(rows, self.bytes, bytes);
+                let split = |cut: Range<usize>| Self {
+                    bytes: share(self.bytes, cut.len(), rows),
+                    file: Arc::clone(&self.file),
+                    rows: Some(RowRange {
+                        row_group,
+                        cut: Some(cut).filter(|cut| cut.len() < rows),
+                    }),
+                };
+                ranges.map(split).collect()
+            }
+            _ => vec![self],
+        }
+    }
+}
+
+/// Ranges of `rows` rows of `bytes` bytes in all, with at most about `most` bytes each.
+fn ranges(rows: usize, bytes: u64, most: u64) -> impl Iterator<Item = Range<usize>> {
+    let pieces = usize::try_from(bytes.div_ceil(most.max(1))).unwrap_or(usize::MAX);
+    let each = rows.div_ceil(pieces.max(1)).max(1);
+    (0..rows)
+        .step_by(each)
+        .map(move |start| start..rows.min(start + each))
+}
+
+/// The bytes of `part` of `rows` rows that have `bytes` bytes in all.
+fn share(bytes: u64, part: usize, rows: usize) -> u64 {
+    (u128::from(bytes) * part as u128 / rows.max(1) as u128) as u64
+}
+
+/// Deals the splits to partitions, as evenly by bytes as possible; each partition has its splits in order, and none is
+/// empty.
+///
+/// Row groups are cut if the partitions could not share them evenly otherwise: programs that write Parquet from memory
+/// often make one row group of all rows.
+pub(super) fn deal(splits: Vec<Split>, partitions: usize) -> Vec<Vec<Split>> {
+    if partitions <= 1 {
+        return vec![splits];
+    }
+    let total = splits
+        .iter()
+        .fold(0_u64, |sum, split| sum.saturating_add(split.bytes));
+    let most = split_bytes(total, partitions as u64);
+    let mut splits: Vec<Option<Split>> = splits
+        .into_iter()
+        .flat_map(|split| split.cut(most))
+        .map(Some)
+        .collect();
+    let bytes: Vec<u64> = splits.iter().flatten().map(|split| split.bytes).collect();
+    let take = |numbers: Vec<usize>| {
+        let taken = numbers
+            .into_iter()
+            .filter_map(|number| splits[number].take());
+        taken.collect()
+    };
+    deal_evenly(&bytes, partitions)
+        .into_iter()
+        .map(take)
+        .collect()
+}
+
+/// The most bytes of a split, for `total` bytes in all. If these are one row group, every partition then gets the same
+/// number of splits.
+fn split_bytes(total: u64, partitions: u64) -> u64 {
+    let each = (total / partitions / MIN_SPLIT_BYTES).clamp(1, SPLITS_PER_PARTITION);
+    total.div_ceil(each * partitions).max(MIN_SPLIT_BYTES)
+}
+
+/// The numbers of the items of each partition, ascending: the largest items are dealt first, each to the partition with the
+/// fewest bytes.
+fn deal_evenly(bytes: &[u64], partitions: usize) -> Vec<Vec<usize>> {
+    let mut numbers: Vec<usize> = (0..bytes.len()).collect();
+    numbers.sort_by_key(|&number| Reverse(bytes[number]));
+    let mut partitions = vec![(0_u64, Vec::new()); partitions.clamp(1, bytes.len().max(1))];
+    for number in numbers {
+        let least = partitions.iter_mut().min_by_key(|(sum, _)| *sum);
+        if let Some((sum, own)) = least {
+            // An item without a size counts, too.
+            *sum = sum.saturating_add(bytes[number].max(1));
+            own.push(number);
+        }
+    }
+    let sorted = |(_, mut own): (u64, Vec<usize>)| {
+        own.sort_unstable();
+        own
+    };
+    partitions.into_iter().map(sorted).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn the_largest_are_dealt_first() {
+        assert_eq!(deal_evenly(&[1, 9, 5, 4], 2), [vec![0, 1], vec![2, 3]]);
+        assert_eq!(
+            deal_evenly(&[3, 3, 3, 3], 3),
+            [vec![0, 3], vec![1], vec![2]]
+        );
+    }
+
+    #[test]
+    fn items_without_a_size_are_dealt_in_turn() {
+        assert_eq!(deal_evenly(&[0; 5], 2), [vec![0, 2, 4], vec![1, 3]]);
+    }
+
+    #[test]
+    fn no_partition_is_empty_unless_there_is_nothing() {
+        assert_eq!(deal_evenly(&[7, 8], 4), [[1], [0]]);
+        assert_eq!(deal_evenly(&[], 4), [[0_usize; 0]]);
+    }
+
+    #[test]
+    fn sizes_that_no_file_has_do_no_harm() {
+        assert_eq!(deal_evenly(&[u64::MAX, u64::MAX, 1], 1), [[0, 1, 2]]);
+        assert_eq!(ranges(3, u64::MAX, 1).count(), 3);
+        assert_eq!(ranges(0, u64::MAX, 0).count(), 0);
+    }
+
+    #[test]
+    fn one_row_group_is_dealt_evenly() {
+        for (bytes, partitions) in [
+            (5_000_000_001, 2),
+            (5_000_000_001, 7),
+            (5_000_000_001, 61),
+            (3 * MIN_SPLIT_BYTES + 1, 2),
+            (3 * MIN_SPLIT_BYTES + 1, 3),
+        ] {
+            let rows = 1_000_000;
+            let most = split_bytes(bytes, partitions);
+            let sizes: Vec<u64> = ranges(rows, bytes, most)
+                .map(|range| share(bytes, range.len(), rows))
+                .collect();
+            let loads = deal_evenly(&sizes, partitions as usize).into_iter();
+            let load = |own: Vec<usize>| own.into_iter().map(|number| sizes[number]).sum::<u64>();
+            let most = loads.map(load).max().unwrap() as f64;
+            let ideal = bytes as f64 / partitions as f64;
+            assert!(most / ideal < 1.001, "{bytes}, {partitions}: {most}");
+        }
+        // Too little for all.
+        assert_eq!(
+            ranges(
+                1000,
+                MIN_SPLIT_BYTES / 2,
+                split_bytes(MIN_SPLIT_BYTES / 2, 8)
+            )
+            .count(),
+            1
+        );
+        assert_eq!(
+            ranges(
+                1000,
+                2 * MIN_SPLIT_BYTES,
+                split_bytes(2 * MIN_SPLIT_BYTES, 8)
+            )
+            .count(),
+            2
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_row_is_in_one_range(rows in 0usize..500, bytes in 0u64..2000, most in 0u64..500) {
+            let all: Vec<usize> = ranges(rows, bytes, most).flatten().collect();
+            prop_assert_eq!(all, (0..rows).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn every_item_is_dealt_once(bytes in proptest::collection::vec(0u64..9, 0..40), partitions in 1usize..9) {
+            let dealt = deal_evenly(&bytes, partitions);
+            prop_assert!(dealt.iter().all(|own| own.is_sorted()));
+            let mut all = dealt.concat();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..bytes.len()).collect::<Vec<_>>());
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What is at the place of an output: an earlier output of this program may be replaced, a file of another program may not.
+
+use archive::frequencies::{DOCUMENT_FREQUENCY, FEATURE};
+use archive::schema::{FINGERPRINT, ID};
+use archive::{ArchiveError, ObjectReader};
+use futures::FutureExt as _;
+use parquet::arrow::async_reader::AsyncFileReader as _;
+use serde_json::{Map, Value};
+use storage::{ErrorKind, Location, StorageError};
+
+use crate::error::Result;
+use crate::pairs::{self, NEW_ID};
+
+/// Bytes of a file that are read first. The first line ends in them, unless ids are long.
+const HEAD: u64 = 4 << 10;
+/// The most bytes of a first line.
+const LONGEST_LINE: u64 = 16 << 20;
+/// The start of `created_by` in the footers of this program's Parquet files.
+const CREATED_BY: &str = "dedup-job ";
+/// The start of files of metrics.
+const METRICS: &[u8] = b"# HELP dedup_job_";
+
+/// A kind of output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputKind {
+    /// Pairs.
+    Pairs,
+    /// A batch's fingerprints.
+    Fingerprints,
+    /// Document frequencies.
+    Frequencies,
+    /// Metrics.
+    Metrics,
+}
+
+impl OutputKind {
+    /// The kind of a Parquet output by its columns.
+    fn from_columns(columns: &[&str]) -> Option<Self> {
+        if pairs::layouts().iter().any(|layout| layout == columns) {
+            return Some(Self::Pairs);
+        }
+        match columns {
+            [FINGERPRINT, ID] => Some(Self::Fingerprints),
+            [FEATURE, DOCUMENT_FREQUENCY] => Some(Self::Frequencies),
+            _ => None,
+        }
+    }
+}
+
+/// What is at the place of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Present {
+    /// No file, or an empty one.
+    Nothing,
+    /// An earlier output of this program.
+    Output(OutputKind),
+    /// A file that this program did not write.
+    Foreign,
+}
+
+/// Whether an output of a kind may be written to `location`: nothing is there, or an earlier output of the same kind.
+///
+/// # Errors
+/// As [`present`].
+pub async fn may_replace(location: &Location, kind: OutputKind) -> Result<bool> {
+    let found = present(location).await?;
+    Ok(matches!(found, Present::Nothing) || found == Present::Output(kind))
+}
+
+/// What is at `location`. Outputs of this program are Parquet with its name in the footer, CSV and JSON Lines with the
+/// columns of pairs, and metrics.
+///
+/// # Errors
+/// [`EngineError`](crate::EngineError) when the file there cannot be read.
+pub async fn present(location: &Location) -> Result<Present> {
+    let size = match location.size().await {
+        Ok(0) | Err(StorageError::NotFound { .. }) => return Ok(Present::Nothing),
+        Ok(size) => size,
+        Err(error) => return Err(error.into()),
+    };
+    let mut reader = ObjectReader::new(location, size);
+    let failed = |error| ArchiveError::parquet(location.to_string())(error);
+    let mut head = reader.get_bytes(0..size.min(HEAD)).await.map_err(failed)?;
+    let written = if head.starts_with(METRICS) {
+        Some(OutputKind::Metrics)
+    } else if head.starts_with(b"PAR1") {
+        parquet_kind(reader, location).await?
+    } else {
+        // With long ids, the line is longer than what was read.
+        if !head.contains(&b'\n') && head.starts_with(format!("{{\"{NEW_ID}\":").as_bytes()) {
+            let line = 0..size.min(LONGEST_LINE);
+            head = reader.get_bytes(line).await.map_err(failed)?;
+        }
+        let line = head.split(|&byte| byte == b'\n').next();
+        line.is_some_and(is_first_line_of_pairs)
+            .then_some(OutputKind::Pairs)
+    };
+    Ok(written.map_or(Present::Foreign, Present::Output))
+}
+
+/// The kind of a Parquet file; `None` when this program did not write it.
+async fn parquet_kind(mut reader: ObjectReader, location: &Location) -> Result<Option<OutputKind>> {
+    // A forged footer may make the reader panic.
+    let metadata = std::panic::AssertUnwindSafe(reader.metadata())
+        .catch_unwind()
+        .await;
+    let Ok(metadata) = metadata else {
+        return Ok(None);
+    };
+    match metadata {
+        Ok(metadata) => {
+            let file = metadata.file_metadata();
+            let is_own = file
+                .created_by()
+                .is_some_and(|by| by.starts_with(CREATED_BY));
+            let fields = file.schema_descr().root_schema().get_fields();
+            let columns: Vec<&str> = fields.iter().map(|field| field.name()).collect();
+            Ok(OutputKind::from_columns(&columns).filter(|_| is_own))
+        }
+        Err(error) => match ArchiveError::parquet(location.to_string())(error) {
+            error if error.kind() == ErrorKind::Data => Ok(None),
+            error => Err(error.into()),
+        },
+    }
+}
+
+/// Whether pairs in CSV or JSON Lines can have this first line.
+fn is_first_line_of_pairs(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let layouts = pairs::layouts();
+    if layouts
+        .iter()
+        .any(|layout| line == layout.join(",").as_bytes())
+    {
+        return true;
+    }
+    let Ok(object) = serde_json::from_slice::<Map<String, Value>>(line) else {
+        return false;
+    };
+    layouts.iter().any(|layout| {
+        object.len() == layout.len() && layout.iter().all(|name| object.contains_key(*name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use storage::Stores;
+
+    use super::*;
+
+    #[test]
+    fn first_lines_of_pairs_are_recognised() {
+        for own in [
+            "new_id,base_id,distance,base_day",
+            "new_id,base_id,distance,base_day,similarity\r",
+            r#"{"new_id":"a","base_id":"b","distance":1,"base_day":null}"#,
+            r#"{"new_id":1,"base_id":2,"distance":1,"base_day":"2026-01-31","similarity":0.5}"#,
+        ] {
+            assert!(is_first_line_of_pairs(own.as_bytes()), "{own}");
+        }
+        for other in [
+            "",
+            "id,text",
+            "new_id,base_id,distance",
+            "new_id,base_id,distance,base_day,similarity,more",
+            r#"{"id":"a","text":"b"}"#,
+            r#"{"new_id":"a","base_id":"b","distance":1,"base_day":null,"text":"c"}"#,
+            r#"{"new_id":"a","base_id":"b","distance":1,"base_da"#,
+            "# HELP dedup_job_exit_code Its exit code.",
+        ] {
+            assert!(!is_first_line_of_pairs(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_what_the_program_wrote_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let stores = Stores::default();
+        let check = async |name: &str, bytes: &[u8]| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            let location = stores.locate(path.to_str().unwrap()).unwrap();
+            present(&location).await.unwrap()
+        };
+        let spec = simhash::Spec::default();
+        let frequencies = simhash::DocumentFrequencies {
+            documents: 1,
+            rest: 1,
+            features: vec![("the".into(), 1)],
+        };
+        let own = archive::frequencies::encode("x", &spec, &frequencies).unwrap();
+        let fingerprints = directory.path().join("fingerprints.parquet");
+        let id_type = archive::IdType::String;
+        let writer = archive::FingerprintWriter::create(&fingerprints, id_type, &spec).unwrap();
+        writer.finish().unwrap();
+        let fingerprints = std::fs::read(&fingerprints).unwrap();
+        let long = "i".repeat(100_000);
+        let row = format!(
+            "{{\"new_id\":\"{long}\",\"base_id\":\"b\",\"distance\":1,\"base_day\":null}}\n"
+        );
+        let header = b"new_id,base_id,distance,base_day\n".as_slice();
+        let metrics = b"# HELP dedup_job_exit_code Its exit code.\n".as_slice();
+        for (name, bytes, kind) in [
+            ("idf.parquet", own.as_slice(), OutputKind::Frequencies),
+            (
+                "day.parquet",
+                fingerprints.as_slice(),
+                OutputKind::Fingerprints,
+            ),
+            ("long.jsonl", row.as_bytes(), OutputKind::Pairs),
+            ("h.csv", header, OutputKind::Pairs),
+            ("metrics", metrics, OutputKind::Metrics),
+        ] {
+            assert_eq!(check(name, bytes).await, Present::Output(kind), "{name}");
+            let location = stores.locate(directory.path().join(name).to_str().unwrap());
+            let location = location.unwrap();
+            for other in [
+                OutputKind::Pairs,
+                OutputKind::Fingerprints,
+                OutputKind::Frequencies,
+                OutputKind::Metrics,
+            ] {
+                let may = may_replace(&location, other).await.unwrap();
+                assert_eq!(may, kind == other, "{name}: {other:?}");
+            }
+        }
+        assert_eq!(check("empty", b"").await, Present::Nothing);
+        for (name, bytes) in [
+            ("cut.parquet", &own[..own.len() - 9]),
+            ("docs.jsonl", b"{\"id\":1}\n{\"id\":2}\n".as_slice()),
+            ("docs.csv", b"id,text\n".as_slice()),
+            ("bytes", [0xff; 10_000].as_slice()),
+        ] {
+            assert_eq!(check(name, bytes).await, Present::Foreign, "{name}");
+        }
+        let none = stores.locate(directory.path().join("none").to_str().unwrap());
+        assert!(
+            may_replace(&none.unwrap(), OutputKind::Metrics)
+                .await
+                .unwrap()
+        );
+    }
+}

@@ -1,0 +1,215 @@
+//! Pairs inside the batch.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use arrow::array::RecordBatch;
+use datafusion::error::Result;
+use hamming::Match;
+
+use super::{PairBuilder, PairValues};
+use crate::batch::Batch;
+
+impl PairBuilder<'_> {
+    /// Sends the pairs inside the batch; returns how many.
+    ///
+    /// The document with the larger id is the new one of a pair. Two documents that share an id are a pair of this id with
+    /// itself. Of copies (documents that share id and fingerprint), only the first is paired with other documents, and once
+    /// with the last copy: the reduce would drop all other pairs, and their number grows with the square of the copies.
+    pub(in crate::probe) async fn send_pairs_within<F>(
+        mut self,
+        matches: &[Match],
+        mut send: impl FnMut(RecordBatch) -> F,
+    ) -> Result<u64>
+    where
+        F: Future<Output = bool>,
+    {
+        let batch = self.batch;
+        let mut sent = 0;
+        for found in matches {
+            // Each pair of distinct fingerprints is found from both sides; equal ones once.
+            let is_own = match found.entry.cmp(&found.query) {
+                Ordering::Less => false,
+                Ordering::Equal => true,
+                Ordering::Greater => continue,
+            };
+            let others: Vec<Copies> = copies_by_id(batch, found.entry).collect();
+            for (at, copies) in copies_by_id(batch, found.query).enumerate() {
+                let before = if is_own { at } else { others.len() };
+                let with_itself = (is_own && copies.first != copies.last).then_some(copies.last);
+                let bases = others[..before].iter().map(|other| other.first);
+                for other in bases.chain(with_itself) {
+                    let (new, base) = match batch.compare_ids(copies.first, other) {
+                        Ordering::Less => (other, copies.first),
+                        _ => (copies.first, other),
+                    };
+                    sent += 1;
+                    if self.push(new, base, found.into()) && !send(self.take_pairs_within()?).await
+                    {
+                        return Ok(sent);
+                    }
+                }
+            }
+        }
+        if !self.pending.new.is_empty() {
+            send(self.take_pairs_within()?).await;
+        }
+        Ok(sent)
+    }
+
+    /// Sends the pairs inside the batch, at most the `limit` nearest of each id; returns how many it sent and left out.
+    pub(in crate::probe) async fn send_nearest_within<F>(
+        mut self,
+        matches: &[Match],
+        limit: usize,
+        mut send: impl FnMut(RecordBatch) -> F,
+    ) -> Result<(u64, u64)>
+    where
+        F: Future<Output = bool>,
+    {
+        let batch = self.batch;
+        let (mut sent, mut left_out) = (0, 0);
+        for same_query in matches.chunk_by(|a, b| a.query == b.query) {
+            for copies in copies_by_id(batch, same_query[0].query) {
+                // The last document with an id has all others with that id and fingerprint before it.
+                let new = copies.last;
+                let (nearest, documents) = self.nearest_before(new, same_query, limit);
+                let kept: usize = nearest.iter().map(|near| near.documents).sum();
+                left_out += (documents - kept) as u64;
+                for near in nearest {
+                    sent += 1;
+                    if self.push(new, near.row, near.values)
+                        && !send(self.take_pairs_within()?).await
+                    {
+                        return Ok((sent, left_out));
+                    }
+                }
+            }
+        }
+        if !self.pending.new.is_empty() {
+            send(self.take_pairs_within()?).await;
+        }
+        Ok((sent, left_out))
+    }
+
+    /// The `limit` nearest ids among the documents before `new`, whose fingerprint is the query of `matches`; and the number
+    /// of all matching documents before `new`.
+    fn nearest_before(&self, new: u32, matches: &[Match], limit: usize) -> (Vec<Near>, usize) {
+        let batch = self.batch;
+        let mut nearest: Vec<Near> = Vec::new();
+        let mut documents = 0;
+        for found in matches {
+            // Rows of one fingerprint ascend by id, as the batch's file does, so the smallest come first.
+            let row = |at| batch.distinct.row(found.entry, at);
+            let all = batch.distinct.rows(found.entry).len();
+            let before =
+                partition_point(0..all, |at| compare_documents(batch, row(at), new).is_lt());
+            documents += before;
+            let mut at = 0;
+            for _ in 0..limit {
+                if at == before {
+                    break;
+                }
+                let start = at;
+                at = end_of_copies(batch, found.entry, start..before);
+                nearest.push(Near {
+                    values: PairValues::from(found),
+                    row: row(start),
+                    documents: at - start,
+                });
+            }
+        }
+        if matches.len() > 1 {
+            // If several fingerprints have an id, the nearest counts.
+            nearest.sort_unstable_by(|a, b| {
+                batch
+                    .compare_ids(a.row, b.row)
+                    .then(a.values.distance.cmp(&b.values.distance))
+            });
+            nearest.dedup_by(|next, kept| {
+                let is_same = batch.compare_ids(next.row, kept.row).is_eq();
+                kept.documents += if is_same { next.documents } else { 0 };
+                is_same
+            });
+            nearest.sort_unstable_by(|a, b| {
+                let by_distance = a.values.distance.cmp(&b.values.distance);
+                by_distance.then_with(|| batch.compare_ids(a.row, b.row))
+            });
+            nearest.truncate(limit);
+        }
+        (nearest, documents)
+    }
+}
+
+/// Compares two rows by id, and rows of one id by their place.
+fn compare_documents(batch: &Batch, a: u32, b: u32) -> Ordering {
+    batch.compare_ids(a, b).then(a.cmp(&b))
+}
+
+/// Documents of the batch that share id and fingerprint.
+#[derive(Debug, Clone, Copy)]
+struct Copies {
+    /// Row of the first.
+    first: u32,
+    /// Row of the last.
+    last: u32,
+}
+
+/// The copies of each id among the rows of a fingerprint, which ascend by id.
+fn copies_by_id(batch: &Batch, entry: u32) -> impl Iterator<Item = Copies> {
+    let all = batch.distinct.rows(entry).len();
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        if start == all {
+            return None;
+        }
+        let end = end_of_copies(batch, entry, start..all);
+        let row = |at| batch.distinct.row(entry, at);
+        let copies = Copies {
+            first: row(start),
+            last: row(end - 1),
+        };
+        start = end;
+        Some(copies)
+    })
+}
+
+/// The end of the copies that begin at the start of `range`. The range must not be empty; its positions count the rows of
+/// the fingerprint `entry`.
+fn end_of_copies(batch: &Batch, entry: u32, range: Range<usize>) -> usize {
+    let first = batch.distinct.row(entry, range.start);
+    let is_same = |at| {
+        let other = batch.distinct.row(entry, at);
+        batch.compare_ids(first, other).is_eq()
+    };
+    let next = range.start + 1;
+    // Most ids occur once.
+    if next < range.end && is_same(next) {
+        partition_point(next..range.end, is_same)
+    } else {
+        next
+    }
+}
+
+/// An id near a document of the batch.
+struct Near {
+    values: PairValues,
+    /// A row with the id.
+    row: u32,
+    /// How many of the matching documents have the id.
+    documents: usize,
+}
+
+/// The first position of `range` for which `before` is false, or its end.
+fn partition_point(range: Range<usize>, before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (range.start, range.end);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

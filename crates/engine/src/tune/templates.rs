@@ -1,0 +1,43 @@
+//! Texts made from one template.
+
+use std::collections::BTreeSet;
+
+/// Replaced words of two texts that still differ in a name only: a name, and a number or another form of the name.
+const MAX_REPLACED: usize = 2;
+
+/// Whether `a` and `b` have the same words in the same places but for one or two, each replaced by one other word wherever
+/// it occurs: pages of a template about two things, rather than revisions of one page.
+pub(super) fn differ_in_a_name(a: &str, b: &str) -> bool {
+    let mut replaced = BTreeSet::new();
+    let (mut a, mut b) = (a.split_whitespace(), b.split_whitespace());
+    loop {
+        match (a.next(), b.next()) {
+            (None, None) => return !replaced.is_empty(),
+            (Some(x), Some(y)) if x == y => {}
+            (Some(x), Some(y)) => {
+                replaced.insert((x, y));
+                if replaced.len() > MAX_REPLACED {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differ_in_a_name;
+
+    #[test]
+    fn names_and_revisions() {
+        let page = |name: &str| format!("The {name} command. Run {name} to see what {name} does.");
+        assert!(differ_in_a_name(&page("stop"), &page("start")));
+        assert!(!differ_in_a_name(&page("stop"), &page("stop")));
+        assert!(!differ_in_a_name(
+            &page("stop"),
+            &(page("stop") + " Added.")
+        ));
+        assert!(!differ_in_a_name("a b c d", "x y z d"));
+    }
+}

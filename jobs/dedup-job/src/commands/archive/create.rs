@@ -1,0 +1,37 @@
+//! `dedup-job archive create`.
+
+use ::archive::{Archive, IdType, frequencies};
+use engine::recipe::OptionFile;
+
+use super::info;
+use crate::args::{ColumnArgs, CommonArgs, SpecArgs};
+use crate::commands::idf;
+use crate::exit::Failure;
+use crate::process::{self, Process};
+
+/// Creates an archive; with paths in `learn`, first counts the document frequencies of the documents there.
+pub(super) fn run(
+    common: &CommonArgs,
+    dir: &str,
+    id_type: IdType,
+    spec: &SpecArgs,
+    learn: &[String],
+    columns: &ColumnArgs,
+) -> Result<(), Failure> {
+    let created = process::run(common, async |process: &Process| {
+        let stores = process.stores();
+        let location = process.locate(dir)?;
+        let mut options = spec.spec_options(stores).await?;
+        if !learn.is_empty() {
+            let (model, learnt) =
+                idf::learn(process, learn, columns, &spec.features, idf::DEFAULT_TERMS).await?;
+            let name = "--learn".to_owned();
+            let bytes = frequencies::encode(&name, model.spec(), &learnt.frequencies)?.into();
+            options.idf = Some(OptionFile { name, bytes });
+        }
+        let (model, files) = options.model_and_files()?;
+        let archive = Archive::create(&location, id_type, model.spec(), &files).await?;
+        Ok(archive.info()?)
+    })?;
+    info::show(common, dir, &created, None)
+}

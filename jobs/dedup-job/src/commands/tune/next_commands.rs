@@ -1,0 +1,137 @@
+//! The commands to copy that `tune` prints: they run the job with the settings that it recommends.
+
+use engine::tune::Tuned;
+use simhash::Spec;
+
+use crate::args::{ColumnArgs, SpecArgs, TuneArgs};
+
+/// The archive that the commands name unless --base names one.
+const ARCHIVE: &str = "archive/";
+
+/// A `run` that compares the documents with the archive under the settings that were found best; before it an
+/// `archive create`, unless --base names an archive.
+pub(super) fn lines(
+    args: &TuneArgs,
+    best: &Tuned,
+    max_distance: u32,
+    min_similarity: f64,
+) -> Vec<String> {
+    let archive = args.base.as_deref().unwrap_or(ARCHIVE);
+    let mut lines = Vec::new();
+    if args.base.is_none() {
+        let mut create = Line::new("archive create");
+        create.add_word(archive);
+        let mut spec = args.spec.clone();
+        let (default, best_spec) = (Spec::default(), &best.spec);
+        if best_spec.tokenizer != default.tokenizer {
+            spec.features.tokenizer = Some(best_spec.tokenizer);
+        }
+        if best_spec.weight != default.weight {
+            spec.weight = Some(best_spec.weight);
+        }
+        create.add_spec(&spec);
+        if best.learnt {
+            create.add_option("learn", &args.documents);
+            create.add_columns(&args.columns);
+        }
+        lines.push(create.0);
+    }
+    let mut run = Line::new("run");
+    run.add_option("new", &args.documents);
+    run.add_option("base", [archive]);
+    run.add_columns(&args.columns);
+    run.0 += &format!(" -k {max_distance} --verify jaccard --min-similarity {min_similarity}");
+    lines.push(run.0);
+    lines
+}
+
+/// A command line for a shell.
+struct Line(String);
+
+impl Line {
+    fn new(command: &str) -> Self {
+        Self(format!("dedup-job {command}"))
+    }
+
+    /// Adds a word, quoted if the shell would split or expand it.
+    fn add_word(&mut self, word: &str) {
+        let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,".contains(c);
+        self.0.push(' ');
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => self.0 += word,
+            false => self.0 += &format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    }
+
+    /// Adds an option with its values, or nothing if there are none.
+    fn add_option<V: ToString>(&mut self, name: &str, values: impl IntoIterator<Item = V>) {
+        let mut values = values.into_iter().peekable();
+        if values.peek().is_some() {
+            self.0 += &format!(" --{name}");
+        }
+        for value in values {
+            self.add_word(&value.to_string());
+        }
+    }
+
+    fn add_columns(&mut self, columns: &ColumnArgs) {
+        self.add_option("id-column", &columns.id_column);
+        self.add_option("text-column", &columns.text_column);
+    }
+
+    fn add_spec(&mut self, spec: &SpecArgs) {
+        let features = &spec.features;
+        self.add_option("tokenizer", features.tokenizer);
+        self.add_option("normalize", features.normalize);
+        self.add_option("markup", features.markup);
+        self.add_option("stop-words", &features.stop_words);
+        self.add_option("weight", spec.weight);
+        self.add_option("idf", &spec.idf);
+        self.add_option("idf-power", spec.idf_power);
+        self.add_option("min-features", spec.min_features);
+        self.add_option("hash-seed", spec.hash_seed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::tune::Share;
+    use simhash::{IdfPower, Weight};
+
+    use super::*;
+
+    #[test]
+    fn the_commands_can_be_copied() {
+        let mut best = Tuned {
+            spec: Spec::default(),
+            learnt: false,
+            documents: 9,
+            sampled: 9,
+            without_fingerprint: 0,
+            alike: [0; 4],
+            wanted: 0,
+            differ_in_a_name: Share::default(),
+            distances: Vec::new(),
+        };
+        let mut args = TuneArgs {
+            documents: vec!["a.parquet".into(), "it's here/*.jsonl".into()],
+            ..TuneArgs::default()
+        };
+        args.columns.id_column = Some("url".into());
+        let run = "dedup-job run --new a.parquet 'it'\\''s here/*.jsonl' --base archive/ --id-column url -k 6 --verify jaccard --min-similarity 0.8";
+        let create = "dedup-job archive create archive/";
+        assert_eq!(lines(&args, &best, 6, 0.8), [create, run]);
+        best.spec.weight = Weight::LogTf;
+        let create = format!("{create} --weight log-tf");
+        assert_eq!(lines(&args, &best, 6, 0.8), [create.as_str(), run]);
+        best.spec.idf = Some("digest".into());
+        best.spec.idf_power = IdfPower::Half;
+        best.learnt = true;
+        let learn = "--learn a.parquet 'it'\\''s here/*.jsonl' --id-column url";
+        let create = format!("{create} {learn}");
+        assert_eq!(lines(&args, &best, 6, 0.8), [create.as_str(), run]);
+        args.base = Some("s3://crawl/archive".into());
+        let run = run.replace("archive/", "s3://crawl/archive");
+        assert_eq!(lines(&args, &best, 6, 0.8), [run]);
+    }
+}
