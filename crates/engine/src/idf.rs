@@ -56,11 +56,8 @@ pub async fn learn(
             documents.given()
         )));
     }
-    // The documents are read twice.
     let total = documents.known_rows().unwrap_or(0);
-    progress
-        .documents_total
-        .store(total.saturating_mul(2), Ordering::Relaxed);
+    progress.documents_total.store(total, Ordering::Relaxed);
     let counted = count(context, documents, model, terms).await?;
     let read = progress.documents.load(Ordering::Relaxed);
     if read == 0 {
@@ -69,6 +66,8 @@ pub async fn learn(
             reason: "no documents to learn frequencies from".into(),
         });
     }
+    // The documents are read a second time.
+    progress.documents.store(0, Ordering::Relaxed);
     let names = name(context, documents, model, &counted.kept).await?;
     let mut features: Vec<(String, u64)> = names
         .into_iter()
@@ -164,20 +163,22 @@ async fn name(
     let failed = || EngineError::query(documents.given());
     let names: Arc<[OnceLock<String>]> = kept.iter().map(|_| OnceLock::new()).collect();
     let nameless = Arc::new(AtomicUsize::new(kept.len()));
+    let places = kept.iter().enumerate();
+    let places: HashTable<usize> = places.map(|(place, (hash, _))| (*hash, place)).collect();
+    let places = Arc::new(places);
     let mut tasks = Vec::new();
     for mut texts in texts(context, documents).await? {
         let (names, nameless) = (Arc::clone(&names), Arc::clone(&nameless));
+        let places = Arc::clone(&places);
         let mut fingerprinter = Fingerprinter::new(model.clone());
-        let places = kept.iter().enumerate();
-        // The hashes whose names this task has not met.
-        let mut unmet: HashTable<usize> = places.map(|(place, (hash, _))| (*hash, place)).collect();
         tasks.push(SpawnedTask::spawn(async move {
             while nameless.load(Ordering::Relaxed) > 0
                 && let Some(batch) = texts.next().await
             {
                 for_each_text(&batch?, |text| {
                     fingerprinter.for_each_feature(text, |hash, feature| {
-                        if let Some(place) = unmet.remove(&hash)
+                        if let Some(&place) = places.get(&hash)
+                            && names[place].get().is_none()
                             && names[place].set(feature.to_owned()).is_ok()
                         {
                             nameless.fetch_sub(1, Ordering::Relaxed);

@@ -26,6 +26,7 @@ pub mod hash;
 mod idf;
 mod isa;
 mod model;
+pub mod noise;
 pub mod normalize;
 pub mod similarity;
 pub mod sketch;

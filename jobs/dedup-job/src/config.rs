@@ -108,7 +108,13 @@ fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, St
 fn has_option(command: &Command, option: &str) -> bool {
     command
         .get_arguments()
-        .any(|argument| argument.get_long() == Some(option))
+        .any(|argument| is_called(argument, option))
+}
+
+/// Whether an option has this long name, or had it in an earlier version.
+fn is_called(argument: &clap::Arg, option: &str) -> bool {
+    let earlier = argument.get_all_aliases().unwrap_or_default();
+    argument.get_long() == Some(option) || earlier.contains(&option)
 }
 
 /// Whether an option of every command may stand in the file under this name.

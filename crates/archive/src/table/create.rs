@@ -30,12 +30,7 @@ impl Archive {
         spec_files: &SpecFiles,
     ) -> Result<Self> {
         let given = location.given();
-        if Self::is_at(location).await? {
-            return Err(ArchiveError::Exists {
-                path: given.to_owned(),
-            });
-        }
-        require_empty(location).await?;
+        Self::require_free(location).await?;
         if let Some(local) = location.local() {
             create_dir_all_synced(local).map_err(|source| StorageError::Io {
                 path: given.to_owned(),
@@ -68,6 +63,19 @@ impl Archive {
             .await
             .map_err(ArchiveError::delta(given))?;
         Self::open(location).await
+    }
+
+    /// Requires that an archive can be created at `location`: nothing is there.
+    ///
+    /// # Errors
+    /// [`ArchiveError::Exists`] when an archive is there, and [`ArchiveError`] when anything else is.
+    pub async fn require_free(location: &Location) -> Result<()> {
+        if Self::is_at(location).await? {
+            return Err(ArchiveError::Exists {
+                path: location.given().to_owned(),
+            });
+        }
+        require_empty(location).await
     }
 }
 

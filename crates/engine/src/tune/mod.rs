@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::thread::ScopedJoinHandle;
 
 use arrow::array::Array as _;
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use hamming::{Limits, Plan};
@@ -119,9 +119,9 @@ pub struct AtDistance {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Estimate {
-    /// In proportion to at least ten pairs in the sample.
+    /// In proportion to the pairs in the sample.
     Counted,
-    /// From pairs at larger distances.
+    /// From pairs at larger distances, because fewer than ten were seen.
     Extrapolated,
     /// Neither is possible: the number is an upper bound, with 95 % confidence.
     Bound,
@@ -145,12 +145,13 @@ pub async fn tune(
             documents.given()
         )));
     }
-    let texts = sample(context, documents, id_type, asked.sample).await?;
+    let (texts, reservation) = sample(context, documents, id_type, asked.sample).await?;
     let read = progress.documents.load(Ordering::Relaxed);
     let (candidates, asked) = (candidates.to_vec(), *asked);
     let threads = context.state().config().target_partitions();
     let tuned = tokio::task::spawn_blocking(move || compare(&texts, &candidates, &asked, threads));
     let tuned = tuned.await;
+    drop(reservation);
     let mut tuned = tuned.map_err(|error| EngineError::Internal(error.to_string()))??;
     for tuned in &mut tuned {
         tuned.documents = read;
@@ -158,13 +159,14 @@ pub async fn tune(
     Ok(tuned)
 }
 
-/// The texts of the `most` documents whose ids have the smallest hashes: the same sample in any order of the documents.
+/// The texts of the `most` documents whose ids have the smallest hashes, the same in any order of the documents, and the
+/// memory reserved for them.
 async fn sample(
     context: &SessionContext,
     documents: &Documents,
     id_type: IdType,
     most: usize,
-) -> Result<Vec<String>> {
+) -> Result<(Vec<String>, MemoryReservation)> {
     let failed = || EngineError::query(documents.given());
     let partitions = context.state().config().target_partitions();
     let mut rows = documents
@@ -202,7 +204,7 @@ async fn sample(
         }
     }
     let sorted = kept.into_sorted_vec().into_iter();
-    Ok(sorted.map(|(_, _, text)| text).collect())
+    Ok((sorted.map(|(_, _, text)| text).collect(), memory))
 }
 
 /// Largest distances that are measured.
@@ -221,10 +223,35 @@ fn compare(
     let Some(first) = candidates.first() else {
         return Ok(Vec::new());
     };
+    // The weights of a tokenizer share the document frequencies.
+    let mut learnt: Vec<(&Spec, DocumentFrequencies)> = Vec::new();
+    for candidate in candidates
+        .iter()
+        .filter(|candidate| candidate.learn.is_some())
+    {
+        let spec = candidate.model.spec();
+        if !learnt
+            .iter()
+            .any(|(other, _)| spec.has_same_features(other))
+        {
+            learnt.push((spec, frequencies(texts, &candidate.model)));
+        }
+    }
+    let frequencies_for = |spec: &Spec| {
+        let mut same = learnt
+            .iter()
+            .filter(|(other, _)| spec.has_same_features(other));
+        same.next().map(|(_, frequencies)| frequencies)
+    };
     let mut counts = Vec::new();
     for some in candidates.chunks(threads.max(1)) {
         let counted: Vec<_> = std::thread::scope(|scope| {
-            let count = |candidate| scope.spawn(move || Counts::new(texts, candidate));
+            let count = |candidate: &Candidate| {
+                let frequencies = frequencies_for(candidate.model.spec());
+                let model = candidate.model_with(frequencies);
+                let learnt = candidate.learn.is_some();
+                scope.spawn(move || model.map(|model| Counts::new(texts, &model, learnt)))
+            };
             let threads: Vec<_> = some.iter().map(count).collect();
             let join = |thread: ScopedJoinHandle<'_, _>| {
                 thread.join().unwrap_or_else(|panic| resume_unwind(panic))
@@ -280,8 +307,7 @@ struct Counts {
 
 impl Counts {
     /// Fingerprints `texts`, and counts all pairs as if they were below all classes.
-    fn new(texts: &[String], candidate: &Candidate) -> Result<Self> {
-        let model = candidate.model_for(texts)?;
+    fn new(texts: &[String], model: &Model, learnt: bool) -> Self {
         let mut fingerprinter = Fingerprinter::new(model.clone());
         let bits: Vec<Option<u64>> = texts
             .iter()
@@ -294,14 +320,14 @@ impl Counts {
                 pairs_at[(a ^ b).count_ones() as usize][4] += 1;
             }
         }
-        Ok(Self {
+        Self {
             spec: model.spec().clone(),
-            learnt: candidate.learn.is_some(),
+            learnt,
             bits,
             pairs_at,
             wanted_at: [0; 65],
             alike: [0; 4],
-        })
+        }
     }
 
     /// Moves the pair of the texts `a` and `b` to the class of its similarity. A text without a fingerprint is in no pair.
@@ -372,9 +398,9 @@ impl Counts {
 }
 
 impl Candidate {
-    /// The model, with document frequencies of `texts` if they are to be learnt.
-    fn model_for(&self, texts: &[String]) -> Result<Model> {
-        let Some(idf_power) = self.learn else {
+    /// The model, with the document frequencies if they are to be learnt.
+    fn model_with(&self, frequencies: Option<&DocumentFrequencies>) -> Result<Model> {
+        let (Some(idf_power), Some(frequencies)) = (self.learn, frequencies) else {
             return Ok(self.model.clone());
         };
         let contradiction =
@@ -383,8 +409,7 @@ impl Candidate {
             idf_power,
             ..self.model.spec().clone()
         };
-        let frequencies = frequencies(texts, &self.model);
-        let idf = Idf::new(&spec, &frequencies).map_err(|error| contradiction(&error))?;
+        let idf = Idf::new(&spec, frequencies).map_err(|error| contradiction(&error))?;
         spec.idf = Some(idf.digest().to_owned());
         let stop_words = self.model.stop_words().cloned();
         Model::new(spec, Some(Arc::new(idf)), stop_words).map_err(|error| contradiction(&error))
@@ -394,14 +419,21 @@ impl Candidate {
 /// The number of documents among `texts` that contain each feature, of those that two or more contain.
 fn frequencies(texts: &[String], model: &Model) -> DocumentFrequencies {
     let mut fingerprinter = Fingerprinter::new(model.clone());
-    let mut counts = HashMap::<String, u64>::new();
+    let mut counts = HashMap::<u64, u32>::new();
     for text in texts {
-        for feature in fingerprinter.features(text) {
-            *counts.entry(feature.feature).or_default() += 1;
+        for &hash in fingerprinter.distinct_hashes(text) {
+            *counts.entry(hash).or_default() += 1;
         }
     }
-    let mut features: Vec<(String, u64)> =
-        counts.into_iter().filter(|(_, count)| *count > 1).collect();
+    counts.retain(|_, count| *count > 1);
+    let mut features = Vec::new();
+    for text in texts {
+        fingerprinter.for_each_feature(text, |hash, feature| {
+            if let Some(count) = counts.remove(&hash) {
+                features.push((feature.to_owned(), u64::from(count)));
+            }
+        });
+    }
     features.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     DocumentFrequencies {
         documents: texts.len() as u64,
@@ -410,20 +442,32 @@ fn frequencies(texts: &[String], model: &Model) -> DocumentFrequencies {
     }
 }
 
-/// Pairs in the sample from which on their number is an estimate by itself.
-const ENOUGH: u64 = 10;
-/// The upper limit of the expected number of pairs, with 95 % confidence, if none was seen.
-const NONE_SEEN: f64 = 3.0;
+/// The expected numbers of pairs that are compatible with 0, 1, … pairs seen: two-sided limits of 95 % by Garwood (1936). From
+/// as many pairs on as there are rows, the number seen is an estimate by itself.
+const LIMITS: [(f64, f64); 10] = [
+    (0.0, 3.69),
+    (0.03, 5.57),
+    (0.24, 7.22),
+    (0.62, 8.77),
+    (1.09, 10.24),
+    (1.62, 11.67),
+    (2.20, 13.06),
+    (2.81, 14.42),
+    (3.45, 15.76),
+    (4.12, 17.08),
+];
 
 /// The number of unrelated pairs of the sample to expect within `k` bits, given the number within each distance.
 fn estimate(unrelated: &[u64; 65], k: u32) -> (f64, Estimate) {
     let seen = unrelated[k as usize];
-    if seen >= ENOUGH {
+    let Some(&(least, most)) = LIMITS.get(seen as usize) else {
         return (seen as f64, Estimate::Counted);
-    }
+    };
     match tail::extrapolate(unrelated, k) {
-        Some(pairs) => (pairs, Estimate::Extrapolated),
-        None => ((seen as f64).max(NONE_SEEN), Estimate::Bound),
+        Some(pairs) if (least..=most).contains(&pairs) => (pairs, Estimate::Extrapolated),
+        // What was seen contradicts the fit.
+        Some(_) if seen > 0 => (seen as f64, Estimate::Counted),
+        _ => (most, Estimate::Bound),
     }
 }
 

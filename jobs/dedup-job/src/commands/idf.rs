@@ -1,6 +1,7 @@
 //! `dedup-job idf`: counts the documents that contain each feature, and writes the table.
 
 use ::archive::frequencies;
+use engine::SpecOptions;
 use engine::documents::Documents;
 use engine::idf::{self, Learnt};
 use engine::output::OutputKind;
@@ -72,7 +73,12 @@ pub(super) async fn learn(
     features: &FeatureArgs,
     terms: u32,
 ) -> Result<(Model, Learnt), Failure> {
-    let model = features.spec_options(process.stores()).await?.model()?;
+    let options = SpecOptions {
+        // Features are counted whether or not a document has enough of them for a fingerprint.
+        min_features: Some(0),
+        ..features.spec_options(process.stores()).await?
+    };
+    let model = options.model()?;
     let documents = Documents::open(&process.context, paths, &columns.text_columns()).await?;
     let progress = &process.resources.progress;
     progress.enter(Stage::Fingerprint);

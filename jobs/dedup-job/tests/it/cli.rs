@@ -211,6 +211,22 @@ fn plan_shows_what_would_be_read_and_built() {
     assert_eq!(dir.names(), ["base.parquet", "day.jsonl", "day.parquet"]);
 }
 
+/// With a weight under which common words decide, and a large k, even a small archive has documents that are near by chance.
+#[test]
+fn plan_warns_of_unrelated_documents() {
+    let testdata = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
+    let plan = format!("plan --new {testdata}/day.parquet --base {testdata}/archive");
+    let few = dedup(&plan).ok().stdout;
+    assert!(!few.contains("unrelated"), "{few}");
+    let json = dedup(&format!("{plan} --json")).ok().json();
+    assert!(json["unrelated_per_document"].as_f64().unwrap() < 1.0);
+    let many = dedup(&format!("{plan} -k 16")).ok().stdout;
+    assert!(
+        many.contains("unrelated documents within 16 bits"),
+        "{many}"
+    );
+}
+
 #[test]
 fn completions_and_manual_pages() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {

@@ -279,6 +279,13 @@ fn tune_compares_specs_and_prints_commands() {
         assert!(best["unrelated"].as_f64().unwrap() >= 0.0, "{each}");
         assert_eq!(each["learnt"], each["spec"]["idf"].is_string());
     }
+    let quarter = dedup(&format!("{tune} --idf-power 1/4 --json")).ok().json();
+    assert_eq!(quarter["compared"][1]["spec"]["idf_power"], "1/4");
+    // An earlier name of the option, also in a configuration file, which every command reads.
+    std::fs::write(dir.join("job.toml"), "[tune]\nhistory-size = 100000000\n").unwrap();
+    let config = dir.at("job.toml");
+    let earlier = dedup(&format!("tune {path} --config {config} --json"));
+    assert_eq!(earlier.ok().json(), tuned);
     let names = &tuned["differ_in_a_name"];
     assert!(names["part"].as_u64().unwrap() > 200, "{names}");
     let shown = dedup(&tune).ok().stdout;

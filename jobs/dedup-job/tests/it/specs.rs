@@ -82,6 +82,14 @@ fn an_archive_learns_document_frequencies() {
     run("plain", "--idf-power 1/4").fails(64, &["--idf-power", "--learn"]);
     let both = format!("archive create {} --learn {input} --idf {idf}", dir.at("x"));
     dedup(&both).fails(64, &["--learn", "--idf"]);
+    // Few features are enough to be counted.
+    create(
+        "sentences",
+        &format!("--learn {input} --tokenizer longest-sentences-2 --min-features 2"),
+    );
+    // Where an archive is, nothing is learnt: the documents need not even be there.
+    let again = format!("archive create {} --learn nowhere.parquet", dir.at("plain"));
+    dedup(&again).fails(64, &["plain"]);
 }
 
 #[test]

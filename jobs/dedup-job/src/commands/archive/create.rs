@@ -23,6 +23,8 @@ pub(super) fn run(
         let location = process.locate(dir)?;
         let mut options = spec.spec_options(stores).await?;
         if !learn.is_empty() {
+            // Learning takes long: first see whether it can be of use.
+            Archive::require_free(&location).await?;
             let (model, learnt) =
                 idf::learn(process, learn, columns, &spec.features, idf::DEFAULT_TERMS).await?;
             let name = "--learn".to_owned();

@@ -10,6 +10,7 @@ use engine::{EngineError, SpecOptions};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
 use simhash::Spec;
+use simhash::noise::unrelated_documents;
 
 use self::cluster::OnCluster;
 use super::required;
@@ -20,6 +21,9 @@ use crate::terminal::{count, print, print_json, size};
 
 /// Bytes of memory of each document of the batch besides the tables: its fingerprint and its id.
 const DOCUMENT_BYTES: usize = 40;
+
+/// Unrelated documents for each new document from which on `plan` warns.
+const NOISY: f64 = 10.0;
 
 /// The inputs of the planned run.
 struct Inputs {
@@ -174,6 +178,7 @@ fn as_json(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> serde_json:
             "fingerprint_bytes": fingerprint_bytes(base),
         },
         "spec": inputs.spec,
+        "unrelated_per_document": unrelated_documents(&inputs.spec, k, base.rows()),
         "designs": designs,
     })
 }
@@ -231,6 +236,15 @@ fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
             "tables of {}: {}",
             cheapest.design.name(),
             cheapest.layout()
+        );
+    }
+    if let Some(noise) = unrelated_documents(&inputs.spec, k, base.rows())
+        && noise >= NOISY
+    {
+        let _ = writeln!(
+            text,
+            "warning: in an archive of this size, a new document meets some {} unrelated documents within {k} bits, as measured on manuals and proposals under this spec. Take a smaller k, compare texts by --verify, or make the archive with --learn; `dedup-job tune` measures your own documents",
+            count(noise.round() as u64)
         );
     }
     text

@@ -8,6 +8,8 @@ pub(super) const ENOUGH: f64 = 0.97;
 
 /// Fewer unrelated pairs than this for each new document do not matter.
 const FEW: f64 = 1.0;
+/// Numbers of unrelated pairs that differ by less than this factor are about equal: the estimates are no better.
+const ABOUT: f64 = 2.0;
 
 /// The smallest distance that finds enough; `None` if none does, or nothing should be found.
 pub(super) fn smallest_distance(tuned: &Tuned) -> Option<&AtDistance> {
@@ -15,15 +17,23 @@ pub(super) fn smallest_distance(tuned: &Tuned) -> Option<&AtDistance> {
     enough.filter(|_| tuned.wanted > 0)
 }
 
-/// The spec that gives the fewest unrelated pairs in a large archive, at the smallest distance that finds enough; of specs
-/// that give few, the one that gives the fewest pairs in the sample. The first spec, if none finds enough.
+/// The best spec at the smallest distance that finds enough. Of the specs that give about as few unrelated pairs in a large
+/// archive as the best of them, it is the one whose join is the fastest, and then the one with the fewest wrong pairs in
+/// the sample. The first spec, if none finds enough.
 pub(super) fn best(compared: &[Tuned]) -> Option<&Tuned> {
-    let costs = compared.iter().filter_map(|tuned| {
-        let at = smallest_distance(tuned)?;
-        Some((tuned, (at.unrelated.max(FEW), at.pairs)))
-    });
-    costs
-        .min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+    let noise = |at: &AtDistance| at.unrelated.max(FEW);
+    let distances = || {
+        let at = |tuned| Some((tuned, smallest_distance(tuned)?));
+        compared.iter().filter_map(at)
+    };
+    let least = distances().map(|(_, at)| noise(at)).min_by(f64::total_cmp);
+    let wrong = |at: &AtDistance| at.pairs as f64 * (1.0 - at.precision);
+    distances()
+        .filter(|(_, at)| least.is_some_and(|least| noise(at) <= ABOUT * least))
+        .min_by(|(_, a), (_, b)| {
+            let by_time = a.core_seconds.total_cmp(&b.core_seconds);
+            by_time.then(wrong(a).total_cmp(&wrong(b)))
+        })
         .map(|(tuned, _)| tuned)
         .or(compared.first())
 }
@@ -36,4 +46,62 @@ pub(super) fn summary(tuned: &Tuned) -> Value {
         "without_fingerprint": tuned.without_fingerprint,
         "best": smallest_distance(tuned),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::tune::{Estimate, Share};
+    use simhash::Spec;
+
+    use super::*;
+
+    /// A spec that finds all at distance `k`, with numbers of that distance.
+    fn tuned(k: u32, unrelated: f64, pairs: usize, precision: f64, core_seconds: f64) -> Tuned {
+        let at = |max_distance| AtDistance {
+            max_distance,
+            pairs,
+            by_similarity: [0; 5],
+            recall: if max_distance < k { 0.5 } else { 0.98 },
+            precision,
+            unrelated,
+            estimate: Estimate::Counted,
+            design: "halves".into(),
+            table_bytes: 0,
+            core_seconds,
+        };
+        Tuned {
+            spec: Spec::default(),
+            learnt: false,
+            documents: 100,
+            sampled: 100,
+            without_fingerprint: 0,
+            alike: [0; 4],
+            wanted: 40,
+            differ_in_a_name: Share::default(),
+            distances: (0..=16).map(at).collect(),
+        }
+    }
+
+    #[test]
+    fn the_best_has_few_unrelated_pairs_then_little_time_then_few_wrong_pairs() {
+        let best_of = |compared: &[Tuned]| {
+            let found = best(compared).unwrap();
+            compared.iter().position(|tuned| tuned == found)
+        };
+        let few = tuned(8, 4.0, 100, 0.9, 70.0);
+        assert_eq!(
+            best_of(&[tuned(6, 30.0, 90, 0.9, 60.0), few.clone()]),
+            Some(1)
+        );
+        // 11 % fewer unrelated pairs are not worth seven times the time.
+        assert_eq!(
+            best_of(&[tuned(10, 3.6, 80, 0.9, 500.0), few.clone()]),
+            Some(1)
+        );
+        // The spec that finds more near-duplicates has more pairs, and fewer wrong ones.
+        let more = tuned(8, 0.1, 49, 1.0, 70.0);
+        assert_eq!(best_of(&[tuned(8, 0.2, 42, 0.95, 70.0), more]), Some(1));
+        assert_eq!(best_of(&[tuned(17, 0.0, 0, 1.0, 1.0), few]), Some(1));
+        assert_eq!(best_of(&[tuned(17, 0.0, 0, 1.0, 1.0)]), Some(0));
+    }
 }

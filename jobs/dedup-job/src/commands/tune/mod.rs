@@ -88,6 +88,8 @@ fn chooses_features(spec: &SpecArgs) -> bool {
 
 /// The specs that are compared, the default first.
 fn candidates(options: &SpecOptions) -> Result<Vec<Candidate>, Failure> {
+    let mut options = options.clone();
+    let idf_power = options.idf_power.take().unwrap_or(IDF_POWER);
     let mut candidates = Vec::new();
     for tokenizer in TOKENIZERS {
         for weight in WEIGHTS {
@@ -97,7 +99,7 @@ fn candidates(options: &SpecOptions) -> Result<Vec<Candidate>, Failure> {
                 ..options.clone()
             };
             let model = options.model()?;
-            for learn in [None, Some(IDF_POWER)] {
+            for learn in [None, Some(idf_power)] {
                 let model = model.clone();
                 candidates.push(Candidate { model, learn });
             }

@@ -29,6 +29,9 @@ pub(super) fn lines(
         if best_spec.weight != default.weight {
             spec.weight = Some(best_spec.weight);
         }
+        if !best.learnt && spec.idf.is_none() {
+            spec.idf_power = None;
+        }
         create.add_spec(&spec);
         if best.learnt {
             create.add_option("learn", &args.documents);

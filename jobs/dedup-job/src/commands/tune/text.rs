@@ -24,7 +24,7 @@ pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &Tun
         "pairs in the sample by exact similarity (Jaccard, 3-word shingles): {a} from 0.95, {b} from 0.9, {c} from 0.8, {d} from 0.5"
     );
     if compared.len() > 1 {
-        write_compared(&mut text, compared, asked);
+        write_compared(&mut text, compared, tuned, asked);
     }
     let _ = writeln!(text, "spec: {}", tuned.spec.to_json());
     write_table(&mut text, tuned, asked);
@@ -45,7 +45,7 @@ pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &Tun
             );
             let _ = writeln!(
                 text,
-                "in an archive of {} documents like these, a new document meets {} whose similarity is below 0.5",
+                "in an archive of {} documents like these, a new document meets {} documents whose similarity is below 0.5",
                 count(asked.archive),
                 unrelated(at)
             );
@@ -80,6 +80,7 @@ const MIN_TEMPLATE_PAIRS: usize = 20;
 /// The number of unrelated documents, with how it was estimated: `~` if extrapolated, `<` for a bound.
 fn unrelated(at: &AtDistance) -> String {
     let number = match at.unrelated {
+        none if none < 0.01 => return "< 0.01".into(),
         few if few < 10.0 => format!("{few:.2}"),
         many => count(many.round() as u64),
     };
@@ -91,7 +92,7 @@ fn unrelated(at: &AtDistance) -> String {
 }
 
 /// Writes a line for each spec that was compared.
-fn write_compared(text: &mut String, compared: &[Tuned], asked: &Tune) {
+fn write_compared(text: &mut String, compared: &[Tuned], best: &Tuned, asked: &Tune) {
     let _ = writeln!(
         text,
         "settings at the smallest k that finds {:.0} % of the pairs from similarity {}; unrelated: documents below 0.5 that a new document meets in an archive of {} (~ extrapolated, < upper bound)",
@@ -112,7 +113,8 @@ fn write_compared(text: &mut String, compared: &[Tuned], asked: &Tune) {
         };
         let _ = write!(
             text,
-            "  {:<18} {:<8} {idf:>4}",
+            "{} {:<18} {:<8} {idf:>4}",
+            if std::ptr::eq(tuned, best) { '*' } else { ' ' },
             spec.tokenizer.to_string(),
             spec.weight.to_string()
         );
@@ -130,6 +132,10 @@ fn write_compared(text: &mut String, compared: &[Tuned], asked: &Tune) {
             None => writeln!(text, "   -"),
         };
     }
+    let _ = writeln!(
+        text,
+        "* is the best: of those with the fewest unrelated documents, or up to twice as many, the fastest, and then the one with the fewest wrong pairs"
+    );
 }
 
 fn write_table(text: &mut String, tuned: &Tuned, asked: &Tune) {
