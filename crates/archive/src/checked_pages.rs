@@ -396,7 +396,7 @@ mod tests {
         (writer.into_inner().unwrap().into(), column)
     }
 
-    /// The row group of `file`, with `bytes` in place of what it has from offset `first` on.
+    /// The row group of `file`, read from `bytes` as if they began at offset `first` of the file.
     fn row_groups(file: &Bytes, first: u64, bytes: Bytes) -> CheckedRowGroups<FileParts> {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(file).unwrap();
         let range = first..first + bytes.len() as u64;

@@ -1,9 +1,9 @@
 //! Committing days: one log entry a day, exactly once.
 //!
 //! Each commit carries a Delta application transaction with the day as its application id: if two runs commit the same
-//! day, one commits it, and the other finds it committed. A day is committed as the version after the one that it was
-//! compared with, or after a later version with the same rows. So each day was compared with all that were committed
-//! before it.
+//! day, one commits it, and the other finds it committed. A run compares a day with one version of the table, and commits
+//! it as the next version, or as a later one if no rows were added or removed in between. So each day was compared with
+//! all days that were committed before it.
 
 use chrono::NaiveDate;
 use deltalake_core::DeltaTableError;

@@ -54,7 +54,7 @@ impl Archive {
     /// of earlier versions until a vacuum removes them.
     ///
     /// # Errors
-    /// [`ArchiveError`]; the table is then as it was.
+    /// [`ArchiveError`]; the table is unchanged then.
     pub async fn compact(&mut self, before: Option<NaiveDate>) -> Result<Compacted> {
         let sets = self.merge_sets(before)?;
         let mut compacted = Compacted::default();

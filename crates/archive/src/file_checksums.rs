@@ -23,7 +23,7 @@ use parquet::errors::{ParquetError, Result};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
 
-/// Bytes of a sector, the last of which may have fewer: about as many as a page of ids has.
+/// Bytes of a sector; the last sector of a file may have fewer. A page of ids has about as many.
 pub const SECTOR_BYTES: u64 = 16 << 10;
 /// Start of a tag: the hash, and the bytes of a sector.
 const FORMAT: &str = "xxh3-16384";

@@ -134,7 +134,7 @@ impl Archive {
     /// Removes all documents of a day. Afterwards the day can be committed again, as a new one.
     ///
     /// # Errors
-    /// [`ArchiveError`]; the table is then as it was.
+    /// [`ArchiveError`]; the table is unchanged then.
     pub async fn remove_day(&mut self, day: NaiveDate) -> Result<Removed> {
         self.preflight().await?;
         for _ in 0..COMMIT_ATTEMPTS {
@@ -170,7 +170,7 @@ impl Archive {
     /// Removes all documents, of any day, with one of the `ids`.
     ///
     /// # Errors
-    /// [`ArchiveError`]; the table is then as it was.
+    /// [`ArchiveError`]; the table is unchanged then.
     pub async fn remove_ids(&mut self, ids: &IdSet) -> Result<Removed> {
         self.preflight().await?;
         for _ in 0..COMMIT_ATTEMPTS {

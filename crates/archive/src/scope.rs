@@ -2,8 +2,8 @@
 //!
 //! A data file of this program has a tag with the version that its day was compared with: these versions order the
 //! days. Files of other programs have no such tag, and their order is read from the log. The rows of such a file were
-//! there at a version if the version has the file, or if the file was made, without a change of data, only from files
-//! that it has.
+//! in the table at a version if the version has the file, or if it has all files from which a rewrite without a change of
+//! data made the file.
 
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ pub enum Scope {
     Before {
         /// The day.
         day: NaiveDate,
-        /// The version that it was compared with.
+        /// The version of the table with which the day was compared.
         base_version: u64,
     },
 }

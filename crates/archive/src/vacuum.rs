@@ -1,6 +1,6 @@
 //! Deleting files that no recent version needs: leftovers of killed processes, and files that were merged or removed.
 //!
-//! A file is deleted only if the log says that it was removed, or if its name is one that only this program gives. Any
+//! It deletes a file only if the log records its removal, or if the file's name has the pattern of this program. Any
 //! other file in an archive's directory may belong to somebody else.
 
 use std::collections::{HashMap, HashSet};

@@ -1,8 +1,8 @@
 //! The archive against a plain model of it: random scenarios of runs, reruns, races, removals, maintenance, other
 //! programs, crashes and lost answers, on a store in memory.
 //!
-//! The model is a list of rows, each with the day it belongs to, and for each committed day the rows that it was
-//! compared with. After each step, a second reader ([`other_program`]) must find exactly the model's rows in the table.
+//! The model lists all rows with their days, and for each committed day the rows with which its run compared it. After
+//! each step, a second reader ([`other_program`]) must find exactly the model's rows in the table.
 //! A rerun of a day must read exactly the rows that the day was compared with, except those that were removed since.
 //!
 //! `DEDUP_JOB_MODEL_STEPS` is the number of steps (2000 by default), `DEDUP_JOB_MODEL_SEED` the seed of the first

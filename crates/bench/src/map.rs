@@ -54,7 +54,7 @@ const SAMPLE_BYTES: usize = 128 << 20;
 /// other load of the machine slows both alike.
 const PASSES: usize = 16;
 
-/// The real text of which documents are assembled, and the number of excerpts in a document.
+/// Real text whose excerpts make up the documents, and the number of excerpts in each document.
 struct Source {
     text: String,
     excerpts: usize,

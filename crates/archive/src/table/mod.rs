@@ -148,7 +148,7 @@ impl Archive {
         self.id_type
     }
 
-    /// The version of the table that it is open at.
+    /// The version at which the table is open.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.table.version().unwrap_or(0)

@@ -24,7 +24,7 @@ pub struct Sources {
     pub of_documents: Vec<u32>,
 }
 
-/// The corpora, of which the first has documents of several unrelated sources.
+/// All corpora. The first one has documents of several unrelated sources.
 pub struct Corpora {
     pub all: Vec<Corpus>,
     pub sources: Sources,
