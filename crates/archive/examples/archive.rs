@@ -42,7 +42,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Arc::new(Int64Array::from(fingerprints)),
         Arc::new(StringArray::from(ids)),
     ];
-    let batch = RecordBatch::try_new(schema::fingerprints(id_type, true), columns.into())?;
+    let batch = RecordBatch::try_new(
+        schema::fingerprints(id_type, spec.sketch, true),
+        columns.into(),
+    )?;
     let path = temporary.path().join("day.parquet");
     let mut writer = FingerprintWriter::create(&path, id_type, &spec)?;
     writer.write(batch)?;

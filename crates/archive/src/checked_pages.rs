@@ -1,11 +1,10 @@
 //! Checks of Parquet pages before the Parquet library decodes them.
 //!
-//! Two kinds of forged files would kill or hang the process. For a page of delta-encoded text, the library allocates
-//! memory for as many values as the page claims, up to 2⁶⁴. In a page header that is cut off by the end of the file, it
-//! parses missing fields for hours.
+//! For a forged page of delta-encoded text, the library would allocate memory for as many values as the page claims, up
+//! to 2⁶⁴, which ends the process.
 
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read, Seek as _, SeekFrom};
+use std::io::{BufReader, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,19 +19,9 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 use parquet::file::reader::{ChunkReader, Length, SerializedPageReader};
 use parquet::schema::types::ColumnDescPtr;
 
-/// A reader that fails at its end: otherwise the library goes on parsing a header that is cut off there.
-pub struct EndIsError<R>(pub(crate) R);
+use crate::page_header::HeaderReader;
 
-impl<R: Read> Read for EndIsError<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        match self.0.read(buffer)? {
-            0 if !buffer.is_empty() => Err(ErrorKind::UnexpectedEof.into()),
-            read => Ok(read),
-        }
-    }
-}
-
-/// A whole local file.
+/// A whole local file, of which pages are read.
 pub struct WholeFile(pub File);
 
 impl Length for WholeFile {
@@ -42,12 +31,12 @@ impl Length for WholeFile {
 }
 
 impl ChunkReader for WholeFile {
-    type T = EndIsError<BufReader<File>>;
+    type T = HeaderReader<BufReader<File>>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let mut file = self.0.try_clone()?;
         file.seek(SeekFrom::Start(start))?;
-        Ok(EndIsError(BufReader::new(file)))
+        Ok(HeaderReader::new(BufReader::new(file)))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
@@ -98,10 +87,10 @@ impl Length for FileParts {
 }
 
 impl ChunkReader for FileParts {
-    type T = EndIsError<bytes::buf::Reader<Bytes>>;
+    type T = HeaderReader<bytes::buf::Reader<Bytes>>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        Ok(EndIsError(self.bytes_from(start)?.reader()))
+        Ok(HeaderReader::new(self.bytes_from(start)?.reader()))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {

@@ -7,8 +7,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringBuilder};
-use arrow::datatypes::Int64Type;
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, BinaryBuilder, Int64Array, RecordBatch, StringBuilder,
+};
+use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use chrono::NaiveDate;
 use deltalake_core::kernel::Action;
 use deltalake_core::kernel::transaction::CommitProperties;
@@ -19,7 +21,7 @@ use storage::ErrorKind;
 use crate::commit::COMMIT_ATTEMPTS;
 use crate::data_files::{DayTags, RowsToWrite, StoredRows, WrittenFile};
 use crate::error::{ArchiveError, Result};
-use crate::schema::{self, IdType};
+use crate::schema;
 use crate::scope::operation_name;
 use crate::table::{Archive, DataFile};
 
@@ -213,7 +215,7 @@ impl Archive {
         let mut merged = MergedRows {
             sources,
             heap: BinaryHeap::new(),
-            id_type: self.id_type(),
+            schema: schema::fingerprints(self.id_type(), self.spec().sketch, true),
             started: false,
             read: Checksum::default(),
         };
@@ -225,7 +227,7 @@ impl Archive {
         let mut found = Checksum::default();
         for file in &written[from..] {
             let location = self.location().child(&file.path)?;
-            let rows = StoredRows::open(location.given(), location.read().await?, self.id_type())?;
+            let rows = self.stored_rows_at(&location, location.read().await?)?;
             let mut source = Cursor::new(rows);
             while source.advance()? {
                 found.add(&source.batch, source.row);
@@ -262,10 +264,11 @@ impl Checksum {
                 murmur3_low64(&number.to_le_bytes(), seed)
             }
         };
+        let sketch = schema::sketches(batch).filter(|sketches| sketches.is_valid(row));
+        let sketch = sketch.map_or(0, |sketches| murmur3_low64(sketches.value(row), seed));
         self.rows += 1;
-        self.sum = self
-            .sum
-            .wrapping_add(id ^ fingerprint.cast_unsigned().rotate_left(17));
+        let sum = id ^ fingerprint.cast_unsigned().rotate_left(17) ^ sketch.rotate_left(34);
+        self.sum = self.sum.wrapping_add(sum);
     }
 }
 
@@ -326,7 +329,7 @@ struct MergedRows {
     sources: Vec<Cursor>,
     /// The sort key of each file's next row, with the file's number; the smallest key on top.
     heap: BinaryHeap<Reverse<(i64, IdKey, usize)>>,
-    id_type: IdType,
+    schema: SchemaRef,
     started: bool,
     /// Checksum of the rows that were read from `sources`.
     read: Checksum,
@@ -355,6 +358,7 @@ impl MergedRows {
         let mut fingerprints = Vec::with_capacity(RECORD_BATCH_ROWS);
         let mut texts = StringBuilder::new();
         let mut numbers = Vec::new();
+        let mut sketches = BinaryBuilder::new();
         while fingerprints.len() < RECORD_BATCH_ROWS {
             let Some(Reverse((fingerprint, id, source))) = self.heap.pop() else {
                 break;
@@ -364,17 +368,25 @@ impl MergedRows {
                 IdKey::Text(text) => texts.append_value(&text),
                 IdKey::Number(number) => numbers.push(number),
             }
+            let from = &self.sources[source];
+            if let Some(column) = schema::sketches(&from.batch) {
+                let sketch = column.is_valid(from.row).then(|| column.value(from.row));
+                sketches.append_option(sketch);
+            }
             self.advance(source)?;
         }
         if fingerprints.is_empty() {
             return Ok(None);
         }
-        let ids: ArrayRef = match self.id_type {
-            IdType::String => Arc::new(texts.finish()),
-            IdType::Bigint => Arc::new(Int64Array::from(numbers)),
+        let ids: ArrayRef = match self.schema.field(1).data_type() {
+            DataType::Int64 => Arc::new(Int64Array::from(numbers)),
+            _ => Arc::new(texts.finish()),
         };
-        let columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(fingerprints)), ids];
-        let batch = RecordBatch::try_new(schema::fingerprints(self.id_type, true), columns);
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(fingerprints)), ids];
+        if self.schema.fields().len() > columns.len() {
+            columns.push(Arc::new(sketches.finish()));
+        }
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
         batch.map(Some).map_err(|source| ArchiveError::Arrow {
             object: "merged rows".into(),
             source,

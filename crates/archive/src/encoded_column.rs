@@ -15,7 +15,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use storage::{LocalFile, StorageError};
 
-use crate::checked_pages::EndIsError;
+use crate::page_header::HeaderReader;
 
 /// Bytes read from a local file at once.
 const READ_BYTES: u64 = 256 << 10;
@@ -146,13 +146,12 @@ impl Length for Pages {
 }
 
 impl ChunkReader for Pages {
-    type T = EndIsError<bytes::buf::Reader<Bytes>>;
+    type T = HeaderReader<bytes::buf::Reader<Bytes>>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let left = self.range.end.saturating_sub(start);
-        Ok(EndIsError(
-            self.bytes_from(start, left.min(MAX_HEADER_BYTES))?.reader(),
-        ))
+        let bytes = self.bytes_from(start, left.min(MAX_HEADER_BYTES))?;
+        Ok(HeaderReader::new(bytes.reader()))
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {

@@ -1,8 +1,8 @@
 //! The fingerprints of a batch as one local Parquet file: the map writes it, the probe and the archive read it.
 //!
-//! The columns are `fp` (BIGINT, null if the document has no fingerprint) and `id`, sorted by `fp` ascending with nulls
-//! last, then by `id`; the footer has the spec. Sorted rows make equal batches equal files, and the archive needs them
-//! in this order.
+//! The columns are `fp` (BIGINT, null if the document has no fingerprint), `id` and, if the spec has sketches, `sketch`;
+//! rows are sorted by `fp` ascending with nulls last, then by `id`, then by `sketch`; the footer has the spec. Sorted rows
+//! make equal batches equal files, and the archive needs them in this order.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray as _, RecordBatch};
+use arrow::array::{Array as _, AsArray as _, BinaryArray, RecordBatch};
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::Int64Type;
 use parquet::arrow::ProjectionMask;
@@ -31,8 +31,8 @@ const RECORD_BATCH_ROWS: usize = 4 * PAGE_ROWS;
 
 /// SHA-256 over the rows of a batch that have a fingerprint, independent of files and row groups.
 ///
-/// It is over the spec's digest, then for each row, in the file's order, the fingerprint and the id. Numbers are 8
-/// bytes, little-endian; before a text id comes its length in bytes.
+/// It is over the spec's digest, then for each row, in the file's order, the fingerprint, the id and, if the spec has
+/// sketches, the sketch. Numbers are 8 bytes, little-endian; before a text id comes its length in bytes.
 #[derive(Debug, Clone)]
 pub struct RowDigest(Sha256);
 
@@ -48,6 +48,7 @@ impl RowDigest {
         let fingerprints = batch.column(0).as_primitive::<Int64Type>();
         let text = batch.column(1).as_string_opt::<i32>();
         let numbers = batch.column(1).as_primitive_opt::<Int64Type>();
+        let sketches = schema::sketches(batch);
         for row in (0..batch.num_rows()).filter(|&row| fingerprints.is_valid(row)) {
             self.0.update(fingerprints.value(row).to_le_bytes());
             if let Some(text) = text {
@@ -56,6 +57,9 @@ impl RowDigest {
                 self.0.update(id);
             } else if let Some(numbers) = numbers {
                 self.0.update(numbers.value(row).to_le_bytes());
+            }
+            if let Some(sketches) = sketches {
+                self.0.update(sketches.value(row));
             }
         }
     }
@@ -97,12 +101,11 @@ impl FingerprintFile {
             path: name.clone(),
             source,
         })?;
-        let file = WholeFile(file);
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
         let reader = metadata
             .map(|metadata| {
                 let groups = 0..metadata.num_row_groups();
-                CheckedRowGroups::new(file, Arc::new(metadata), groups)
+                CheckedRowGroups::new(WholeFile(file), Arc::new(metadata), groups)
             })
             .and_then(|groups| groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None))
             .map_err(ArchiveError::parquet(name.clone()))?;
@@ -147,7 +150,7 @@ impl FingerprintWriter {
                 path: name.clone(),
                 source,
             })?;
-        let schema = schema::fingerprints(id_type, true);
+        let schema = schema::fingerprints(id_type, spec.sketch, true);
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(spec, id_type))
             .with_skip_arrow_metadata(true);
@@ -182,6 +185,7 @@ impl FingerprintWriter {
         if !sorted || (present > 0 && self.without_fingerprint > 0) {
             return Err(self.bad_data("the rows are not sorted by fingerprint"));
         }
+        self.check_sketches(&batch, present)?;
         self.rows += batch.num_rows() as u64;
         self.without_fingerprint += fingerprints.null_count() as u64;
         self.digest.update(&batch);
@@ -190,6 +194,25 @@ impl FingerprintWriter {
             .push_batch(batch)
             .map_err(|source| ArchiveError::Arrow { object, source })?;
         self.write_completed()
+    }
+
+    /// Checks the sketches of the first `present` rows, which have fingerprints: each must be there, and have the length that
+    /// the spec asks for.
+    fn check_sketches(&self, batch: &RecordBatch, present: usize) -> Result<()> {
+        let size = self.spec.sketch;
+        if size.is_none() {
+            return Ok(());
+        }
+        let is_whole = |sketches: &BinaryArray| {
+            let present = sketches.slice(0, present);
+            present.null_count() == 0 && schema::check_sketches(&present, size).is_ok()
+        };
+        match schema::sketches(batch).is_some_and(is_whole) {
+            true => Ok(()),
+            false => Err(self.bad_data(&format!(
+                "a fingerprint has no sketch of {size} bits, which its spec asks for"
+            ))),
+        }
     }
 
     /// Completes the file and returns what it holds.

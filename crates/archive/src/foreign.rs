@@ -5,10 +5,11 @@
 
 use deltalake_core::DeltaTable;
 use deltalake_core::kernel::{DataType, StructField};
+use simhash::Spec;
 
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
-use crate::schema::{DAY, FINGERPRINT, ID, IdType};
+use crate::schema::{DAY, FINGERPRINT, ID, IdType, SKETCH};
 
 /// Delta's reader features that change neither rows nor columns.
 const HARMLESS: [&str; 4] = [
@@ -78,11 +79,15 @@ pub(crate) fn check_path(given: &str, path: &str) -> Result<()> {
     }
 }
 
-/// Refuses a table that does not have exactly an archive's columns, partitioned by day. Returns its id type.
+/// Refuses a table that does not have exactly the columns of an archive with this spec, partitioned by day. Returns its id type.
 ///
 /// # Errors
 /// [`ArchiveError::ForeignTable`] with the difference.
-pub(crate) fn require_archive_schema(table: &DeltaTable, given: &str) -> Result<IdType> {
+pub(crate) fn require_archive_schema(
+    table: &DeltaTable,
+    spec: &Spec,
+    given: &str,
+) -> Result<IdType> {
     let state = table.snapshot().map_err(ArchiveError::delta(given))?;
     let foreign = |reason: String| {
         Err(ArchiveError::ForeignTable {
@@ -102,18 +107,23 @@ pub(crate) fn require_archive_schema(table: &DeltaTable, given: &str) -> Result<
     }
     let schema = state.schema();
     let type_of = |name: &str| schema.field(name).map(StructField::data_type);
-    for (name, expected) in [(FINGERPRINT, DataType::LONG), (DAY, DataType::DATE)] {
-        if type_of(name) != Some(&expected) {
+    let mut expected = vec![(FINGERPRINT, DataType::LONG), (DAY, DataType::DATE)];
+    if !spec.sketch.is_none() {
+        expected.push((SKETCH, DataType::BINARY));
+    }
+    for (name, expected) in &expected {
+        let name = *name;
+        if type_of(name) != Some(expected) {
             return foreign(match type_of(name) {
                 Some(found) => format!("its column {name} is {found}, not {expected}"),
                 None => format!("it has no column {name}"),
             });
         }
     }
-    if let Some(other) = schema
-        .fields()
-        .find(|field| ![FINGERPRINT, ID, DAY].contains(&field.name().as_str()))
-    {
+    if let Some(other) = schema.fields().find(|field| {
+        let name = field.name().as_str();
+        name != ID && !expected.iter().any(|(known, _)| *known == name)
+    }) {
         return foreign(format!("it has another column, {}", other.name()));
     }
     match type_of(ID) {

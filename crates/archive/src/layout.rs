@@ -6,22 +6,25 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
 use simhash::Spec;
 
-use crate::schema::{FINGERPRINT, ID, IdType, SPEC_KEY};
+use crate::schema::{FINGERPRINT, ID, IdType, SKETCH, SPEC_KEY};
 
 /// Rows of a row group: enough to probe at once, few enough to share out between threads.
 pub const ROW_GROUP_ROWS: usize = 1 << 20;
 /// Rows of a page of fingerprints.
 pub(crate) const PAGE_ROWS: usize = 8192;
-/// Rows of the smallest page of ids: few, because a whole page is read to get one id. Pages of integer ids, which take
-/// few bytes, have a few times as many.
-const ID_PAGE_ROWS: usize = 1024;
-/// A page of ids ends when it has this many bytes; tested every [`ID_PAGE_ROWS`] rows.
+/// Rows of the smallest page of ids and of sketches: few, because a whole page is read to get one row. Pages of integer
+/// ids, which take few bytes, have many times as many.
+const SMALL_PAGE_ROWS: usize = 256;
+/// A page of ids ends when it has this many bytes; tested every [`SMALL_PAGE_ROWS`] rows.
 const ID_PAGE_BYTES: usize = 16 << 10;
+/// As [`ID_PAGE_BYTES`], of sketches.
+const SKETCH_PAGE_BYTES: usize = 8 << 10;
 
 /// The properties of every Parquet file of fingerprints that this program writes.
 pub(crate) fn writer_properties(spec: &Spec, id_type: IdType) -> WriterProperties {
     let fingerprint = ColumnPath::from(FINGERPRINT);
     let id = ColumnPath::from(ID);
+    let sketch = ColumnPath::from(SKETCH);
     let zstd = ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD);
     let builder = WriterProperties::builder();
     let builder = match id_type {
@@ -35,8 +38,12 @@ pub(crate) fn writer_properties(spec: &Spec, id_type: IdType) -> WriterPropertie
         .set_column_dictionary_enabled(id.clone(), false)
         .set_column_compression(id.clone(), zstd)
         .set_column_data_page_size_limit(id, ID_PAGE_BYTES)
+        // All have one length and no order: nothing to compress.
+        .set_column_encoding(sketch.clone(), Encoding::DELTA_LENGTH_BYTE_ARRAY)
+        .set_column_dictionary_enabled(sketch.clone(), false)
+        .set_column_data_page_size_limit(sketch, SKETCH_PAGE_BYTES)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-        .set_write_batch_size(ID_PAGE_ROWS)
+        .set_write_batch_size(SMALL_PAGE_ROWS)
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_sorting_columns(Some(vec![SortingColumn {

@@ -1,10 +1,10 @@
 //! The archive: a Delta Lake table of fingerprints.
 //!
-//! An archive has the columns `fp`, `id` and the partition column `day`. Each day is one commit, and its data files are
-//! Parquet sorted by `fp`. [`Archive`] creates it, appends to it, and maintains it.
+//! An archive has the columns `fp`, `id` and the partition column `day`; if its spec has sketches, also `sketch`. Each day
+//! is one commit, and its data files are Parquet sorted by `fp`. [`Archive`] creates it, appends to it, and maintains it.
 //!
 //! A run reads a [`Snapshot`]: an archive at one version, or plain Parquet files. [`FingerprintReader`] reads one of
-//! its files, fingerprints by row group and ids by row. The map writes the batch's own fingerprints as one
+//! its files, fingerprints by row group, ids and sketches by row. The map writes the batch's own fingerprints as one
 //! [`FingerprintFile`], which every later stage reads.
 
 pub mod checked_pages;
@@ -23,6 +23,7 @@ mod input_files;
 mod layout;
 mod log_facts;
 mod object_reader;
+mod page_header;
 pub mod reader;
 mod remove;
 mod row_group_sums;
@@ -44,7 +45,7 @@ pub use input_files::input_files;
 pub use layout::ROW_GROUP_ROWS;
 pub use log_facts::LogFacts;
 pub use object_reader::ObjectReader;
-pub use reader::{ColumnNames, DecodedStep, FingerprintReader, IdPages};
+pub use reader::{ColumnNames, DecodedStep, FingerprintReader, ReadRows, RowPages};
 pub use remove::{IdSet, Removed};
 pub use schema::IdType;
 pub use scope::Scope;

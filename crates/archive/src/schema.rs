@@ -4,12 +4,16 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use arrow::array::{AsArray as _, BinaryArray, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use simhash::SketchBits;
 
 /// Column of fingerprints: BIGINT, the 64 bits in two's complement.
 pub const FINGERPRINT: &str = "fp";
 /// Column of ids.
 pub const ID: &str = "id";
+/// Column of sketches, in archives and files whose spec has them: BINARY, all of the spec's length.
+pub const SKETCH: &str = "sketch";
 /// Partition column: the day on which a document was added.
 pub const DAY: &str = "day";
 
@@ -91,11 +95,37 @@ impl FromStr for IdType {
     }
 }
 
-/// Arrow schema of fingerprints with ids: `fp`, null if the document has no fingerprint, and `id`.
+/// Arrow schema of fingerprints with ids: `fp`, null if the document has no fingerprint, `id` and, if the spec has
+/// sketches, `sketch`. A sketch is null if there is no fingerprint, or if another program wrote the row.
 #[must_use]
-pub fn fingerprints(id_type: IdType, nullable: bool) -> SchemaRef {
-    Arc::new(Schema::new(vec![
+pub fn fingerprints(id_type: IdType, sketch: SketchBits, nullable: bool) -> SchemaRef {
+    let mut fields = vec![
         Field::new(FINGERPRINT, DataType::Int64, nullable),
         Field::new(ID, id_type.data_type(), false),
-    ]))
+    ];
+    if !sketch.is_none() {
+        fields.push(Field::new(SKETCH, DataType::Binary, true));
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// Checks that all sketches have this size; nulls pass.
+///
+/// # Errors
+/// What is wrong with the first that has another.
+pub(crate) fn check_sketches(sketches: &BinaryArray, size: SketchBits) -> Result<(), String> {
+    let mut lengths = sketches.iter().flatten().map(<[u8]>::len);
+    match lengths.find(|length| *length != size.bytes()) {
+        None => Ok(()),
+        Some(bytes) => Err(format!(
+            "a sketch of {} bits, where the spec asks for {size}",
+            8 * bytes
+        )),
+    }
+}
+
+/// The sketches of rows with a schema of [`fingerprints`]; `None` if it has none.
+#[must_use]
+pub fn sketches(rows: &RecordBatch) -> Option<&BinaryArray> {
+    rows.column_by_name(SKETCH)?.as_binary_opt::<i32>()
 }

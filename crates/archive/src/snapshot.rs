@@ -49,6 +49,18 @@ pub struct SnapshotFile {
 }
 
 impl Snapshot {
+    /// No files, for a batch that is compared with itself only.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            name: "no archive".to_owned(),
+            spec: None,
+            id_type: None,
+            version: None,
+            files: Vec::new(),
+        }
+    }
+
     /// Opens plain Parquet files: one file, the files below a directory, or those that match a pattern. A path
     /// component like `day=2026-11-20` gives the day.
     ///

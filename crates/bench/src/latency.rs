@@ -112,7 +112,7 @@ async fn measure(args: &Args) -> Vec<Value> {
             "{:<12} {:>13} {:>9} {:>9.2} {:>8.1} {:>9.2} {:>7.2}",
             source.name,
             summary.base.fingerprints,
-            summary.hits,
+            summary.hits.unwrap_or(0),
             join,
             rate,
             rate / local,
@@ -150,14 +150,17 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
     let hits = scratch.path().join("hits.parquet");
     let settings = RunSettings {
         new: vec![args.data.join("day.parquet").display().to_string()],
-        base: source.base.clone(),
-        output: OutputTarget::file(
-            source
-                .stores
-                .locate(&hits.display().to_string())
-                .expect("a local path"),
-        )
-        .expect("a known ending"),
+        base: Some(source.base.clone()),
+        output: Some(
+            OutputTarget::file(
+                source
+                    .stores
+                    .locate(&hits.display().to_string())
+                    .expect("a local path"),
+            )
+            .expect("a known ending"),
+        ),
+        decide: None,
         max_distance: 3,
         within: true,
         existing: archive::Existing::Keep,

@@ -1,9 +1,10 @@
 //! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its figures and can write
-//! them as JSON. `cluster`, `join`, `latency`, `map` and `scale` also check their results against known answers,
+//! them as JSON. `cluster`, `decide`, `join`, `latency`, `map` and `scale` also check their results against known answers,
 //! `sharp` those of random fingerprints.
 
 mod cluster;
 mod data;
+mod decide;
 mod designs;
 mod documents;
 mod features;
@@ -37,6 +38,8 @@ struct Args {
 enum Bench {
     /// Run on a cluster of two executors, against one process on the same cores
     Cluster(cluster::Args),
+    /// Decide which documents to keep, from the pairs of a random graph
+    Decide(decide::Args),
     /// Join in memory with every design: predicted and measured cost
     Designs(designs::Args),
     /// Fingerprint texts on one core, with several specs and with other programs
@@ -59,6 +62,7 @@ fn main() {
     let args = Args::parse();
     let (name, rows) = match &args.bench {
         Bench::Cluster(args) => ("cluster", cluster::run(args)),
+        Bench::Decide(args) => ("decide", decide::run(args)),
         Bench::Designs(args) => ("designs", designs::run(args)),
         Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use engine::batch::BatchName;
 use engine::documents::Columns;
-use engine::probe::{Probe, ProbeExec};
+use engine::probe::{Answer, CompareSketches, Probe, ProbeExec};
 use engine::work::{self, WorkItem};
 use simhash::Spec;
 
@@ -81,6 +81,8 @@ pub(crate) fn probe_settings() -> Probe {
         max_hits: Some(9),
         day: Some(-1),
         columns: ColumnNames::given_or_standard(None, None),
+        sketches: Some(CompareSketches { max_differing: 31 }),
+        answer: Answer::ClassPairs,
     }
 }
 

@@ -78,6 +78,9 @@ pub struct Similarities {
     pub cosine: f64,
     /// See [`Measure::Edit`]; `None` for texts too long to be compared within seconds.
     pub edit: Option<f64>,
+    /// See [`Measure::Sketch`]; `None` if the spec has no sketches, or a text has no fingerprint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sketch: Option<f64>,
 }
 
 /// A feature with its weight in each text.
@@ -178,6 +181,8 @@ pub fn explain(model: &Model, texts: [&str; 2], design: &Design, top: usize) -> 
             cosine: similarity(Measure::Cosine),
             edit: (texts[0].len() as f64 * texts[1].len() as f64 <= EDIT_PRODUCT)
                 .then(|| similarity(Measure::Edit)),
+            sketch: (!model.spec().sketch.is_none() && difference.is_some())
+                .then(|| similarity(Measure::Sketch)),
         },
         shared,
         only_first,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive::fingerprints::{FingerprintFile, FingerprintWriter};
-use archive::schema::{FINGERPRINT, ID};
+use archive::schema::{FINGERPRINT, ID, SKETCH};
 use archive::{Archive, ArchiveError, IdType};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
 use arrow::datatypes::Int64Type;
@@ -14,19 +14,21 @@ use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
-use datafusion::prelude::{SessionContext, ident};
+use datafusion::prelude::{Expr, SessionContext, ident};
 use futures::StreamExt as _;
 use sha2::{Digest as _, Sha256};
 use simhash::Spec;
 
 use crate::batch::{FingerprintRows, select_columns};
 use crate::cluster::FingerprintedRows;
-use crate::documents::{Documents, TEXT};
+use crate::decide::Keys;
+use crate::decide::keys::KeysWriter;
+use crate::documents::{Documents, KEY_COLUMNS, POSITION, TEXT};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::stream;
-use crate::udf::Simhash;
+use crate::udf::{FingerprintAndSketch, Part, Simhash};
 
 /// Rows that are sorted at once; the sorted batches are then merged.
 const SORTED_ROWS: usize = 1 << 15;
@@ -40,9 +42,11 @@ pub struct FingerprintedBatch {
     pub invalid_utf8: u64,
     /// Documents that repeat the id of an earlier document of the batch.
     pub duplicate_ids: u64,
+    /// What documents are ordered by for decisions, in the order of the file's rows; `None` unless decisions are made.
+    pub keys: Option<Keys>,
 }
 
-/// The fingerprints and ids of `documents`, which this process makes as they are read.
+/// The fingerprints and ids of `documents`, which this process makes as they are read; with what decisions need if `keys`.
 ///
 /// # Errors
 /// None in practice: documents are read only when the rows are.
@@ -51,19 +55,24 @@ pub fn local_rows(
     documents: &Documents,
     recipe: &Recipe,
     id_type: IdType,
+    keys: bool,
     progress: &Progress,
 ) -> Result<UnsortedRows> {
     let total = documents.known_rows().unwrap_or(0);
     progress.documents_total.store(total, Ordering::Relaxed);
     let invalid_utf8 = Arc::new(AtomicU64::new(0));
     let partitions = context.state().config().target_partitions();
-    let table = documents.table(context, id_type, partitions)?;
+    let table = match keys {
+        true => documents.table_with_keys(context, id_type, partitions)?,
+        false => documents.table(context, id_type, partitions)?,
+    };
     let rows = with_fingerprints(table, recipe, &invalid_utf8)
         .map_err(EngineError::query(documents.given()))?;
     Ok(UnsortedRows { rows, invalid_utf8 })
 }
 
-/// Selects `fp` and `id` of a table of documents; counts texts that are not UTF-8 in `invalid_utf8`.
+/// Selects `fp`, `id` and, if the spec has sketches, `sketch` of a table of documents, and the columns of keys that it has;
+/// counts texts that are not UTF-8 in `invalid_utf8`.
 ///
 /// # Errors
 /// When the table lacks the columns.
@@ -72,13 +81,40 @@ pub fn with_fingerprints(
     recipe: &Recipe,
     invalid_utf8: &Arc<AtomicU64>,
 ) -> datafusion::error::Result<DataFrame> {
-    let fingerprint = match recipe {
-        Recipe::Ready(_) => ident(FINGERPRINT),
-        Recipe::Texts(model) => Simhash::udf(model.clone(), Arc::clone(invalid_utf8))
-            .call(vec![ident(TEXT)])
-            .alias(FINGERPRINT),
-    };
-    documents.select(vec![fingerprint, ident(ID)])
+    let has_sketches = !recipe.spec().sketch.is_none();
+    let schema = documents.schema();
+    let keys = KEY_COLUMNS.iter().map(|column| column.name);
+    let keys = keys.filter(|name| schema.has_column_with_unqualified_name(name));
+    let keys: Vec<Expr> = keys.map(ident).collect();
+    let select = |made: Vec<Expr>| -> Vec<Expr> { made.into_iter().chain(keys.clone()).collect() };
+    match recipe {
+        Recipe::Ready(_) if has_sketches => {
+            let columns = select(vec![ident(FINGERPRINT), ident(ID), ident(SKETCH)]);
+            documents.select(columns)
+        }
+        Recipe::Ready(_) => {
+            let columns = select(vec![ident(FINGERPRINT), ident(ID)]);
+            documents.select(columns)
+        }
+        Recipe::Texts(model) if has_sketches => {
+            // One pass over the tokens makes both.
+            const BOTH: &str = "fingerprint_and_sketch";
+            let both = FingerprintAndSketch::udf(model.clone(), Arc::clone(invalid_utf8))
+                .call(vec![ident(TEXT)])
+                .alias(BOTH);
+            let part = |part: Part| part.udf().call(vec![ident(BOTH)]).alias(part.name());
+            let parts = vec![part(Part::Fingerprint), ident(ID), part(Part::Sketch)];
+            let (made, parts) = (select(vec![both, ident(ID)]), select(parts));
+            documents.select(made)?.select(parts)
+        }
+        Recipe::Texts(model) => {
+            let fingerprint = Simhash::udf(model.clone(), Arc::clone(invalid_utf8))
+                .call(vec![ident(TEXT)])
+                .alias(FINGERPRINT);
+            let columns = select(vec![fingerprint, ident(ID)]);
+            documents.select(columns)
+        }
+    }
 }
 
 /// The fingerprints and ids that a cluster makes.
@@ -100,7 +136,8 @@ pub struct UnsortedRows {
     invalid_utf8: Arc<AtomicU64>,
 }
 
-/// Sorts the rows and writes them to the file at `path`. Errors call the documents `given`.
+/// Sorts the rows and writes them to the file at `path`, and their keys, if they have some, to one below `scratch`. Errors
+/// call the documents `given`.
 ///
 /// # Errors
 /// [`EngineError`] naming the input file when a document cannot be read, or has no id.
@@ -110,6 +147,7 @@ pub async fn write_sorted(
     spec: &Spec,
     id_type: IdType,
     path: &Path,
+    scratch: &Path,
 ) -> Result<FingerprintedBatch> {
     let failed = || EngineError::query(given);
     let UnsortedRows { rows, invalid_utf8 } = rows;
@@ -123,18 +161,25 @@ pub async fn write_sorted(
     let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
     let coalesced = |partition| stream::coalesced(partition, SORTED_ROWS);
     let partitions = partitions.into_iter().map(coalesced).collect();
-    let sorted = stream::table(&context, schema, partitions)
+    let has_keys = schema.field_with_name(POSITION).is_ok();
+    let rows = stream::table(&context, schema, partitions);
+    let schema = archive::schema::fingerprints(id_type, spec.sketch, true);
+    let sorted = rows
         .and_then(|rows| {
-            rows.sort(vec![
-                ident(FINGERPRINT).sort(true, false),
-                ident(ID).sort(true, false),
-            ])
+            let columns = schema.fields().iter().map(|field| field.name().as_str());
+            // Equal rows have the order of the inputs.
+            let columns = columns.chain(has_keys.then_some(POSITION));
+            // Nulls last: rows without a fingerprint, which have no sketch either.
+            rows.sort(columns.map(|name| ident(name).sort(true, false)).collect())
         })
         .map_err(failed())?;
     // A task merges the next rows while these are written.
     let mut rows = stream::read_ahead(sorted.execute_stream().await.map_err(failed())?);
-    let schema = archive::schema::fingerprints(id_type, true);
     let mut writer = FingerprintWriter::create(path, id_type, spec)?;
+    let mut keys = match has_keys {
+        true => Some(KeysWriter::create(&scratch.join("keys.arrow"), id_type)?),
+        false => None,
+    };
     let mut ids = IdCount::default();
     let arrow_error = |source| ArchiveError::Arrow {
         object: given.to_owned(),
@@ -142,6 +187,9 @@ pub async fn write_sorted(
     };
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
+        if let Some(keys) = &mut keys {
+            keys.write(&batch)?;
+        }
         let batch = select_columns(&batch, &schema).map_err(arrow_error)?;
         ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids);
         writer.write(batch)?;
@@ -152,6 +200,7 @@ pub async fn write_sorted(
         file,
         invalid_utf8: invalid_utf8.load(Ordering::Relaxed),
         duplicate_ids,
+        keys: keys.map(KeysWriter::finish).transpose()?,
     })
 }
 
@@ -195,6 +244,7 @@ impl FingerprintedBatch {
         let path = scratch.join("left.parquet");
         let mut writer = FingerprintWriter::create(&path, self.file.id_type, &self.file.spec)?;
         let mut ids = IdCount::default();
+        let mut masks = Vec::new();
         let arrow_error = |source: ArrowError| ArchiveError::Arrow {
             object: self.file.path.display().to_string(),
             source,
@@ -216,9 +266,12 @@ impl FingerprintedBatch {
             let batch = arrow::compute::filter_record_batch(&batch, &mask).map_err(arrow_error)?;
             ids.add(FingerprintRows::read(&batch).map_err(arrow_error)?.ids);
             writer.write(batch)?;
+            masks.push(mask);
         }
         let file = writer.finish()?;
+        let filtered = |keys: &Keys| keys.filtered(&scratch.join("left.arrow"), &masks);
         Ok(Self {
+            keys: self.keys.as_ref().map(filtered).transpose()?,
             duplicate_ids: ids.duplicates(&file)?,
             file,
             invalid_utf8: self.invalid_utf8,

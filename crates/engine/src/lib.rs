@@ -3,12 +3,15 @@
 //! ```text
 //! documents ──▶ fingerprint (map 1) ──▶ batch ─┐
 //! archive ────▶ work items ──▶ ProbeExec (map 2) ──▶ reduce ──▶ verify ──▶ output
+//!                                     └──▶ decide ──▶ decisions, kept documents
 //! ```
 //!
 //! [`session`] registers everything that a process needs, in one place; [`run`] connects the stages.
 
 pub mod batch;
+mod class_pairs;
 pub mod cluster;
+pub mod decide;
 pub mod documents;
 pub mod error;
 pub mod explain;

@@ -1,7 +1,7 @@
 //! The columns of pairs: the one table that schemas, the reduce, the output and its readers follow.
 //!
 //! A new column needs a name, an entry of [`COLUMNS`], and a value from the stage that makes it: `probe::pair_builder` or
-//! `verify::compare`.
+//! `verify::compare`; the similarity has both, and each run one of them or none.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub const BASE_ID: &str = "base_id";
 pub const DISTANCE: &str = "distance";
 /// Day of the other document; null if it has none.
 pub const BASE_DAY: &str = "base_day";
-/// Similarity of the two texts; null if a text was not found.
+/// Similarity of the two texts, or what their sketches estimate of it; null if a text or a sketch was not found.
 pub const SIMILARITY: &str = "similarity";
 
 /// A column of pairs.
@@ -39,8 +39,9 @@ enum Maker {
     Key,
     /// The probe; of rows with equal key columns, the reduce keeps the least value.
     Least,
-    /// The verification.
-    Verify,
+    /// The probe, from sketches, or the verification, from texts; in runs without both, pairs lack it. Of rows with equal key
+    /// columns, the reduce keeps the greatest value.
+    Greatest,
 }
 
 /// The columns, in the order of the output.
@@ -73,18 +74,20 @@ pub static COLUMNS: [Column; 5] = [
         name: SIMILARITY,
         data_type: |_| DataType::Float64,
         nullable: true,
-        maker: Maker::Verify,
+        maker: Maker::Greatest,
     },
 ];
 
 /// The columns that the output is sorted by.
 pub const ORDER: [&str; 4] = [NEW_ID, DISTANCE, BASE_ID, BASE_DAY];
 
-/// The columns that the probe makes.
-pub fn probed_columns() -> impl Iterator<Item = &'static Column> {
-    COLUMNS
-        .iter()
-        .filter(|column| column.maker != Maker::Verify)
+/// The columns of pairs with or without similarities.
+fn columns(similarities: Similarities) -> impl Iterator<Item = &'static Column> {
+    let is_present = move |column: &&Column| match column.maker {
+        Maker::Key | Maker::Least => true,
+        Maker::Greatest => similarities == Similarities::Known,
+    };
+    COLUMNS.iter().filter(is_present)
 }
 
 /// The columns that identify a pair.
@@ -97,33 +100,35 @@ pub(crate) fn least_columns() -> impl Iterator<Item = &'static Column> {
     COLUMNS.iter().filter(|column| column.maker == Maker::Least)
 }
 
-/// Schema of pairs as probed, and as written when they are not verified.
-#[must_use]
-pub fn schema(id_type: IdType) -> SchemaRef {
-    schema_from_columns(probed_columns(), id_type)
+/// The columns whose greatest value the reduce keeps, where pairs have them.
+pub(crate) fn greatest_columns() -> impl Iterator<Item = &'static Column> {
+    COLUMNS
+        .iter()
+        .filter(|column| column.maker == Maker::Greatest)
 }
 
-/// Schema of verified pairs.
-#[must_use]
-pub fn verified_schema(id_type: IdType) -> SchemaRef {
-    schema_from_columns(COLUMNS.iter(), id_type)
+/// Whether the pairs of a run have similarities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Similarities {
+    /// No: there are no sketches, and texts are not compared.
+    Unknown,
+    /// Yes.
+    Known,
 }
 
-fn schema_from_columns(
-    columns: impl Iterator<Item = &'static Column>,
-    id_type: IdType,
-) -> SchemaRef {
+/// Schema of pairs.
+#[must_use]
+pub fn schema(id_type: IdType, similarities: Similarities) -> SchemaRef {
     let field =
         |column: &Column| Field::new(column.name, (column.data_type)(id_type), column.nullable);
-    Arc::new(Schema::new(columns.map(field).collect::<Vec<_>>()))
+    let fields: Vec<Field> = columns(similarities).map(field).collect();
+    Arc::new(Schema::new(fields))
 }
 
-/// The column names of unverified pairs, then those of verified pairs.
+/// The column names of pairs without similarities, then those of pairs with them.
 pub(crate) fn layouts() -> [Vec<&'static str>; 2] {
-    [
-        probed_columns().map(|column| column.name).collect(),
-        COLUMNS.iter().map(|column| column.name).collect(),
-    ]
+    [Similarities::Unknown, Similarities::Known]
+        .map(|similarities| columns(similarities).map(|column| column.name).collect())
 }
 
 /// Rows of `schema`, whose columns are looked up by name: first in `made`, then in `from`.

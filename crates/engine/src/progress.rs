@@ -81,6 +81,10 @@ pub struct Progress {
     pub pairs: AtomicU64,
     /// Pairs left out because a document has nearer ones.
     pub left_out: AtomicU64,
+    /// Pairs dropped because their sketches say that the texts are not similar enough.
+    pub dissimilar: AtomicU64,
+    /// Pairs without a similarity, because the archive has no sketch of a document.
+    pub without_sketch: AtomicU64,
     /// Time spent in the stages inside the probe, summed over all threads.
     pub stages: Stages,
     /// Slices that the work was cut into for a cluster; 0 without one.
@@ -182,6 +186,8 @@ impl Progress {
             &self.probed_within,
             &self.pairs,
             &self.left_out,
+            &self.dissimilar,
+            &self.without_sketch,
             &self.slices,
         ] {
             counter.store(0, Ordering::Relaxed);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use archive::{Archive, ArchiveError, SpecFiles, frequencies};
 use bytes::Bytes;
 use simhash::{
-    Idf, IdfPower, Markup, Model, ModelError, Normalize, Spec, StopWords, Tokenizer, Weight,
+    Idf, IdfPower, Markup, Model, ModelError, Normalize, SketchBits, Spec, StopWords, Tokenizer,
+    Weight,
 };
 use storage::Stores;
 
@@ -26,6 +27,8 @@ pub struct SpecOptions {
     pub min_features: Option<u32>,
     /// See [`Spec::seed`].
     pub seed: Option<u32>,
+    /// See [`Spec::sketch`].
+    pub sketch: Option<SketchBits>,
     /// A file of document frequencies, as `dedup-job idf` makes them.
     pub idf: Option<OptionFile>,
     /// See [`Spec::idf_power`]; without it, a new spec with document frequencies has [`IDF_POWER`].
@@ -37,6 +40,10 @@ pub struct SpecOptions {
 /// The power of the inverse document frequency in a new spec. It keeps unrelated documents apart in an archive of a billion,
 /// also where the frequencies were learnt from other documents than those; docs/quality.md has the figures.
 pub const IDF_POWER: IdfPower = IdfPower::Half;
+
+/// The sketch of a new archive with document frequencies. At `-k 8` its estimates tell pairs that are near-duplicates from
+/// others where smaller sketches err; docs/quality.md has the figures.
+pub const LEARNT_SKETCH: SketchBits = SketchBits::Bits256;
 
 /// A file that an option names, with its content.
 #[derive(Debug, Clone)]
@@ -156,6 +163,7 @@ impl SpecOptions {
             markup: self.markup.or(spec.markup),
             min_features: self.min_features.unwrap_or(spec.min_features),
             seed: self.seed.unwrap_or(spec.seed),
+            sketch: self.sketch.unwrap_or(spec.sketch),
             idf_power: self.idf_power.unwrap_or(match (&self.idf, &spec.idf) {
                 (Some(_), None) => IDF_POWER,
                 _ => spec.idf_power,

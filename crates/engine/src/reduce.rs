@@ -2,7 +2,7 @@
 
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
-use datafusion::functions_aggregate::expr_fn::min;
+use datafusion::functions_aggregate::expr_fn::{max, min};
 use datafusion::prelude::ident;
 
 use crate::pairs;
@@ -10,21 +10,27 @@ use crate::pairs;
 /// Keeps one row for each pair of ids and base day; sorts by new id, distance, base id and base day.
 ///
 /// A pair of ids repeats when several documents of a day share an id, and when a work item is done twice. The row with the
-/// smallest distance is kept. Two documents of the batch that share an id are a pair of that id with itself. The probe
-/// treats documents that share id and fingerprint as one.
+/// smallest distance is kept, with the greatest similarity. Two documents of the batch that share an id are a pair of that
+/// id with itself. The probe treats documents that share id and fingerprint as one.
 ///
 /// # Errors
 /// When `found` lacks a column of [`pairs::schema`].
 pub fn reduce(found: DataFrame) -> Result<DataFrame> {
+    let is_found = |name: &str| found.schema().has_column_with_unqualified_name(name);
     let least = pairs::least_columns().map(|column| min(ident(column.name)).alias(column.name));
+    let greatest = pairs::greatest_columns().filter(|column| is_found(column.name));
+    let greatest = greatest.map(|column| max(ident(column.name)).alias(column.name));
+    let kept = least.chain(greatest).collect();
+    let order = pairs::COLUMNS.iter().filter(|column| is_found(column.name));
+    let order: Vec<_> = order.map(|column| ident(column.name)).collect();
     found
         .aggregate(
             pairs::key_columns()
                 .map(|column| ident(column.name))
                 .collect(),
-            least.collect(),
+            kept,
         )?
-        .select(pairs::probed_columns().map(|column| ident(column.name)))?
+        .select(order)?
         .sort(
             pairs::ORDER
                 .map(|column| ident(column).sort(true, true))

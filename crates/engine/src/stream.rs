@@ -93,6 +93,15 @@ fn received<T: Send + 'static>(
     .boxed()
 }
 
+/// A stream of batches of `schema` that an iterator makes.
+pub fn of_batches(
+    schema: SchemaRef,
+    batches: impl Iterator<Item = arrow::array::RecordBatch> + Send + 'static,
+) -> SendableRecordBatchStream {
+    let batches = futures::stream::iter(batches.map(Ok));
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+}
+
 /// The same rows in batches of `rows` rows, or of 4 MiB if that is less: sorting and sending have a cost for each batch.
 #[must_use]
 pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableRecordBatchStream {

@@ -4,8 +4,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow::array::{Array, ArrayRef, AsArray as _, Int32Array, Int64Array};
-use arrow::datatypes::{DataType, Decimal128Type, Int64Type, UInt64Type};
+use archive::schema::{FINGERPRINT, SKETCH};
+use arrow::array::{
+    Array, ArrayRef, AsArray as _, BinaryBuilder, Int32Array, Int64Array, Int64Builder, StructArray,
+};
+use arrow::datatypes::{DataType, Decimal128Type, Field, Fields, Int64Type, UInt64Type};
 use datafusion::common::utils::take_function_args;
 use datafusion::common::{exec_err, internal_err, plan_err};
 use datafusion::error::Result;
@@ -17,62 +20,159 @@ use simhash::{Fingerprinter, Model};
 /// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
 ///
 /// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters, and counts such texts.
-#[derive(Debug)]
-pub struct Simhash {
-    model: Model,
-    invalid_utf8: Arc<AtomicU64>,
-    signature: Signature,
-}
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Simhash(TextFunction);
 
 impl Simhash {
     /// The function for one model; it counts texts that are not UTF-8 in `invalid_utf8`.
     #[must_use]
     pub fn udf(model: Model, invalid_utf8: Arc<AtomicU64>) -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self {
+        ScalarUDF::new_from_impl(Self(TextFunction::new(model, invalid_utf8)))
+    }
+}
+
+/// What functions of a text under a model have in common.
+#[derive(Debug)]
+struct TextFunction {
+    model: Model,
+    /// Counts texts that are not UTF-8.
+    invalid_utf8: Arc<AtomicU64>,
+    signature: Signature,
+}
+
+impl TextFunction {
+    fn new(model: Model, invalid_utf8: Arc<AtomicU64>) -> Self {
+        Self {
             model,
             invalid_utf8,
             signature: Signature::user_defined(Volatility::Immutable),
+        }
+    }
+
+    /// Calls `each` with a fingerprinter and every text that the function called `name` is given.
+    fn for_each_text(
+        &self,
+        name: &str,
+        args: ScalarFunctionArgs,
+        mut each: impl FnMut(&mut Fingerprinter, Option<&str>),
+    ) -> Result<()> {
+        let rows = args.number_rows;
+        let [texts] = take_function_args(name, args.args)?;
+        let mut fingerprinter = Fingerprinter::new(self.model.clone());
+        for_each_text(&texts.into_array(rows)?, &self.invalid_utf8, |text| {
+            each(&mut fingerprinter, text);
         })
-    }
-
-    fn fingerprint_texts<'a>(&self, texts: impl Iterator<Item = Option<&'a str>>) -> Int64Array {
-        let mut fingerprinter = Fingerprinter::new(self.model.clone());
-        texts
-            .map(|text| fingerprinter.fingerprint(text?).map(u64::cast_signed))
-            .collect()
-    }
-
-    fn fingerprint_bytes<'a>(&self, texts: impl Iterator<Item = Option<&'a [u8]>>) -> Int64Array {
-        let mut fingerprinter = Fingerprinter::new(self.model.clone());
-        texts
-            .map(|bytes| {
-                let bytes = bytes?;
-                // Validation is several times as fast as the lossy conversion.
-                let fingerprint = match simdutf8::basic::from_utf8(bytes) {
-                    Ok(text) => fingerprinter.fingerprint(text),
-                    Err(_) => {
-                        self.invalid_utf8.fetch_add(1, Ordering::Relaxed);
-                        fingerprinter.fingerprint(&String::from_utf8_lossy(bytes))
-                    }
-                };
-                fingerprint.map(u64::cast_signed)
-            })
-            .collect()
     }
 }
 
 // Functions of one model are equal, whatever their counters.
-impl PartialEq for Simhash {
+impl PartialEq for TextFunction {
     fn eq(&self, other: &Self) -> bool {
         self.model == other.model
     }
 }
 
-impl Eq for Simhash {}
+impl Eq for TextFunction {}
 
-impl Hash for Simhash {
+impl Hash for TextFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.model.hash(state);
+    }
+}
+
+/// Calls `each` with every text of an array, in order: null for a null. Replaces bytes that are not UTF-8 by replacement
+/// characters, and counts such texts in `invalid_utf8`.
+fn for_each_text(
+    texts: &ArrayRef,
+    invalid_utf8: &AtomicU64,
+    mut each: impl FnMut(Option<&str>),
+) -> Result<()> {
+    // Validation is several times as fast as the lossy conversion.
+    let mut each_bytes = |bytes: Option<&[u8]>| match bytes.map(simdutf8::basic::from_utf8) {
+        None => each(None),
+        Some(Ok(text)) => each(Some(text)),
+        Some(Err(_)) => {
+            invalid_utf8.fetch_add(1, Ordering::Relaxed);
+            each(bytes.map(String::from_utf8_lossy).as_deref());
+        }
+    };
+    match texts.data_type() {
+        DataType::Utf8 => texts.as_string::<i32>().iter().for_each(each),
+        DataType::LargeUtf8 => texts.as_string::<i64>().iter().for_each(each),
+        DataType::Utf8View => texts.as_string_view().iter().for_each(each),
+        DataType::Binary => texts.as_binary::<i32>().iter().for_each(each_bytes),
+        DataType::LargeBinary => texts.as_binary::<i64>().iter().for_each(each_bytes),
+        DataType::BinaryView => texts.as_binary_view().iter().for_each(&mut each_bytes),
+        other => return internal_err!("a fingerprint of {other}"),
+    }
+    Ok(())
+}
+
+/// The types that a function of one text takes.
+fn coerce_text(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
+    use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Null, Utf8, Utf8View};
+    match types {
+        [text @ (Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)] => {
+            Ok(vec![text.clone()])
+        }
+        [Null] => Ok(vec![Utf8]),
+        [Dictionary(_, values)] => coerce_text(name, &[values.as_ref().clone()]),
+        _ => plan_err!("{name} takes one text, not {types:?}"),
+    }
+}
+
+/// `fingerprint_and_sketch(text)`: the fingerprint of a text and its sketch, as a structure of `fp` and `sketch`; both are
+/// NULL for a text without a fingerprint. Takes what [`Simhash`] takes.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FingerprintAndSketch(TextFunction);
+
+impl FingerprintAndSketch {
+    /// The function for one model whose spec has sketches; it counts texts that are not UTF-8 in `invalid_utf8`.
+    pub(crate) fn udf(model: Model, invalid_utf8: Arc<AtomicU64>) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self(TextFunction::new(model, invalid_utf8)))
+    }
+
+    fn fields() -> Fields {
+        Fields::from(vec![
+            Field::new(FINGERPRINT, DataType::Int64, true),
+            Field::new(SKETCH, DataType::Binary, true),
+        ])
+    }
+}
+
+impl ScalarUDFImpl for FingerprintAndSketch {
+    fn name(&self) -> &str {
+        "fingerprint_and_sketch"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.0.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(Self::fields()))
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        coerce_text(self.name(), types)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let mut fingerprints = Int64Builder::with_capacity(rows);
+        let bytes = rows * self.0.model.spec().sketch.bytes();
+        let mut sketches = BinaryBuilder::with_capacity(rows, bytes);
+        let mut sketch = Vec::new();
+        self.0.for_each_text(self.name(), args, |maker, text| {
+            sketch.clear();
+            let made = text.and_then(|text| maker.fingerprint_and_sketch(text, &mut sketch));
+            fingerprints.append_option(made.map(u64::cast_signed));
+            sketches.append_option(made.map(|_| &sketch));
+        })?;
+        let columns: Vec<ArrayRef> =
+            vec![Arc::new(fingerprints.finish()), Arc::new(sketches.finish())];
+        let both = StructArray::try_new(Self::fields(), columns, None)?;
+        Ok(ColumnarValue::Array(Arc::new(both)))
     }
 }
 
@@ -82,7 +182,7 @@ impl ScalarUDFImpl for Simhash {
     }
 
     fn signature(&self) -> &Signature {
-        &self.signature
+        &self.0.signature
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
@@ -90,33 +190,78 @@ impl ScalarUDFImpl for Simhash {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        use DataType::{
-            Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Null, Utf8, Utf8View,
-        };
-        match types {
-            [text @ (Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView)] => {
-                Ok(vec![text.clone()])
-            }
-            [Null] => Ok(vec![Utf8]),
-            [Dictionary(_, values)] => self.coerce_types(&[values.as_ref().clone()]),
-            _ => plan_err!("simhash takes one text, not {types:?}"),
+        coerce_text(self.name(), types)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let mut fingerprints = Int64Builder::with_capacity(args.number_rows);
+        self.0.for_each_text(self.name(), args, |maker, text| {
+            let fingerprint = text.and_then(|text| maker.fingerprint(text));
+            fingerprints.append_option(fingerprint.map(u64::cast_signed));
+        })?;
+        let fingerprints = fingerprints.finish();
+        Ok(ColumnarValue::Array(Arc::new(fingerprints)))
+    }
+}
+
+/// A part of what [`FingerprintAndSketch`] returns, as a function of it. DataFusion moves its own `get_field` into the
+/// projection below, where the structure would be made once for each part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Part {
+    Fingerprint,
+    Sketch,
+}
+
+impl Part {
+    /// The part's column.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Fingerprint => FINGERPRINT,
+            Self::Sketch => SKETCH,
         }
+    }
+
+    /// The function that returns the part.
+    pub(crate) fn udf(self) -> ScalarUDF {
+        let signature = Signature::any(1, Volatility::Immutable);
+        ScalarUDF::new_from_impl(PartOf {
+            part: self,
+            signature,
+        })
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct PartOf {
+    part: Part,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for PartOf {
+    fn name(&self) -> &str {
+        self.part.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.part {
+            Part::Fingerprint => DataType::Int64,
+            Part::Sketch => DataType::Binary,
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
-        let [texts] = take_function_args(self.name(), args.args)?;
-        let texts = texts.into_array(rows)?;
-        let fingerprints = match texts.data_type() {
-            DataType::Utf8 => self.fingerprint_texts(texts.as_string::<i32>().iter()),
-            DataType::LargeUtf8 => self.fingerprint_texts(texts.as_string::<i64>().iter()),
-            DataType::Utf8View => self.fingerprint_texts(texts.as_string_view().iter()),
-            DataType::Binary => self.fingerprint_bytes(texts.as_binary::<i32>().iter()),
-            DataType::LargeBinary => self.fingerprint_bytes(texts.as_binary::<i64>().iter()),
-            DataType::BinaryView => self.fingerprint_bytes(texts.as_binary_view().iter()),
-            other => return internal_err!("simhash of {other}"),
-        };
-        Ok(ColumnarValue::Array(Arc::new(fingerprints)))
+        let [both] = take_function_args(self.name(), args.args)?;
+        let both = both.into_array(rows)?;
+        let structure = both.as_struct_opt();
+        match structure.and_then(|both| both.column_by_name(self.part.name())) {
+            Some(part) => Ok(ColumnarValue::Array(Arc::clone(part))),
+            None => internal_err!("{} of {}", self.part.name(), both.data_type()),
+        }
     }
 }
 

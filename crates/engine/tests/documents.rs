@@ -65,9 +65,11 @@ async fn read(
     let given = [path.to_str().unwrap().to_owned()];
     let documents = Documents::open(context, &given, &Columns::default()).await;
     let wanted = wanted.map(|ids| Arc::new(ids.iter().copied().map(Id::Number).collect()));
-    let table = documents
-        .unwrap()
-        .table_with_ids(context, IdType::Bigint, PARTITIONS, wanted);
+    let documents = documents.unwrap();
+    let table = match wanted {
+        Some(wanted) => documents.table_with_ids(context, IdType::Bigint, PARTITIONS, wanted),
+        None => documents.table(context, IdType::Bigint, PARTITIONS),
+    };
     let streams = table.unwrap().execute_stream_partitioned().await.unwrap();
     let mut partitions = Vec::new();
     for stream in streams {

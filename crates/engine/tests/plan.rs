@@ -5,6 +5,7 @@ use std::sync::Arc;
 use archive::{ColumnNames, IdType, LogFacts};
 use datafusion::physical_plan::displayable;
 use engine::batch::BatchName;
+use engine::pairs::Similarities;
 use engine::probe::{Probe, ProbeNode};
 use engine::resources::Resources;
 use engine::work::{self, WorkItem};
@@ -28,6 +29,8 @@ fn probe() -> Probe {
         max_hits: None,
         day: None,
         columns: ColumnNames::given_or_standard(None, None),
+        sketches: None,
+        answer: engine::probe::Answer::Pairs,
     }
 }
 
@@ -86,7 +89,7 @@ async fn our_functions_resolve_beside_the_built_in_ones() {
 #[test]
 fn pairs_have_the_columns_of_the_contract() {
     for (id_type, name) in [(IdType::String, "Utf8"), (IdType::Bigint, "Int64")] {
-        let schema = engine::pairs::schema(id_type);
+        let schema = engine::pairs::schema(id_type, Similarities::Unknown);
         let columns: Vec<String> = schema
             .fields()
             .iter()

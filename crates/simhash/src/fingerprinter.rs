@@ -6,6 +6,7 @@ use crate::accumulate;
 use crate::count::Count;
 use crate::isa::Kernel;
 use crate::model::Model;
+use crate::sketch::Sketcher;
 use crate::spec::{Hash, Spec};
 use crate::text::{Feature, Folded};
 use crate::tokenize::{Extract as _, Extractor};
@@ -22,6 +23,8 @@ pub struct Fingerprinter {
     hashes: Vec<u64>,
     weights: Vec<u32>,
     count: Count,
+    /// Makes sketches, if the spec asks for them.
+    sketcher: Option<Sketcher>,
 }
 
 /// A distinct feature of a text, with its weight.
@@ -50,6 +53,7 @@ impl Fingerprinter {
         let spec = model.spec();
         let stop_words = model.stop_word_hashes();
         let extractor = Extractor::new(spec.tokenizer, kernel, stop_words, spec.seed);
+        let sketcher = Sketcher::new(spec.sketch);
         Self {
             model,
             kernel,
@@ -59,6 +63,7 @@ impl Fingerprinter {
             hashes: Vec::new(),
             weights: Vec::new(),
             count: Count::default(),
+            sketcher,
         }
     }
 
@@ -71,14 +76,33 @@ impl Fingerprinter {
     /// The fingerprint of `text`, or `None` if it has fewer distinct features than [`Spec::min_features`]. Such texts (an
     /// empty page, a bare "404") would be near-duplicates of each other without having anything in common.
     pub fn fingerprint(&mut self, text: &str) -> Option<u64> {
+        let hashes = self.take_hashes(text);
+        let fingerprint = self.fingerprint_of_hashes(&hashes);
+        self.hashes = hashes;
+        fingerprint
+    }
+
+    /// As [`Self::fingerprint`]. Besides, if the text has a fingerprint and the spec asks for sketches, appends the text's
+    /// sketch to `sketch`, [`crate::SketchBits::bytes`] bytes.
+    pub fn fingerprint_and_sketch(&mut self, text: &str, sketch: &mut Vec<u8>) -> Option<u64> {
+        let hashes = self.take_hashes(text);
+        let fingerprint = self.fingerprint_of_hashes(&hashes);
+        if let (Some(_), Some(sketcher)) = (fingerprint, &mut self.sketcher) {
+            sketcher.sketch(&hashes, sketch);
+        }
+        self.hashes = hashes;
+        fingerprint
+    }
+
+    /// The hashes of the features of `text`, in the order of the text, once per occurrence; in the buffer of this
+    /// fingerprinter, to which the caller gives them back.
+    fn take_hashes(&mut self, text: &str) -> Vec<u64> {
         let seed = self.model.spec().seed;
         let Hash::Murmur3X64128Low64 = self.model.spec().hash;
         let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
         self.extract(text, &mut |feature| hashes.push(feature.hash(seed)));
-        let fingerprint = self.fingerprint_of_hashes(&hashes);
-        self.hashes = hashes;
-        fingerprint
+        hashes
     }
 
     /// The fingerprint of a text whose features have these hashes.
@@ -112,10 +136,7 @@ impl Fingerprinter {
 
     /// The hashes of the distinct features of `text`, in the order of their first occurrence.
     pub fn distinct_hashes(&mut self, text: &str) -> &[u64] {
-        let seed = self.model.spec().seed;
-        let mut hashes = std::mem::take(&mut self.hashes);
-        hashes.clear();
-        self.extract(text, &mut |feature| hashes.push(feature.hash(seed)));
+        let hashes = self.take_hashes(text);
         self.count.fill(&hashes);
         self.hashes = hashes;
         &self.count.distinct

@@ -43,7 +43,7 @@ pub use isa::Kernel;
 pub use model::{Model, ModelError};
 pub use normalize::{Markup, Normalize};
 pub use similarity::{Measure, Similarity};
-pub use sketch::Sketcher;
+pub use sketch::{SketchBits, Sketcher};
 pub use spec::{Difference, Spec, SpecError};
 pub use stop_words::StopWords;
 pub use tokenize::Tokenizer;

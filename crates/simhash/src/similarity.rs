@@ -7,6 +7,7 @@ use crate::fingerprinter::Fingerprinter;
 use crate::hash::murmur3_low64;
 use crate::isa::Kernel;
 use crate::model::Model;
+use crate::sketch;
 use crate::spec::Spec;
 use crate::text::Folded;
 use crate::tokenize::{Cjk, Extract as _, Shingles, Words};
@@ -21,6 +22,9 @@ pub enum Measure {
     Cosine,
     /// `1 - d / n`, where d is the Levenshtein distance of the folded texts and n the length of the longer, in characters.
     Edit,
+    /// What the sketches of the two texts estimate of [`Measure::Jaccard`], whose shingles are then of three features; see
+    /// [`crate::sketch`]. Needs a spec with sketches.
+    Sketch,
 }
 
 impl Choice for Measure {
@@ -29,6 +33,11 @@ impl Choice for Measure {
         Name::new("jaccard", Self::Jaccard, "common shingles of three words"),
         Name::new("cosine", Self::Cosine, "weighted words"),
         Name::new("edit", Self::Edit, "characters; for short texts"),
+        Name::new(
+            "sketch",
+            Self::Sketch,
+            "an estimate of jaccard by the sketches that the archive keeps; reads no texts",
+        ),
     ];
 }
 
@@ -43,6 +52,8 @@ pub enum Prepared {
     Weights(Vec<(u64, f64)>),
     /// For [`Measure::Edit`]: the characters of the folded text.
     Characters(Vec<char>),
+    /// For [`Measure::Sketch`]: the sketch; empty for a text without a fingerprint, or without sketches in the spec.
+    Sketch(Vec<u8>),
 }
 
 impl Prepared {
@@ -53,6 +64,7 @@ impl Prepared {
             Self::Shingles(shingles) => size_of_val(&**shingles),
             Self::Weights(weights) => size_of_val(&**weights),
             Self::Characters(characters) => size_of_val(&**characters),
+            Self::Sketch(sketch) => sketch.len(),
         }
     }
 }
@@ -97,6 +109,11 @@ impl Similarity {
                 .collect();
             weights.sort_by_key(|(hash, _)| *hash);
             return Prepared::Weights(weights);
+        }
+        if self.measure == Measure::Sketch {
+            let mut sketch = Vec::new();
+            self.fingerprinter.fingerprint_and_sketch(text, &mut sketch);
+            return Prepared::Sketch(sketch);
         }
         let (normalize, markup) = (self.spec().normalize, self.spec().markup);
         let text = match markup {
@@ -155,6 +172,10 @@ impl Similarity {
                 );
                 found.unwrap_or(0.0)
             }
+            (Prepared::Sketch(a), Prepared::Sketch(b)) if a.len() == b.len() => match a.len() {
+                0 => 1.0,
+                _ => sketch::estimate(a, b),
+            },
             _ => 0.0,
         }
     }
@@ -203,6 +224,7 @@ mod tests {
     fn similarity(measure: Measure, a: &str, b: &str) -> f64 {
         let spec = Spec {
             weight: crate::Weight::Tf,
+            sketch: crate::SketchBits::Bits256,
             ..Spec::default()
         };
         let model = Model::plain(spec).unwrap();
@@ -222,6 +244,12 @@ mod tests {
         assert_eq!(similarity(Measure::Jaccard, "a b", "a b"), 1.0);
         assert_eq!(similarity(Measure::Edit, "近似重复", "近似重x"), 0.75);
         assert_eq!(similarity(Measure::Cosine, "a a", "a b"), 2.0 / 8f64.sqrt());
+        assert_eq!(
+            similarity(Measure::Sketch, "a b c d e", "A, b, c, d, e"),
+            1.0
+        );
+        let distant = similarity(Measure::Sketch, "a b c d e", "f g h i j");
+        assert!(distant < 0.4, "{distant}");
         for measure in [Measure::Jaccard, Measure::Cosine, Measure::Edit] {
             assert_eq!(similarity(measure, "", ""), 1.0);
             assert_eq!(similarity(measure, "a b c", ""), 0.0);

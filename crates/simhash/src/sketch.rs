@@ -10,11 +10,82 @@
 //! equal with probability 1/2. So a share e of equal bits estimates J as 2e − 1, with a standard error of
 //! √((1 − J²) / bits), 0.06 at J = .7 with 128 bits; somewhat more for texts with fewer shingles than bits.
 
+use crate::choice::{Choice, Name, by_name};
+
 /// The number of consecutive features in a shingle.
 const SHINGLE: usize = 3;
 
-/// The greatest number of bits of a sketch.
-pub const MAX_BITS: u32 = 256;
+/// The number of bits of a sketch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SketchBits {
+    /// No sketch.
+    #[default]
+    None,
+    /// 64 bits: the standard error of the similarity is 0.09 at 0.7.
+    Bits64,
+    /// 128 bits: 0.06.
+    Bits128,
+    /// 256 bits: 0.045.
+    Bits256,
+}
+
+impl Choice for SketchBits {
+    const PLURAL: &'static str = "sketches";
+    const NAMES: &'static [Name<Self>] = &[
+        Name::new("0", Self::None, "no sketch"),
+        Name::new(
+            "64",
+            Self::Bits64,
+            "8 bytes; similarities are off by 0.09 at 0.7",
+        ),
+        Name::new("128", Self::Bits128, "16 bytes; off by 0.06"),
+        Name::new("256", Self::Bits256, "32 bytes; off by 0.045"),
+    ];
+}
+
+by_name!(SketchBits);
+
+impl SketchBits {
+    /// The number of bits; 0 without a sketch.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        match self {
+            Self::None => 0,
+            Self::Bits64 => 64,
+            Self::Bits128 => 128,
+            Self::Bits256 => 256,
+        }
+    }
+
+    /// The number of bytes; 0 without a sketch.
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        self.bits() as usize / 8
+    }
+
+    /// Whether there is no sketch.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+/// A number of bits as a number, in a spec.
+pub(crate) mod number {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::SketchBits;
+
+    pub(crate) fn serialize<S: Serializer>(size: &SketchBits, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u32(size.bits())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<SketchBits, D::Error> {
+        let bits = u32::deserialize(from)?;
+        bits.to_string().parse().map_err(D::Error::custom)
+    }
+}
 
 /// Makes sketches of texts, given the hashes of their features.
 #[derive(Debug, Clone)]
@@ -29,29 +100,18 @@ pub struct Sketcher {
 const EMPTY: u64 = u64::MAX;
 
 impl Sketcher {
-    /// Makes sketches of `bits` bits: 64, 128 or 256.
-    ///
-    /// # Panics
-    /// If `bits` is another number.
+    /// Makes sketches of this size; `None` for [`SketchBits::None`].
     #[must_use]
-    pub fn new(bits: u32) -> Self {
-        assert!(
-            matches!(bits, 64 | 128 | 256),
-            "a sketch of {bits} bits: 64, 128 or 256"
-        );
-        Self {
-            bits,
-            smallest: vec![EMPTY; bits as usize],
-        }
+    pub fn new(size: SketchBits) -> Option<Self> {
+        (!size.is_none()).then(|| Self {
+            bits: size.bits(),
+            smallest: vec![EMPTY; size.bits() as usize],
+        })
     }
 
-    /// Appends the sketch of a text to `sketch`, `bits / 8` bytes. `hashes` are the hashes of its features in the order of
-    /// the text, at least one.
-    ///
-    /// # Panics
-    /// If there are no features.
+    /// Appends the sketch of a text to `sketch`. `hashes` are the hashes of its features in the order of the text. A text
+    /// with fewer than three features has one shingle, made of all its features.
     pub fn sketch(&mut self, hashes: &[u64], sketch: &mut Vec<u8>) {
-        assert!(!hashes.is_empty(), "a sketch of a text without features");
         self.smallest.fill(EMPTY);
         let bin_bits = self.bits.trailing_zeros();
         let smallest = &mut self.smallest[..];
@@ -110,9 +170,19 @@ fn mix(x: u64) -> u64 {
 #[must_use]
 pub fn estimate(a: &[u8], b: &[u8]) -> f64 {
     assert_eq!(a.len(), b.len(), "sketches of different lengths");
-    let differing: u32 = a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum();
-    let bits = 8.0 * a.len() as f64;
-    (1.0 - 2.0 * f64::from(differing) / bits).max(0.0)
+    similarity_by_bits(differing_bits(a, b), 8 * a.len() as u32)
+}
+
+/// The number of bits in which two sketches of equal length differ.
+#[must_use]
+pub fn differing_bits(a: &[u8], b: &[u8]) -> u32 {
+    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
+}
+
+/// The similarity that sketches of `bits` bits estimate which differ in `differing` of them.
+#[must_use]
+pub fn similarity_by_bits(differing: u32, bits: u32) -> f64 {
+    (1.0 - 2.0 * f64::from(differing) / f64::from(bits)).max(0.0)
 }
 
 #[cfg(test)]
@@ -123,10 +193,12 @@ mod tests {
 
     use super::*;
 
-    fn sketch(bits: u32, hashes: &[u64]) -> Vec<u8> {
+    const SIZES: [SketchBits; 3] = [SketchBits::Bits64, SketchBits::Bits128, SketchBits::Bits256];
+
+    fn sketch(size: SketchBits, hashes: &[u64]) -> Vec<u8> {
         let mut sketch = Vec::new();
-        Sketcher::new(bits).sketch(hashes, &mut sketch);
-        assert_eq!(sketch.len(), bits as usize / 8);
+        Sketcher::new(size).unwrap().sketch(hashes, &mut sketch);
+        assert_eq!(sketch.len(), size.bytes());
         sketch
     }
 
@@ -157,7 +229,8 @@ mod tests {
     /// The mean of the estimate over many pairs is J, and its spread is the standard error.
     #[test]
     fn the_estimate_is_within_its_standard_error() {
-        for bits in [64, 128, 256] {
+        for size in SIZES {
+            let bits = size.bits();
             for (length, every) in [(2000, 7), (2000, 31), (2000, 301), (300, 50), (60, 20)] {
                 let pairs = 300;
                 let (mut sum, mut squares) = (0.0, 0.0);
@@ -165,7 +238,7 @@ mod tests {
                 for seed in 0..pairs {
                     let (texts, exact) = revised(seed, length, every);
                     jaccard = exact;
-                    let [a, b] = texts.map(|text| sketch(bits, &text));
+                    let [a, b] = texts.map(|text| sketch(size, &text));
                     // Not `estimate`, which cuts off below 0.
                     let differing: u32 = a.iter().zip(&b).map(|(a, b)| (a ^ b).count_ones()).sum();
                     let error = 1.0 - 2.0 * f64::from(differing) / f64::from(bits) - exact;
@@ -197,16 +270,17 @@ mod tests {
     fn sets_of_few_shingles() {
         for shingles in 1..=10u64 {
             let text: Vec<u64> = (0..shingles + 2).map(hash).collect();
-            for bits in [64, 128, 256] {
-                let own = sketch(bits, &text);
-                assert!((estimate(&own, &sketch(bits, &text)) - 1.0).abs() < 1e-9);
+            for size in SIZES {
+                let bits = size.bits();
+                let own = sketch(size, &text);
+                assert!((estimate(&own, &sketch(size, &text)) - 1.0).abs() < 1e-9);
                 let mut sum = 0.0;
                 let others = 200;
                 for other in 1..=others {
                     let other: Vec<u64> = (0..shingles + 2)
                         .map(|at| hash(1000 * other + at))
                         .collect();
-                    sum += estimate(&own, &sketch(bits, &other));
+                    sum += estimate(&own, &sketch(size, &other));
                 }
                 // Texts without a common shingle; half of the errors are cut off at 0.
                 let mean = sum / others as f64;
@@ -217,11 +291,17 @@ mod tests {
                 );
             }
         }
-        assert_eq!(sketch(64, &[1]), sketch(64, &[1]));
-        assert_ne!(sketch(64, &[hash(1)]), sketch(64, &[hash(2)]));
+        assert_eq!(
+            sketch(SketchBits::Bits64, &[1]),
+            sketch(SketchBits::Bits64, &[1])
+        );
         assert_ne!(
-            sketch(64, &[hash(1), hash(2)]),
-            sketch(64, &[hash(2), hash(1)])
+            sketch(SketchBits::Bits64, &[hash(1)]),
+            sketch(SketchBits::Bits64, &[hash(2)])
+        );
+        assert_ne!(
+            sketch(SketchBits::Bits64, &[hash(1), hash(2)]),
+            sketch(SketchBits::Bits64, &[hash(2), hash(1)])
         );
     }
 
@@ -231,7 +311,7 @@ mod tests {
             // A text that repeats itself has the shingles at its seams besides; two and three repetitions have the same.
             let text: Vec<u64> = features.iter().map(|&feature| hash(feature)).collect();
             let repeated = |times: usize| text.repeat(times);
-            prop_assert_eq!(sketch(128, &repeated(times + 1)), sketch(128, &repeated(times + 2)));
+            prop_assert_eq!(sketch(SketchBits::Bits128, &repeated(times + 1)), sketch(SketchBits::Bits128, &repeated(times + 2)));
         }
     }
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::normalize::{Markup, Normalize};
+use crate::sketch::SketchBits;
 use crate::tokenize::Tokenizer;
 use crate::weight::{IdfPower, Weight};
 
@@ -47,6 +48,13 @@ pub struct Spec {
     pub normalize: Normalize,
     /// The seed of the hash.
     pub seed: u32,
+    /// The sketch that is kept beside each fingerprint, if any.
+    #[serde(
+        default,
+        skip_serializing_if = "SketchBits::is_none",
+        with = "crate::sketch::number"
+    )]
+    pub sketch: SketchBits,
     /// The digest of the list of words that are left out, if any; see [`crate::StopWords`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_words: Option<String>,
@@ -74,6 +82,7 @@ impl Default for Spec {
             min_features: 4,
             normalize: Normalize::NfkcCasefold,
             seed: 0,
+            sketch: SketchBits::None,
             stop_words: None,
             tokenizer: Tokenizer::WordsCjkGrams,
             version: VERSION,
@@ -171,6 +180,7 @@ impl Spec {
             idf_power: IdfPower::One,
             min_features: 0,
             seed: 0,
+            sketch: SketchBits::None,
             weight: Weight::Tf,
             ..self.clone()
         }
@@ -265,6 +275,17 @@ mod tests {
         };
         let error = Spec::from_json(&later.to_json()).unwrap_err();
         assert!(error.to_string().contains("version 2"));
+        let sketched = Spec {
+            sketch: SketchBits::Bits128,
+            ..Spec::default()
+        };
+        let json = sketched.to_json();
+        assert!(
+            json.contains(r#""seed":0,"sketch":128,"tokenizer""#),
+            "{json}"
+        );
+        assert_eq!(Spec::from_json(&json).unwrap(), sketched);
+        assert!(Spec::from_json(&json.replace("128", "100")).is_err());
         let unknown = Spec::default().to_json().replace("\"seed\"", "\"salt\"");
         assert!(Spec::from_json(&unknown).is_err());
     }

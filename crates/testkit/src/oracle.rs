@@ -35,6 +35,18 @@ pub fn pairs_inside(set: &[u64], max_distance: u32) -> Vec<Pair> {
     pairs
 }
 
+/// Returns which of `documents` documents are kept if each is decided in turn: one is kept unless it has a pair with a kept
+/// document before it.
+#[must_use]
+pub fn kept_in_turn(documents: usize, is_pair: impl Fn(usize, usize) -> bool) -> Vec<bool> {
+    let mut kept: Vec<bool> = Vec::new();
+    for document in 0..documents {
+        let is_duplicate = (0..document).any(|other| kept[other] && is_pair(other, document));
+        kept.push(!is_duplicate);
+    }
+    kept
+}
+
 /// Returns the pairs of [`pairs_within`], for large sets.
 ///
 /// Cuts the 64 bits into `max_distance + 1` blocks, and compares fingerprints that agree on a block. No pair is missed:

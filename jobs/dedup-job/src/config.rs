@@ -85,7 +85,13 @@ fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, St
                     if !has_option(subcommand, option) {
                         return Err(misplaced(&definition, command, option));
                     }
-                    if key == command && !is_given(own, &argument_id(option)) {
+                    // Documents without --new on the command line stand for it.
+                    let stands_for = match option.as_str() {
+                        "new" => "documents",
+                        other => other,
+                    };
+                    let is_given = |name: &str| is_given(own, &argument_id(name));
+                    if key == command && !is_given(option) && !is_given(stands_for) {
                         push_option(&mut arguments, option, value)?;
                     }
                 }

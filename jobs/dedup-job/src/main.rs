@@ -35,6 +35,7 @@ fn main() -> ExitCode {
 fn dispatch(cli: Cli) -> Result<(), Failure> {
     let common = cli.common;
     logging::start(&common);
+    process::allow_open_files();
     scratch::check(&common, &cli.command)?;
     match cli.command {
         Command::Run(args) => commands::run::run(&common, &args),
@@ -44,6 +45,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Idf(args) => commands::idf::run(&common, &args),
         Command::Tune(args) => commands::tune::run(&common, &args),
         Command::Explain(args) => commands::explain::run(&common, &args),
+        Command::Show(args) => commands::show::run(&common, &args),
         Command::Sql(args) => commands::sql::run(&common, &args),
         Command::Cluster(args) => commands::cluster::run(&common, &args),
         Command::Scheduler(args) => commands::scheduler::run(&common, &args),

@@ -111,6 +111,18 @@ pub fn memory_limit(common: &CommonArgs) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
+/// Allows as many open files as the system lets this process have: each draft of a copied document file is one.
+pub fn allow_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // The limit that there is serves all but large batches.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
+
 /// The peak memory of the process in bytes, if the system reports it.
 pub fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

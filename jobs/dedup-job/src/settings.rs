@@ -62,6 +62,7 @@ impl SpecArgs {
             weight: self.weight,
             min_features: self.min_features,
             seed: self.hash_seed,
+            sketch: self.sketch,
             idf: read(stores, self.idf.as_deref()).await?,
             idf_power: self.idf_power,
             ..self.features.spec_options(stores).await?

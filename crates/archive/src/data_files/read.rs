@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array as _, RecordBatch, RecordBatchReader as _};
+use arrow::array::{Array as _, RecordBatch, RecordBatchReader as _, new_null_array};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use bytes::Bytes;
@@ -11,12 +11,13 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaDataReader;
 use sha2::{Digest as _, Sha256};
-use storage::hex;
+use simhash::SketchBits;
+use storage::{Location, hex};
 
 use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::reader::to_id_type;
-use crate::schema::{self, ID, IdType};
+use crate::schema::{self, ID, IdType, SKETCH};
 use crate::table::{Archive, DataFile};
 
 /// Rows of a record batch.
@@ -26,9 +27,10 @@ const RECORD_BATCH_ROWS: usize = 8192;
 pub(crate) struct StoredRows {
     name: String,
     batches: ParquetRecordBatchReader,
-    /// Indices of the columns of fingerprints and ids.
-    columns: [usize; 2],
+    /// Indices of the columns of `schema` in the file; `None` for sketches that the file does not have.
+    columns: Vec<Option<usize>>,
     id_type: IdType,
+    sketch: SketchBits,
     schema: SchemaRef,
 }
 
@@ -37,7 +39,7 @@ impl StoredRows {
     ///
     /// # Errors
     /// [`ArchiveError::BadData`] when a column is missing or has another type.
-    pub(crate) fn open(name: &str, bytes: Bytes, id_type: IdType) -> Result<Self> {
+    fn open(name: &str, bytes: Bytes, id_type: IdType, sketch: SketchBits) -> Result<Self> {
         let failed = |error| ArchiveError::parquet(name)(error);
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
         let metadata = Arc::new(metadata.map_err(failed)?);
@@ -52,15 +54,20 @@ impl StoredRows {
         });
         let batches = batches.map_err(failed)?;
         let found_schema = batches.schema();
-        let schema = schema::fingerprints(id_type, true);
-        let mut columns = [0; 2];
-        for (column, field) in columns.iter_mut().zip(schema.fields()) {
+        let schema = schema::fingerprints(id_type, sketch, true);
+        let mut columns = Vec::new();
+        for field in schema.fields() {
             let found = found_schema.fields().find(field.name());
             let bad_data = |reason: String| ArchiveError::BadData {
                 object: format!("{name}, column {:?}", field.name()),
                 reason,
             };
             let Some((at, found)) = found else {
+                // Delta reads a nullable column that a file lacks as nulls.
+                if field.name() == SKETCH {
+                    columns.push(None);
+                    continue;
+                }
                 return Err(bad_data("the file has no such column".into()));
             };
             let fits = match field.name().as_str() {
@@ -74,13 +81,14 @@ impl StoredRows {
                     field.data_type()
                 )));
             }
-            *column = at;
+            columns.push(Some(at));
         }
         Ok(Self {
             name: name.to_owned(),
             batches,
             columns,
             id_type,
+            sketch,
             schema,
         })
     }
@@ -102,21 +110,39 @@ impl Iterator for StoredRows {
             Some(Err(ArrowError::ParquetError(reason)))
         })?;
         let batch = batch.and_then(|batch| {
-            let [fingerprints, ids] = self.columns.map(|column| batch.column(column).clone());
-            let ids = to_id_type(&ids, self.id_type)?;
-            RecordBatch::try_new(self.schema.clone(), vec![fingerprints, ids])
+            let fields = self.schema.fields().iter();
+            let columns = self.columns.iter().zip(fields).map(|(column, field)| {
+                let Some(column) = column.map(|column| batch.column(column)) else {
+                    return Ok(new_null_array(field.data_type(), batch.num_rows()));
+                };
+                match field.name().as_str() {
+                    ID => to_id_type(column, self.id_type),
+                    _ => Ok(column.clone()),
+                }
+            });
+            let columns: Result<_, ArrowError> = columns.collect();
+            RecordBatch::try_new(self.schema.clone(), columns?)
         });
         let batch = batch.map_err(|source| ArchiveError::Arrow {
             object: self.name.clone(),
             source,
         });
         // Other programs may write null ids, which no document has.
-        Some(batch.and_then(|batch| match batch.column(1).null_count() {
-            0 => Ok(batch),
-            _ => Err(ArchiveError::BadData {
-                object: self.name.clone(),
-                reason: "null ids".into(),
-            }),
+        Some(batch.and_then(|batch| {
+            let bad_data = |reason: String| {
+                Err(ArchiveError::BadData {
+                    object: self.name.clone(),
+                    reason,
+                })
+            };
+            if batch.column(1).null_count() > 0 {
+                return bad_data("null ids".into());
+            }
+            let sketches = schema::sketches(&batch);
+            match sketches.map(|sketches| schema::check_sketches(sketches, self.sketch)) {
+                Some(Err(reason)) => bad_data(reason),
+                _ => Ok(batch),
+            }
         }))
     }
 }
@@ -128,6 +154,11 @@ impl Archive {
         let bytes = location.read().await;
         let bytes = bytes.map_err(ArchiveError::data_file(location.given()))?;
         file.check_digest(location.given(), &hex(&Sha256::digest(&bytes)))?;
-        StoredRows::open(location.given(), bytes, self.id_type())
+        self.stored_rows_at(&location, bytes)
+    }
+
+    /// The rows of a data file at `location` whose bytes were read.
+    pub(crate) fn stored_rows_at(&self, location: &Location, bytes: Bytes) -> Result<StoredRows> {
+        StoredRows::open(location.given(), bytes, self.id_type(), self.spec().sketch)
     }
 }

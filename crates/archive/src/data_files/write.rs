@@ -105,7 +105,7 @@ impl Archive {
             object: object.clone(),
             source,
         };
-        let schema = schema::fingerprints(self.id_type(), false);
+        let schema = schema::fingerprints(self.id_type(), self.spec().sketch, false);
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(self.spec(), self.id_type()))
             .with_skip_arrow_metadata(true);

@@ -5,7 +5,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ArchiveError, Result};
-use crate::schema::{FINGERPRINT, ID, IdType};
+use crate::schema::{FINGERPRINT, ID, IdType, SKETCH};
 
 /// Names of the columns to read. Of several names, the first that a file has is used.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -115,6 +115,26 @@ pub(super) fn id_leaf(
                 "ids are text or integers, this is {}",
                 type_name(&descriptor)
             ),
+        }),
+    }
+}
+
+/// Index of the leaf column of sketches; `None` if the file has no such column. Refuses one of another type.
+pub(super) fn sketch_leaf(name: &str, schema: &SchemaDescriptor) -> Result<Option<usize>> {
+    let columns = schema.columns().iter();
+    let Some(leaf) = columns.clone().position(|c| c.path().parts() == [SKETCH]) else {
+        return Ok(None);
+    };
+    let descriptor = schema.column(leaf);
+    match descriptor.physical_type() {
+        PhysicalType::BYTE_ARRAY | PhysicalType::FIXED_LEN_BYTE_ARRAY
+            if descriptor.max_rep_level() == 0 =>
+        {
+            Ok(Some(leaf))
+        }
+        _ => Err(ArchiveError::BadData {
+            object: format!("{name}, column {SKETCH:?}"),
+            reason: format!("sketches are bytes, this is {}", type_name(&descriptor)),
         }),
     }
 }

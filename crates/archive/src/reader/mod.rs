@@ -1,8 +1,8 @@
-//! Reading one Parquet file of fingerprints: fingerprints by row group, ids by row.
+//! Reading one Parquet file of fingerprints: fingerprints by row group, ids and sketches by row.
 
 mod columns;
 mod decode;
-mod ids;
+mod rows;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::log_facts::LogFacts;
 use crate::object_reader::ObjectReader;
 use crate::row_group_sums::RowGroupSums;
 use crate::schema::{IdType, SPEC_KEY};
-use columns::{fingerprint_leaf, id_leaf};
+use columns::{fingerprint_leaf, id_leaf, sketch_leaf};
 
 pub use columns::ColumnNames;
 pub use decode::{DecodedStep, STEP};
-pub use ids::{IdPages, to_id_type};
+pub use rows::{ReadRows, RowPages, to_id_type};
 
 /// An open Parquet file of fingerprints. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -38,11 +38,13 @@ pub struct FingerprintReader {
     fingerprint_leaf: usize,
     id_leaf: usize,
     id_type: IdType,
+    /// The leaf column of sketches, if the file has them.
+    sketch_leaf: Option<usize>,
 }
 
 impl FingerprintReader {
     /// Opens the file at `location`, reads its footer and finds its columns. Errors call the file `name`. The footer,
-    /// and ids when they are read, are checked by the checksums in `facts`.
+    /// and ids and sketches when they are read, are checked by the checksums in `facts`.
     ///
     /// # Errors
     /// [`ArchiveError`] when it is missing, is no Parquet file, or lacks a usable column.
@@ -76,6 +78,7 @@ impl FingerprintReader {
         let schema = metadata.file_metadata().schema_descr();
         let fingerprint_leaf = fingerprint_leaf(name, schema, &columns.fingerprint)?;
         let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
+        let sketch_leaf = sketch_leaf(name, schema)?;
         let entries = metadata.file_metadata().key_value_metadata();
         let sums = entries
             .and_then(|entries| RowGroupSums::from_footer(entries, row_counts(&metadata)))
@@ -89,6 +92,7 @@ impl FingerprintReader {
             fingerprint_leaf,
             id_leaf,
             id_type,
+            sketch_leaf,
             metadata: Arc::new(metadata),
         })
     }
@@ -185,7 +189,7 @@ impl FingerprintReader {
         }
     }
 
-    /// What errors call a column chunk; `kind` is `fingerprint` or `id`.
+    /// What errors call a column chunk; `kind` is `fingerprint`, `id` or `sketch`.
     fn object_name(&self, row_group: usize, kind: &str) -> String {
         format!("{}, row group {row_group}, {kind} column", self.name)
     }

@@ -13,7 +13,7 @@ use storage::{
 use super::Archive;
 use crate::delta::log_store;
 use crate::error::{ArchiveError, Result};
-use crate::schema::{DAY, FINGERPRINT, ID, IdType, SPEC_KEY};
+use crate::schema::{DAY, FINGERPRINT, ID, IdType, SKETCH, SPEC_KEY};
 use crate::spec_files::{self, SpecFiles};
 
 impl Archive {
@@ -44,15 +44,19 @@ impl Archive {
             IdType::String => DataType::STRING,
             IdType::Bigint => DataType::LONG,
         };
+        let mut columns = vec![
+            StructField::not_null(FINGERPRINT, DataType::LONG),
+            StructField::not_null(ID, id),
+            StructField::nullable(DAY, DataType::DATE),
+        ];
+        if !spec.sketch.is_none() {
+            columns.push(StructField::nullable(SKETCH, DataType::BINARY));
+        }
         CreateBuilder::new()
             .with_log_store(store)
             .with_table_name("fingerprints")
             .with_comment("64-bit simhash fingerprints of documents, by day")
-            .with_columns([
-                StructField::not_null(FINGERPRINT, DataType::LONG),
-                StructField::not_null(ID, id),
-                StructField::nullable(DAY, DataType::DATE),
-            ])
+            .with_columns(columns)
             .with_partition_columns([DAY])
             // Otherwise Delta refuses a key that it does not define.
             .with_raise_if_key_not_exists(false)

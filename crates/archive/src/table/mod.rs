@@ -76,7 +76,7 @@ impl Archive {
             path: given.to_owned(),
             source,
         })?;
-        let id_type = foreign::require_archive_schema(&table, given)?;
+        let id_type = foreign::require_archive_schema(&table, &spec, given)?;
         Ok(Self {
             location: location.clone(),
             table,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray as _, Int64Array, RecordBatch, StringArray};
+use arrow::array::{Array as _, AsArray as _, BinaryArray, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use futures::TryStreamExt as _;
 use object_store::memory::InMemory;
@@ -12,6 +12,8 @@ use object_store::{ObjectStore as _, ObjectStoreExt as _, PutMode, PutOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::{Value, json};
+
+use crate::world::sketch_of;
 
 /// Fingerprint, id and day of a document.
 pub type Row = (i64, String, Option<String>);
@@ -88,6 +90,10 @@ pub async fn live(store: &InMemory) -> Vec<Live> {
             let ids = batch.column_by_name("id").unwrap();
             assert_eq!(fingerprints.null_count() + ids.null_count(), 0);
             let fingerprints = fingerprints.as_primitive::<Int64Type>().values();
+            let sketches = batch.column_by_name("sketch").unwrap();
+            for (fingerprint, sketch) in fingerprints.iter().zip(sketches.as_binary::<i32>()) {
+                assert_eq!(sketch, Some(sketch_of(*fingerprint).as_slice()), "{path}");
+            }
             let ids = ids.as_string::<i32>();
             rows.extend(
                 fingerprints
@@ -219,12 +225,14 @@ impl OtherProgram<'_> {
         let schema = Arc::new(Schema::new(vec![
             Field::new("fp", DataType::Int64, true),
             Field::new("id", DataType::Utf8, true),
+            Field::new("sketch", DataType::Binary, true),
         ]));
         let fingerprints: Int64Array = rows.iter().map(|row| Some(row.0)).collect();
         let ids: StringArray = rows.iter().map(|row| Some(&row.1)).collect();
+        let sketches: BinaryArray = rows.iter().map(|row| Some(sketch_of(row.0))).collect();
         let columns = RecordBatch::try_new(
             Arc::clone(&schema),
-            vec![Arc::new(fingerprints), Arc::new(ids)],
+            vec![Arc::new(fingerprints), Arc::new(ids), Arc::new(sketches)],
         );
         let mut bytes = Vec::new();
         let mut writer = ArrowWriter::try_new(&mut bytes, schema, None).unwrap();

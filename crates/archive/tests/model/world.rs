@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use archive::fingerprints::FingerprintWriter;
 use archive::{
-    Append, Archive, ArchiveError, DecodedStep, Existing, FingerprintFile, IdSet, IdType, Scope,
-    Snapshot, SpecFiles, Vacuum,
+    Append, Archive, ArchiveError, DecodedStep, Existing, FingerprintFile, IdSet, IdType, ReadRows,
+    Scope, Snapshot, SpecFiles, Vacuum,
 };
-use arrow::array::{AsArray as _, Int64Array, RecordBatch, StringArray};
+use arrow::array::{AsArray as _, BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
 use object_store::ObjectStoreExt as _;
 use object_store::memory::InMemory;
 use object_store::path::Path;
-use simhash::Spec;
+use simhash::{SketchBits, Spec};
 use storage::{Location, StoreOptions, Stores};
 use url::Url;
 
@@ -33,6 +33,19 @@ struct Input {
     rows: Vec<(i64, String)>,
 }
 
+/// The spec of the archive, with sketches.
+fn spec() -> Spec {
+    Spec {
+        sketch: SketchBits::Bits64,
+        ..Spec::default()
+    }
+}
+
+/// The sketch of a row, so that one of another row is noticed.
+pub fn sketch_of(fingerprint: i64) -> [u8; 8] {
+    (!fingerprint.rotate_left(9)).to_be_bytes()
+}
+
 /// Every input has five documents, except input 0, which has none.
 static INPUT: LazyLock<Vec<Input>> = LazyLock::new(|| {
     let directory = tempfile::tempdir().unwrap().keep();
@@ -46,13 +59,14 @@ static INPUT: LazyLock<Vec<Input>> = LazyLock::new(|| {
             .collect();
         rows.sort();
         let path = directory.join(format!("{number}.parquet"));
-        let spec = Spec::default();
+        let spec = spec();
         let mut writer = FingerprintWriter::create(&path, IdType::String, &spec).unwrap();
         let fingerprints: Int64Array = rows.iter().map(|row| Some(row.0)).collect();
         let ids: StringArray = rows.iter().map(|row| Some(&row.1)).collect();
+        let sketches: BinaryArray = rows.iter().map(|row| Some(sketch_of(row.0))).collect();
         let batch = RecordBatch::try_new(
-            archive::schema::fingerprints(IdType::String, true),
-            vec![Arc::new(fingerprints), Arc::new(ids)],
+            archive::schema::fingerprints(IdType::String, spec.sketch, true),
+            vec![Arc::new(fingerprints), Arc::new(ids), Arc::new(sketches)],
         );
         writer.write(batch.unwrap()).unwrap();
         Input {
@@ -114,7 +128,7 @@ impl World {
             ],
         };
         let location = world.location(Fault::None).0;
-        let (spec, spec_files) = (Spec::default(), SpecFiles::default());
+        let (spec, spec_files) = (spec(), SpecFiles::default());
         let created = Archive::create(&location, IdType::String, &spec, &spec_files);
         created.await.unwrap();
         for path in &world.foreign {
@@ -583,7 +597,7 @@ async fn compared_with(
     let snapshot = Snapshot::open_archive(&archive, scope).await?;
     let mut rows = Vec::new();
     for file in &snapshot.files {
-        let pages = file.reader.id_pages().await?;
+        let pages = file.reader.row_pages().await?;
         for group in 0..file.reader.row_groups().len() {
             let mut fingerprints = Vec::new();
             let encoded = file.reader.fetch(group).await?;
@@ -596,7 +610,16 @@ async fn compared_with(
             if all.is_empty() {
                 continue;
             }
-            let ids = file.reader.ids(&pages, group, &all).await?;
+            let read = file.reader.rows(&pages, group, &all, spec().sketch);
+            let ReadRows { ids, sketches } = read.await?;
+            for (fingerprint, sketch) in fingerprints.iter().zip(&sketches) {
+                let expected = sketch_of(fingerprint.cast_signed());
+                assert_eq!(
+                    sketch,
+                    Some(expected.as_slice()),
+                    "the sketch of another row"
+                );
+            }
             let ids = ids
                 .as_string::<i32>()
                 .iter()

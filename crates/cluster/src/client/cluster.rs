@@ -11,7 +11,6 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use engine::EngineError;
 use engine::batch::BatchName;
 use engine::cluster::{Capacity, Cluster, ClusterSummary, FingerprintRequest, FingerprintedRows};
-use engine::pairs;
 use engine::probe::{Probe, ProbeExec};
 use engine::work::{self, Numbered, WorkItem};
 use storage::{Draft, Location};
@@ -75,7 +74,7 @@ impl Cluster for Remote {
                 row_group: split.row_group.map(|group| group as u32),
             });
         }
-        let schema = archive::schema::fingerprints(request.id_type, true);
+        let schema = archive::schema::fingerprints(request.id_type, request.spec.sketch, true);
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
         let invalid_utf8 = Arc::new(AtomicU64::new(0));
@@ -137,7 +136,7 @@ impl Cluster for Remote {
             .into_iter()
             .map(absolute)
             .collect::<engine::Result<_>>()?;
-        let schema = pairs::schema(probe.batch.id_type());
+        let schema = probe.schema();
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
         builder.spawn(async move {

@@ -75,7 +75,7 @@ impl FingerprintExec {
                 input.schema()
             );
         }
-        let schema = archive::schema::fingerprints(settings.id_type(), true);
+        let schema = archive::schema::fingerprints(settings.id_type(), settings.spec.sketch, true);
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),

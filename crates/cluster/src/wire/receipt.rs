@@ -16,8 +16,14 @@ pub(crate) struct Receipt {
     pub(crate) items: Vec<u32>,
     /// Number of rows before the receipt.
     pub(crate) rows: u64,
+    /// Pairs found, before repeated ones are dropped.
+    pub(crate) pairs: u64,
     /// Pairs left out because their document has enough nearer ones.
     pub(crate) left_out: u64,
+    /// Pairs dropped because their sketches say that the texts are not similar enough.
+    pub(crate) dissimilar: u64,
+    /// Pairs without a similarity, because the archive has no sketch of a document.
+    pub(crate) without_sketch: u64,
     /// Number of texts that are not UTF-8.
     pub(crate) invalid_utf8: u64,
     /// Seconds in the stages of the probe: read, decode, partition, filter, verify, ids.
@@ -34,7 +40,10 @@ impl Receipt {
         Self {
             items: progress.take_answered(),
             rows: 0,
+            pairs: load(&progress.pairs),
             left_out: load(&progress.left_out),
+            dissimilar: load(&progress.dissimilar),
+            without_sketch: load(&progress.without_sketch),
             invalid_utf8: load(&progress.invalid_utf8),
             stages: stages.map(|spent| spent.seconds()),
             executor: ExecutorSummary {
@@ -54,7 +63,10 @@ impl Receipt {
             (&progress.probed, self.executor.probed),
             (&progress.documents, self.executor.documents),
             (&progress.bytes_read, self.executor.bytes_read),
+            (&progress.pairs, self.pairs),
             (&progress.left_out, self.left_out),
+            (&progress.dissimilar, self.dissimilar),
+            (&progress.without_sketch, self.without_sketch),
         ];
         for (counter, number) in counters {
             counter.fetch_add(number, Ordering::Relaxed);

@@ -1,21 +1,23 @@
-//! The batch in memory: its distinct fingerprints, the ids of its rows, and its tables.
+//! The batch in memory: its distinct fingerprints, the ids and sketches of its rows, and its tables.
 
+mod classes;
 mod id;
 mod name;
 mod rows;
 mod tables;
 
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use archive::fingerprints::{FingerprintFile, RowDigest};
 use archive::{ArchiveError, IdType};
-use arrow::array::{Array, ArrayRef, AsArray as _, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray as _, BinaryArray, RecordBatch};
 use arrow::datatypes::Int64Type;
 use arrow::error::ArrowError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use hamming::Distinct;
 
+pub use classes::Classes;
 pub use id::Id;
 pub use name::BatchName;
 pub(crate) use rows::{FingerprintRows, select_columns};
@@ -31,7 +33,11 @@ pub struct Batch {
     pub distinct: Arc<Distinct>,
     /// The ids of all rows, in chunks of `chunk_rows` rows; the last may have fewer.
     ids: Vec<ArrayRef>,
+    /// The sketches of all rows, in the same chunks; empty if the spec has none.
+    sketches: Vec<BinaryArray>,
     chunk_rows: usize,
+    /// The classes, once they are asked for.
+    classes: Mutex<Option<Arc<Classes>>>,
     /// The tables of one part, once they are built.
     built: tables::Slot,
     memory: MemoryReservation,
@@ -91,7 +97,7 @@ impl Batch {
         // `Distinct::new` holds each fingerprint twice, by row and by value: 24 bytes a row.
         grow(24 * rows, "the fingerprints")?;
         let mut fingerprints: Vec<u64> = Vec::with_capacity(rows);
-        let mut ids = Vec::new();
+        let (mut ids, mut sketches) = (Vec::new(), Vec::new());
         let mut chunk_rows = 0;
         for record_batch in file.read()? {
             let record_batch = record_batch?;
@@ -113,6 +119,11 @@ impl Batch {
             grow(chunk.get_array_memory_size(), "the ids")?;
             chunk_rows = chunk_rows.max(chunk.len());
             ids.push(chunk);
+            if let Some(column) = columns.sketches {
+                let chunk = column.slice(0, present);
+                grow(chunk.get_array_memory_size(), "the sketches")?;
+                sketches.push(chunk);
+            }
         }
         let distinct = Arc::new(Distinct::new(&fingerprints));
         drop(fingerprints);
@@ -121,13 +132,15 @@ impl Batch {
         Ok(Self {
             distinct,
             ids,
+            sketches,
             chunk_rows: chunk_rows.max(1),
+            classes: Mutex::default(),
             built: Arc::default(),
             memory,
         })
     }
 
-    /// Bytes reserved for the fingerprints and ids, without the tables.
+    /// Bytes reserved for the fingerprints, ids and sketches, without the tables.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.memory.size()
@@ -149,6 +162,32 @@ impl Batch {
             })
             .collect();
         arrow::compute::interleave(&arrays, &places)
+    }
+
+    /// The classes of its documents, by fingerprint alone or `by_sketch` too: a run asks for one of them.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`] when the pool has too few bytes.
+    pub fn classes(&self, by_sketch: bool) -> Result<Arc<Classes>> {
+        let mut classes = self.classes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(classes) = &*classes {
+            return Ok(Arc::clone(classes));
+        }
+        let made = Classes::new(self, by_sketch);
+        self.memory
+            .try_grow(made.bytes())
+            .map_err(|_| EngineError::OutOfMemory {
+                what: format!("the classes of the batch take {} bytes", made.bytes()),
+            })?;
+        Ok(Arc::clone(classes.insert(Arc::new(made))))
+    }
+
+    /// The sketch of a row; `None` if the spec has none.
+    #[must_use]
+    pub fn sketch(&self, row: u32) -> Option<&[u8]> {
+        let chunk = self.sketches.get(row as usize / self.chunk_rows)?;
+        let row = row as usize % self.chunk_rows;
+        chunk.is_valid(row).then(|| chunk.value(row))
     }
 
     /// Compares the ids of two rows: text by bytes, integers by value.

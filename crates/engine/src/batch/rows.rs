@@ -1,7 +1,7 @@
-//! Rows of fingerprints and ids, whose columns are found by name.
+//! Rows of fingerprints, ids and sketches, whose columns are found by name.
 
 use archive::schema::{FINGERPRINT, ID};
-use arrow::array::{Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray, Int64Array, RecordBatch};
 use arrow::datatypes::{Int64Type, SchemaRef};
 use arrow::error::ArrowError;
 
@@ -12,6 +12,8 @@ pub(crate) struct FingerprintRows<'a> {
     pub(crate) fingerprints: &'a Int64Array,
     /// Ids of either type.
     pub(crate) ids: &'a ArrayRef,
+    /// Sketches, if the spec has them.
+    pub(crate) sketches: Option<&'a BinaryArray>,
 }
 
 impl<'a> FingerprintRows<'a> {
@@ -24,6 +26,7 @@ impl<'a> FingerprintRows<'a> {
         Ok(Self {
             fingerprints: fingerprints.ok_or_else(|| missing(FINGERPRINT))?,
             ids: column(batch, ID)?,
+            sketches: archive::schema::sketches(batch),
         })
     }
 

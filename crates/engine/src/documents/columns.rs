@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use archive::schema::SKETCH;
 use serde::{Deserialize, Serialize};
 
+use super::preference::Prefer;
 use crate::error::{EngineError, Result};
 
 /// Names of id columns that are found without an option, the best first: those of this program, FineWeb, RedPajama and
@@ -36,6 +38,10 @@ pub struct Columns {
     pub text: Option<String>,
     /// The column of ready fingerprints.
     pub fingerprint: Option<String>,
+    /// What documents are preferred by.
+    pub prefer: Prefer,
+    /// Whether files without a column of ids are read: their documents are called by file and row.
+    pub row_ids: bool,
     /// Whether texts are needed; a column of ready fingerprints is then not used.
     pub texts_only: bool,
     /// Whether the command has no options that name columns; errors then name none.
@@ -74,8 +80,32 @@ impl fmt::Display for Content {
 /// The names of the columns that are read from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundColumns {
-    pub(super) id: String,
+    /// `None` if the file has no column of ids: its documents are then called by file and row.
+    pub(super) id: Option<String>,
     pub(super) content: Content,
+    /// Whether sketches are read too: those beside ready fingerprints, if the file's spec has them.
+    pub(super) sketches: bool,
+    /// What documents are preferred by.
+    pub(super) prefer: Prefer,
+}
+
+impl FoundColumns {
+    /// The names: id, if there is one, content and, if they are read, sketch and preference.
+    pub(super) fn names(&self) -> Vec<&str> {
+        let sketch = self.sketches.then_some(SKETCH);
+        let names = self
+            .id
+            .as_deref()
+            .into_iter()
+            .chain([self.content.column()]);
+        names.chain(sketch).chain(self.own_preference()).collect()
+    }
+
+    /// The column of preferences, unless it is the id or the content too.
+    pub(super) fn own_preference(&self) -> Option<&str> {
+        let name = self.prefer.column();
+        name.filter(|name| self.id.as_deref() != Some(name) && *name != self.content.column())
+    }
 }
 
 impl Columns {
@@ -104,8 +134,10 @@ impl Columns {
         let sought = |asked: &Option<String>, known: &[&str]| {
             asked.clone().unwrap_or_else(|| known.join(" or "))
         };
-        let id = pick(&self.id, &ID_NAMES)
-            .ok_or_else(|| missing("id", &sought(&self.id, &ID_NAMES), "--id-column"))?;
+        let id = pick(&self.id, &ID_NAMES);
+        if id.is_none() && (self.id.is_some() || !self.row_ids) {
+            return Err(missing("id", &sought(&self.id, &ID_NAMES), "--id-column"));
+        }
         let content = if let Some(name) = &self.fingerprint {
             let found = names
                 .contains(&name.as_str())
@@ -127,7 +159,17 @@ impl Columns {
             })?;
             Content::Text(text)
         };
-        Ok(FoundColumns { id, content })
+        if let Some(name) = self.prefer.column()
+            && !names.contains(&name)
+        {
+            return Err(missing("preference", name, "--prefer"));
+        }
+        Ok(FoundColumns {
+            id,
+            content,
+            sketches: false,
+            prefer: self.prefer.clone(),
+        })
     }
 }
 
@@ -157,7 +199,7 @@ mod tests {
     fn find(columns: &Columns, names: &[&str]) -> Result<(String, Content), String> {
         columns
             .find("x", names)
-            .map(|found| (found.id, found.content))
+            .map(|found| (found.id.unwrap_or_default(), found.content))
             .map_err(|error| error.to_string())
     }
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use archive::IdType;
 use archive::reader::to_id_type;
-use archive::schema::FINGERPRINT;
-use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch};
+use archive::schema::{FINGERPRINT, ID, SKETCH};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::columns::{Content, FoundColumns};
+use super::preference;
+use super::table::POSITION;
 use crate::error::{EngineError, Result, root_message};
 use crate::udf::FingerprintBits;
 
@@ -40,6 +42,25 @@ fn check_id_lengths(ids: &ArrayRef) -> Result<(), String> {
     check_id_length(usize::try_from(longest).unwrap_or(0))
 }
 
+/// The ids of a batch whose first row is row `first` of its file, counted from 0: those of the file or, if it has none,
+/// `file_name` and the number of the row, counted from 1.
+pub(super) fn ids(
+    batch: &RecordBatch,
+    found: &FoundColumns,
+    file_name: &str,
+    first: u64,
+    object: &str,
+) -> Result<ArrayRef> {
+    match &found.id {
+        Some(name) => file_column(batch, name, object).cloned(),
+        None => {
+            let rows = (first + 1..).take(batch.num_rows());
+            let ids = rows.map(|row| Some(format!("{file_name}:{row}")));
+            Ok(Arc::new(ids.collect::<StringArray>()))
+        }
+    }
+}
+
 /// The column called `name` in a batch of the file `object`.
 pub(super) fn file_column<'a>(
     batch: &'a RecordBatch,
@@ -50,30 +71,29 @@ pub(super) fn file_column<'a>(
     column.ok_or_else(|| EngineError::Internal(format!("{object}: column {name:?} was not read")))
 }
 
-/// Converts a batch of a file to the schema of the table. Refuses null ids, and ids that are too long.
+/// Converts a batch of a file to the schema of the table. Refuses null ids, and ids that are too long. `ids` are the ids of
+/// the batch, and `first` is the position of its first row.
 pub(super) fn conform(
     batch: &RecordBatch,
+    ids: &ArrayRef,
     schema: &SchemaRef,
     id_type: IdType,
     found: &FoundColumns,
+    first: i64,
     object: &str,
 ) -> Result<RecordBatch> {
     let bad_data = |column: &str, reason: String| EngineError::BadData {
         object: format!("{object}, column {column:?}"),
         reason,
     };
-    let ids = file_column(batch, &found.id, object)?;
+    let name = found.id.as_deref().unwrap_or(ID);
     if ids.null_count() > 0 {
-        return Err(bad_data(
-            &found.id,
-            "null ids; every document needs one".into(),
-        ));
+        return Err(bad_data(name, "null ids; every document needs one".into()));
     }
-    let check =
-        |ids: &ArrayRef| check_id_lengths(ids).map_err(|reason| bad_data(&found.id, reason));
+    let check = |ids: &ArrayRef| check_id_lengths(ids).map_err(|reason| bad_data(name, reason));
     check(ids)?;
     let ids = to_id_type(ids, id_type)
-        .map_err(|error| bad_data(&found.id, format!("ids must be {id_type}: {error}")))?;
+        .map_err(|error| bad_data(name, format!("ids must be {id_type}: {error}")))?;
     // Again: a replacement character has 3 bytes, and may replace 1.
     check(&ids)?;
     let content = file_column(batch, found.content.column(), object)?;
@@ -83,8 +103,38 @@ pub(super) fn conform(
             as_fingerprints(content).map_err(|reason| bad_data(column, reason))?
         }
     };
-    RecordBatch::try_new(Arc::clone(schema), vec![ids, content])
-        .map_err(|error| bad_data(&found.id, error.to_string()))
+    let mut columns = vec![ids, content];
+    if schema.field_with_name(SKETCH).is_ok() {
+        let sketches = file_column(batch, SKETCH, object)?;
+        let sketches = arrow::compute::cast(sketches, &DataType::Binary);
+        columns.push(sketches.map_err(|error| bad_data(SKETCH, error.to_string()))?);
+    }
+    if schema.field_with_name(POSITION).is_ok() {
+        let bytes = text_bytes(&columns[1]);
+        let descending = found.prefer.is_descending();
+        let preference = match found.prefer.column() {
+            Some(name) => preference::keys(file_column(batch, name, object)?, descending)
+                .map_err(|reason| bad_data(name, reason))?,
+            None => preference::keys(&bytes, descending).map_err(EngineError::Internal)?,
+        };
+        let positions = first..first.saturating_add_unsigned(batch.num_rows() as u64);
+        columns.push(Arc::new(preference));
+        columns.push(bytes);
+        columns.push(Arc::new(Int64Array::from_iter_values(positions)));
+    }
+    RecordBatch::try_new(Arc::clone(schema), columns)
+        .map_err(|error| bad_data(name, error.to_string()))
+}
+
+/// The bytes of each text; null without one, and for ready fingerprints.
+fn text_bytes(content: &ArrayRef) -> ArrayRef {
+    match content.as_binary_view_opt() {
+        Some(texts) => {
+            let lengths = texts.iter().map(|text| text.map(|text| text.len() as i64));
+            Arc::new(lengths.collect::<Int64Array>())
+        }
+        None => Arc::new(Int64Array::new_null(content.len())),
+    }
 }
 
 /// Converts texts of any type to bytes, which need not be UTF-8.
@@ -143,8 +193,10 @@ mod tests {
     #[test]
     fn ids_are_limited_with_their_replacement_characters() {
         let found = FoundColumns {
-            id: "key".into(),
+            id: Some("key".into()),
             content: Content::Text("text".into()),
+            sketches: false,
+            prefer: Default::default(),
         };
         let schema = Arc::new(Schema::new(vec![
             Field::new("id", DataType::Utf8, false),
@@ -154,9 +206,17 @@ mod tests {
             let ids: ArrayRef = Arc::new(BinaryArray::from_vec(vec![b"a".as_slice(), id]));
             let texts: ArrayRef = Arc::new(BinaryArray::from_opt_vec(vec![None, None]));
             let batch = RecordBatch::try_from_iter([("key", ids), ("text", texts)]).unwrap();
-            conform(&batch, &schema, IdType::String, &found, "x")
-                .map(|batch| batch.num_rows())
-                .map_err(|error| error.to_string())
+            conform(
+                &batch,
+                batch.column(0),
+                &schema,
+                IdType::String,
+                &found,
+                0,
+                "x",
+            )
+            .map(|batch| batch.num_rows())
+            .map_err(|error| error.to_string())
         };
         assert_eq!(conformed(&vec![b'x'; MAX_ID]), Ok(2));
         for (id, bytes) in [

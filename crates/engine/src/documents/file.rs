@@ -21,6 +21,8 @@ pub(super) type Batches = BoxStream<'static, Result<RecordBatch>>;
 #[derive(Debug, Clone)]
 pub(super) struct InputFile {
     pub(super) location: Location,
+    /// Its path below the directory that all files of the batch are in, for the ids of documents without ids.
+    pub(super) short_name: String,
     pub(super) columns: FoundColumns,
     /// The type of its ids, as the file has them.
     pub(super) id_type: IdType,

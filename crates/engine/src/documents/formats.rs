@@ -64,6 +64,21 @@ pub fn extensions() -> Vec<String> {
     plain.chain(compressed).collect()
 }
 
+/// The ending of a file's name that says how it is read, with that of its compression; `None` for another name.
+pub(super) fn ending(name: &str) -> Option<String> {
+    let (_, compression) = reader(name)?;
+    let (stem, _) = Compression::split(name);
+    let endings = FORMATS.iter().flat_map(|format| format.endings);
+    let format = endings.copied().find(|ending| stem.ends_with(ending))?;
+    let compressed = compression::ENDINGS
+        .iter()
+        .find(|(_, other)| *other == compression);
+    Some(format!(
+        "{format}{}",
+        compressed.map_or("", |(ending, _)| ending)
+    ))
+}
+
 /// The reader and the compression of a file, by its name.
 fn reader(name: &str) -> Option<(Reader, Compression)> {
     let (stem, compression) = Compression::split(name);

@@ -7,13 +7,16 @@ mod columns;
 mod conform;
 mod file;
 mod formats;
+mod kept;
 mod parquet;
 mod partition;
+mod position;
+mod preference;
 mod rows;
 mod splits;
 mod table;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use archive::IdType;
@@ -27,12 +30,15 @@ use storage::Location;
 use tokio::sync::Semaphore;
 
 use file::InputFile;
-use partition::{Partition, row_limit};
+use partition::{Partition, Rows, row_limit};
 use splits::Split;
 
 pub use columns::{Columns, Content};
 pub use formats::extensions;
-pub(crate) use table::{TEXT, TextRows};
+pub use kept::{KeptDrafts, KeptPlace, Replace};
+pub use position::KeptRows;
+pub use preference::Prefer;
+pub(crate) use table::{KEY_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes};
 
 use crate::batch::Id;
 use crate::error::{EngineError, Result};
@@ -102,7 +108,12 @@ impl Documents {
             .buffered(OPENED)
             .try_collect()
             .await?;
-        let files: Vec<_> = files.into_iter().flatten().map(Arc::new).collect();
+        let mut files: Vec<InputFile> = files.into_iter().flatten().collect();
+        let names = kept::below_common_directory(&files);
+        for (file, name) in files.iter_mut().zip(names) {
+            file.short_name = name;
+        }
+        let files: Vec<Arc<InputFile>> = files.into_iter().map(Arc::new).collect();
         for file in &files {
             let (first, other) = (&files[0].columns.content, &file.columns.content);
             if std::mem::discriminant(first) != std::mem::discriminant(other) {
@@ -127,6 +138,12 @@ impl Documents {
         self.files.len()
     }
 
+    /// Whether all files have a column of ids. Documents of the others are called by file and row.
+    #[must_use]
+    pub fn have_ids(&self) -> bool {
+        self.files.iter().all(|file| file.columns.id.is_some())
+    }
+
     /// Whether the content is ready fingerprints.
     #[must_use]
     pub fn has_fingerprints(&self) -> bool {
@@ -134,6 +151,12 @@ impl Documents {
             self.files.first().map(|file| &file.columns.content),
             Some(Content::Fingerprint(_))
         )
+    }
+
+    /// Whether the content is ready fingerprints with sketches.
+    #[must_use]
+    pub fn has_sketches(&self) -> bool {
+        !self.files.is_empty() && self.files.iter().all(|file| file.columns.sketches)
     }
 
     /// The type of the ids: text when the files differ; `None` without files.
@@ -217,11 +240,14 @@ impl Documents {
     ) -> Result<DataFrame> {
         let mut splits = self.all_splits();
         splits.retain(|split| row_group.is_none() || split.row_group() == row_group);
-        self.table_of_splits(context, id_type, 1, None, splits)
+        self.table_of_splits(context, id_type, 1, Rows::All, splits)
     }
 
     fn all_splits(&self) -> Vec<Split> {
-        self.files.iter().flat_map(Split::all).collect()
+        let files = self.files.iter().enumerate();
+        files
+            .flat_map(|(number, file)| Split::all(number, file))
+            .collect()
     }
 
     /// The text of the document with each id: `None` if there is none, the first that is read if there are several.
@@ -233,32 +259,49 @@ impl Documents {
         context: &SessionContext,
         ids: [&str; N],
     ) -> Result<[Option<String>; N]> {
-        // Every id can be read as text.
         let wanted = ids.iter().map(|id| Id::Text((*id).into())).collect();
+        let mut found = self.texts(context, Arc::new(wanted)).await?;
+        // Two ids may be the same.
+        Ok(std::array::from_fn(|at| {
+            match ids[at + 1..].contains(&ids[at]) {
+                true => found.get(ids[at]).cloned(),
+                false => found.remove(ids[at]),
+            }
+        }))
+    }
+
+    /// The texts of the documents with these ids, which are text whatever the ids of the files; the first that is read, if
+    /// several have an id.
+    ///
+    /// # Errors
+    /// [`EngineError`] when a file cannot be read.
+    pub async fn texts(
+        &self,
+        context: &SessionContext,
+        wanted: Arc<HashSet<Id>>,
+    ) -> Result<HashMap<String, String>> {
         let failed = || EngineError::query(self.given());
         let mut rows = self
-            .table_with_ids(context, IdType::String, 1, Some(Arc::new(wanted)))?
+            .table_with_ids(context, IdType::String, 1, wanted)?
             .execute_stream()
             .await
             .map_err(failed())?;
-        let mut found = [const { None }; N];
+        let mut found = HashMap::new();
         while let Some(batch) = rows.next().await {
             let batch = batch.map_err(failed())?;
             let columns = TextRows::read(&batch)?;
             let texts = columns.texts;
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                let own_id = Id::read(columns.ids, row);
-                for (id, found) in ids.iter().zip(&mut found) {
-                    if found.is_none() && own_id == Id::Text((*id).into()) {
-                        *found = Some(String::from_utf8_lossy(texts.value(row)).into_owned());
-                    }
+                if let Id::Text(id) = Id::read(columns.ids, row) {
+                    let text = || String::from_utf8_lossy(texts.value(row)).into_owned();
+                    found.entry(id.into()).or_insert_with(text);
                 }
             }
         }
         Ok(found)
     }
 
-    /// The table of all documents: columns `id`, and `text` (bytes) or `fp`.
+    /// The table of all documents: columns `id`, and `text` (bytes), or `fp` and, if there are sketches, `sketch`.
     ///
     /// # Errors
     /// None in practice.
@@ -268,11 +311,29 @@ impl Documents {
         id_type: IdType,
         partitions: usize,
     ) -> Result<DataFrame> {
-        self.table_with_ids(context, id_type, partitions, None)
+        self.table_of_splits(context, id_type, partitions, Rows::All, self.all_splits())
     }
 
-    /// As [`Self::table`], of the documents with `wanted` ids only; `None` for all. Other texts of Parquet files are not
-    /// decoded.
+    /// As [`Self::table`], with the columns of [`KEY_COLUMNS`] too.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub(crate) fn table_with_keys(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+    ) -> Result<DataFrame> {
+        self.table_of_splits(
+            context,
+            id_type,
+            partitions,
+            Rows::WithKeys,
+            self.all_splits(),
+        )
+    }
+
+    /// As [`Self::table`], of the documents with `wanted` ids only. Other texts of Parquet files are not decoded.
     ///
     /// # Errors
     /// None in practice.
@@ -281,8 +342,9 @@ impl Documents {
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
-        wanted: Option<Arc<HashSet<Id>>>,
+        wanted: Arc<HashSet<Id>>,
     ) -> Result<DataFrame> {
+        let wanted = Rows::Wanted(wanted);
         self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
     }
 
@@ -291,11 +353,12 @@ impl Documents {
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
-        wanted: Option<Arc<HashSet<Id>>>,
+        rows: Rows,
         splits: Vec<Split>,
     ) -> Result<DataFrame> {
         let content = self.files.first().map(|file| &file.columns.content);
-        let schema = table::schema(id_type, content);
+        let keys = matches!(rows, Rows::WithKeys);
+        let schema = table::schema(id_type, content, self.has_sketches(), keys);
         let dealt = splits::deal(splits, partitions);
         let cores_to_spare = dealt.len() < partitions;
         let streams = dealt
@@ -306,7 +369,7 @@ impl Documents {
                     cores_to_spare,
                     schema: Arc::clone(&schema),
                     id_type,
-                    wanted: wanted.clone(),
+                    rows: rows.clone(),
                     context: context.clone(),
                 }) as Arc<dyn PartitionStream>
             })

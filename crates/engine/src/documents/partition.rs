@@ -14,7 +14,8 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::file::{Batches, InputFile};
+use super::file::Batches;
+use super::position::position;
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
@@ -24,6 +25,27 @@ use crate::memory;
 use crate::resources::Resources;
 use crate::stream;
 
+/// The rows of a table of documents.
+#[derive(Debug, Clone)]
+pub(super) enum Rows {
+    /// All.
+    All,
+    /// All, with the columns of [`KEY_COLUMNS`](super::KEY_COLUMNS).
+    WithKeys,
+    /// Those with these ids.
+    Wanted(Arc<HashSet<Id>>),
+}
+
+impl Rows {
+    /// The ids that are read; `None` for all.
+    fn wanted(&self) -> Option<&Arc<HashSet<Id>>> {
+        match self {
+            Self::Wanted(wanted) => Some(wanted),
+            Self::All | Self::WithKeys => None,
+        }
+    }
+}
+
 /// One partition of the table of documents: reads its splits, one after the other.
 #[derive(Clone)]
 pub(super) struct Partition {
@@ -32,8 +54,7 @@ pub(super) struct Partition {
     pub(super) cores_to_spare: bool,
     pub(super) schema: SchemaRef,
     pub(super) id_type: IdType,
-    /// The ids that are read; `None` for all.
-    pub(super) wanted: Option<Arc<HashSet<Id>>>,
+    pub(super) rows: Rows,
     pub(super) context: SessionContext,
 }
 
@@ -52,7 +73,7 @@ impl PartitionStream for Partition {
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
         // Documents are read by id only after all were read, and counted.
-        let counts = self.wanted.is_none();
+        let counts = self.rows.wanted().is_none();
         let resources = context.session_config().get_extension::<Resources>();
         let resources = resources.filter(|_| counts);
         let partition = self.clone();
@@ -95,11 +116,12 @@ impl Partition {
     async fn read(&self, split: Split) -> Result<Batches> {
         let file = Arc::clone(&split.file);
         let object = split.to_string();
-        let conformed = self.conformed(&file, object.clone());
+        let conformed = self.conformed(&split, object.clone());
         let Some(rows) = &split.rows else {
             let limit = row_limit(&self.context);
             // A row without an id is an error, but not when only wanted ids are read: it is none of them.
-            let batches = rows::batches(file, limit, self.wanted.is_some()).map(conformed);
+            let by_id = self.rows.wanted().is_some();
+            let batches = rows::batches(file, limit, by_id).map(conformed);
             // A separate thread parses the file while another core fingerprints. A file in a store must be read by a
             // thread that may block.
             return Ok(match self.cores_to_spare || split.is_remote() {
@@ -108,37 +130,46 @@ impl Partition {
             });
         };
         let bytes = memory::limit_bytes(&self.context.runtime_env().memory_pool);
-        let raw = parquet::read(&file, rows, object, self.wanted_rows(), bytes).await?;
+        // Without a column of ids, the rows must be counted, so all are read.
+        let wanted = self.wanted_rows().filter(|_| file.columns.id.is_some());
+        let raw = parquet::read(&file, rows, object, wanted, bytes).await?;
         Ok(raw.map(conformed).boxed())
     }
 
-    /// A function that converts batches of a file to the table's schema, and keeps the wanted rows. Errors call the batches
-    /// `object`.
+    /// A function that converts the batches of a split, in their order, to the table's schema, and keeps the wanted rows.
+    /// Errors call the batches `object`.
     fn conformed(
         &self,
-        file: &Arc<InputFile>,
+        split: &Split,
         object: String,
     ) -> impl FnMut(Result<RecordBatch>) -> Result<RecordBatch> + Send + use<> {
-        let (file, schema, id_type) = (Arc::clone(file), Arc::clone(&self.schema), self.id_type);
-        let wanted = self.wanted.clone();
+        let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
+        let file = Arc::clone(&split.file);
+        let wanted = self.rows.wanted().cloned();
+        let (file_number, mut next_row) = (split.file_number, split.first_row());
         move |batch: Result<RecordBatch>| {
             let mut batch = batch?;
+            let first = next_row;
+            next_row += batch.num_rows() as u64;
+            let columns = &file.columns;
+            let mut ids = conform::ids(&batch, columns, &file.short_name, first, &object)?;
             if let Some(wanted) = &wanted {
                 let failed = |source| archive::ArchiveError::Arrow {
                     object: object.clone(),
                     source,
                 };
-                let ids = conform::file_column(&batch, &file.columns.id, &object)?;
-                let kept = are_wanted(ids, id_type, wanted).map_err(failed)?;
+                let kept = are_wanted(&ids, id_type, wanted).map_err(failed)?;
                 batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(failed)?;
+                ids = arrow::compute::filter(&ids, &kept).map_err(failed)?;
             }
-            conform::conform(&batch, &schema, id_type, &file.columns, &object)
+            let place = position(file_number, first);
+            conform::conform(&batch, &ids, &schema, id_type, columns, place, &object)
         }
     }
 
     /// The filter that tells which ids of a Parquet file are wanted; `None` when all are.
     fn wanted_rows(&self) -> Option<parquet::WantedRows> {
-        let (wanted, id_type) = (self.wanted.clone()?, self.id_type);
+        let (wanted, id_type) = (self.rows.wanted().cloned()?, self.id_type);
         Some(Box::new(move |ids: &ArrayRef| {
             are_wanted(ids, id_type, &wanted)
         }))

@@ -21,6 +21,8 @@ const MAX_ROWS: usize = 1 << 28;
 #[derive(Debug, Clone)]
 pub(super) struct Split {
     pub(super) file: Arc<InputFile>,
+    /// Number of the file among the documents' files.
+    pub(super) file_number: usize,
     /// The rows in a Parquet file; `None` for a whole file of another format.
     pub(super) rows: Option<RowRange>,
     /// Estimated bytes of ids and content, before compression.
@@ -46,9 +48,10 @@ impl fmt::Display for Split {
 
 impl Split {
     /// The splits of a file, in order: its row groups, or the whole file.
-    pub(super) fn all(file: &Arc<InputFile>) -> Vec<Self> {
+    pub(super) fn all(file_number: usize, file: &Arc<InputFile>) -> Vec<Self> {
         let split = |rows, bytes| Self {
             file: Arc::clone(file),
+            file_number,
             rows,
             bytes,
         };
@@ -62,6 +65,19 @@ impl Split {
             split(Some(RowRange { row_group, cut }), bytes)
         };
         groups.map(of_row_group).collect()
+    }
+
+    /// The number of its first row in the file.
+    pub(super) fn first_row(&self) -> u64 {
+        let (Some(range), Some(footer)) = (&self.rows, &self.file.footer) else {
+            return 0;
+        };
+        let groups = &footer.metadata().row_groups()[..range.row_group];
+        let before: u64 = groups
+            .iter()
+            .map(|group| group.num_rows().max(0).cast_unsigned())
+            .sum();
+        before + range.cut.as_ref().map_or(0, |cut| cut.start as u64)
     }
 
     pub(super) fn row_group(&self) -> Option<usize> {
@@ -86,6 +102,7 @@ impl Split {
             Some(rows @ 2..=MAX_ROWS) => {
                 let ranges = ranges(rows, self.bytes, bytes);
                 let split = |cut: Range<usize>| Self {
+                    file_number: self.file_number,
                     bytes: share(self.bytes, cut.len(), rows),
                     file: Arc::clone(&self.file),
                     rows: Some(RowRange {

@@ -3,27 +3,84 @@
 use std::sync::Arc;
 
 use archive::IdType;
-use archive::schema::{FINGERPRINT, ID};
-use arrow::array::{ArrayRef, AsArray as _, BinaryViewArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use archive::schema::{FINGERPRINT, ID, SKETCH};
+use arrow::array::{ArrayRef, AsArray as _, BinaryViewArray, Int64Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 
 use super::columns::Content;
 use crate::error::{EngineError, Result};
 
+/// Name of the column of keys by which documents are preferred; null for a document without a value.
+pub(crate) const PREFERENCE: &str = "preference";
+/// Name of the column of positions in the inputs, which have the order of the inputs.
+pub(crate) const POSITION: &str = "position";
+/// Name of the column of the bytes of texts; null without a text.
+const BYTES: &str = "bytes";
+
+/// A column that a table of documents has for decisions.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyColumn {
+    pub(crate) name: &'static str,
+    data_type: DataType,
+    nullable: bool,
+}
+
+impl KeyColumn {
+    pub(crate) fn field(self) -> Field {
+        Field::new(self.name, self.data_type, self.nullable)
+    }
+}
+
+/// The columns that a table of documents has for decisions.
+pub(crate) const KEY_COLUMNS: [KeyColumn; 3] = [
+    KeyColumn {
+        name: PREFERENCE,
+        data_type: DataType::Binary,
+        nullable: true,
+    },
+    KeyColumn {
+        name: BYTES,
+        data_type: DataType::Int64,
+        nullable: true,
+    },
+    KeyColumn {
+        name: POSITION,
+        data_type: DataType::Int64,
+        nullable: false,
+    },
+];
+
+/// The positions of the documents of a batch, and the bytes of their texts.
+pub(crate) fn positions_and_bytes(batch: &RecordBatch) -> Result<(&Int64Array, &Int64Array)> {
+    let column = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
+    let columns = column(POSITION).zip(column(BYTES));
+    columns.ok_or_else(|| EngineError::Internal("documents have no positions".into()))
+}
+
 /// Name of the column of texts.
 pub(crate) const TEXT: &str = "text";
 
-/// The schema: an id, and a fingerprint or a text.
-pub(super) fn schema(id_type: IdType, content: Option<&Content>) -> SchemaRef {
+/// The schema: an id, and a text or a fingerprint, with its sketch if the files have `sketches`, and with the columns of
+/// [`KEY_COLUMNS`] if `keys`.
+pub(super) fn schema(
+    id_type: IdType,
+    content: Option<&Content>,
+    sketches: bool,
+    keys: bool,
+) -> SchemaRef {
     let content = match content {
         Some(Content::Fingerprint(_)) => Field::new(FINGERPRINT, DataType::Int64, true),
         // Views of the decoded pages, so that texts are not copied.
         _ => Field::new(TEXT, DataType::BinaryView, true),
     };
-    Arc::new(Schema::new(vec![
-        Field::new(ID, id_type.data_type(), false),
-        content,
-    ]))
+    let mut fields = vec![Field::new(ID, id_type.data_type(), false), content];
+    if sketches {
+        fields.push(Field::new(SKETCH, DataType::Binary, true));
+    }
+    if keys {
+        fields.extend(KEY_COLUMNS.map(KeyColumn::field));
+    }
+    Arc::new(Schema::new(fields))
 }
 
 /// The columns of a table of texts in a record batch.

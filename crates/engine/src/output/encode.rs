@@ -161,7 +161,7 @@ mod tests {
     use arrow::datatypes::{Field, Schema};
 
     use super::*;
-    use crate::pairs::verified_schema;
+    use crate::pairs::{self, Similarities};
 
     /// Ids that need quotes, or escapes.
     const IDS: [&str; 7] = [
@@ -184,7 +184,7 @@ mod tests {
             .map(|row| (row > 0).then_some(0.1 + 0.2))
             .collect();
         RecordBatch::try_new(
-            verified_schema(IdType::String),
+            pairs::schema(IdType::String, Similarities::Known),
             vec![
                 Arc::clone(&ids),
                 ids,
@@ -199,7 +199,7 @@ mod tests {
     /// The file that the batches become.
     fn encoded(format: OutputFormat, batches: &[RecordBatch]) -> Vec<u8> {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let schema = verified_schema(IdType::String);
+        let schema = pairs::schema(IdType::String, Similarities::Known);
         let open = File::create(file.path()).unwrap();
         let mut encoder = Encoder::new(format, open, &schema, "x".into()).unwrap();
         for batch in batches {
@@ -220,7 +220,7 @@ mod tests {
         );
         assert!(text.contains("\"say \"\"so\"\"\""), "{text}");
         // The reader takes an empty field for null.
-        let fields: Vec<Field> = verified_schema(IdType::String)
+        let fields: Vec<Field> = pairs::schema(IdType::String, Similarities::Known)
             .fields()
             .iter()
             .map(|field| field.as_ref().clone().with_nullable(true))

@@ -1,13 +1,14 @@
 //! What is at the place of an output: an earlier output of this program may be replaced, a file of another program may not.
 
 use archive::frequencies::{DOCUMENT_FREQUENCY, FEATURE};
-use archive::schema::{FINGERPRINT, ID};
+use archive::schema::{FINGERPRINT, ID, SKETCH};
 use archive::{ArchiveError, ObjectReader};
 use futures::FutureExt as _;
 use parquet::arrow::async_reader::AsyncFileReader as _;
 use serde_json::{Map, Value};
 use storage::{ErrorKind, Location, StorageError};
 
+use crate::decide;
 use crate::error::Result;
 use crate::pairs::{self, NEW_ID};
 
@@ -25,6 +26,8 @@ const METRICS: &[u8] = b"# HELP dedup_job_";
 pub enum OutputKind {
     /// Pairs.
     Pairs,
+    /// Decisions.
+    Decisions,
     /// A batch's fingerprints.
     Fingerprints,
     /// Document frequencies.
@@ -33,14 +36,25 @@ pub enum OutputKind {
     Metrics,
 }
 
+/// The kind of an output of rows by its columns, in any order; `None` if it has other columns.
+pub(super) fn kind_by_columns(columns: &[&str]) -> Option<OutputKind> {
+    let has_layout = |layout: &[&str]| {
+        columns.len() == layout.len() && layout.iter().all(|name| columns.contains(name))
+    };
+    if pairs::layouts().iter().any(|layout| has_layout(layout)) {
+        return Some(OutputKind::Pairs);
+    }
+    has_layout(decide::layout()).then_some(OutputKind::Decisions)
+}
+
 impl OutputKind {
     /// The kind of a Parquet output by its columns.
     fn from_columns(columns: &[&str]) -> Option<Self> {
-        if pairs::layouts().iter().any(|layout| layout == columns) {
-            return Some(Self::Pairs);
+        if let Some(kind) = kind_by_columns(columns) {
+            return Some(kind);
         }
         match columns {
-            [FINGERPRINT, ID] => Some(Self::Fingerprints),
+            [FINGERPRINT, ID] | [FINGERPRINT, ID, SKETCH] => Some(Self::Fingerprints),
             [FEATURE, DOCUMENT_FREQUENCY] => Some(Self::Frequencies),
             _ => None,
         }
@@ -87,13 +101,13 @@ pub async fn present(location: &Location) -> Result<Present> {
         parquet_kind(reader, location).await?
     } else {
         // With long ids, the line is longer than what was read.
-        if !head.contains(&b'\n') && head.starts_with(format!("{{\"{NEW_ID}\":").as_bytes()) {
+        let is_json = |first: &str| head.starts_with(format!("{{\"{first}\":").as_bytes());
+        if !head.contains(&b'\n') && (is_json(NEW_ID) || is_json(ID)) {
             let line = 0..size.min(LONGEST_LINE);
             head = reader.get_bytes(line).await.map_err(failed)?;
         }
         let line = head.split(|&byte| byte == b'\n').next();
-        line.is_some_and(is_first_line_of_pairs)
-            .then_some(OutputKind::Pairs)
+        line.and_then(kind_by_first_line)
     };
     Ok(written.map_or(Present::Foreign, Present::Output))
 }
@@ -124,22 +138,15 @@ async fn parquet_kind(mut reader: ObjectReader, location: &Location) -> Result<O
     }
 }
 
-/// Whether pairs in CSV or JSON Lines can have this first line.
-fn is_first_line_of_pairs(line: &[u8]) -> bool {
+/// The kind of the rows in CSV or JSON Lines that can have this first line.
+fn kind_by_first_line(line: &[u8]) -> Option<OutputKind> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
-    let layouts = pairs::layouts();
-    if layouts
-        .iter()
-        .any(|layout| line == layout.join(",").as_bytes())
-    {
-        return true;
+    if let Ok(object) = serde_json::from_slice::<Map<String, Value>>(line) {
+        let names: Vec<&str> = object.keys().map(String::as_str).collect();
+        return kind_by_columns(&names);
     }
-    let Ok(object) = serde_json::from_slice::<Map<String, Value>>(line) else {
-        return false;
-    };
-    layouts.iter().any(|layout| {
-        object.len() == layout.len() && layout.iter().all(|name| object.contains_key(*name))
-    })
+    let names: Vec<&str> = std::str::from_utf8(line).ok()?.split(',').collect();
+    kind_by_columns(&names)
 }
 
 #[cfg(test)]
@@ -156,7 +163,11 @@ mod tests {
             r#"{"new_id":"a","base_id":"b","distance":1,"base_day":null}"#,
             r#"{"new_id":1,"base_id":2,"distance":1,"base_day":"2026-01-31","similarity":0.5}"#,
         ] {
-            assert!(is_first_line_of_pairs(own.as_bytes()), "{own}");
+            assert_eq!(
+                kind_by_first_line(own.as_bytes()),
+                Some(OutputKind::Pairs),
+                "{own}"
+            );
         }
         for other in [
             "",
@@ -168,7 +179,7 @@ mod tests {
             r#"{"new_id":"a","base_id":"b","distance":1,"base_da"#,
             "# HELP dedup_job_exit_code Its exit code.",
         ] {
-            assert!(!is_first_line_of_pairs(other.as_bytes()), "{other}");
+            assert_eq!(kind_by_first_line(other.as_bytes()), None, "{other}");
         }
     }
 

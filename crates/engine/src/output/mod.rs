@@ -1,7 +1,8 @@
-//! The output of pairs: whole or not at all, and the same bytes for the same pairs.
+//! The outputs of pairs and of decisions: whole or not at all, and the same bytes for the same pairs.
 
 mod encode;
 mod existing;
+mod read;
 mod target;
 
 use std::fs::File;
@@ -18,6 +19,7 @@ use futures::StreamExt as _;
 use storage::Draft;
 
 pub use existing::{OutputKind, Present, may_replace, present};
+pub use read::{ReadPair, read_pairs};
 pub use target::{OutputFormat, OutputTarget};
 
 use crate::batch::Id;
@@ -29,7 +31,7 @@ const PAGE_ROWS: usize = 8192;
 /// Rows of a row group, a multiple of [`PAGE_ROWS`].
 const ROW_GROUP_ROWS: usize = 1 << 20;
 
-/// An output whose pairs are all written, but which is not published yet.
+/// An output whose rows are all written, but which is not published yet.
 #[derive(Debug)]
 pub struct DraftOutput {
     draft: Draft,
@@ -43,7 +45,8 @@ pub struct DraftOutput {
     pub seconds: f64,
 }
 
-/// Writes the pairs as a draft of `target`: of each id of the batch, at most the first `max_hits` rows.
+/// Writes rows of `schema` as a draft of `target`. With `max_hits` the rows are pairs, and of each id of the batch only so
+/// many are written: the first.
 ///
 /// # Errors
 /// [`EngineError`] when the stream fails or the file cannot be written; no file is left behind.
@@ -62,7 +65,7 @@ pub async fn write_draft(
     let mut limit = max_hits.map(FirstRows::new);
     let mut spent = Duration::ZERO;
     while let Some(batch) = pairs.next().await {
-        let mut batch = batch.map_err(EngineError::query("finding pairs"))?;
+        let mut batch = batch.map_err(EngineError::query("making the output"))?;
         let begin = Instant::now();
         if let Some(limit) = &mut limit {
             batch = limit
@@ -125,6 +128,12 @@ impl DraftOutput {
     #[must_use]
     pub fn path(&self) -> &Path {
         self.draft.path()
+    }
+
+    /// Whether it is to be copied to standard output.
+    #[must_use]
+    pub fn is_to_stdout(&self) -> bool {
+        self.draft.is_to_stdout()
     }
 
     /// Puts the file in its place, where it replaces an earlier one, or copies it to standard output.

@@ -60,7 +60,7 @@ impl Driver {
             sender.clone(),
             matched,
             &pool,
-        );
+        )?;
         let mut pipeline = Pipeline::new(
             Arc::clone(&resources),
             Arc::clone(&probe),

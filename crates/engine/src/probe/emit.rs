@@ -13,12 +13,12 @@ use datafusion::physical_plan::metrics::Count;
 use hamming::Match;
 use tokio::sync::mpsc::Sender;
 
+use super::class_pairs::ClassPairs;
 use super::ids::ArchiveMatches;
 use super::nearest::Nearest;
-use super::pair_builder::{ArchiveRows, PairBuilder, RowMatch};
-use super::request::Probe;
+use super::pair_builder::{ArchiveRows, PairBuilder, RowMatch, Sent};
+use super::request::{Answer, CompareSketches, Probe};
 use crate::batch::Batch;
-use crate::pairs;
 use crate::resources::Resources;
 use crate::stream::join;
 
@@ -27,12 +27,15 @@ pub(super) struct Emitter {
     batch: Arc<Batch>,
     resources: Arc<Resources>,
     schema: SchemaRef,
+    sketches: Option<CompareSketches>,
     /// Day of the batch, in days since 1970.
     day: Option<i32>,
     sender: Sender<Result<RecordBatch>>,
     matched: Count,
     /// The nearest documents of the archive so far; `None` when pairs are not limited.
     nearest: Option<Nearest>,
+    /// Makes pairs of classes; `None` if pairs of documents are asked for.
+    class_pairs: Option<ClassPairs>,
 }
 
 impl Emitter {
@@ -43,9 +46,18 @@ impl Emitter {
         sender: Sender<Result<RecordBatch>>,
         matched: Count,
         pool: &Arc<dyn MemoryPool>,
-    ) -> Self {
-        Self {
-            schema: pairs::schema(probe.batch.id_type()),
+    ) -> Result<Self> {
+        let class_pairs = match probe.answer {
+            Answer::Pairs => None,
+            Answer::ClassPairs => {
+                let id_type = probe.batch.id_type();
+                Some(ClassPairs::new(&batch, id_type, probe.sketches, pool)?)
+            }
+        };
+        Ok(Self {
+            schema: probe.schema(),
+            class_pairs,
+            sketches: probe.sketches,
             day: probe.day,
             nearest: probe
                 .max_hits
@@ -54,14 +66,19 @@ impl Emitter {
             resources,
             sender,
             matched,
-        }
+        })
     }
 
     /// Sends pairs with rows of the archive or, if pairs are limited, keeps the nearest for [`Self::finish`].
     pub(super) async fn emit_archive_pairs(&mut self, found: ArchiveMatches) -> Result<()> {
+        if let Some(pairs) = &mut self.class_pairs {
+            let counts = pairs.add_archive_matches(&found, &self.batch)?;
+            self.add_counts(counts, 0);
+            return Ok(());
+        }
         if let Some(nearest) = &mut self.nearest {
             let left_out = nearest.add(&found.matches, &found.rows, &self.batch)?;
-            self.add_counts(0, left_out);
+            self.add_counts(Sent::default(), left_out);
             return Ok(());
         }
         self.send_archive_pairs(&found.matches, &found.rows).await
@@ -70,6 +87,11 @@ impl Emitter {
     /// Sends pairs inside the batch. `matches` ascend by query; queries and entries are indexes of distinct fingerprints.
     pub(super) async fn emit_pairs_within(&mut self, matches: &[Match]) -> Result<()> {
         let send = |rows| self.send(rows);
+        if let Some(pairs) = &self.class_pairs {
+            let counts = pairs.send_within(matches, &self.batch, send).await?;
+            self.add_counts(counts, 0);
+            return Ok(());
+        }
         let (sent, left_out) = match &self.nearest {
             None => (self.builder().send_pairs_within(matches, send).await?, 0),
             Some(nearest) => {
@@ -85,6 +107,12 @@ impl Emitter {
 
     /// Sends the nearest documents that were kept.
     pub(super) async fn finish(mut self) -> Result<()> {
+        if let Some(pairs) = &mut self.class_pairs {
+            for rows in pairs.take_nearest()? {
+                self.send(rows).await;
+            }
+            return Ok(());
+        }
         let Some(nearest) = self.nearest.take() else {
             return Ok(());
         };
@@ -103,7 +131,12 @@ impl Emitter {
 
     /// An empty builder of rows of pairs.
     fn builder(&self) -> PairBuilder<'_> {
-        PairBuilder::new(&self.batch, Arc::clone(&self.schema), self.day)
+        PairBuilder::new(
+            &self.batch,
+            Arc::clone(&self.schema),
+            self.day,
+            self.sketches,
+        )
     }
 
     /// Sends rows of pairs; false when the receiver is gone.
@@ -111,11 +144,17 @@ impl Emitter {
         self.sender.send(Ok(rows)).await.is_ok()
     }
 
-    fn add_counts(&self, sent: u64, left_out: u64) {
-        self.matched.add(sent as usize);
+    fn add_counts(&self, sent: Sent, left_out: u64) {
+        self.matched.add(sent.pairs as usize);
         let progress = &self.resources.progress;
-        progress.pairs.fetch_add(sent, Ordering::Relaxed);
-        progress.left_out.fetch_add(left_out, Ordering::Relaxed);
+        for (counter, number) in [
+            (&progress.pairs, sent.pairs),
+            (&progress.dissimilar, sent.dissimilar),
+            (&progress.without_sketch, sent.without_sketch),
+            (&progress.left_out, left_out),
+        ] {
+            counter.fetch_add(number, Ordering::Relaxed);
+        }
     }
 }
 

@@ -23,7 +23,6 @@ use datafusion::physical_plan::{
 
 use super::driver::{Driver, Fetches};
 use super::request::Probe;
-use crate::pairs;
 use crate::resources::Resources;
 use crate::work;
 
@@ -50,7 +49,7 @@ impl ProbeExec {
         if input.schema().fields() != work::schema().fields() {
             return plan_err!("ProbeExec needs work items, not {:?}", input.schema());
         }
-        let schema = pairs::schema(probe.batch.id_type());
+        let schema = probe.schema();
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -138,7 +137,7 @@ impl ExecutionPlan for ProbeExec {
         let Some(resources) = context.session_config().get_extension::<Resources>() else {
             return plan_err!("ProbeExec runs in a session of this engine only");
         };
-        let schema = pairs::schema(self.probe.batch.id_type());
+        let schema = self.probe.schema();
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, OUTPUT_BATCHES);
         let driver = Driver {
             probe: Arc::new(self.probe.clone()),

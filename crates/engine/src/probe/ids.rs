@@ -1,14 +1,15 @@
-//! Stage 3, ids: reads the ids of matching rows. Several row groups are read at the same time, because each waits for one or
-//! two answers of a store.
+//! Stage 3, ids: reads the ids and sketches of matching rows. Several row groups are read at the same time, because each
+//! waits for one or two answers of a store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use archive::{FingerprintReader, IdPages, IdType};
+use archive::{FingerprintReader, IdType, ReadRows, RowPages};
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
 use hamming::Match;
+use simhash::SketchBits;
 use tokio::sync::{OnceCell, mpsc, watch};
 
 use super::pair_builder::{ArchiveRows, PairValues, RowMatch};
@@ -26,8 +27,8 @@ pub(super) struct ArchiveMatches {
     pub(super) rows: ArchiveRows,
 }
 
-/// The file whose ids were read last: its name, and the places of its id pages, which the first task loads.
-type LastPages = Mutex<Option<(String, Arc<OnceCell<IdPages>>)>>;
+/// The file whose rows were read last: its name, and the places of its pages, which the first task loads.
+type LastPages = Mutex<Option<(String, Arc<OnceCell<RowPages>>)>>;
 
 /// Reads ids for one partition.
 #[derive(Clone)]
@@ -35,6 +36,8 @@ pub(super) struct IdReader {
     resources: Arc<Resources>,
     /// The type of the batch's ids, to which the archive's are converted: plain files may have the other type.
     id_type: Option<IdType>,
+    /// The sketches to read beside the ids.
+    sketch: SketchBits,
     pages: Arc<LastPages>,
 }
 
@@ -49,10 +52,15 @@ pub(super) struct Reading {
 }
 
 impl IdReader {
-    pub(super) fn new(resources: Arc<Resources>, id_type: Option<IdType>) -> Self {
+    pub(super) fn new(
+        resources: Arc<Resources>,
+        id_type: Option<IdType>,
+        sketch: SketchBits,
+    ) -> Self {
         Self {
             resources,
             id_type,
+            sketch,
             pages: Arc::default(),
         }
     }
@@ -89,7 +97,7 @@ impl IdReader {
         Reading { found, turn, task }
     }
 
-    /// Reads the ids for `matches`, which ascend by row of the row group.
+    /// Reads the ids and sketches for `matches`, which ascend by row of the row group.
     async fn read(
         &self,
         reader: &FingerprintReader,
@@ -113,11 +121,11 @@ impl IdReader {
         let begin = Instant::now();
         let cell = self.pages_cell(reader.name());
         let pages = cell
-            .get_or_try_init(|| reader.id_pages())
+            .get_or_try_init(|| reader.row_pages())
             .await
             .map_err(EngineError::from)?;
-        let ids = reader.ids(pages, row_group, &rows).await;
-        let ids = ids.map_err(EngineError::from)?;
+        let read = reader.rows(pages, row_group, &rows, self.sketch).await;
+        let ReadRows { ids, sketches } = read.map_err(EngineError::from)?;
         let ids = match self.id_type {
             Some(id_type) => archive::reader::to_id_type(&ids, id_type)?,
             None => ids,
@@ -125,12 +133,12 @@ impl IdReader {
         self.resources.progress.stages.ids.add(begin.elapsed());
         Ok(ArchiveMatches {
             matches: row_matches,
-            rows: ArchiveRows { ids, day },
+            rows: ArchiveRows { ids, sketches, day },
         })
     }
 
-    /// The cell for a file's id pages; a new, empty one unless the file is the one that was asked for last.
-    fn pages_cell(&self, name: &str) -> Arc<OnceCell<IdPages>> {
+    /// The cell for a file's pages; a new, empty one unless the file is the one that was asked for last.
+    fn pages_cell(&self, name: &str) -> Arc<OnceCell<RowPages>> {
         let mut last = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         match &*last {
             Some((file, cell)) if file == name => Arc::clone(cell),

@@ -8,6 +8,7 @@
 //! bounds.
 
 mod channel;
+mod class_pairs;
 mod driver;
 mod emit;
 mod exec;
@@ -21,7 +22,8 @@ mod pipeline;
 mod probing;
 mod request;
 
+pub(crate) use class_pairs::Neighbour;
 pub use exec::ProbeExec;
 pub use node::{ProbeNode, ProbePlanner};
 pub use probing::TOGETHER;
-pub use request::Probe;
+pub use request::{Answer, CompareSketches, Probe};

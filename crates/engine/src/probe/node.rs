@@ -18,7 +18,6 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use super::exec::ProbeExec;
 use super::request::Probe;
-use crate::pairs;
 
 /// The probe of a table of work items.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,7 +34,7 @@ impl ProbeNode {
     /// None in practice: the schema of pairs is valid.
     pub fn over(items: DataFrame, probe: Probe) -> Result<DataFrame> {
         let (state, input) = items.into_parts();
-        let schema = Arc::new(DFSchema::try_from(pairs::schema(probe.batch.id_type()))?);
+        let schema = Arc::new(DFSchema::try_from(probe.schema())?);
         let node = Arc::new(Self {
             input,
             probe,

@@ -5,6 +5,7 @@ use chrono::NaiveDate;
 use storage::Draft;
 
 use super::Run;
+use super::compare::Compared;
 use super::fingerprinting::Fingerprints;
 use super::inputs::OpenedArchive;
 use super::summary::Commit;
@@ -121,13 +122,13 @@ impl Appender {
     }
 }
 
-/// Publishes the outputs: the file of fingerprints, if there is one, and the pairs.
+/// Publishes the outputs that there are: fingerprints, kept documents, decisions, pairs.
 ///
 /// # Errors
 /// [`EngineError::Unpublished`] when `commit` says that the batch was committed.
 pub(super) async fn publish(
     fingerprints: Option<Draft>,
-    pairs: DraftOutput,
+    compared: Compared,
     commit: Commit,
     day: Option<NaiveDate>,
 ) -> Result<()> {
@@ -135,8 +136,19 @@ pub(super) async fn publish(
         if let Some(draft) = fingerprints {
             draft.publish().await?;
         }
-        // Last, because standard output cannot be taken back.
-        pairs.publish().await
+        let (decided, pairs) = (compared.decided, compared.output);
+        let (kept, decisions) =
+            decided.map_or((None, None), |decided| (decided.kept, decided.decisions));
+        if let Some(kept) = kept {
+            kept.publish().await?;
+        }
+        let outputs = [decisions, pairs].into_iter().flatten();
+        // Standard output last, because it cannot be taken back.
+        let (to_stdout, files): (Vec<_>, Vec<_>) = outputs.partition(DraftOutput::is_to_stdout);
+        for output in files.into_iter().chain(to_stdout) {
+            output.publish().await?;
+        }
+        Ok(())
     };
     published.await.map_err(|error| match (commit, day) {
         (Commit::Committed(_), Some(day)) => EngineError::Unpublished {

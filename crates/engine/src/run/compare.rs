@@ -6,29 +6,37 @@ use std::sync::atomic::Ordering;
 use archive::{ColumnNames, IdType};
 use datafusion::dataframe::DataFrame;
 use hamming::{Plan, PlanError};
-use storage::ErrorKind;
+use storage::{ErrorKind, Location};
 
 use super::Run;
 use super::inputs::plain_columns;
-use super::summary::{BaseSummary, Clock, ProbeSeconds};
+use super::summary::{BaseSummary, Clock, DecisionSummary, ProbeSeconds};
 use super::view::View;
 use crate::batch::BatchName;
+use crate::decide::{Decide, Deciding};
+use crate::documents::{Documents, KeptDrafts};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::memory::free_bytes;
 use crate::output::{self, DraftOutput, OutputTarget};
-use crate::pairs;
-use crate::probe::{Probe, ProbeNode};
+use crate::pairs::{self, Similarities};
+use crate::probe::{Answer, CompareSketches, Probe, ProbeNode};
 use crate::progress::Stage;
 use crate::reduce::reduce;
 use crate::stream;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
 use crate::work::{self, WorkItem};
 
+/// Bytes of memory for the decision about a document: its class, its rank, what is decided, and the size of its group, and
+/// as much for sorting the documents.
+const DECISION_BYTES: usize = 64;
+
 /// The result of a comparison.
 pub(super) struct Compared {
-    /// The pairs, not yet published.
-    pub(super) output: DraftOutput,
+    /// The pairs, not yet published; `None` if they were not asked for.
+    pub(super) output: Option<DraftOutput>,
+    /// The decisions; `None` if they were not asked for.
+    pub(super) decided: Option<DraftDecisions>,
     pub(super) plan: Plan,
     /// How often the archive was read.
     pub(super) passes: u32,
@@ -38,10 +46,19 @@ pub(super) struct Compared {
     pub(super) base: BaseSummary,
 }
 
+/// Decisions and kept documents, not yet published.
+pub(super) struct DraftDecisions {
+    pub(super) decisions: Option<DraftOutput>,
+    pub(super) kept: Option<KeptDrafts>,
+    pub(super) summary: DecisionSummary,
+}
+
 /// The batch, and the view of the archive to compare it with.
 pub(super) struct Comparison<'a> {
     pub(super) run: Run<'a>,
     pub(super) verifier: Option<&'a Verifier<'a>>,
+    pub(super) documents: &'a Documents,
+    pub(super) kept_files: Option<&'a [Location]>,
     pub(super) id_type: IdType,
     pub(super) batch: &'a FingerprintedBatch,
     pub(super) view: &'a View,
@@ -56,43 +73,41 @@ struct Planned {
 }
 
 impl Comparison<'_> {
-    /// Builds the tables, probes, reduces and verifies; adds the time of each stage to `clock`.
+    /// Builds the tables; then probes and decides, or probes, reduces and verifies, or both. Adds the time of each stage to
+    /// `clock`.
     pub(super) async fn compare(&self, clock: &mut Clock) -> Result<Compared> {
         let Planned {
             plan,
-            mut probe,
+            probe,
             distinct,
         } = self.build().await?;
         let passes = probe.parts;
         clock.end(Stage::Build);
-
-        let settings = self.run.settings;
-        let verifier = self.verifier.zip(settings.verify.as_ref());
-        let unverified = match verifier {
-            Some(_) => Some(self.unverified_target()?),
+        let (progress, settings) = (&self.run.resources.progress, self.run.settings);
+        let decided = match &settings.decide {
+            Some(decide) => Some(self.decide(probe.clone(), distinct, decide).await?),
             None => None,
         };
-        if unverified.is_some() {
-            // The verification drops pairs, so the nearest are chosen after it.
-            probe.max_hits = None;
-        }
-        let target = unverified.as_ref().unwrap_or(&settings.output);
-        let mut output = self.probe(probe, distinct, target).await?;
-        clock.end(Stage::Probe);
-        clock.seconds.of_probe = self.probe_seconds(&output);
-
-        let mut verified = None;
-        if let Some((verifier, verify)) = verifier {
-            let checked = output.rows;
-            let counts;
-            (output, counts) = self.verify(&output, verifier).await?;
-            verified = Some(counts.verified(verify, checked));
-            clock.end(Stage::Verify);
-        }
+        let mut verified = self.verified_by_sketch();
+        let output = match &settings.output {
+            Some(target) => {
+                if decided.is_some() {
+                    progress.reset_probe();
+                }
+                let (output, of_pairs) = self.find_pairs(probe, distinct, target, clock).await?;
+                verified = of_pairs;
+                Some(output)
+            }
+            None => {
+                clock.end(Stage::Probe);
+                clock.seconds.of_probe = self.probe_seconds(0.0);
+                None
+            }
+        };
         let snapshot = &self.view.snapshot;
-        let bytes_read = &self.run.resources.progress.bytes_read;
         Ok(Compared {
             output,
+            decided,
             plan,
             passes,
             distinct,
@@ -101,8 +116,119 @@ impl Comparison<'_> {
                 version: snapshot.version,
                 files: snapshot.files.len() as u64,
                 fingerprints: snapshot.rows(),
-                bytes_read: bytes_read.load(Ordering::Relaxed),
+                bytes_read: progress.bytes_read.load(Ordering::Relaxed),
             },
+        })
+    }
+
+    /// Probes, reduces and verifies the pairs, and writes them as a draft of `target`.
+    async fn find_pairs(
+        &self,
+        mut probe: Probe,
+        distinct: usize,
+        target: &OutputTarget,
+        clock: &mut Clock,
+    ) -> Result<(DraftOutput, Option<Verified>)> {
+        let settings = self.run.settings;
+        let verifier = self.verifier.zip(settings.verify.as_ref());
+        let unverified = match verifier {
+            Some(_) => Some(self.unverified_target()?),
+            None => None,
+        };
+        // The verification drops pairs, so the nearest are chosen after it.
+        let max_hits = match unverified {
+            Some(_) => None,
+            None => settings.max_hits,
+        };
+        if settings.verify.is_some() {
+            probe.max_hits = None;
+        }
+        let unverified_target = unverified.as_ref().unwrap_or(target);
+        let mut output = self
+            .probe(probe, distinct, unverified_target, max_hits)
+            .await?;
+        clock.end(Stage::Probe);
+        clock.seconds.of_probe = self.probe_seconds(output.seconds);
+
+        let mut verified = self.verified_by_sketch();
+        if let Some((verifier, verify)) = verifier {
+            let checked = output.rows;
+            let counts;
+            (output, counts) = self.verify(&output, verifier, target).await?;
+            verified = Some(counts.verified(verify, checked));
+            clock.end(Stage::Verify);
+        }
+        Ok((output, verified))
+    }
+
+    /// Probes for pairs of classes, decides about the documents, and writes the outputs of that as drafts.
+    async fn decide(
+        &self,
+        probe: Probe,
+        distinct: usize,
+        decide: &Decide,
+    ) -> Result<DraftDecisions> {
+        let Run {
+            context,
+            resources,
+            settings,
+        } = self.run;
+        let keys = self.batch.keys.as_ref();
+        let keys = keys.ok_or_else(|| EngineError::Internal("the batch has no keys".into()))?;
+        let probe = Probe {
+            answer: Answer::ClassPairs,
+            max_hits: None,
+            ..probe
+        };
+        let pool = Arc::clone(&context.runtime_env().memory_pool);
+        let batch = resources.batch(&probe.batch, &pool).await?;
+        let by_sketch = probe.sketches.is_some();
+        let day = self.view.date.map(work::days_since_epoch);
+        let (found, expected) = self.begin_probe(probe, distinct).await?;
+        let found = found.execute_stream().await;
+        let found = found.map_err(EngineError::query("planning the probe"))?;
+        let deciding = Deciding {
+            context,
+            batch,
+            keys,
+            by_sketch,
+            day,
+        };
+        let decided = Arc::new(deciding.decide(found).await?);
+        self.check_answers(expected)?;
+
+        let scratch = &settings.scratch;
+        let kept = match self.kept_files {
+            Some(files) => {
+                let kept_rows = &decided.kept_rows;
+                let place = decide.kept.as_ref();
+                let documents = self.documents;
+                Some(
+                    documents
+                        .copy_kept(context, kept_rows, files, place, scratch)
+                        .await?,
+                )
+            }
+            None => None,
+        };
+        let counts = decided.counts;
+        let decisions = match &decide.decisions {
+            Some(target) => {
+                let rows = decided.rows(context, keys, self.id_type).await?;
+                let schema = rows.schema();
+                Some(output::write_draft(rows, &schema, target, scratch, None).await?)
+            }
+            None => None,
+        };
+        Ok(DraftDecisions {
+            summary: DecisionSummary {
+                output: decide.decisions.as_ref().map(ToString::to_string),
+                kept_output: decide.kept.as_ref().map(|kept| kept.given.clone()),
+                kept_bytes: kept.as_ref().map(|kept| kept.bytes),
+                counts,
+            },
+            decisions,
+            kept,
         })
     }
 
@@ -124,7 +250,8 @@ impl Comparison<'_> {
         let k = settings.max_distance;
         let planned = match &settings.cluster {
             None => {
-                let plan = batch.plan(k, design, queries, free_bytes(&pool))?;
+                let free = free_bytes(&pool).saturating_sub(self.decision_bytes());
+                let plan = batch.plan(k, design, queries, free)?;
                 let probe = self.probe_request(name, &plan);
                 let threads = context.state().config().target_partitions();
                 // Build the tables now, to measure the time separately; the tasks then find them built.
@@ -162,6 +289,16 @@ impl Comparison<'_> {
         Ok(planned)
     }
 
+    /// Bytes that decisions need besides the tables.
+    fn decision_bytes(&self) -> usize {
+        match self.run.settings.decide {
+            Some(_) => usize::try_from(self.batch.file.rows)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(DECISION_BYTES),
+            None => 0,
+        }
+    }
+
     /// The request to probe the tables of `plan`.
     fn probe_request(&self, batch: BatchName, plan: &Plan) -> Probe {
         let settings = self.run.settings;
@@ -177,7 +314,20 @@ impl Comparison<'_> {
                 Some(_) => ColumnNames::given_or_standard(None, None),
                 None => plain_columns(&settings.columns),
             },
+            sketches: self.compare_sketches(),
+            answer: Answer::Pairs,
         }
+    }
+
+    /// How pairs are compared by their sketches: wherever there are sketches, unless texts are compared.
+    fn compare_sketches(&self) -> Option<CompareSketches> {
+        let size = self.batch.file.spec.sketch;
+        let least = match &self.run.settings.verify {
+            None => 0.0,
+            Some(verify) if verify.is_by_sketch() => verify.min_similarity,
+            Some(_) => return None,
+        };
+        (!size.is_none()).then(|| CompareSketches::at_least(least, size))
     }
 
     /// Probes the archive and, if the settings ask for it, the batch itself; reduces the pairs and writes them as a draft of
@@ -187,7 +337,21 @@ impl Comparison<'_> {
         probe: Probe,
         distinct: usize,
         target: &OutputTarget,
+        max_hits: Option<u32>,
     ) -> Result<DraftOutput> {
+        let schema = probe.schema();
+        let (found, expected) = self.begin_probe(probe, distinct).await?;
+        let planning = || EngineError::query("planning the probe");
+        let pairs = reduce(found).map_err(planning())?;
+        let stream = pairs.execute_stream().await.map_err(planning())?;
+        let scratch = &self.run.settings.scratch;
+        let output = output::write_draft(stream, &schema, target, scratch, max_hits).await?;
+        self.check_answers(expected)?;
+        Ok(output)
+    }
+
+    /// Plans the probe of all work items, here or on the cluster; returns its rows and the number of the items.
+    async fn begin_probe(&self, probe: Probe, distinct: usize) -> Result<(DataFrame, usize)> {
         let Run {
             resources,
             settings,
@@ -210,25 +374,24 @@ impl Comparison<'_> {
             resources.keep_reader(file.reader.clone(), file.location.given());
         }
         let items = work::items(snapshot, settings.within, distinct, probe.parts);
-        let (max_hits, expected) = (probe.max_hits, items.len());
-        let pairs = self.pairs(items, probe).await?;
-        let stream = pairs.execute_stream().await;
-        let stream = stream.map_err(EngineError::query("planning the probe"))?;
-        let schema = pairs::schema(self.id_type);
-        let scratch = &settings.scratch;
-        let output = output::write_draft(stream, &schema, target, scratch, max_hits).await?;
-        // A missing answer must not pass unnoticed, whatever its cause.
-        let answered = progress.take_answered().len();
+        let expected = items.len();
+        Ok((self.found(items, probe).await?, expected))
+    }
+
+    /// Refuses a probe that answered fewer work items than it was given: a missing answer must not pass unnoticed, whatever
+    /// its cause.
+    fn check_answers(&self, expected: usize) -> Result<()> {
+        let answered = self.run.resources.progress.take_answered().len();
         if answered != expected {
             return Err(EngineError::Internal(format!(
                 "{answered} of {expected} work items were answered"
             )));
         }
-        Ok(output)
+        Ok(())
     }
 
-    /// The query plan that gives the reduced pairs of `items`, probed here or on the cluster.
-    async fn pairs(&self, items: Vec<WorkItem>, probe: Probe) -> Result<DataFrame> {
+    /// The query plan that gives what is found in `items`, probed here or on the cluster.
+    async fn found(&self, items: Vec<WorkItem>, probe: Probe) -> Result<DataFrame> {
         let context = self.run.context;
         let partitions = context.state().config().target_partitions();
         let pairs = match &self.run.settings.cluster {
@@ -241,14 +404,34 @@ impl Comparison<'_> {
             }
         };
         let planning = EngineError::query("planning the probe");
-        pairs.and_then(reduce).map_err(planning)
+        pairs.map_err(planning)
     }
 
-    /// The seconds of the stages inside the probe. Call it when `output` is written.
-    fn probe_seconds(&self, output: &DraftOutput) -> ProbeSeconds {
+    /// The seconds of the stages inside the probe, of which the last `write` seconds were spent on writing the output.
+    fn probe_seconds(&self, write: f64) -> ProbeSeconds {
         let progress = &self.run.resources.progress;
-        let reduce = (progress.seconds_since_probe() - output.seconds).max(0.0);
-        ProbeSeconds::new(&progress.stages, reduce, output.seconds)
+        let reduce = (progress.seconds_since_probe() - write).max(0.0);
+        ProbeSeconds::new(&progress.stages, reduce, write)
+    }
+
+    /// What a verification by sketches did; `None` if the settings ask for none. Call it after [`Self::probe`].
+    fn verified_by_sketch(&self) -> Option<Verified> {
+        let verify = self.run.settings.verify.as_ref();
+        let verify = verify.filter(|verify| verify.is_by_sketch())?;
+        let progress = &self.run.resources.progress;
+        let [pairs, dropped, without_sketch] = [
+            &progress.pairs,
+            &progress.dissimilar,
+            &progress.without_sketch,
+        ]
+        .map(|counter| counter.load(Ordering::Relaxed));
+        Some(Verified {
+            measure: verify.measure,
+            min_similarity: verify.min_similarity,
+            checked: pairs + dropped,
+            dropped,
+            without_text: without_sketch,
+        })
     }
 
     /// A file in the scratch directory for the pairs that are to be verified.
@@ -263,6 +446,7 @@ impl Comparison<'_> {
         &self,
         unverified: &DraftOutput,
         verifier: &Verifier<'_>,
+        target: &OutputTarget,
     ) -> Result<(DraftOutput, Arc<Counts>)> {
         let Run {
             context, settings, ..
@@ -277,8 +461,8 @@ impl Comparison<'_> {
         let scratch = &settings.scratch;
         let (verified, counts) =
             verify::verify(context, unverified, verifier, origin, scratch).await?;
-        let schema = pairs::verified_schema(self.id_type);
-        let (target, max_hits) = (&settings.output, settings.max_hits);
+        let schema = pairs::schema(self.id_type, Similarities::Known);
+        let max_hits = settings.max_hits;
         let output = output::write_draft(verified, &schema, target, scratch, max_hits).await?;
         Ok((output, counts))
     }

@@ -41,12 +41,14 @@ impl Fingerprints {
             Some(rows) => fingerprint::cluster_rows(run.context, rows)?,
             None => {
                 let progress = &run.resources.progress;
-                fingerprint::local_rows(run.context, documents, recipe, *id_type, progress)?
+                let keys = settings.decide.is_some();
+                fingerprint::local_rows(run.context, documents, recipe, *id_type, keys, progress)?
             }
         };
         let given = documents.given();
         let spec = recipe.spec();
-        let batch = fingerprint::write_sorted(rows, given, spec, *id_type, &path).await?;
+        let scratch = &settings.scratch;
+        let batch = fingerprint::write_sorted(rows, given, spec, *id_type, &path, scratch).await?;
         match documents.known_rows() {
             Some(rows) if rows != batch.file.rows => Err(EngineError::Cluster {
                 kind: ErrorKind::TryAgain,
@@ -69,12 +71,15 @@ impl Fingerprints {
 }
 
 /// The rows that the cluster fingerprints; `None` without a cluster or without texts, or when the cluster cannot reach the
-/// documents.
+/// documents. Decisions need the documents' places in the inputs, which only this process knows; so do ids by file and row.
 async fn fingerprint_on_cluster(
     run: Run<'_>,
     inputs: &Inputs<'_>,
 ) -> Result<Option<FingerprintedRows>> {
     let settings = run.settings;
+    if settings.decide.is_some() || !inputs.documents.have_ids() {
+        return Ok(None);
+    }
     let (Some(cluster), Recipe::Texts(model)) = (&settings.cluster, &inputs.recipe) else {
         return Ok(None);
     };

@@ -3,10 +3,10 @@
 use archive::{Archive, ArchiveError, ColumnNames, IdType, Snapshot};
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec};
-use storage::Stores;
+use storage::{Location, Stores};
 
 use super::Run;
-use crate::documents::{Columns, Documents};
+use crate::documents::{Columns, Documents, Prefer};
 use crate::error::{EngineError, Result};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
@@ -23,11 +23,14 @@ pub enum OpenedArchive {
 }
 
 impl OpenedArchive {
-    /// Opens the archive at the path `given`, or the plain files there.
+    /// Opens the archive at the path `given`, or the plain files there. Without a path there are no files.
     ///
     /// # Errors
     /// [`EngineError`] when it cannot be read.
-    pub async fn open(stores: &Stores, given: &str, columns: &Columns) -> Result<Self> {
+    pub async fn open(stores: &Stores, given: Option<&str>, columns: &Columns) -> Result<Self> {
+        let Some(given) = given else {
+            return Ok(Self::Plain(Snapshot::none()));
+        };
         let is_pattern = given.contains(['*', '?', '[']);
         if !is_pattern {
             let location = stores.locate(given)?;
@@ -90,6 +93,12 @@ pub async fn open_batch(
     options: &SpecOptions,
 ) -> Result<(Documents, Recipe, IdType)> {
     let documents = Documents::open(context, new, columns).await?;
+    if !documents.have_ids() {
+        tracing::warn!(
+            "{}: no column of ids is found, so documents are called by file and row; name the column by --id-column if there is one",
+            documents.given()
+        );
+    }
     let declared = documents.spec()?;
     let name = opened.map(OpenedArchive::name).unwrap_or_default();
     let ready = documents.has_fingerprints();
@@ -104,6 +113,15 @@ pub async fn open_batch(
         }
         (Some(spec), _) if ready => {
             options.check(&name, spec)?;
+            if !spec.sketch.is_none() && !documents.has_sketches() {
+                return Err(EngineError::BadData {
+                    object: documents.given().to_owned(),
+                    reason: format!(
+                        "the fingerprints of {name} have sketches, and these have none: give the texts, or make the fingerprints by `dedup-job fingerprint --sketch {}`",
+                        spec.sketch
+                    ),
+                });
+            }
             Recipe::Ready(spec.clone())
         }
         (Some(spec), _) => match opened {
@@ -145,6 +163,8 @@ pub(super) struct Inputs<'a> {
     pub(super) recipe: Recipe,
     pub(super) id_type: IdType,
     pub(super) verifier: Option<Verifier<'a>>,
+    /// The file of each input's kept documents; `None` if they are not copied.
+    pub(super) kept_files: Option<Vec<Location>>,
 }
 
 impl<'a> Inputs<'a> {
@@ -154,13 +174,20 @@ impl<'a> Inputs<'a> {
             context, settings, ..
         } = run;
         run.enter(Stage::Open);
-        let columns = &settings.columns;
-        let opened = OpenedArchive::open(&run.resources.stores, &settings.base, columns).await?;
+        let columns = &Columns {
+            prefer: match &settings.decide {
+                Some(decide) => decide.prefer.clone(),
+                None => Prefer::default(),
+            },
+            ..settings.columns.clone()
+        };
+        let opened =
+            OpenedArchive::open(&run.resources.stores, settings.base.as_deref(), columns).await?;
         if settings.append {
             let OpenedArchive::Archive(archive) = &opened else {
                 return Err(EngineError::Usage(format!(
                     "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
-                    settings.base
+                    opened.name()
                 )));
             };
             archive.preflight().await?;
@@ -168,7 +195,28 @@ impl<'a> Inputs<'a> {
         let new = &settings.new;
         let (documents, recipe, id_type) =
             open_batch(context, new, columns, Some(&opened), &settings.spec_options).await?;
+        let kept = settings
+            .decide
+            .as_ref()
+            .and_then(|decide| decide.kept.as_ref());
+        let kept_files = match kept {
+            Some(kept) => {
+                let stores = &run.resources.stores;
+                Some(documents.kept_files(stores, new, kept).await?)
+            }
+            None => None,
+        };
+        let columns = &settings.columns;
         let verifier = match &settings.verify {
+            Some(verify) if verify.is_by_sketch() => {
+                if recipe.spec().sketch.is_none() {
+                    return Err(EngineError::Usage(format!(
+                        "--verify sketch: {} has no sketches; `dedup-job archive create --sketch 128` makes an archive that has them",
+                        opened.name()
+                    )));
+                }
+                None
+            }
             Some(verify) => {
                 let model = verification_model(run, &opened, &recipe).await?;
                 Some(Verifier::open(context, verify, model, new, columns).await?)
@@ -181,6 +229,7 @@ impl<'a> Inputs<'a> {
             recipe,
             id_type,
             verifier,
+            kept_files,
         })
     }
 }

@@ -37,7 +37,9 @@ use view::View;
 
 pub use inputs::{OpenedArchive, open_batch};
 pub use settings::RunSettings;
-pub use summary::{BaseSummary, Commit, Network, NewSummary, ProbeSeconds, Seconds, Summary};
+pub use summary::{
+    BaseSummary, Commit, DecisionSummary, Network, NewSummary, ProbeSeconds, Seconds, Summary,
+};
 
 /// What the stages of a run share.
 #[derive(Clone, Copy)]
@@ -80,7 +82,8 @@ pub async fn run(
         recipe,
         id_type,
         verifier,
-        ..
+        documents,
+        kept_files,
     } = inputs;
     let mut appender = Appender::new(opened.version());
     let (compared, outcome) = loop {
@@ -95,6 +98,8 @@ pub async fn run(
             batch: view.remaining.as_ref().unwrap_or(&fingerprints.batch),
             view: &view,
             verifier: verifier.as_ref(),
+            documents: &documents,
+            kept_files: kept_files.as_deref(),
             id_type,
         };
         let compared = comparison.compare(&mut clock).await?;
@@ -107,13 +112,7 @@ pub async fn run(
     };
 
     let mut summary = summarize(run, &recipe, &fingerprints.batch, &compared, &outcome);
-    commit::publish(
-        fingerprints.draft,
-        compared.output,
-        outcome.commit,
-        settings.day,
-    )
-    .await?;
+    commit::publish(fingerprints.draft, compared, outcome.commit, settings.day).await?;
     clock.end(Stage::Commit);
     summary.network = Network::from_stores(&resources.stores);
     summary.seconds = clock.total();
@@ -133,7 +132,8 @@ fn summarize(
         settings,
         ..
     } = run;
-    let output = &compared.output;
+    let output = compared.output.as_ref();
+    let pairs = output.map(|_| settings.output.as_ref()).unwrap_or_default();
     let left_out = resources.progress.left_out.load(Ordering::Relaxed);
     Summary {
         new: NewSummary {
@@ -151,10 +151,14 @@ fn summarize(
         kernel: Kernel::detect().name(),
         spec_digest: recipe.spec().digest(),
         verified: compared.verified,
-        hits: output.rows,
-        hits_left_out: left_out + output.left_out,
-        output: settings.output.to_string(),
-        output_bytes: output.bytes,
+        hits: output.map(|output| output.rows),
+        hits_left_out: left_out + output.map_or(0, |output| output.left_out),
+        output: pairs.map(ToString::to_string),
+        output_bytes: output.map(|output| output.bytes),
+        decisions: compared
+            .decided
+            .as_ref()
+            .map(|decided| decided.summary.clone()),
         commit: outcome.commit,
         day: outcome.date.map(|date| date.to_string()),
         removed: outcome.removed,

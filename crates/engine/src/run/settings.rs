@@ -8,6 +8,7 @@ use chrono::NaiveDate;
 use storage::Location;
 
 use crate::cluster::Cluster;
+use crate::decide::Decide;
 use crate::documents::Columns;
 use crate::output::OutputTarget;
 use crate::recipe::SpecOptions;
@@ -18,10 +19,12 @@ use crate::verify::Verify;
 pub struct RunSettings {
     /// Files, directories or patterns of the batch.
     pub new: Vec<String>,
-    /// The archive, or plain Parquet files of fingerprints.
-    pub base: String,
-    /// The output of pairs.
-    pub output: OutputTarget,
+    /// The archive, or plain Parquet files of fingerprints; `None` to compare the batch with itself only.
+    pub base: Option<String>,
+    /// The output of pairs; `None` if only decisions are asked for.
+    pub output: Option<OutputTarget>,
+    /// What to decide about the documents; `None` for nothing.
+    pub decide: Option<Decide>,
     /// Fingerprints that differ in at most this many bits are a pair.
     pub max_distance: u32,
     /// Whether the batch is compared with itself too.

@@ -6,6 +6,7 @@ use serde::Serialize;
 use storage::Stores;
 
 use crate::cluster::ClusterSummary;
+use crate::decide::DecisionCounts;
 use crate::progress::{Stage, Stages};
 use crate::verify::Verified;
 
@@ -28,14 +29,16 @@ pub struct Summary {
     pub spec_digest: String,
     /// Counts of the verification; `None` when pairs were not verified.
     pub verified: Option<Verified>,
-    /// Rows of the output.
-    pub hits: u64,
+    /// Rows of the output; `None` if pairs were not asked for.
+    pub hits: Option<u64>,
     /// Pairs left out because their document has `max_hits` nearer ones.
     pub hits_left_out: u64,
-    /// The output.
-    pub output: String,
+    /// The output of pairs.
+    pub output: Option<String>,
     /// Bytes of the output.
-    pub output_bytes: u64,
+    pub output_bytes: Option<u64>,
+    /// What was decided about the documents; `None` if nothing was asked for.
+    pub decisions: Option<DecisionSummary>,
     /// Whether the batch was committed to the archive.
     pub commit: Commit,
     /// The batch's day: its day in the archive, or else that of the settings.
@@ -54,6 +57,20 @@ pub struct Summary {
     pub cluster: Option<ClusterSummary>,
     /// Seconds of each stage.
     pub seconds: Seconds,
+}
+
+/// The decisions of a run, in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct DecisionSummary {
+    /// The output of decisions.
+    pub output: Option<String>,
+    /// Where the kept documents are.
+    pub kept_output: Option<String>,
+    /// Bytes of the files of kept documents.
+    pub kept_bytes: Option<u64>,
+    /// What was decided.
+    #[serde(flatten)]
+    pub counts: DecisionCounts,
 }
 
 /// The batch, in numbers.

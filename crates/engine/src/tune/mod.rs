@@ -2,6 +2,7 @@
 //! unrelated documents that a new document would meet in a large archive.
 
 mod alike;
+mod sketched;
 pub mod tail;
 mod templates;
 
@@ -28,6 +29,8 @@ use crate::batch::Id;
 use crate::documents::{Documents, TextRows};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
+pub use sketched::AtSketch;
+use sketched::{Sketched, Sketches};
 
 /// The least similarity of each class of pairs; a last class has the pairs below all of them.
 pub const LEVELS: [f64; 4] = [0.95, 0.9, 0.8, 0.5];
@@ -113,6 +116,8 @@ pub struct AtDistance {
     pub table_bytes: usize,
     /// Predicted seconds of the join on one core.
     pub core_seconds: f64,
+    /// What a verification by sketches of each size would leave; empty if no pair found should be.
+    pub sketches: Vec<AtSketch>,
 }
 
 /// How a number of pairs in an archive was estimated from those in a sample.
@@ -230,27 +235,28 @@ fn compare(
         .filter(|candidate| candidate.learn.is_some())
     {
         let spec = candidate.model.spec();
-        if !learnt
-            .iter()
-            .any(|(other, _)| spec.has_same_features(other))
-        {
+        if with_same_features(&learnt, spec).is_none() {
             learnt.push((spec, frequencies(texts, &candidate.model)));
         }
     }
-    let frequencies_for = |spec: &Spec| {
-        let mut same = learnt
-            .iter()
-            .filter(|(other, _)| spec.has_same_features(other));
-        same.next().map(|(_, frequencies)| frequencies)
-    };
+    // One for each candidate; those that extract the same features share theirs.
+    let mut sketches: Vec<(&Spec, Arc<Sketches>)> = Vec::new();
+    for candidate in candidates {
+        let spec = candidate.model.spec();
+        let made = with_same_features(&sketches, spec).map(Arc::clone);
+        let made = made.unwrap_or_else(|| Arc::new(Sketches::new(texts, &candidate.model)));
+        sketches.push((spec, made));
+    }
+    let candidates: Vec<_> = candidates.iter().zip(sketches).collect();
     let mut counts = Vec::new();
     for some in candidates.chunks(threads.max(1)) {
         let counted: Vec<_> = std::thread::scope(|scope| {
-            let count = |candidate: &Candidate| {
-                let frequencies = frequencies_for(candidate.model.spec());
+            let count = |(candidate, (spec, sketches)): &(&Candidate, (&Spec, Arc<Sketches>))| {
+                let frequencies = with_same_features(&learnt, spec);
+                let sketches = Arc::clone(sketches);
                 let model = candidate.model_with(frequencies);
                 let learnt = candidate.learn.is_some();
-                scope.spawn(move || model.map(|model| Counts::new(texts, &model, learnt)))
+                scope.spawn(move || model.map(|model| Counts::new(texts, &model, learnt, sketches)))
             };
             let threads: Vec<_> = some.iter().map(count).collect();
             let join = |thread: ScopedJoinHandle<'_, _>| {
@@ -292,6 +298,14 @@ fn compare(
     tuned.collect()
 }
 
+/// What was made for a spec that extracts the same features as `spec`.
+fn with_same_features<'a, T>(made: &'a [(&Spec, T)], spec: &Spec) -> Option<&'a T> {
+    let mut same = made
+        .iter()
+        .filter(|(other, _)| spec.has_same_features(other));
+    same.next().map(|(_, made)| made)
+}
+
 /// Counts of the sample's pairs under one spec.
 struct Counts {
     spec: Spec,
@@ -303,21 +317,30 @@ struct Counts {
     /// Pairs at each distance that should be found.
     wanted_at: [usize; 65],
     alike: [usize; 4],
+    sketched: Sketched,
 }
 
 impl Counts {
     /// Fingerprints `texts`, and counts all pairs as if they were below all classes.
-    fn new(texts: &[String], model: &Model, learnt: bool) -> Self {
+    fn new(texts: &[String], model: &Model, learnt: bool, sketches: Arc<Sketches>) -> Self {
         let mut fingerprinter = Fingerprinter::new(model.clone());
         let bits: Vec<Option<u64>> = texts
             .iter()
             .map(|text| fingerprinter.fingerprint(text))
             .collect();
         let mut pairs_at = [[0; 5]; 65];
-        let known: Vec<u64> = bits.iter().copied().flatten().collect();
-        for (i, a) in known.iter().enumerate() {
-            for b in &known[i + 1..] {
-                pairs_at[(a ^ b).count_ones() as usize][4] += 1;
+        let mut sketched = Sketched::new(sketches);
+        let known = bits.iter().enumerate();
+        let known: Vec<(usize, u64)> = known
+            .filter_map(|(at, bits)| Some((at, (*bits)?)))
+            .collect();
+        for (i, (a, x)) in known.iter().enumerate() {
+            for (b, y) in &known[i + 1..] {
+                let distance = (x ^ y).count_ones() as usize;
+                pairs_at[distance][4] += 1;
+                if distance <= sketched::MAX_DISTANCE {
+                    sketched.add(*a, *b, distance);
+                }
             }
         }
         Self {
@@ -327,6 +350,7 @@ impl Counts {
             pairs_at,
             wanted_at: [0; 65],
             alike: [0; 4],
+            sketched,
         }
     }
 
@@ -339,7 +363,10 @@ impl Counts {
         let class = LEVELS.iter().position(|level| similarity >= *level);
         self.pairs_at[distance][4] -= 1;
         self.pairs_at[distance][class.unwrap_or(4)] += 1;
-        self.wanted_at[distance] += usize::from(similarity >= min_similarity);
+        if similarity >= min_similarity {
+            self.wanted_at[distance] += 1;
+            self.sketched.add_wanted(a, b, distance);
+        }
         for (count, level) in self.alike.iter_mut().zip(LEVELS) {
             *count += usize::from(similarity >= level);
         }
@@ -381,6 +408,7 @@ impl Counts {
                 design: plan.design.name(),
                 table_bytes: plan.bytes,
                 core_seconds: plan.seconds(asked.archive),
+                sketches: self.sketched.at_distance(k, wanted),
             });
         }
         Ok(Tuned {

@@ -26,9 +26,9 @@ use crate::batch::Id;
 use crate::documents::{Columns, Documents};
 use crate::error::{EngineError, Result};
 use crate::output::DraftOutput;
-use crate::pairs::{self, Pairs};
+use crate::pairs::{self, Pairs, Similarities};
 
-/// How pairs are to be verified.
+/// How pairs are to be verified: by sketches when they are found, or by texts afterwards.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verify {
     /// How texts are compared.
@@ -39,6 +39,14 @@ pub struct Verify {
     pub base_text: Vec<String>,
 }
 
+impl Verify {
+    /// Whether pairs are verified by their sketches. No texts are read then.
+    #[must_use]
+    pub fn is_by_sketch(&self) -> bool {
+        self.measure == Measure::Sketch
+    }
+}
+
 /// What the verification did.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Verified {
@@ -46,11 +54,11 @@ pub struct Verified {
     pub measure: Measure,
     /// Pairs of a smaller similarity were dropped.
     pub min_similarity: f64,
-    /// Pairs before the verification.
+    /// Pairs that were compared. A verification by sketches compares a pair of ids each time that the probe finds it.
     pub checked: u64,
     /// Pairs that were dropped.
     pub dropped: u64,
-    /// Pairs that were kept without a similarity, because a text was not found.
+    /// Pairs that were kept without a similarity, because a text or a sketch was not found.
     pub without_text: u64,
 }
 
@@ -170,7 +178,7 @@ pub(crate) async fn verify(
     }
 
     let counts = Arc::new(Counts::default());
-    let schema = pairs::verified_schema(origin.id_type);
+    let schema = pairs::schema(origin.id_type, Similarities::Known);
     let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
     let sender = builder.tx();
     let comparer = Comparer {

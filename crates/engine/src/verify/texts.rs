@@ -104,7 +104,7 @@ impl Texts {
         let failed = || EngineError::query(documents.given());
         let partitions = context.state().config().target_partitions();
         let mut rows = documents
-            .table_with_ids(context, id_type, partitions, Some(Arc::new(ids)))?
+            .table_with_ids(context, id_type, partitions, Arc::new(ids))?
             .execute_stream()
             .await
             .map_err(failed())?;

@@ -90,6 +90,12 @@ impl Draft {
         &self.file
     }
 
+    /// Whether it is a draft of standard output.
+    #[must_use]
+    pub fn is_to_stdout(&self) -> bool {
+        self.target.is_none()
+    }
+
     /// Opens the temporary file for reading and writing.
     ///
     /// # Errors
@@ -111,6 +117,14 @@ impl Draft {
         copied
             .map(|_| ())
             .map_err(|source| io_error(self.target.as_ref(), source))
+    }
+
+    /// The bytes and the SHA-256 of the draft, as [`Location::digest`] has them.
+    ///
+    /// # Errors
+    /// [`StorageError::Io`] when it cannot be read.
+    pub async fn digest(&self) -> Result<(u64, String)> {
+        LocalFile::at(&self.file)?.digest().await
     }
 
     /// Syncs the draft to the disk or sends it to the store; it does not become visible yet. Returns its size in bytes.

@@ -137,13 +137,15 @@ async fn read(
         })?;
         read.fingerprints.push(values);
     }
-    let pages = reader.id_pages().await?;
+    let pages = reader.row_pages().await?;
     let mut first = 0;
     for (group, values) in read.fingerprints.iter().enumerate() {
         let count = values.len().min(MAX_ROWS);
         let rows: Vec<u32> = (0..count as u32).step_by(step).collect();
-        let ids = reader.ids(&pages, group, &rows).await?;
+        let found = reader.rows(&pages, group, &rows, fixture::SKETCH).await?;
+        let ids = found.ids;
         assert_eq!(ids.len(), rows.len(), "one id of each row");
+        assert_eq!(found.sketches.len(), rows.len(), "one sketch of each row");
         if let Some(ids) = ids.as_string_opt::<i32>() {
             let ids = ids.iter().map(|id| id.unwrap_or_default().to_owned());
             let rows = rows.iter().map(|row| first + *row as usize);

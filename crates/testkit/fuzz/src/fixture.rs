@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use archive::fingerprints::FingerprintWriter;
 use archive::{Append, Archive, Existing, FingerprintFile, IdType, SpecFiles};
-use arrow::array::{Int64Array, RecordBatch, StringArray};
+use arrow::array::{BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
 use deltalake_core::logstore::{StorageConfig, default_logstore};
 use deltalake_core::{DeltaTable, checkpoints};
@@ -13,12 +13,14 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::prefix::PrefixStore;
 use object_store::{ObjectStore, ObjectStoreExt as _};
-use simhash::Spec;
+use simhash::{SketchBits, Spec};
 use storage::Stores;
 use url::Url;
 
 /// URL of the archive.
 pub const ARCHIVE: &str = "s3://fuzz/archive";
+/// The sketches of the archive.
+pub const SKETCH: SketchBits = SketchBits::Bits64;
 /// Number of documents of each day: few, but enough for several Parquet pages of ids.
 const DOCUMENTS: [usize; 2] = [2100, 5];
 
@@ -76,7 +78,10 @@ async fn build() -> Fixture {
     let store = Arc::new(InMemory::new());
     let stores = stores(Arc::clone(&store) as _);
     let location = stores.locate(ARCHIVE).expect("a location");
-    let spec = Spec::default();
+    let spec = Spec {
+        sketch: SKETCH,
+        ..Spec::default()
+    };
     let spec_files = SpecFiles::default();
     let created = Archive::create(&location, IdType::String, &spec, &spec_files);
     let mut archive = created.await.expect("an archive");
@@ -140,9 +145,14 @@ fn day(number: u32, count: usize, spec: &Spec) -> Day {
     let mut writer = writer.expect("a file");
     let fingerprints: Int64Array = rows.iter().map(|row| Some(row.0)).collect();
     let ids: StringArray = rows.iter().map(|row| Some(&row.1)).collect();
+    let sketches: BinaryArray = rows.iter().map(|row| Some(row.0.to_be_bytes())).collect();
     let batch = RecordBatch::try_new(
-        archive::schema::fingerprints(IdType::String, true),
-        vec![Arc::new(fingerprints), Arc::new(ids)],
+        archive::schema::fingerprints(IdType::String, SKETCH, true),
+        vec![
+            Arc::new(fingerprints),
+            Arc::new(ids),
+            Arc::new(sketches),
+        ],
     );
     writer
         .write(batch.expect("a batch"))

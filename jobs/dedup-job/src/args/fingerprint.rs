@@ -52,6 +52,10 @@ pub struct SpecArgs {
     /// Raise the inverse document frequency to this power before it multiplies weights
     #[arg(long, value_name = "POWER", value_parser = choice(Some(engine::recipe::IDF_POWER)))]
     pub idf_power: Option<simhash::IdfPower>,
+    /// Store a sketch of this many bits beside each fingerprint. `run --verify sketch` estimates similarities from the sketches,
+    /// and reads no texts. With `archive create --learn`, sketches have 256 bits unless this option says otherwise
+    #[arg(long, value_name = "BITS", value_parser = choice(Some(Spec::default().sketch)))]
+    pub sketch: Option<simhash::SketchBits>,
     /// Give no fingerprint to documents with fewer than N distinct features [default: 4]
     #[arg(long, value_name = "N")]
     pub min_features: Option<u32>,

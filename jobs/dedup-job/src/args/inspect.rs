@@ -7,9 +7,12 @@ use super::fingerprint::{ColumnArgs, SpecArgs};
 #[derive(Debug, Clone, Default, Args)]
 pub struct PlanArgs {
     /// Documents of the batch, as for `run`
+    #[arg(value_name = "NEW", conflicts_with = "new", value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// The same as NEW, as an option
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub new: Vec<String>,
-    /// Archive to compare with, as for `run`
+    /// Archive to compare with, as for `run`; without it, the batch is compared with itself only
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub base: Option<String>,
     /// Largest distance of a pair, from 0 to 16 [default: 3]
@@ -82,6 +85,40 @@ pub struct ExplainArgs {
     pub columns: ColumnArgs,
     #[command(flatten)]
     pub spec: SpecArgs,
+}
+
+/// What `show` orders pairs by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SortPairs {
+    /// The most similar first
+    Similarity,
+    /// The nearest fingerprints first
+    Distance,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "In a terminal the output goes through $PAGER, `less` if it is not set. Words that differ are coloured; with \
+    NO_COLOR, or where the output is no terminal, they stand in brackets. With --json, each pair is a line of JSON."
+)]
+pub struct ShowArgs {
+    /// An output of `run`: pairs, or decisions, of which the duplicates are shown
+    #[arg(value_name = "PAIRS", value_hint = ValueHint::FilePath)]
+    pub pairs: Option<String>,
+    /// Documents in which the texts are looked up: files, directories or patterns. Without it, no texts are shown
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// Order of the pairs [default: as in the file]
+    #[arg(long, value_name = "KEY")]
+    pub sort: Option<SortPairs>,
+    /// Show the pairs whose similarity is nearest to X, from 0 to 1: those that a threshold of X decides about
+    #[arg(long, value_name = "X", conflicts_with = "sort")]
+    pub near: Option<f64>,
+    /// Show at most N pairs [default: 10]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
 }
 
 #[derive(Debug, Clone, Default, Args)]

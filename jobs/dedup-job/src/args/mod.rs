@@ -23,7 +23,7 @@ pub use self::fingerprint::{ColumnArgs, FeatureArgs, FingerprintArgs, IdfArgs, S
 pub use self::generate::{
     GenerateArgs, GenerateCommand, GenerateFingerprintsArgs, GeneratePagesArgs,
 };
-pub use self::inspect::{ExplainArgs, PlanArgs, SqlArgs, TuneArgs};
+pub use self::inspect::{ExplainArgs, PlanArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs};
 pub use self::run::{RunArgs, VerifyArgs};
 
 /// Find every near-duplicate pair between a batch of new documents and an archive of earlier ones, exactly.
@@ -59,6 +59,8 @@ pub enum Command {
     Tune(TuneArgs),
     /// Show why two documents are a near-duplicate pair, or why not
     Explain(ExplainArgs),
+    /// Show pairs, or duplicates, side by side, with the words that differ marked
+    Show(ShowArgs),
     /// Query documents in SQL, with simhash(text) and hamming_distance(a, b)
     Sql(SqlArgs),
     /// Start a scheduler and executors on this machine, to try a cluster

@@ -4,28 +4,48 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 use clap::{Args, ValueHint};
+use engine::documents::Prefer;
 
 use super::cluster::TlsArgs;
 use super::fingerprint::{ColumnArgs, SpecArgs};
 use super::values::{choice, date, time_span};
 
+/// Heading of the options of decisions.
+const DECISIONS: &str = "Decisions";
 /// What paths contain in place of the date.
 const DAY: &str = "{day}";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
     /// Documents of the batch: Parquet, or JSON Lines or CSV, plain or compressed (.gz, .zst); files, directories or patterns
+    #[arg(value_name = "NEW", conflicts_with = "new", value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// The same as NEW, as an option
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub new: Vec<String>,
-    /// Archive to compare the batch with; or Parquet files with fingerprints: a file, directory or pattern
+    /// Archive to compare the batch with; or Parquet files with fingerprints: a file, directory or pattern. Without it, the
+    /// batch is compared with itself only
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub base: Option<String>,
     /// File for the pairs, in the format of its ending: .parquet, .csv or .jsonl. With -, the pairs go to standard output as
     /// JSON Lines, and the summary to standard error. There is one row for each pair of ids and day of the base document, with
     /// the smallest distance. Two near-duplicates in the batch that have the same id give a row of that id with itself
-    /// [default: hits.parquet]
+    /// [default: hits.parquet, unless --decisions or --kept is given]
     #[arg(long, short, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub output: Option<String>,
+    /// Decide which documents of the batch to keep, and write a row for each to this file, in the format of its ending: id,
+    /// kept, duplicate_of, duplicate_day, distance, similarity, group_size. A document is kept unless it has a pair with a kept
+    /// document before it: of the archive, or of the batch in the order of --prefer. Pairs are then written only with --output
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath, help_heading = DECISIONS)]
+    pub decisions: Option<String>,
+    /// Copy the kept documents, with all their columns, in the format, order and compression of the batch: to a file; or to a
+    /// directory, if the batch has several files
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, help_heading = DECISIONS)]
+    pub kept: Option<String>,
+    /// Of near-duplicates in the batch, keep the one with the smallest value in this column, or with :desc the largest; then
+    /// the one with the smallest id [default: the longest text]
+    #[arg(long, value_name = "COLUMN[:asc|desc]", help_heading = DECISIONS)]
+    pub prefer: Option<Prefer>,
     /// Replace existing files of any kind; without it, only earlier outputs of the same kind are replaced
     #[arg(long)]
     pub overwrite: bool,
@@ -78,15 +98,15 @@ pub struct RunArgs {
     pub tls: TlsArgs,
 }
 
-/// Options of the verification of pairs by their texts.
+/// Options of the verification of pairs.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Verification")]
 pub struct VerifyArgs {
-    /// Compare the texts of each pair, write their similarity, and drop pairs below --min-similarity. Use it with a larger -k,
-    /// such as 8, to find more true pairs
+    /// Compare the documents of each pair, write their similarity, and drop pairs below --min-similarity. Use it with a larger
+    /// -k, such as 8, to find more true pairs
     #[arg(long, value_name = "MEASURE", value_parser = choice::<simhash::Measure>(None))]
     pub verify: Option<simhash::Measure>,
-    /// Smallest similarity of a verified pair, from 0 to 1 [default: 0.8]
+    /// Smallest similarity of a verified pair, from 0 to 1 [default: 0.8; by sketch 0.75]
     #[arg(long, value_name = "X")]
     pub min_similarity: Option<f64>,
     /// Documents whose fingerprints are in the archive, to look up their texts. A pair is kept unverified, and counted, if one
@@ -115,11 +135,14 @@ pub struct RemoteArgs {
 impl RunArgs {
     /// Checks that the options go together; the error names those that do not.
     pub fn check(&self) -> Result<(), String> {
-        if self.new.is_empty() {
-            return Err("--new is required: the documents of the batch; see --help".into());
+        if self.batch().is_empty() {
+            return Err("the documents of the batch are missing: name them after `run`, or by --new; see --help".into());
         }
         if self.base.is_none() {
-            return Err("--base is required: the archive to compare with; see --help".into());
+            let needing = [(self.append, "--append"), (self.no_within, "--no-within")];
+            if let Some((_, option)) = needing.into_iter().find(|(given, _)| *given) {
+                return Err(format!("{option} needs --base: the archive; see --help"));
+            }
         }
         if self.replace_day && !self.append {
             return Err("--replace-day needs --append".into());
@@ -128,11 +151,46 @@ impl RunArgs {
             return Err("--append needs --day YYYY-MM-DD".into());
         }
         self.verify.check()?;
+        self.check_decisions()?;
         self.remote.check()?;
         if self.tls.tls_ca.is_some() && self.remote.cluster.is_none() {
             return Err("--tls-ca needs --cluster".into());
         }
         Ok(())
+    }
+
+    /// Whether decisions are asked for.
+    pub fn decides(&self) -> bool {
+        self.decisions.is_some() || self.kept.is_some()
+    }
+
+    fn check_decisions(&self) -> Result<(), String> {
+        if !self.decides() {
+            return match &self.prefer {
+                Some(_) => Err("--prefer needs --decisions or --kept; see --help".into()),
+                None => Ok(()),
+            };
+        }
+        if self.max_hits_per_document.is_some() {
+            return Err("--max-hits-per-document leaves out pairs, and decisions need all of them: leave it out".into());
+        }
+        if self.no_within {
+            return Err("decisions need the pairs within the batch: leave out --no-within".into());
+        }
+        match self.verify.verify {
+            None | Some(simhash::Measure::Sketch) => Ok(()),
+            Some(measure) => Err(format!(
+                "decisions cannot be verified by texts: use --verify sketch instead of --verify {measure}"
+            )),
+        }
+    }
+
+    /// The paths of the batch, by whichever way they were given.
+    pub fn batch(&self) -> &[String] {
+        match self.documents.is_empty() {
+            true => &self.new,
+            false => &self.documents,
+        }
     }
 
     /// `path` with `{day}` replaced by the date of --day.
@@ -148,7 +206,12 @@ impl RunArgs {
 impl VerifyArgs {
     /// --min-similarity, or its default.
     pub fn min_similarity(&self) -> f64 {
-        self.min_similarity.unwrap_or(0.8)
+        let default = match self.verify {
+            // An estimate errs on both sides: a bound of 0.8 would drop half of the pairs at 0.8.
+            Some(simhash::Measure::Sketch) => 0.75,
+            _ => 0.8,
+        };
+        self.min_similarity.unwrap_or(default)
     }
 
     fn check(&self) -> Result<(), String> {
@@ -161,6 +224,9 @@ impl VerifyArgs {
                 Some((_, option)) => Err(format!("{option} needs --verify MEASURE; see --help")),
                 None => Ok(()),
             };
+        }
+        if self.verify == Some(simhash::Measure::Sketch) && !self.base_text.is_empty() {
+            return Err("--verify sketch reads no texts: leave out --base-text".into());
         }
         let min_similarity = self.min_similarity();
         match (0.0..=1.0).contains(&min_similarity) {

@@ -112,9 +112,10 @@ pub fn fingerprint(
             || scratch.path().join("fingerprints.parquet"),
             |draft| draft.path().to_owned(),
         );
-        let rows = fingerprint::local_rows(context, &documents, &recipe, id_type, progress)?;
-        let given = documents.given();
-        let batch = fingerprint::write_sorted(rows, given, recipe.spec(), id_type, &path).await?;
+        let rows = fingerprint::local_rows(context, &documents, &recipe, id_type, false, progress)?;
+        let (given, spec) = (documents.given(), recipe.spec());
+        let scratch = process.scratch.path();
+        let batch = fingerprint::write_sorted(rows, given, spec, id_type, &path, scratch).await?;
         progress.enter(Stage::Commit);
         let commit = match (opened, target) {
             (Some(OpenedArchive::Archive(mut archive)), Target::Day(_, date)) => {

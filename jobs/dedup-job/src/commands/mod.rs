@@ -13,6 +13,7 @@ pub mod outputs;
 pub mod plan;
 pub mod run;
 pub mod scheduler;
+pub mod show;
 pub mod sql;
 pub mod tune;
 

@@ -20,16 +20,20 @@ pub struct Outputs<'a> {
 }
 
 impl Outputs<'_> {
-    /// Checks the output of pairs; returns it with the format of its ending.
-    pub async fn check_pairs(&self, option: &str, path: &str) -> Result<OutputTarget, Failure> {
+    /// Checks an output of rows of the kind `written`; returns it with the format of its ending.
+    pub async fn check_rows(
+        &self,
+        option: &str,
+        path: &str,
+        written: OutputKind,
+    ) -> Result<OutputTarget, Failure> {
         if path == STDOUT {
             return Ok(OutputTarget::stdout());
         }
         let location = self.check_location(option, path).await?;
         let target = OutputTarget::file(location.clone())
             .map_err(|error| Failure::Usage(format!("{option} {error}")))?;
-        self.check_owner(option, &location, OutputKind::Pairs)
-            .await?;
+        self.check_owner(option, &location, written).await?;
         Ok(target)
     }
 
@@ -48,6 +52,45 @@ impl Outputs<'_> {
         }
         self.check_owner(option, &location, written).await?;
         Ok(location)
+    }
+
+    /// Checks a file or a directory for copies of inputs; returns its path.
+    pub async fn check_copies(&self, option: &str, path: &str) -> Result<String, Failure> {
+        let place = self.stores.locate(path).map_err(|error| match error {
+            StorageError::BadPath { .. } => Failure::Usage(format!("{option} {error}")),
+            error => error.into(),
+        })?;
+        let is_directory = path.ends_with('/') || place.local().is_some_and(Path::is_dir);
+        // A file in the directory stands for it: whatever it is called, it lies in the same inputs and tables.
+        let checked = match is_directory {
+            true => place.child_name("copy"),
+            false => path.to_owned(),
+        };
+        let location = self.stores.locate(&checked)?;
+        if let Some(table) = location.table_above().await? {
+            return Err(Failure::Usage(format!(
+                "{option} {path} lies in the Delta table {table}"
+            )));
+        }
+        let inputs = self
+            .inputs
+            .iter()
+            .filter_map(|input| self.stores.locate(input).ok());
+        for input in inputs {
+            let is_inside = match (input.local(), location.local()) {
+                (Some(input), Some(copy)) => {
+                    let (input, copy) = (resolved(input), resolved(copy));
+                    copy == input || (input.is_dir() && copy.starts_with(&input))
+                }
+                _ => input.covers(&location),
+            };
+            if is_inside {
+                return Err(Failure::Usage(format!(
+                    "{option} {path} lies in {input}, which is read"
+                )));
+            }
+        }
+        Ok(path.to_owned())
     }
 
     /// Checks an output of metrics, whose name may have any ending; returns its location.

@@ -335,7 +335,10 @@ fn usage_errors() {
             format!("run --new {day} --base {archive} --day 2026-13-01"),
             vec!["2026-13-01"],
         ),
-        (format!("run --new {day}"), vec!["--base"]),
+        (
+            format!("run --new {day} --append --day 2026-01-01"),
+            vec!["--base"],
+        ),
         (format!("run --base {base}"), vec!["--new"]),
         (
             format!("run --new {day} --base {}/none", dir.at("")),

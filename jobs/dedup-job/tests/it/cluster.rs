@@ -49,6 +49,11 @@ fn local_files() {
     let base = format!("--base {data}/archive --day 2026-01-31");
     let plain = dir.at("plain");
     copy_data_files(dir.join("data/archive"), &plain);
+    let sketches = dir.at("sketches");
+    dedup(&format!("archive create {sketches} --sketch 64")).ok();
+    let append = format!("fingerprint --input {data}/day.parquet --append {sketches}");
+    dedup(&format!("{append} --day 2026-01-01")).ok();
+    let sketches = format!("--new {data}/day.parquet --base {sketches} --day 2026-01-31");
     for (options, is_expected) in [
         (format!("--new {data}/day.parquet {base}"), true),
         (format!("--new {}/ {base}", dir.at("parts")), true),
@@ -69,6 +74,11 @@ fn local_files() {
         ),
         (
             format!("--new {data}/day.parquet --base {plain}/day=*/*.parquet"),
+            false,
+        ),
+        (format!("{sketches} -k 8"), false),
+        (
+            format!("{sketches} -k 8 --verify sketch --min-similarity 0.9"),
             false,
         ),
     ] {

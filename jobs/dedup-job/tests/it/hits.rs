@@ -601,3 +601,39 @@ fn little_memory_cuts_the_day_into_parts_and_finds_the_same() {
     assert!(summary["passes"].as_u64().unwrap() > 1);
     assert!(fs::read(&hits).unwrap() == fs::read(format!("{data}/expected.parquet")).unwrap());
 }
+
+/// Without --base, a batch is compared with itself: the documents are all that is needed.
+#[test]
+fn a_batch_alone() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate pages --output {data} --new 300 --base 300"
+    ))
+    .ok();
+    let (alone, empty) = (dir.at("alone.parquet"), dir.at("empty"));
+    let nothing = dir.at("nothing.parquet");
+    std::fs::create_dir(&empty).unwrap();
+    for options in [
+        "",
+        "-k 6 --max-hits-per-document 2",
+        "-k 8 --verify jaccard",
+    ] {
+        let day = format!("{data}/day.parquet");
+        let ran = dedup(&format!("run {day} --output {alone} {options}")).ok();
+        assert!(!ran.stderr.contains("archive:"), "{}", ran.stderr);
+        let run = format!("run --new {day} --base {empty} --output {nothing} {options}");
+        dedup(&run).ok();
+        assert!(std::fs::read(&alone).unwrap() == std::fs::read(&nothing).unwrap());
+        assert!(read_parquet(&alone).iter().any(|rows| rows.num_rows() > 0));
+    }
+    // The documents of the command line stand for those of a configuration file.
+    let config = dir.at("run.toml");
+    std::fs::write(&config, "[run]\nnew = [\"elsewhere.parquet\"]\n").unwrap();
+    let day = format!("{data}/day.parquet");
+    dedup(&format!("run --config {config} {day} --output {alone}")).ok();
+    dedup(&format!("run {day} --new {day}")).fails(64, &["--new"]);
+    dedup("run").fails(64, &["documents of the batch", "--new"]);
+    dedup(&format!("run {day} --append --day 2026-01-01")).fails(64, &["--append needs --base"]);
+    dedup(&format!("run {day} --no-within")).fails(64, &["--no-within needs --base"]);
+}

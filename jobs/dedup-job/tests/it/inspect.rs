@@ -231,9 +231,29 @@ fn tune_counts_what_a_run_would_find() {
     assert_eq!(sample(1)["sampled"], 50);
     let shown = dedup(&tune).ok().stdout;
     assert!(
-        shown.contains("finds") && shown.contains("--verify jaccard --min-similarity 0.8\n"),
+        shown.contains("finds") && shown.contains("--verify sketch --min-similarity 0."),
         "{shown}"
     );
+    let without = dedup(&format!("{tune} --sketch 0")).ok().stdout;
+    assert!(
+        without.contains("--verify jaccard --min-similarity 0.8\n"),
+        "{without}"
+    );
+    // A run verifies by sketches what `tune` says of them.
+    for (number, bits) in [64, 128, 256].into_iter().enumerate() {
+        let sketched = dir.at(&format!("sketched-{bits}"));
+        dedup(&format!("archive create {sketched} --sketch {bits}")).ok();
+        for k in [3, 8] {
+            let at = &tuned["distances"][k]["sketches"][number];
+            assert_eq!(at["bits"], bits);
+            let least = &at["min_similarity"];
+            let output = dir.at("hits.parquet");
+            let line = format!("run --new {path} --base {sketched} -k {k} --output {output}");
+            let line = format!("{line} --verify sketch --min-similarity {least} --json");
+            let summary = dedup(&line).ok().json();
+            assert_eq!(summary["hits"], at["pairs"], "{bits}, {k}, {least}");
+        }
+    }
     dedup(&format!("tune {path} --min-similarity 0.2")).fails(64, &["0.5 and 1"]);
     dedup("tune").fails(64, &["documents are needed"]);
 }
@@ -309,6 +329,8 @@ fn tune_compares_specs_and_prints_commands() {
     let digest_free = |spec: &serde_json::Value| {
         let mut spec = spec.clone();
         spec["idf"] = spec["idf"].is_string().into();
+        // The command asks for sketches, whatever was measured.
+        spec.as_object_mut().unwrap().remove("sketch");
         spec
     };
     assert_eq!(digest_free(&info["spec"]), digest_free(&tuned["spec"]));

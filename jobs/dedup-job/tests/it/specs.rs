@@ -60,7 +60,7 @@ fn an_archive_learns_document_frequencies() {
         let created = dedup(&format!("archive create {archive} {options} --json"));
         created.ok().json()["spec"].clone()
     };
-    let given = create("given", &format!("--idf {idf}"));
+    let given = create("given", &format!("--idf {idf} --sketch 256"));
     let learnt = create("learnt", &format!("--learn {input}"));
     assert_eq!(learnt, given);
     assert_eq!(learnt["idf_power"], "1/2");

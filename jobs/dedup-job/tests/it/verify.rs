@@ -10,13 +10,13 @@ use arrow::datatypes::{Float64Type, Int32Type};
 use crate::support::*;
 
 /// Documents of random words: an archive, and a batch of its copies with some words replaced.
-struct Documents {
-    base: Vec<(String, String)>,
-    new: Vec<(String, String)>,
+pub struct Documents {
+    pub base: Vec<(String, String)>,
+    pub new: Vec<(String, String)>,
 }
 
 impl Documents {
-    fn make() -> Self {
+    pub fn make() -> Self {
         let mut state = 7u64;
         let mut random = move |below: usize| {
             state = state
@@ -46,14 +46,14 @@ impl Documents {
         }
     }
 
-    fn text(&self, id: &str) -> &str {
+    pub fn text(&self, id: &str) -> &str {
         let all = self.base.iter().chain(&self.new);
         &all.into_iter().find(|(own, _)| own == id).unwrap().1
     }
 }
 
 /// The Jaccard similarity of the sets of three consecutive words.
-fn jaccard(a: &str, b: &str) -> f64 {
+pub fn jaccard(a: &str, b: &str) -> f64 {
     let shingles = |text: &str| -> BTreeSet<Vec<String>> {
         let words: Vec<String> = text.split(' ').map(str::to_lowercase).collect();
         words.windows(3).map(<[String]>::to_vec).collect()
@@ -62,7 +62,7 @@ fn jaccard(a: &str, b: &str) -> f64 {
     a.intersection(&b).count() as f64 / a.union(&b).count() as f64
 }
 
-fn write(path: &str, documents: &[(String, String)]) {
+pub fn write(path: &str, documents: &[(String, String)]) {
     let columns = vec![
         ("id", strings(documents.iter().map(|d| &d.0))),
         ("text", strings(documents.iter().map(|d| &d.1))),
@@ -70,9 +70,9 @@ fn write(path: &str, documents: &[(String, String)]) {
     write_parquet_in_groups(path, columns, 7);
 }
 
-type Similar = (String, String, i32, Option<f64>);
+pub type Similar = (String, String, i32, Option<f64>);
 
-fn read_similar(path: &str) -> Vec<Similar> {
+pub fn read_similar(path: &str) -> Vec<Similar> {
     let mut hits = Vec::new();
     for batch in read_parquet(path) {
         let (new, base) = (texts(batch.column(0)), texts(batch.column(1)));
@@ -286,7 +286,7 @@ fn options_that_make_no_sense_are_refused() {
     dedup(&format!("{run} --base-text x")).fails(64, &["--base-text", "--verify"]);
     dedup(&format!("{run} --verify jaccard --min-similarity 1.5")).fails(64, &["1.5", "0 and 1"]);
     dedup(&format!("{run} --verify jaccard --min-similarity nan")).fails(64, &["0 and 1"]);
-    dedup(&format!("{run} --verify euclid")).fails(64, &["jaccard, cosine and edit"]);
+    dedup(&format!("{run} --verify euclid")).fails(64, &["jaccard, cosine, edit and sketch"]);
     dedup(&format!(
         "{run} --verify jaccard --base-text {}",
         dir.at("missing")

@@ -9,7 +9,7 @@ use ::parquet::file::metadata::{
     FileMetaData, ParquetMetaData, ParquetMetaDataBuilder, ParquetMetaDataReader,
 };
 use ::parquet::schema::types::{SchemaDescriptor, Type};
-use archive::schema::SPEC_KEY;
+use archive::schema::{SKETCH, SPEC_KEY};
 use archive::{ArchiveError, IdType, ObjectReader};
 use arrow::datatypes::{DataType, Field, Schema};
 use simhash::Spec;
@@ -53,26 +53,20 @@ fn input_file(
     let schema = footer.file_metadata().schema_descr();
     let fields = schema.root_schema().get_fields();
     let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
-    let found = columns.find(&name, &names)?;
-    for column in [&found.id, found.content.column()] {
+    let mut found = columns.find(&name, &names)?;
+    let preference = found.own_preference();
+    let id = found.id.as_deref();
+    for column in id
+        .into_iter()
+        .chain([found.content.column()])
+        .chain(preference)
+    {
         leaf(schema, column)
             .ok_or_else(|| bad_column(&name, column, "nested or repeated values"))?;
     }
-    let id = schema.column(leaf(schema, &found.id).unwrap_or_default());
-    let id_type = match (id.physical_type(), id.logical_type_ref()) {
-        (PhysicalType::BYTE_ARRAY, _) => IdType::String,
-        (PhysicalType::INT32 | PhysicalType::INT64, None | Some(LogicalType::Integer(_))) => {
-            IdType::Bigint
-        }
-        (physical, logical) => {
-            let found_type =
-                logical.map_or_else(|| physical.to_string(), |logical| format!("{logical:?}"));
-            return Err(bad_column(
-                &name,
-                &found.id,
-                &format!("ids are text or integers, this is {found_type}"),
-            ));
-        }
+    let id_type = match &found.id {
+        Some(column) => id_type(&name, schema, column)?,
+        None => IdType::String,
     };
     let pairs = footer.file_metadata().key_value_metadata();
     let spec = pairs.and_then(|pairs| {
@@ -94,17 +88,43 @@ fn input_file(
         }
         _ => None,
     };
-    let footer = strings_as_bytes(footer, &[&found.id, found.content.column()]);
+    found.sketches = spec.as_ref().is_some_and(|spec| !spec.sketch.is_none());
+    if found.sketches && leaf(schema, SKETCH).is_none() {
+        return Err(bad_column(
+            &name,
+            SKETCH,
+            "the file has no such column, but its spec has sketches",
+        ));
+    }
+    let footer = strings_as_bytes(footer, &found.names());
     let footer = footer.and_then(|footer| with_views(footer, &found.content));
     let footer = Some(footer.map_err(failed)?);
     Ok(InputFile {
         source,
+        short_name: location.file_name(),
         location,
         columns: found,
         id_type,
         spec,
         footer,
     })
+}
+
+/// The type of the ids in the root column `column`, which is not nested.
+fn id_type(name: &str, schema: &SchemaDescriptor, column: &str) -> Result<IdType> {
+    let id = schema.column(leaf(schema, column).unwrap_or_default());
+    match (id.physical_type(), id.logical_type_ref()) {
+        (PhysicalType::BYTE_ARRAY, _) => Ok(IdType::String),
+        (PhysicalType::INT32 | PhysicalType::INT64, None | Some(LogicalType::Integer(_))) => {
+            Ok(IdType::Bigint)
+        }
+        (physical, logical) => {
+            let found =
+                logical.map_or_else(|| physical.to_string(), |logical| format!("{logical:?}"));
+            let reason = format!("ids are text or integers, this is {found}");
+            Err(bad_column(name, column, &reason))
+        }
+    }
 }
 
 fn bad_column(object: &str, column: &str, reason: &str) -> EngineError {
@@ -124,7 +144,7 @@ fn leaf(schema: &SchemaDescriptor, column: &str) -> Option<usize> {
 }
 
 /// The footer with the logical type removed from `columns` that are byte arrays, so that text is read as bytes.
-fn strings_as_bytes(
+pub(super) fn strings_as_bytes(
     footer: &ParquetMetaData,
     columns: &[&str],
 ) -> Result<ParquetMetaData, ParquetError> {
@@ -182,25 +202,27 @@ fn with_views(
     ArrowReaderMetadata::try_new(footer, options.with_schema(schema))
 }
 
-/// Indexes of the leaf columns of ids and content.
-pub(super) fn leaves(file: &InputFile, footer: &ArrowReaderMetadata) -> [usize; 2] {
+/// Indexes of the leaf columns that are read, in the order of their names.
+pub(super) fn leaves(file: &InputFile, footer: &ArrowReaderMetadata) -> Vec<usize> {
     let schema = footer.parquet_schema();
-    [&file.columns.id, file.columns.content.column()]
+    let names = file.columns.names().into_iter();
+    names
         .map(|column| leaf(schema, column).unwrap_or_default())
+        .collect()
 }
 
-/// Bytes of the ids and content of a row group, before compression.
+/// Bytes of the columns that are read of a row group, before compression.
 pub(in crate::documents) fn bytes(
     file: &InputFile,
     footer: &ArrowReaderMetadata,
     row_group: usize,
 ) -> u64 {
     let group = footer.metadata().row_group(row_group);
-    let bytes = leaves(file, footer).map(|leaf| {
+    let bytes = leaves(file, footer).into_iter().map(|leaf| {
         let size = group.column(leaf).uncompressed_size();
         size.max(0).cast_unsigned()
     });
-    bytes[0].saturating_add(bytes[1])
+    bytes.fold(0, u64::saturating_add)
 }
 
 /// Rows of a row group; `None` if the footer contradicts itself about them.
@@ -210,7 +232,8 @@ pub(in crate::documents) fn rows(
     row_group: usize,
 ) -> Option<usize> {
     let group = footer.metadata().row_group(row_group);
-    let values = leaves(file, footer).map(|leaf| group.column(leaf).num_values());
-    let agree = values.iter().all(|&values| values == group.num_rows());
+    let leaves = leaves(file, footer).into_iter();
+    let mut values = leaves.map(|leaf| group.column(leaf).num_values());
+    let agree = values.all(|values| values == group.num_rows());
     usize::try_from(group.num_rows()).ok().filter(|_| agree)
 }

@@ -4,8 +4,10 @@
 //! not UTF-8 is replaced and counted later.
 
 mod checked;
+mod copy;
 mod footer;
 mod read;
 
+pub(super) use copy::copy;
 pub(super) use footer::{bytes, open, rows};
 pub(super) use read::{WantedRows, read};

@@ -28,8 +28,8 @@ const BATCH_BYTES: u64 = 1 << 20;
 pub(in crate::documents) type WantedRows =
     Box<dyn FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError> + Send>;
 
-/// Reads rows of a row group: id, then content. Errors call them `object`. With `wanted`, ids are read first, and then the
-/// contents of wanted rows only.
+/// Reads the columns of a row group's rows that its file's columns name. Errors call them `object`. With `wanted`, ids are
+/// read first, and then the contents of wanted rows only.
 pub(in crate::documents) async fn read(
     file: &Arc<InputFile>,
     rows: &RowRange,
@@ -59,8 +59,8 @@ pub(in crate::documents) async fn read(
                 slice.read(&pages, &slice.leaves, slice.all())?
             }
             Some(wanted) => {
-                let [id, _] = slice.leaves;
-                let selected = slice.select(&slice.fetch(remote, &[id]).await?, wanted)?;
+                let ids = slice.fetch(remote, &slice.leaves[..1]).await?;
+                let selected = slice.select(&ids, wanted)?;
                 if selected.rows == 0 {
                     return Ok(futures::stream::empty().boxed());
                 }
@@ -71,11 +71,9 @@ pub(in crate::documents) async fn read(
         Source::Rows { .. } => return Err(file.bad_data("it is no Parquet".into())),
     };
     // The reader returns columns in the file's order.
-    let order = if slice.leaves[0] < slice.leaves[1] {
-        [0, 1]
-    } else {
-        [1, 0]
-    };
+    let leaves = &slice.leaves;
+    let position = |leaf: &usize| leaves.iter().filter(|other| *other < leaf).count();
+    let order: Vec<usize> = leaves.iter().map(position).collect();
     let object = slice.object;
     let ordered = batches.map(move |batch| {
         batch?.project(&order).map_err(|source| {
@@ -92,8 +90,8 @@ struct RowGroup {
     object: String,
     metadata: ArrowReaderMetadata,
     number: usize,
-    /// Leaf columns of ids and content.
-    leaves: [usize; 2],
+    /// Leaf columns: that of ids first, then those of contents and of what else is read.
+    leaves: Vec<usize>,
     /// The rows, by their numbers in the row group; `None` for all.
     cut: Option<Range<usize>>,
     /// How many rows these are.
@@ -176,9 +174,8 @@ impl RowGroup {
         pages: &CheckedRowGroups<R>,
         mut wanted: WantedRows,
     ) -> Result<Selected> {
-        let [id, _] = self.leaves;
         let mut masks = Vec::new();
-        for batch in self.read(pages, &[id], self.all())? {
+        for batch in self.read(pages, &self.leaves[..1], self.all())? {
             let mask = wanted(batch?.column(0)).map_err(|source| ArchiveError::Arrow {
                 object: self.object.clone(),
                 source,

@@ -19,8 +19,11 @@ pub(in crate::documents) struct BatchBuilder {
     schema: SchemaRef,
     /// Whether rows without an id are allowed.
     null_ids: bool,
-    ids: Ids,
+    /// `None` if the file has no column of ids.
+    ids: Option<Ids>,
     contents: Contents,
+    /// Values of the column of preferences, if it is read.
+    preferences: Option<BinaryBuilder>,
     rows: usize,
     bytes: usize,
 }
@@ -37,10 +40,10 @@ enum Contents {
 
 impl BatchBuilder {
     pub(super) fn new(columns: &FoundColumns, id_type: IdType, null_ids: bool) -> Self {
-        let ids = match id_type {
+        let ids = columns.id.as_ref().map(|_| match id_type {
             IdType::String => Ids::Text(StringBuilder::new()),
             IdType::Bigint => Ids::Number(Int64Builder::new()),
-        };
+        });
         let (contents, content_type) = match &columns.content {
             Content::Text(_) => (Contents::Text(BinaryBuilder::new()), DataType::Binary),
             Content::Fingerprint(_) => {
@@ -48,12 +51,17 @@ impl BatchBuilder {
                 (fingerprints, DataType::Int64)
             }
         };
-        let schema = Schema::new(vec![
-            Field::new(&columns.id, id_type.data_type(), true),
-            Field::new(columns.content.column(), content_type, true),
-        ]);
+        let id = columns.id.as_ref();
+        let mut fields: Vec<Field> = id
+            .map(|name| Field::new(name, id_type.data_type(), true))
+            .into_iter()
+            .collect();
+        fields.push(Field::new(columns.content.column(), content_type, true));
+        let preference = columns.own_preference();
+        fields.extend(preference.map(|name| Field::new(name, DataType::Binary, true)));
         Self {
-            schema: Arc::new(schema),
+            schema: Arc::new(Schema::new(fields)),
+            preferences: preference.map(|_| BinaryBuilder::new()),
             null_ids,
             ids,
             contents,
@@ -67,7 +75,9 @@ impl BatchBuilder {
         &mut self,
         id: Option<&[u8]>,
         content: Option<&[u8]>,
+        preference: Option<&[u8]>,
     ) -> std::result::Result<(), String> {
+        let content_column = usize::from(self.ids.is_some());
         let bad = |column: usize, value: &[u8], what: &str| {
             let text = String::from_utf8_lossy(value);
             let start: String = text.chars().take(60).collect();
@@ -80,20 +90,21 @@ impl BatchBuilder {
         };
         match id {
             Some(id) => check(id.len())?,
-            None if self.null_ids => {}
+            None if self.null_ids || self.ids.is_none() => {}
             None => {
                 let name = self.schema.field(0).name();
                 return Err(format!("{} (column {name:?})", conform::NO_ID));
             }
         }
         match &mut self.ids {
-            Ids::Text(ids) => {
+            None => {}
+            Some(Ids::Text(ids)) => {
                 let id = id.map(String::from_utf8_lossy);
                 // Again: a replacement character has 3 bytes, and may replace 1.
                 check(id.as_ref().map_or(0, |id| id.len()))?;
                 ids.append_option(id);
             }
-            Ids::Number(ids) => {
+            Some(Ids::Number(ids)) => {
                 let number = |id| integer(id).ok_or_else(|| bad(0, id, "64-bit integer"));
                 ids.append_option(id.map(number).transpose()?);
             }
@@ -101,13 +112,22 @@ impl BatchBuilder {
         match &mut self.contents {
             Contents::Text(texts) => texts.append_option(content),
             Contents::Fingerprint(fingerprints) => {
-                let bits =
-                    |value| fingerprint(value).ok_or_else(|| bad(1, value, "64-bit fingerprint"));
+                let bits = |value| {
+                    fingerprint(value)
+                        .ok_or_else(|| bad(content_column, value, "64-bit fingerprint"))
+                };
                 fingerprints.append_option(content.map(bits).transpose()?);
             }
         }
+        if let Some(preferences) = &mut self.preferences {
+            preferences.append_option(preference);
+        }
         self.rows += 1;
-        self.bytes += id.map_or(0, <[u8]>::len) + content.map_or(0, <[u8]>::len);
+        let bytes = [id, content, preference]
+            .into_iter()
+            .flatten()
+            .map(<[u8]>::len);
+        self.bytes += bytes.sum::<usize>();
         Ok(())
     }
 
@@ -122,15 +142,21 @@ impl BatchBuilder {
             return Ok(None);
         }
         (self.rows, self.bytes) = (0, 0);
-        let ids: ArrayRef = match &mut self.ids {
-            Ids::Text(ids) => Arc::new(ids.finish()),
-            Ids::Number(ids) => Arc::new(ids.finish()),
-        };
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        match &mut self.ids {
+            None => {}
+            Some(Ids::Text(ids)) => columns.push(Arc::new(ids.finish())),
+            Some(Ids::Number(ids)) => columns.push(Arc::new(ids.finish())),
+        }
         let contents: ArrayRef = match &mut self.contents {
             Contents::Text(texts) => Arc::new(texts.finish()),
             Contents::Fingerprint(fingerprints) => Arc::new(fingerprints.finish()),
         };
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![ids, contents])
+        columns.push(contents);
+        if let Some(preferences) = &mut self.preferences {
+            columns.push(Arc::new(preferences.finish()));
+        }
+        RecordBatch::try_new(Arc::clone(&self.schema), columns)
             .map(Some)
             .map_err(|error| EngineError::Internal(error.to_string()))
     }
@@ -156,7 +182,9 @@ mod tests {
 
     fn batch(content: Content, id_type: IdType) -> BatchBuilder {
         let columns = FoundColumns {
-            id: "id".into(),
+            sketches: false,
+            prefer: Default::default(),
+            id: Some("id".into()),
             content,
         };
         BatchBuilder::new(&columns, id_type, false)
@@ -167,13 +195,13 @@ mod tests {
         let mut small = batch(Content::Text("text".into()), IdType::String);
         for _ in 0..BATCH_ROWS {
             assert!(!small.is_full());
-            small.push(Some(b"a"), None).unwrap();
+            small.push(Some(b"a"), None, None).unwrap();
         }
         assert!(small.is_full());
         assert_eq!(small.finish().unwrap().unwrap().num_rows(), BATCH_ROWS);
         assert!(small.finish().unwrap().is_none());
         small
-            .push(Some(b"\xff"), Some(&vec![0xff; BATCH_BYTES]))
+            .push(Some(b"\xff"), Some(&vec![0xff; BATCH_BYTES]), None)
             .unwrap();
         assert!(small.is_full());
         let rows = small.finish().unwrap().unwrap();
@@ -187,13 +215,13 @@ mod tests {
     #[test]
     fn rows_without_an_id_are_refused_unless_they_are_taken() {
         let mut strict = batch(Content::Text("text".into()), IdType::String);
-        let error = strict.push(None, Some(b"a")).unwrap_err();
+        let error = strict.push(None, Some(b"a"), None).unwrap_err();
         assert_eq!(error, "no id; every document needs one (column \"id\")");
         let mut lenient = BatchBuilder {
             null_ids: true,
             ..strict
         };
-        lenient.push(None, Some(b"a")).unwrap();
+        lenient.push(None, Some(b"a"), None).unwrap();
         let rows = lenient.finish().unwrap().unwrap();
         assert!(rows.column(0).is_null(0));
     }
@@ -206,8 +234,8 @@ mod tests {
             (vec![0xff; 1 << 20], 3 << 20),
         ] {
             let mut batch = batch(Content::Text("text".into()), IdType::String);
-            batch.push(Some(&longest), None).unwrap();
-            let error = batch.push(Some(&id), None).unwrap_err();
+            batch.push(Some(&longest), None, None).unwrap();
+            let error = batch.push(Some(&id), None, None).unwrap_err();
             assert_eq!(
                 error,
                 format!("column \"id\": an id of {bytes} bytes; no id may have more than 1048576")
@@ -224,7 +252,7 @@ mod tests {
             ("9", None),
         ] {
             batch
-                .push(Some(id.as_bytes()), bits.map(str::as_bytes))
+                .push(Some(id.as_bytes()), bits.map(str::as_bytes), None)
                 .unwrap();
         }
         let rows = batch.finish().unwrap().unwrap();
@@ -233,10 +261,12 @@ mod tests {
         let bits = rows.column(1).as_primitive::<Int64Type>();
         assert_eq!((bits.value(0), bits.value(1)), (-1, i64::MIN));
         assert!(bits.is_null(2));
-        let error = batch.push(Some(b"7.5"), None).unwrap_err();
+        let error = batch.push(Some(b"7.5"), None, None).unwrap_err();
         assert_eq!(error, "column \"id\": \"7.5\" is no 64-bit integer");
         for bad in ["12ab", "18446744073709551616"] {
-            let error = batch.push(Some(b"7"), Some(bad.as_bytes())).unwrap_err();
+            let error = batch
+                .push(Some(b"7"), Some(bad.as_bytes()), None)
+                .unwrap_err();
             assert!(error.contains("\"fp\"") && error.contains(bad), "{error}");
         }
     }

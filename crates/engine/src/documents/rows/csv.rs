@@ -7,7 +7,7 @@ use csv_core::ReadRecordResult;
 use storage::Location;
 
 use super::builder::{BATCH_BYTES, BatchBuilder};
-use super::format::{FirstRecord, MAX_FIELDS, Records, RowFormat};
+use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{Columns, FoundColumns};
 use crate::error::{EngineError, Result};
@@ -29,6 +29,9 @@ struct Parser {
     ends: Vec<usize>,
     /// How many fields the last record has.
     fields: usize,
+    /// The bytes of the last record; of its line end, the parser may have read only a part. `None` if records are not
+    /// copied.
+    raw: Option<Vec<u8>>,
 }
 
 impl Parser {
@@ -41,6 +44,7 @@ impl Parser {
             text: Vec::new(),
             ends: Vec::new(),
             fields: 0,
+            raw: None,
         }
     }
 
@@ -57,6 +61,9 @@ impl Parser {
         }
         // Room for one field more, to notice a record with too many.
         self.ends.resize(most + 1, 0);
+        if let Some(raw) = &mut self.raw {
+            raw.clear();
+        }
         let (mut read, mut written, mut fields) = (0, 0, 0);
         loop {
             let bytes = match self.input.bytes.fill_buf() {
@@ -74,6 +81,9 @@ impl Parser {
             written += copied;
             fields += ended;
             if !at_end {
+                if let Some(raw) = &mut self.raw {
+                    raw.extend_from_slice(&bytes[..consumed]);
+                }
                 self.input.bytes.consume(consumed);
                 read += consumed;
             }
@@ -174,6 +184,25 @@ impl RowFormat for Csv {
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
         Ok(Box::new(CsvRecords::open(input, columns)?))
     }
+
+    fn raw_records(&self, input: Input) -> Result<Box<dyn RawRecords>> {
+        let mut parser = Parser::new(input);
+        parser.raw = Some(Vec::new());
+        parser.advance(MAX_FIELDS)?;
+        let line_end: &[u8] = match parser.raw.as_deref() {
+            Some([.., b'\r']) => b"\r\n",
+            _ => b"\n",
+        };
+        let mut records = RawCsv {
+            header: Vec::new(),
+            record: Vec::new(),
+            line_end,
+            parser,
+        };
+        records.take_record();
+        records.header = std::mem::take(&mut records.record);
+        Ok(Box::new(records))
+    }
 }
 
 /// The names in a header.
@@ -190,7 +219,13 @@ impl FirstRecord for Header {
             },
             error => error,
         })?;
-        for column in [found.id.as_str(), found.content.column()] {
+        let preference = found.own_preference();
+        let id = found.id.as_deref();
+        for column in id
+            .into_iter()
+            .chain([found.content.column()])
+            .chain(preference)
+        {
             if names.iter().filter(|name| **name == column).count() > 1 {
                 return Err(EngineError::BadData {
                     object: location.to_string(),
@@ -207,10 +242,12 @@ struct CsvRecords {
     parser: Parser,
     /// Fields of the header, and so of every record.
     fields: usize,
-    /// Number of the field with the id.
-    id: usize,
+    /// Number of the field with the id, if there is one.
+    id: Option<usize>,
     /// Number of the field with the content.
     content: usize,
+    /// Number of the field with the preference, if it is read.
+    preference: Option<usize>,
 }
 
 impl CsvRecords {
@@ -223,13 +260,51 @@ impl CsvRecords {
             let number = names.iter().position(|name| name == column);
             number.ok_or_else(|| parser.bad(&format!("no column {column:?} any more")))
         };
-        let (id, content) = (number(&columns.id)?, number(columns.content.column())?);
+        let id = columns.id.as_deref().map(number).transpose()?;
+        let content = number(columns.content.column())?;
+        let preference = columns.own_preference().map(number).transpose()?;
         Ok(Self {
             fields: parser.fields,
             id,
             content,
+            preference,
             parser,
         })
+    }
+}
+
+/// The records after the header, as they stand in the file.
+struct RawCsv {
+    header: Vec<u8>,
+    /// The last record, with its line end.
+    record: Vec<u8>,
+    line_end: &'static [u8],
+    parser: Parser,
+}
+
+impl RawCsv {
+    /// Takes the parser's last record. A line end may be read in part, and the last line may have none.
+    fn take_record(&mut self) {
+        let raw = self.parser.raw.as_deref().unwrap_or_default();
+        let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
+        let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
+        self.record.clear();
+        self.record.extend_from_slice(raw);
+        self.record.extend_from_slice(self.line_end);
+    }
+}
+
+impl RawRecords for RawCsv {
+    fn header(&self) -> &[u8] {
+        &self.header
+    }
+
+    fn next_record(&mut self) -> Result<Option<&[u8]>> {
+        if !self.parser.advance(MAX_FIELDS)? {
+            return Ok(None);
+        }
+        self.take_record();
+        Ok(Some(&self.record))
     }
 }
 
@@ -245,7 +320,9 @@ impl Records for CsvRecords {
         }
         // An empty field is null.
         let value = |number| Some(self.parser.field(number)).filter(|value| !value.is_empty());
-        let added = batch.push(value(self.id), value(self.content));
+        let preference = self.preference.and_then(value);
+        let id = self.id.and_then(value);
+        let added = batch.push(id, value(self.content), preference);
         added.map_err(|reason| self.parser.bad(&reason))?;
         Ok(true)
     }

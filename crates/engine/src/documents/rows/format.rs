@@ -25,12 +25,24 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
         columns: &FoundColumns,
         id_type: IdType,
     ) -> Result<Box<dyn Records>>;
+
+    /// The records of a file as they stand there, from its start. Called on a thread that may block.
+    fn raw_records(&self, input: Input) -> Result<Box<dyn RawRecords>>;
 }
 
 /// The first record of a file, or its header.
 pub(in crate::documents) trait FirstRecord: Send {
     /// Finds the columns among the record's fields, and the type of the ids.
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)>;
+}
+
+/// The records of a file as they stand there, to be copied.
+pub(in crate::documents) trait RawRecords {
+    /// What stands before the records: a header, or nothing.
+    fn header(&self) -> &[u8];
+
+    /// The next record, with its line end; `None` if there is none.
+    fn next_record(&mut self) -> Result<Option<&[u8]>>;
 }
 
 /// The records of a file, one after the other.

@@ -11,7 +11,7 @@ use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visi
 use storage::Location;
 
 use super::builder::{BATCH_BYTES, BatchBuilder, integer};
-use super::format::{FirstRecord, MAX_FIELDS, Records, RowFormat};
+use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{Columns, Content, FoundColumns};
 use crate::documents::conform::NO_ID;
@@ -112,6 +112,27 @@ impl RowFormat for JsonLines {
     ) -> Result<Box<dyn Records>> {
         Ok(Box::new(JsonRecords::new(input, columns, id_type)))
     }
+
+    fn raw_records(&self, input: Input) -> Result<Box<dyn RawRecords>> {
+        Ok(Box::new(RawLines(Lines::new(input))))
+    }
+}
+
+/// The lines as they stand in the file.
+struct RawLines(Lines);
+
+impl RawRecords for RawLines {
+    fn header(&self) -> &[u8] {
+        &[]
+    }
+
+    fn next_record(&mut self) -> Result<Option<&[u8]>> {
+        if !self.0.advance()? {
+            return Ok(None);
+        }
+        self.0.text.push(b'\n');
+        Ok(Some(&self.0.text))
+    }
 }
 
 /// The first line that is not blank, with its name.
@@ -124,13 +145,23 @@ impl FirstRecord for FirstLine {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let names = self.names().map_err(|error| bad_line(&self.name, &error))?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        // Another line may have the preference.
+        let names: Vec<&str> = names.into_iter().chain(columns.prefer.column()).collect();
         let found = columns.find(location.given(), &names)?;
+        let Some(name) = found.id.clone() else {
+            return Ok((found, IdType::String));
+        };
         let is_id = |kind, check: fn(&[u8]) -> bool| {
-            let id = Field {
-                name: found.id.clone(),
+            let id = Some(Field {
+                name: name.clone(),
                 kind,
+            });
+            let fields = Fields {
+                id,
+                content: None,
+                preference: None,
             };
-            let record = Fields { id, content: None }.parse(&self.text);
+            let record = fields.parse(&self.text);
             // The whole line was parsed before, so only the id can fail.
             record.map_or(Some(false), |record| record.id.map(|id| check(&id)))
         };
@@ -138,7 +169,7 @@ impl FirstRecord for FirstLine {
             None => {
                 return Err(EngineError::BadData {
                     object: self.name.clone(),
-                    reason: format!("{NO_ID} (column {:?})", found.id),
+                    reason: format!("{NO_ID} (column {name:?})"),
                 });
             }
             Some(true) => IdType::String,
@@ -147,7 +178,7 @@ impl FirstRecord for FirstLine {
             }
             Some(false) => {
                 return Err(EngineError::BadData {
-                    object: format!("{}, column {:?}", self.name, found.id),
+                    object: format!("{}, column {name:?}", self.name),
                     reason: "ids are text or integers of 64 bits, and this is neither".into(),
                 });
             }
@@ -198,13 +229,13 @@ struct JsonRecords {
 
 impl JsonRecords {
     fn new(input: Input, columns: &FoundColumns, id_type: IdType) -> Self {
-        let id = Field {
-            name: columns.id.clone(),
+        let id = columns.id.clone().map(|name| Field {
+            name,
             kind: match id_type {
                 IdType::String => Kind::Text,
                 IdType::Bigint => Kind::Number,
             },
-        };
+        });
         let content = Field {
             name: columns.content.column().to_owned(),
             kind: match columns.content {
@@ -212,10 +243,17 @@ impl JsonRecords {
                 Content::Fingerprint(_) => Kind::Number,
             },
         };
-        let content = Some(content);
+        let preference = columns.own_preference().map(|name| Field {
+            name: name.to_owned(),
+            kind: Kind::Any,
+        });
         Self {
             lines: Lines::new(input),
-            fields: Fields { id, content },
+            fields: Fields {
+                id,
+                content: Some(content),
+                preference,
+            },
         }
     }
 }
@@ -227,7 +265,9 @@ impl Records for JsonRecords {
         }
         let record = self.fields.parse(&self.lines.text);
         let record = record.map_err(|error| bad_line(&self.lines.name(), &error))?;
-        let added = batch.push(record.id.as_deref(), record.content.as_deref());
+        let [id, content, preference] =
+            [&record.id, &record.content, &record.preference].map(Option::as_deref);
+        let added = batch.push(id, content, preference);
         added.map_err(|reason| EngineError::BadData {
             object: self.lines.name(),
             reason,
@@ -236,10 +276,11 @@ impl Records for JsonRecords {
     }
 }
 
-/// The fields to read. `content` is `None` to read the id alone.
+/// The fields to read; `None` for one that is not read.
 struct Fields {
-    id: Field,
+    id: Option<Field>,
     content: Option<Field>,
+    preference: Option<Field>,
 }
 
 struct Field {
@@ -253,6 +294,8 @@ enum Kind {
     Text,
     /// A number, or a string that may be one.
     Number,
+    /// A string, a number, or a truth value: 1 or 0.
+    Any,
 }
 
 /// The fields of one object: missing and null ones as `None`, numbers in decimal.
@@ -260,6 +303,7 @@ enum Kind {
 struct Record<'a> {
     id: Option<Cow<'a, [u8]>>,
     content: Option<Cow<'a, [u8]>>,
+    preference: Option<Cow<'a, [u8]>>,
 }
 
 impl Fields {
@@ -280,13 +324,17 @@ impl<'de> Visitor<'de> for &Fields {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record<'de>, A::Error> {
         let mut record = Record::default();
+        let mut ignored = None;
         while let Some(column) = map.next_key_seed(Key(self))? {
-            match (column, &self.content) {
-                (Column::Id, _) => record.id = map.next_value_seed(&self.id)?,
-                (Column::Content, Some(content)) => {
-                    record.content = map.next_value_seed(content)?;
-                }
-                _ => {
+            let (field, value) = match column {
+                Column::Id => (&self.id, &mut record.id),
+                Column::Content => (&self.content, &mut record.content),
+                Column::Preference => (&self.preference, &mut record.preference),
+                Column::Other => (&None, &mut ignored),
+            };
+            match field {
+                Some(field) => *value = map.next_value_seed(field)?,
+                None => {
                     map.next_value::<IgnoredAny>()?;
                 }
             }
@@ -301,6 +349,7 @@ struct Key<'f>(&'f Fields);
 enum Column {
     Id,
     Content,
+    Preference,
     Other,
 }
 
@@ -320,11 +369,14 @@ impl Visitor<'_> for Key<'_> {
     }
 
     fn visit_str<E: de::Error>(self, name: &str) -> Result<Column, E> {
-        let is_content = |content: &Field| content.name == name;
-        Ok(if name == self.0.id.name {
+        let is_named =
+            |field: &Option<Field>| field.as_ref().is_some_and(|field| field.name == name);
+        Ok(if is_named(&self.0.id) {
             Column::Id
-        } else if self.0.content.as_ref().is_some_and(is_content) {
+        } else if is_named(&self.0.content) {
             Column::Content
+        } else if is_named(&self.0.preference) {
+            Column::Preference
         } else {
             Column::Other
         })
@@ -346,6 +398,7 @@ impl<'de> Visitor<'de> for &Field {
         let kind = match self.kind {
             Kind::Text => "a string",
             Kind::Number => "an integer",
+            Kind::Any => "a string or a number",
         };
         write!(f, "{kind} in column {:?}", self.name)
     }
@@ -357,7 +410,7 @@ impl<'de> Visitor<'de> for &Field {
     fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<Self::Value, D::Error> {
         match self.kind {
             Kind::Text => value.deserialize_bytes(self),
-            Kind::Number => value.deserialize_any(self),
+            Kind::Number | Kind::Any => value.deserialize_any(self),
         }
     }
 
@@ -371,6 +424,20 @@ impl<'de> Visitor<'de> for &Field {
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
         self.visit_bytes(text.as_bytes())
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
+        match self.kind {
+            Kind::Any => Ok(Some(Cow::Owned(number.to_string().into_bytes()))),
+            _ => Err(E::invalid_type(de::Unexpected::Float(number), &self)),
+        }
+    }
+
+    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Self::Value, E> {
+        match self.kind {
+            Kind::Any => Ok(Some(Cow::Borrowed(if value { b"1" } else { b"0" }))),
+            _ => Err(E::invalid_type(de::Unexpected::Bool(value), &self)),
+        }
     }
 
     fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
@@ -392,8 +459,9 @@ mod tests {
             kind,
         };
         Fields {
-            id: field("id", id),
+            id: Some(field("id", id)),
             content: Some(field("text", content)),
+            preference: None,
         }
     }
 

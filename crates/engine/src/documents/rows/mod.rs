@@ -22,7 +22,7 @@ use super::file::{InputFile, Source};
 use crate::error::{EngineError, Result};
 use builder::BatchBuilder;
 use compression::Compression;
-use format::{Records, RowFormat};
+use format::{RawRecords, Records, RowFormat};
 use input::RowFile;
 use limit::Limit;
 
@@ -62,10 +62,14 @@ pub(super) async fn open(
         return Ok(None);
     };
     let (found, id_type) = first.find(&location, columns)?;
-    if found.id == found.content.column() {
+    if let Some(id) = found
+        .id
+        .as_deref()
+        .filter(|id| *id == found.content.column())
+    {
         return Err(EngineError::BadData {
             object: location.to_string(),
-            reason: format!("column {:?} cannot be id and content at once", found.id),
+            reason: format!("column {id:?} cannot be id and content at once"),
         });
     }
     // Compressed text has about a quarter of the bytes.
@@ -74,6 +78,7 @@ pub(super) async fn open(
         Compression::Gzip | Compression::Zstd => size.saturating_mul(4),
     };
     Ok(Some(InputFile {
+        short_name: location.file_name(),
         columns: found,
         id_type,
         spec: None,
@@ -112,6 +117,35 @@ pub(super) fn batches(
     })
 }
 
+/// The records of a file as they stand there. A file in a store must be opened and read by a thread that may block.
+pub(super) fn raw_records(file: &InputFile, limit: Limit) -> Result<Box<dyn RawRecords>> {
+    let (rows, format) = row_file(file, limit)?;
+    format.raw_records(rows.open()?)
+}
+
+/// The bytes of a file, and its format.
+fn row_file(file: &InputFile, limit: Limit) -> Result<(RowFile, &'static dyn RowFormat)> {
+    let Source::Rows {
+        format,
+        compression,
+        local,
+        ..
+    } = &file.source
+    else {
+        return Err(EngineError::Internal(format!(
+            "{}: Parquet has no rows of text",
+            file.location
+        )));
+    };
+    let rows = RowFile {
+        location: file.location.clone(),
+        local: local.clone(),
+        compression: *compression,
+        limit,
+    };
+    Ok((rows, *format))
+}
+
 /// A file that is being read.
 struct OpenFile {
     records: Box<dyn Records>,
@@ -120,24 +154,7 @@ struct OpenFile {
 
 impl OpenFile {
     fn open(file: &InputFile, limit: Limit, null_ids: bool) -> Result<Self> {
-        let Source::Rows {
-            format,
-            compression,
-            local,
-            ..
-        } = &file.source
-        else {
-            return Err(EngineError::Internal(format!(
-                "{}: Parquet has no rows of text",
-                file.location
-            )));
-        };
-        let rows = RowFile {
-            location: file.location.clone(),
-            local: local.clone(),
-            compression: *compression,
-            limit,
-        };
+        let (rows, format) = row_file(file, limit)?;
         Ok(Self {
             records: format.records(rows.open()?, &file.columns, file.id_type)?,
             batch: BatchBuilder::new(&file.columns, file.id_type, null_ids),

@@ -4,16 +4,21 @@ mod within;
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Date32Array, Int32Array, RecordBatch, UInt32Array};
+use arrow::array::{
+    Array as _, ArrayRef, BinaryArray, Date32Array, Float64Array, Int32Array, RecordBatch,
+    UInt32Array,
+};
 use arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 use hamming::Match;
 
+use super::request::{CompareSketches, Compared};
 use crate::batch::{Batch, Id};
-use crate::pairs::{self, BASE_DAY, BASE_ID, DISTANCE, NEW_ID};
+use crate::pairs::{self, BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 use crate::stream::BATCH_ROWS;
 
-/// What the join says about a match besides its rows: the values of those columns of pairs that differ from pair to pair.
+/// What the join says about a match besides its rows: the values of those columns of pairs that are the same for all documents
+/// of the two fingerprints.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PairValues {
     pub(super) distance: u32,
@@ -44,23 +49,41 @@ pub(super) struct RowMatch {
 pub(super) struct ArchiveRows {
     /// The id of each row.
     pub(super) ids: ArrayRef,
+    /// The sketch of each row; null where another program wrote the row without one, and in all rows if the run compares no
+    /// sketches.
+    pub(super) sketches: BinaryArray,
     /// Day of the rows, in days since 1970.
     pub(super) day: Option<i32>,
 }
 
 impl ArchiveRows {
+    /// Id and day of the row at an index.
+    pub(super) fn document(&self, index: u32) -> (Id, Option<i32>) {
+        (Id::read(&self.ids, index as usize), self.day)
+    }
+
     /// The row at an index.
     pub(super) fn row(&self, index: u32) -> ArchiveRow {
         ArchiveRow {
             id: Id::read(&self.ids, index as usize),
+            sketch: self.sketch(index).map(Into::into),
             day: self.day,
         }
     }
 
+    /// The sketch of the row at an index.
+    pub(super) fn sketch(&self, index: u32) -> Option<&[u8]> {
+        let index = index as usize;
+        let is_known = self.sketches.is_valid(index);
+        is_known.then(|| self.sketches.value(index))
+    }
+
     /// Rows of `day`, with text ids if `text_ids`, else with integers.
     pub(super) fn from_rows(day: Option<i32>, rows: Vec<ArchiveRow>, text_ids: bool) -> Self {
+        let sketches = rows.iter().map(|row| row.sketch.as_deref()).collect();
         let ids: Vec<Id> = rows.into_iter().map(|row| row.id).collect();
         Self {
+            sketches,
             ids: Id::array(&ids, text_ids),
             day,
         }
@@ -73,6 +96,7 @@ pub(super) struct ArchiveRow {
     id: Id,
     /// Day of the row, in days since 1970.
     pub(super) day: Option<i32>,
+    sketch: Option<Box<[u8]>>,
 }
 
 impl ArchiveRow {
@@ -83,7 +107,7 @@ impl ArchiveRow {
 
     /// Bytes that the row takes on the heap.
     pub(super) fn bytes(&self) -> usize {
-        self.id.bytes()
+        self.id.bytes() + self.sketch.as_ref().map_or(0, |sketch| sketch.len())
     }
 }
 
@@ -95,6 +119,37 @@ struct Pending {
     /// Rows of the batch, or indexes of [`ArchiveRows`].
     base: Vec<u32>,
     values: Vec<PairValues>,
+    similarities: Vec<Option<f64>>,
+}
+
+/// Counts of the pairs that a builder made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    /// Pairs that were sent.
+    pub(super) pairs: u64,
+    /// Pairs that were dropped because of their sketches.
+    pub(super) dissimilar: u64,
+    /// Pairs among those sent whose sketches could not be compared.
+    pub(super) without_sketch: u64,
+}
+
+impl Sent {
+    /// Counts a pair by what its sketches say; returns its similarity, if known. `None` if there is no pair.
+    pub(super) fn add(&mut self, compared: Compared) -> Option<Option<f64>> {
+        if compared == Compared::Dissimilar {
+            self.dissimilar += 1;
+            return None;
+        }
+        self.pairs += 1;
+        match compared {
+            Compared::Similar(similarity) => Some(Some(similarity)),
+            Compared::Unknown => {
+                self.without_sketch += 1;
+                Some(None)
+            }
+            Compared::NotAsked | Compared::Dissimilar => Some(None),
+        }
+    }
 }
 
 /// Builds rows of pairs, and sends each batch of them as soon as it is full: a product of many documents with many others is
@@ -104,16 +159,25 @@ pub(super) struct PairBuilder<'a> {
     schema: SchemaRef,
     /// Day of the batch, in days since 1970.
     day: Option<i32>,
+    sketches: Option<CompareSketches>,
     pending: Pending,
+    sent: Sent,
 }
 
 impl<'a> PairBuilder<'a> {
-    pub(super) fn new(batch: &'a Batch, schema: SchemaRef, day: Option<i32>) -> Self {
+    pub(super) fn new(
+        batch: &'a Batch,
+        schema: SchemaRef,
+        day: Option<i32>,
+        sketches: Option<CompareSketches>,
+    ) -> Self {
         Self {
             batch,
             schema,
             day,
+            sketches,
             pending: Pending::default(),
+            sent: Sent::default(),
         }
     }
 
@@ -123,32 +187,40 @@ impl<'a> PairBuilder<'a> {
         matches: &[RowMatch],
         rows: &ArchiveRows,
         mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<u64>
+    ) -> Result<Sent>
     where
         F: Future<Output = bool>,
     {
-        let mut sent = 0;
         for found in matches {
+            let sketch = rows.sketch(found.row);
             for new in self.batch.distinct.rows(found.entry) {
-                sent += 1;
-                if self.push(new, found.row, found.values)
+                if self.push(new, found.row, found.values, sketch)
                     && !send(self.take_archive_pairs(rows)?).await
                 {
-                    return Ok(sent);
+                    return Ok(self.sent);
                 }
             }
         }
         if !self.pending.new.is_empty() {
             send(self.take_archive_pairs(rows)?).await;
         }
-        Ok(sent)
+        Ok(self.sent)
     }
 
-    /// Adds a pair; true when the batch of rows is full.
-    fn push(&mut self, new: u32, base: u32, values: PairValues) -> bool {
+    /// Adds a pair, unless its sketches differ in too many bits; true when the batch of rows is full. `sketch` is that of
+    /// the other document.
+    fn push(&mut self, new: u32, base: u32, values: PairValues, sketch: Option<&[u8]>) -> bool {
+        let compared = match self.sketches {
+            Some(compare) => compare.compare(self.batch.sketch(new), sketch),
+            None => Compared::NotAsked,
+        };
+        let Some(similarity) = self.sent.add(compared) else {
+            return false;
+        };
         self.pending.new.push(new);
         self.pending.base.push(base);
         self.pending.values.push(values);
+        self.pending.similarities.push(similarity);
         self.pending.new.len() == BATCH_ROWS
     }
 
@@ -174,11 +246,15 @@ impl<'a> PairBuilder<'a> {
             .iter()
             .map(|pair| pair.distance.cast_signed());
         let base_days: Date32Array = std::iter::repeat_n(base_day, rows).collect();
-        let columns: [(&str, ArrayRef); 4] = [
+        let columns: [(&str, ArrayRef); 5] = [
             (NEW_ID, self.batch.ids(&pending.new)?),
             (BASE_ID, base_ids),
             (DISTANCE, Arc::new(Int32Array::from_iter_values(distances))),
             (BASE_DAY, Arc::new(base_days)),
+            (
+                SIMILARITY,
+                Arc::new(Float64Array::from(pending.similarities)),
+            ),
         ];
         Ok(pairs::batch(&self.schema, &columns, None)?)
     }

@@ -6,6 +6,7 @@ use arrow::datatypes::Int32Type;
 use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
 
 use super::*;
+use crate::pairs::Similarities;
 
 /// A batch of rows that are sorted as a batch's file is.
 fn batch_of(rows: &[(i64, String)]) -> Batch {
@@ -16,7 +17,7 @@ fn batch_of(rows: &[(i64, String)]) -> Batch {
     let fingerprints: Int64Array = rows.iter().map(|row| Some(row.0)).collect();
     let ids: StringArray = rows.iter().map(|row| Some(row.1.as_str())).collect();
     let columns: Vec<ArrayRef> = vec![Arc::new(fingerprints), Arc::new(ids)];
-    let schema = archive::schema::fingerprints(IdType::String, true);
+    let schema = archive::schema::fingerprints(IdType::String, spec.sketch, true);
     writer
         .write(RecordBatch::try_new(schema, columns).unwrap())
         .unwrap();
@@ -59,7 +60,8 @@ fn rows_of(batch: &RecordBatch) -> Vec<Row> {
 
 /// The rows that are sent, before the reduce.
 async fn sent(batch: &Batch, limit: Option<usize>) -> Vec<Row> {
-    let builder = PairBuilder::new(batch, pairs::schema(IdType::String), None);
+    let schema = pairs::schema(IdType::String, Similarities::Unknown);
+    let builder = PairBuilder::new(batch, schema, None, None);
     let matches = all_matches(batch);
     let mut rows = Vec::new();
     let send = |batch: RecordBatch| {
@@ -73,7 +75,7 @@ async fn sent(batch: &Batch, limit: Option<usize>) -> Vec<Row> {
             sent.unwrap().0
         }
     };
-    assert_eq!(count, rows.len() as u64);
+    assert_eq!(count.pairs, rows.len() as u64);
     rows
 }
 

@@ -7,7 +7,7 @@ use arrow::array::RecordBatch;
 use datafusion::error::Result;
 use hamming::Match;
 
-use super::{PairBuilder, PairValues};
+use super::{PairBuilder, PairValues, Sent};
 use crate::batch::Batch;
 
 impl PairBuilder<'_> {
@@ -20,12 +20,11 @@ impl PairBuilder<'_> {
         mut self,
         matches: &[Match],
         mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<u64>
+    ) -> Result<Sent>
     where
         F: Future<Output = bool>,
     {
         let batch = self.batch;
-        let mut sent = 0;
         for found in matches {
             // Each pair of distinct fingerprints is found from both sides; equal ones once.
             let is_own = match found.entry.cmp(&found.query) {
@@ -43,10 +42,11 @@ impl PairBuilder<'_> {
                         Ordering::Less => (other, copies.first),
                         _ => (copies.first, other),
                     };
-                    sent += 1;
-                    if self.push(new, base, found.into()) && !send(self.take_pairs_within()?).await
+                    let sketch = batch.sketch(base);
+                    if self.push(new, base, found.into(), sketch)
+                        && !send(self.take_pairs_within()?).await
                     {
-                        return Ok(sent);
+                        return Ok(self.sent);
                     }
                 }
             }
@@ -54,7 +54,7 @@ impl PairBuilder<'_> {
         if !self.pending.new.is_empty() {
             send(self.take_pairs_within()?).await;
         }
-        Ok(sent)
+        Ok(self.sent)
     }
 
     /// Sends the pairs inside the batch, at most the `limit` nearest of each id; returns how many it sent and left out.
@@ -63,12 +63,12 @@ impl PairBuilder<'_> {
         matches: &[Match],
         limit: usize,
         mut send: impl FnMut(RecordBatch) -> F,
-    ) -> Result<(u64, u64)>
+    ) -> Result<(Sent, u64)>
     where
         F: Future<Output = bool>,
     {
         let batch = self.batch;
-        let (mut sent, mut left_out) = (0, 0);
+        let mut left_out = 0;
         for same_query in matches.chunk_by(|a, b| a.query == b.query) {
             for copies in copies_by_id(batch, same_query[0].query) {
                 // The last document with an id has all others with that id and fingerprint before it.
@@ -77,11 +77,10 @@ impl PairBuilder<'_> {
                 let kept: usize = nearest.iter().map(|near| near.documents).sum();
                 left_out += (documents - kept) as u64;
                 for near in nearest {
-                    sent += 1;
-                    if self.push(new, near.row, near.values)
+                    if self.push(new, near.row, near.values, batch.sketch(near.row))
                         && !send(self.take_pairs_within()?).await
                     {
-                        return Ok((sent, left_out));
+                        return Ok((self.sent, left_out));
                     }
                 }
             }
@@ -89,7 +88,7 @@ impl PairBuilder<'_> {
         if !self.pending.new.is_empty() {
             send(self.take_pairs_within()?).await;
         }
-        Ok((sent, left_out))
+        Ok((self.sent, left_out))
     }
 
     /// The `limit` nearest ids among the documents before `new`, whose fingerprint is the query of `matches`; and the number

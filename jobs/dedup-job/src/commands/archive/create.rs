@@ -1,7 +1,7 @@
 //! `dedup-job archive create`.
 
 use ::archive::{Archive, IdType, frequencies};
-use engine::recipe::OptionFile;
+use engine::recipe::{LEARNT_SKETCH, OptionFile};
 
 use super::info;
 use crate::args::{ColumnArgs, CommonArgs, SpecArgs};
@@ -30,6 +30,7 @@ pub(super) fn run(
             let name = "--learn".to_owned();
             let bytes = frequencies::encode(&name, model.spec(), &learnt.frequencies)?.into();
             options.idf = Some(OptionFile { name, bytes });
+            options.sketch = options.sketch.or(Some(LEARNT_SKETCH));
         }
         let (model, files) = options.model_and_files()?;
         let archive = Archive::create(&location, id_type, model.spec(), &files).await?;

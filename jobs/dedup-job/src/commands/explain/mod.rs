@@ -4,7 +4,7 @@ mod text;
 
 use std::path::Path;
 
-use engine::documents::Documents;
+use engine::documents::{Columns, Documents};
 use engine::explain::explain;
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
@@ -65,7 +65,10 @@ async fn find_texts(process: &Process, args: &ExplainArgs) -> Result<[Given; 2],
     let documents = match args.documents.is_empty() {
         true => None,
         false => {
-            let columns = args.columns.text_columns();
+            let columns = Columns {
+                row_ids: true,
+                ..args.columns.text_columns()
+            };
             Some(Documents::open(&process.context, &args.documents, &columns).await?)
         }
     };

@@ -59,6 +59,9 @@ pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Show
                 "{edit:.4}"
             ))
     );
+    if let Some(sketch) = similarity.sketch {
+        let _ = writeln!(text, "estimated by the sketches: jaccard {sketch:.4}");
+    }
     let _ = writeln!(
         text,
         "features: {:.1} % of the weight is in features that both have",

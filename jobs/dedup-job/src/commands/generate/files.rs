@@ -12,7 +12,7 @@ use arrow::datatypes::{Field, Schema};
 use chrono::{Days, NaiveDate};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use engine::output::OutputTarget;
-use engine::pairs;
+use engine::pairs::{self, Similarities};
 use futures::StreamExt as _;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
@@ -171,7 +171,7 @@ pub(super) async fn write_expected<I: Id>(
     expected.sort_by(|a, b| {
         (&a.new, a.distance, &a.base, a.day).cmp(&(&b.new, b.distance, &b.base, b.day))
     });
-    let schema = pairs::schema(I::TYPE);
+    let schema = pairs::schema(I::TYPE, Similarities::Unknown);
     let column = |field: &Arc<Field>| -> ArrayRef {
         match field.name().as_str() {
             pairs::NEW_ID => I::array(expected.iter().map(|pair| pair.new.clone()).collect()),

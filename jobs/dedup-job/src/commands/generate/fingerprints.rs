@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use datafusion::common::runtime::SpawnedTask;
 use futures::StreamExt as _;
-use simhash::Spec;
+use simhash::{SketchBits, Spec};
 use testkit::codewords::{BatchFingerprint, Generator, Settings};
 
 use super::Generated;
@@ -142,7 +142,7 @@ fn archive_part<I: Id>(
         fingerprints.extend(chunk.into_iter().map(u64::cast_signed));
     }
     let fingerprints: ArrayRef = Arc::new(Int64Array::from(fingerprints));
-    let schema = ::archive::schema::fingerprints(I::TYPE, true);
+    let schema = ::archive::schema::fingerprints(I::TYPE, SketchBits::None, true);
     RecordBatch::try_new(schema, vec![fingerprints, I::array(ids)])
 }
 

@@ -5,6 +5,7 @@ mod cluster;
 use std::fmt::Write as _;
 
 use ::archive::{Scope, Snapshot, SnapshotFile};
+use engine::documents::Columns;
 use engine::run::{OpenedArchive, open_batch};
 use engine::{EngineError, SpecOptions};
 use hamming::{Design, Limits, Plan};
@@ -13,7 +14,6 @@ use simhash::Spec;
 use simhash::noise::unrelated_documents;
 
 use self::cluster::OnCluster;
-use super::required;
 use crate::args::{CommonArgs, PlanArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
@@ -36,12 +36,15 @@ struct Inputs {
 }
 
 pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
-    if args.new.is_empty() {
+    let new = match args.documents.is_empty() {
+        true => &args.new,
+        false => &args.documents,
+    };
+    if new.is_empty() {
         return Err(Failure::Usage(
-            "--new is required: the documents of the batch; see --help".into(),
+            "the documents of the batch are missing: name them after `plan`, or by --new; see --help".into(),
         ));
     }
-    let base = required(args.base.clone(), "--base")?;
     let k = args.max_distance.unwrap_or(3);
     let only = args
         .design
@@ -50,7 +53,7 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
         .transpose();
     let only = only.map_err(|error| Failure::Usage(error.to_string()))?;
     let inputs = process::run(common, async |process: &Process| {
-        open(process, args, &base).await
+        open(process, args, new).await
     })?;
     let queries = inputs.base.rows() + inputs.documents;
     let plans = plans(&inputs, k, only, process::memory_limit(common), queries)?;
@@ -73,12 +76,16 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
 }
 
 /// Opens the batch and the archive, and counts the documents.
-async fn open(process: &Process, args: &PlanArgs, base: &str) -> Result<Inputs, Failure> {
-    let columns = args.columns.columns();
+async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inputs, Failure> {
+    let columns = Columns {
+        row_ids: args.base.is_none(),
+        ..args.columns.columns()
+    };
+    let base = args.base.as_deref();
     let opened = OpenedArchive::open(process.stores(), base, &columns).await?;
     let (documents, recipe, id_type) = open_batch(
         &process.context,
-        &args.new,
+        new,
         &columns,
         Some(&opened),
         &SpecOptions::default(),
@@ -197,15 +204,18 @@ fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
         count(inputs.documents),
         inputs.files
     );
-    let _ = writeln!(
-        text,
-        "archive: {} fingerprints of {} days in {} files of {}; {} to read",
-        count(base.rows()),
-        base.days().len(),
-        count(base.files.len() as u64),
-        base.name,
-        size(fingerprint_bytes(base))
-    );
+    // Without an archive, the batch is compared with itself only.
+    if base.version.is_some() || !base.files.is_empty() {
+        let _ = writeln!(
+            text,
+            "archive: {} fingerprints of {} days in {} files of {}; {} to read",
+            count(base.rows()),
+            base.days().len(),
+            count(base.files.len() as u64),
+            base.name,
+            size(fingerprint_bytes(base))
+        );
+    }
     let _ = writeln!(text, "spec: {}", inputs.spec.to_json());
     let _ = writeln!(
         text,

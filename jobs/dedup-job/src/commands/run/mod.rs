@@ -37,10 +37,15 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     let Some(text) = summary::render(common, &settings, &summary)? else {
         return Ok(());
     };
-    match settings.output.location() {
-        Some(_) => print(&text),
-        // Standard output has the pairs, and nothing else.
-        None => {
+    let decisions = settings
+        .decide
+        .as_ref()
+        .and_then(|decide| decide.decisions.as_ref());
+    let mut outputs = settings.output.iter().chain(decisions);
+    match outputs.all(|output| output.location().is_some()) {
+        true => print(&text),
+        // Standard output has the rows, and nothing else.
+        false => {
             print_aside(&text);
             Ok(())
         }

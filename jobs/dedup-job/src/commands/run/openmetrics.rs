@@ -123,16 +123,10 @@ fn set_summary(summary: &Summary, set: &mut impl FnMut(&str, &str, f64)) {
             "Encoded bytes of archive fingerprints read",
             base.bytes_read as f64,
         ),
-        ("hits", "Pairs written", summary.hits as f64),
         (
             "hits_left_out",
             "Pairs left out by --max-hits-per-document",
             summary.hits_left_out as f64,
-        ),
-        (
-            "output_bytes",
-            "Size of the output",
-            summary.output_bytes as f64,
         ),
         (
             "comparisons",
@@ -162,6 +156,28 @@ fn set_summary(summary: &Summary, set: &mut impl FnMut(&str, &str, f64)) {
     ];
     for (name, help, value) in numbers {
         set(name, help, value);
+    }
+    if let Some((hits, bytes)) = summary.hits.zip(summary.output_bytes) {
+        set("hits", "Pairs written", hits as f64);
+        set("output_bytes", "Size of the output", bytes as f64);
+    }
+    if let Some(decisions) = &summary.decisions {
+        let counts = &decisions.counts;
+        for (name, help, number) in [
+            ("kept", "Documents kept", counts.kept),
+            (
+                "duplicates_of_archive",
+                "Documents that are duplicates of the archive",
+                counts.duplicates_of_archive,
+            ),
+            (
+                "duplicates_within",
+                "Documents that are duplicates within the batch",
+                counts.duplicates_within,
+            ),
+        ] {
+            set(name, help, number as f64);
+        }
     }
     if let Some(version) = summary.archive_version_after {
         set(

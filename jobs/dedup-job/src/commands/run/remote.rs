@@ -25,8 +25,9 @@ pub(super) async fn connect(
         return Ok(None);
     };
     let scheduler: Address = address.parse()?;
+    let base = settings.base.as_deref().unwrap_or_default();
     let remote = RemoteSettings {
-        shared: shared_directory(process, common, &scheduler, &settings.base)?,
+        shared: shared_directory(process, common, &scheduler, base)?,
         scheduler,
         tls: args.tls.read()?,
         scratch: process.scratch.path().to_owned(),

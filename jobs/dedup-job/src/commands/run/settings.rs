@@ -1,7 +1,9 @@
 //! The settings of a run, from its options. Paths are resolved and outputs checked here; no documents are read.
 
 use archive::Existing;
-use engine::output::OutputKind;
+use engine::decide::Decide;
+use engine::documents::{Columns, KeptPlace, Replace};
+use engine::output::{OutputKind, OutputTarget};
 use engine::{RunSettings, Verify};
 use hamming::Design;
 use storage::{Location, Stores};
@@ -9,7 +11,6 @@ use storage::{Location, Stores};
 use super::metrics;
 use crate::args::{RunArgs, VerifyArgs};
 use crate::commands::outputs::{Outputs, is_same};
-use crate::commands::required;
 use crate::exit::Failure;
 use crate::process::Process;
 
@@ -26,18 +27,20 @@ pub(super) async fn build(
     metrics_file: &mut Option<String>,
 ) -> Result<RunSettings, Failure> {
     let stores = process.stores();
-    let base = required(args.base.clone(), "--base")?;
+    let base = args.base.clone();
     let new: Result<Vec<String>, String> = args
-        .new
+        .batch()
         .iter()
         .map(|new| args.with_day("--new", new))
         .collect();
     let new = new.map_err(Failure::Usage)?;
-    refuse_base_as_batch(stores, &new, &base)?;
+    if let Some(base) = &base {
+        refuse_base_as_batch(stores, &new, base)?;
+    }
     let inputs: Vec<&str> = new
         .iter()
         .map(String::as_str)
-        .chain([base.as_str()])
+        .chain(base.as_deref())
         .chain(args.verify.base_text.iter().map(String::as_str))
         .chain(args.spec.files())
         .collect();
@@ -47,8 +50,27 @@ pub(super) async fn build(
         overwrite: args.overwrite,
     };
     let with_day = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
-    let path = with_day("--output", args.output.as_deref().unwrap_or(DEFAULT_OUTPUT))?;
-    let output = outputs.check_pairs("--output", &path).await?;
+    let default_output = (!args.decides()).then_some(DEFAULT_OUTPUT);
+    let output = match args.output.as_deref().or(default_output) {
+        None => None,
+        Some(path) => {
+            let path = with_day("--output", path)?;
+            Some(
+                outputs
+                    .check_rows("--output", &path, OutputKind::Pairs)
+                    .await?,
+            )
+        }
+    };
+    let decide = decide(args, &outputs).await?;
+    let decisions = decide.as_ref().and_then(|decide| decide.decisions.as_ref());
+    if let (Some(pairs), Some(decisions)) = (&output, decisions)
+        && pairs.location().or(decisions.location()).is_none()
+    {
+        return Err(Failure::Usage(
+            "--output and --decisions are both standard output".into(),
+        ));
+    }
     let fingerprints = match &args.fingerprints {
         None => None,
         Some(path) => {
@@ -61,9 +83,15 @@ pub(super) async fn build(
         None => None,
         Some(place) => metrics::check(&outputs, args, place).await?,
     };
+    let kept = match decide.as_ref().and_then(|decide| decide.kept.as_ref()) {
+        Some(kept) => Some(stores.locate(&kept.given)?),
+        None => None,
+    };
     refuse_same_files(&[
+        ("--kept", kept.as_ref()),
         ("--fingerprints", fingerprints.as_ref()),
-        ("--output", output.location()),
+        ("--output", output.as_ref().and_then(OutputTarget::location)),
+        ("--decisions", decisions.and_then(OutputTarget::location)),
         ("--metrics", metrics.as_ref()),
     ])?;
     *metrics_file = metrics.map(|place| place.given().to_owned());
@@ -75,6 +103,7 @@ pub(super) async fn build(
         new,
         base,
         output,
+        decide,
         max_distance,
         within: !args.no_within,
         append: args.append,
@@ -85,7 +114,11 @@ pub(super) async fn build(
         rows_per_file: args.rows_per_file,
         day: args.day,
         fingerprints,
-        columns: args.columns.columns(),
+        columns: Columns {
+            // Ids in an archive must be told apart from those of other days.
+            row_ids: args.base.is_none(),
+            ..args.columns.columns()
+        },
         design: args.design.clone(),
         max_hits: args.max_hits_per_document,
         verify: verification(&args.verify),
@@ -93,6 +126,40 @@ pub(super) async fn build(
         scratch: process.scratch.path().to_owned(),
         cluster: None,
     })
+}
+
+/// What to decide about the documents; `None` without --decisions and --kept.
+async fn decide(args: &RunArgs, outputs: &Outputs<'_>) -> Result<Option<Decide>, Failure> {
+    if !args.decides() {
+        return Ok(None);
+    }
+    let with_day = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
+    let decisions = match &args.decisions {
+        None => None,
+        Some(path) => {
+            let path = with_day("--decisions", path)?;
+            let target = outputs.check_rows("--decisions", &path, OutputKind::Decisions);
+            Some(target.await?)
+        }
+    };
+    let kept = match &args.kept {
+        None => None,
+        Some(path) => Some(KeptPlace {
+            given: outputs
+                .check_copies("--kept", &with_day("--kept", path)?)
+                .await?,
+            replace: match (args.overwrite, args.append) {
+                (true, _) => Replace::Everything,
+                (false, true) => Replace::Same,
+                (false, false) => Replace::Nothing,
+            },
+        }),
+    };
+    Ok(Some(Decide {
+        prefer: args.prefer.clone().unwrap_or_default(),
+        decisions,
+        kept,
+    }))
 }
 
 /// The settings of the verification; `None` without --verify.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use engine::run::Commit;
 use engine::{RunSettings, Summary};
 use serde::Serialize;
+use simhash::Measure;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
@@ -36,6 +37,7 @@ pub(super) fn render(
     }
     Ok((!common.quiet).then(|| {
         let mut text = String::new();
+        write_decisions(&mut text, summary);
         write_pairs(&mut text, settings, summary);
         write_inputs(&mut text, settings, summary);
         write_commit(&mut text, settings, summary);
@@ -45,19 +47,51 @@ pub(super) fn render(
     }))
 }
 
-fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {
+/// What people want to know first.
+fn write_decisions(text: &mut String, summary: &Summary) {
+    let Some(decisions) = &summary.decisions else {
+        return;
+    };
+    let counts = &decisions.counts;
     let _ = writeln!(
         text,
-        "{}: {} pairs within {} bits",
-        summary.output,
-        count(summary.hits),
-        summary.max_distance
+        "{} documents: {} kept, {} duplicates of the archive, {} duplicates within the batch; {} of text in duplicates",
+        count(counts.kept + counts.duplicates_of_archive + counts.duplicates_within),
+        count(counts.kept),
+        count(counts.duplicates_of_archive),
+        count(counts.duplicates_within),
+        size(counts.duplicate_bytes)
     );
-    if let Some(verified) = &summary.verified {
+    let _ = writeln!(
+        text,
+        "  the largest group has {} documents",
+        count(counts.largest_group)
+    );
+    if let Some(output) = &decisions.output {
+        let _ = writeln!(text, "  decisions: {output}");
+    }
+    if let Some((output, bytes)) = decisions.kept_output.as_ref().zip(decisions.kept_bytes) {
+        let _ = writeln!(text, "  kept documents: {output}, {}", size(bytes));
+    }
+}
+
+fn write_pairs(text: &mut String, settings: &RunSettings, summary: &Summary) {
+    if let Some((output, hits)) = summary.output.as_ref().zip(summary.hits) {
         let _ = writeln!(
             text,
-            "  verified by text ({}): {} of {} pairs dropped, with a similarity below {}; {} pairs kept unverified because a text was not found",
-            verified.measure,
+            "{output}: {} pairs within {} bits",
+            count(hits),
+            summary.max_distance
+        );
+    }
+    if let Some(verified) = &summary.verified {
+        let (by, what) = match verified.measure {
+            Measure::Sketch => ("sketch".to_owned(), "sketch"),
+            measure => (format!("text ({measure})"), "text"),
+        };
+        let _ = writeln!(
+            text,
+            "  verified by {by}: {} of {} pairs dropped, with a similarity below {}; {} pairs kept unverified because a {what} was not found",
             count(verified.dropped),
             count(verified.checked),
             verified.min_similarity,
@@ -83,6 +117,9 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
         count(new.duplicate_ids),
         count(new.invalid_utf8)
     );
+    let Some(name) = &settings.base else {
+        return;
+    };
     let version = base
         .version
         .map_or(String::new(), |version| format!(" (version {version})"));
@@ -91,7 +128,7 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
         "  archive: {} fingerprints in {} files of {}{version}, {} read",
         count(base.fingerprints),
         count(base.files),
-        settings.base,
+        name,
         size(base.bytes_read)
     );
 }

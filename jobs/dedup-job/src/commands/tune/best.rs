@@ -1,10 +1,13 @@
 //! The best of the settings that `tune` compared.
 
-use engine::tune::{AtDistance, Tuned};
+use engine::tune::{AtDistance, AtSketch, Tuned};
 use serde_json::{Value, json};
 
 /// A distance is large enough if it finds this share of the pairs that should be found.
 pub(super) const ENOUGH: f64 = 0.97;
+
+/// A sketch is precise enough if this share of the pairs that it keeps should be found.
+const PRECISE: f64 = 0.95;
 
 /// Fewer unrelated pairs than this for each new document do not matter.
 const FEW: f64 = 1.0;
@@ -38,6 +41,16 @@ pub(super) fn best(compared: &[Tuned]) -> Option<&Tuned> {
         .or(compared.first())
 }
 
+/// The smallest sketch whose precision at this distance is about [`PRECISE`] or more. If no sketch reaches that, the smallest
+/// whose precision is about the greatest; `None` if no sketch was measured.
+pub(super) fn best_sketch(at: &AtDistance) -> Option<&AtSketch> {
+    let sketches = &at.sketches;
+    let most = sketches.iter().map(|sketch| sketch.precision);
+    let most = most.max_by(f64::total_cmp)?;
+    let enough = most.min(PRECISE) - 0.005;
+    sketches.iter().find(|sketch| sketch.precision >= enough)
+}
+
 /// What `--json` says of one of the specs that were compared.
 pub(super) fn summary(tuned: &Tuned) -> Value {
     json!({
@@ -68,6 +81,7 @@ mod tests {
             design: "halves".into(),
             table_bytes: 0,
             core_seconds,
+            sketches: Vec::new(),
         };
         Tuned {
             spec: Spec::default(),

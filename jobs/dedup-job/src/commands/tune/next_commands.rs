@@ -1,19 +1,20 @@
 //! The commands to copy that `tune` prints: they run the job with the settings that it recommends.
 
-use engine::tune::Tuned;
-use simhash::Spec;
+use engine::tune::{AtDistance, AtSketch, Tuned};
+use simhash::{Choice as _, Measure, SketchBits, Spec};
 
 use crate::args::{ColumnArgs, SpecArgs, TuneArgs};
 
 /// The archive that the commands name unless --base names one.
 const ARCHIVE: &str = "archive/";
 
-/// A `run` that compares the documents with the archive under the settings that were found best; before it an
-/// `archive create`, unless --base names an archive.
+/// A `run` that compares the documents with the archive under the settings that were found best, and verifies pairs by
+/// `sketch`es or, without, by texts; before it an `archive create`, unless --base names an archive.
 pub(super) fn lines(
     args: &TuneArgs,
     best: &Tuned,
-    max_distance: u32,
+    at: &AtDistance,
+    sketch: Option<&AtSketch>,
     min_similarity: f64,
 ) -> Vec<String> {
     let archive = args.base.as_deref().unwrap_or(ARCHIVE);
@@ -32,6 +33,10 @@ pub(super) fn lines(
         if !best.learnt && spec.idf.is_none() {
             spec.idf_power = None;
         }
+        if spec.sketch.is_none() {
+            let size = |size: &SketchBits| sketch.is_some_and(|sketch| sketch.bits == size.bits());
+            spec.sketch = SketchBits::examples().into_iter().find(size);
+        }
         create.add_spec(&spec);
         if best.learnt {
             create.add_option("learn", &args.documents);
@@ -43,7 +48,12 @@ pub(super) fn lines(
     run.add_option("new", &args.documents);
     run.add_option("base", [archive]);
     run.add_columns(&args.columns);
-    run.0 += &format!(" -k {max_distance} --verify jaccard --min-similarity {min_similarity}");
+    let (measure, least) = match sketch {
+        Some(sketch) => (Measure::Sketch, sketch.min_similarity),
+        None => (Measure::Jaccard, min_similarity),
+    };
+    let k = at.max_distance;
+    run.0 += &format!(" -k {k} --verify {measure} --min-similarity {least}");
     lines.push(run.0);
     lines
 }
@@ -91,6 +101,7 @@ impl Line {
         self.add_option("weight", spec.weight);
         self.add_option("idf", &spec.idf);
         self.add_option("idf-power", spec.idf_power);
+        self.add_option("sketch", spec.sketch);
         self.add_option("min-features", spec.min_features);
         self.add_option("hash-seed", spec.hash_seed);
     }
@@ -98,7 +109,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use engine::tune::Share;
+    use engine::tune::{Estimate, Share};
     use simhash::{IdfPower, Weight};
 
     use super::*;
@@ -121,20 +132,48 @@ mod tests {
             ..TuneArgs::default()
         };
         args.columns.id_column = Some("url".into());
+        let at = AtDistance {
+            max_distance: 6,
+            pairs: 0,
+            by_similarity: [0; 5],
+            recall: 1.0,
+            precision: 1.0,
+            unrelated: 0.0,
+            estimate: Estimate::Counted,
+            design: "halves".into(),
+            table_bytes: 0,
+            core_seconds: 0.0,
+            sketches: Vec::new(),
+        };
+        let sketch = AtSketch {
+            bits: 128,
+            min_similarity: 0.74,
+            pairs: 0,
+            recall: 1.0,
+            precision: 1.0,
+        };
+        let lines = |args: &TuneArgs, best: &Tuned| lines(args, best, &at, None, 0.8);
         let run = "dedup-job run --new a.parquet 'it'\\''s here/*.jsonl' --base archive/ --id-column url -k 6 --verify jaccard --min-similarity 0.8";
         let create = "dedup-job archive create archive/";
-        assert_eq!(lines(&args, &best, 6, 0.8), [create, run]);
+        assert_eq!(lines(&args, &best), [create, run]);
         best.spec.weight = Weight::LogTf;
         let create = format!("{create} --weight log-tf");
-        assert_eq!(lines(&args, &best, 6, 0.8), [create.as_str(), run]);
+        assert_eq!(lines(&args, &best), [create.as_str(), run]);
         best.spec.idf = Some("digest".into());
         best.spec.idf_power = IdfPower::Half;
         best.learnt = true;
         let learn = "--learn a.parquet 'it'\\''s here/*.jsonl' --id-column url";
         let create = format!("{create} {learn}");
-        assert_eq!(lines(&args, &best, 6, 0.8), [create.as_str(), run]);
+        assert_eq!(lines(&args, &best), [create.as_str(), run]);
+        let create = create.replace(" --learn", " --sketch 128 --learn");
+        let by_sketch = run.replace(
+            "jaccard --min-similarity 0.8",
+            "sketch --min-similarity 0.74",
+        );
+        let with_sketch = super::lines(&args, &best, &at, Some(&sketch), 0.8);
+        assert_eq!(with_sketch, [create, by_sketch]);
         args.base = Some("s3://crawl/archive".into());
         let run = run.replace("archive/", "s3://crawl/archive");
-        assert_eq!(lines(&args, &best, 6, 0.8), [run]);
+        assert_eq!(lines(&args, &best), [run]);
     }
 }

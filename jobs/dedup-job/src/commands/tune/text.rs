@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use engine::tune::{AtDistance, Estimate, Tune, Tuned};
+use engine::tune::{AtDistance, AtSketch, Estimate, Tune, Tuned};
 
 use super::{best, next_commands};
 use crate::args::TuneArgs;
@@ -37,12 +37,14 @@ pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &Tun
             );
         }
         (_, Some(at)) => {
+            let sketch = sketch(tuned, at, args);
             let _ = writeln!(
                 text,
-                "-k {} finds {:.1} % of the pairs with a similarity of {min_similarity} or more; --verify jaccard drops the others that it finds",
+                "-k {} finds {:.1} % of the pairs with a similarity of {min_similarity} or more; --verify drops the others that it finds",
                 at.max_distance,
                 100.0 * at.recall
             );
+            write_sketches(&mut text, at, sketch, min_similarity);
             let _ = writeln!(
                 text,
                 "in an archive of {} documents like these, a new document meets {} documents whose similarity is below 0.5",
@@ -50,7 +52,7 @@ pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &Tun
                 unrelated(at)
             );
             let _ = writeln!(text, "to run with these settings:");
-            for line in next_commands::lines(args, tuned, at.max_distance, min_similarity) {
+            for line in next_commands::lines(args, tuned, at, sketch, min_similarity) {
                 let _ = writeln!(text, "  {line}");
             }
         }
@@ -72,6 +74,53 @@ pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &Tun
         );
     }
     text
+}
+
+/// The sketch that the commands ask for: the archive's or that of the options, or else the best.
+fn sketch<'a>(tuned: &Tuned, at: &'a AtDistance, args: &TuneArgs) -> Option<&'a AtSketch> {
+    match args.base.is_some() || args.spec.sketch.is_some() {
+        true => {
+            let bits = tuned.spec.sketch.bits();
+            at.sketches.iter().find(|sketch| sketch.bits == bits)
+        }
+        false => best::best_sketch(at),
+    }
+}
+
+/// Writes what a verification by sketches of each size leaves of the pairs within a distance.
+fn write_sketches(
+    text: &mut String,
+    at: &AtDistance,
+    chosen: Option<&AtSketch>,
+    min_similarity: f64,
+) {
+    if at.sketches.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        text,
+        "--verify sketch at -k {}, with the largest --min-similarity that keeps 99 % of these pairs; it reads no texts. Recall and precision from similarity {min_similarity}:",
+        at.max_distance
+    );
+    let _ = writeln!(
+        text,
+        "  {:>8} {:>15} {:>17} {:>10} {:>7} {:>9}",
+        "--sketch", "bytes/document", "--min-similarity", "pairs", "recall", "precision"
+    );
+    for sketch in &at.sketches {
+        let is_chosen = chosen.is_some_and(|chosen| chosen.bits == sketch.bits);
+        let _ = writeln!(
+            text,
+            "{} {:>8} {:>15} {:>17.2} {:>10} {:>7.3} {:>9.3}",
+            if is_chosen { '*' } else { ' ' },
+            sketch.bits,
+            sketch.bits / 8,
+            sketch.min_similarity,
+            count(sketch.pairs as u64),
+            sketch.recall,
+            sketch.precision
+        );
+    }
 }
 
 /// Pairs that must be looked at before templates are warned of.

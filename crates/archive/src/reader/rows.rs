@@ -1,9 +1,9 @@
-//! Reading the ids of single rows.
+//! Reading the ids and sketches of single rows.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray as _};
+use arrow::array::{Array, ArrayRef, AsArray as _, BinaryArray, RecordBatch, new_null_array};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -13,26 +13,36 @@ use parquet::arrow::arrow_reader::RowSelection;
 use parquet::arrow::async_reader::{AsyncFileReader as _, MetadataFetch};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use simhash::SketchBits;
 
 use super::FingerprintReader;
 use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::SectorSums;
-use crate::schema::IdType;
+use crate::schema::{self, IdType};
 
-/// Positions of a file's pages of ids, and their checksums; see [`FingerprintReader::id_pages`].
+/// Ids and sketches of some rows, in the order of the rows.
+#[derive(Debug)]
+pub struct ReadRows {
+    /// The ids, of the file's id type.
+    pub ids: ArrayRef,
+    /// The sketches; null where the file has none, and everywhere if none were asked for.
+    pub sketches: BinaryArray,
+}
+
+/// Positions of a file's pages, and their checksums; see [`FingerprintReader::row_pages`].
 #[derive(Debug, Clone)]
-pub struct IdPages {
+pub struct RowPages {
     metadata: Arc<ParquetMetaData>,
     sums: Option<SectorSums>,
 }
 
 impl FingerprintReader {
-    /// Reads the positions of the pages of ids. Keep them only while reading the file: their memory grows with its size.
+    /// Reads the positions of the pages. Keep them only while reading the file: their memory grows with its size.
     ///
     /// # Errors
     /// [`ArchiveError::Parquet`] when the file's offset index cannot be read.
-    pub async fn id_pages(&self) -> Result<IdPages> {
+    pub async fn row_pages(&self) -> Result<RowPages> {
         let failed = |error| ArchiveError::parquet(format!("{}, offset index", self.name))(error);
         let mut reader = ParquetMetaDataReader::new_with_metadata(self.metadata.as_ref().clone())
             .with_offset_index_policy(PageIndexPolicy::Optional);
@@ -53,16 +63,70 @@ impl FingerprintReader {
             }
         };
         let metadata = Arc::new(reader.finish().map_err(failed)?);
-        Ok(IdPages { metadata, sums })
+        Ok(RowPages { metadata, sums })
     }
 
-    /// Reads the ids of some rows of a row group; `rows` must be strictly ascending.
+    /// Reads the ids of some rows of a row group and, if the spec has `sketch`es, their sketches; `rows` must be strictly
+    /// ascending. All columns are fetched by one request.
     ///
     /// If the file has an offset index, only the pages with these rows are read.
     ///
     /// # Errors
-    /// [`ArchiveError`] when they cannot be read, or one is null.
-    pub async fn ids(&self, pages: &IdPages, row_group: usize, rows: &[u32]) -> Result<ArrayRef> {
+    /// [`ArchiveError`] when they cannot be read, an id is null, or a sketch has another length than the spec's.
+    pub async fn rows(
+        &self,
+        pages: &RowPages,
+        row_group: usize,
+        rows: &[u32],
+        sketch: SketchBits,
+    ) -> Result<ReadRows> {
+        let sketch_leaf = self.sketch_leaf.filter(|_| !sketch.is_none());
+        let columns = [
+            Some((self.id_leaf, "id")),
+            sketch_leaf.map(|leaf| (leaf, "sketch")),
+        ];
+        let columns: Vec<(usize, &str)> = columns.into_iter().flatten().collect();
+        let mut found = self
+            .columns(pages, row_group, rows, &columns)
+            .await?
+            .into_iter();
+        let object = || self.object_name(row_group, "id");
+        let arrow_error = |source| ArchiveError::Arrow {
+            object: object(),
+            source,
+        };
+        let ids = found.next().ok_or_else(|| ArchiveError::BadData {
+            object: object(),
+            reason: "the column was not read".into(),
+        })?;
+        if ids.null_count() > 0 {
+            return Err(ArchiveError::BadData {
+                object: object(),
+                reason: "null ids".into(),
+            });
+        }
+        let ids = to_id_type(&ids, self.id_type).map_err(arrow_error)?;
+        let sketches = match found.next() {
+            // Delta reads a nullable column that a file lacks as nulls.
+            None => new_null_array(&DataType::Binary, ids.len()),
+            Some(found) => arrow::compute::cast(&found, &DataType::Binary).map_err(arrow_error)?,
+        };
+        let sketches = sketches.as_binary::<i32>().clone();
+        schema::check_sketches(&sketches, sketch).map_err(|reason| ArchiveError::BadData {
+            object: self.object_name(row_group, "sketch"),
+            reason,
+        })?;
+        Ok(ReadRows { ids, sketches })
+    }
+
+    /// The values of some leaf columns, each with its kind, in the rows `rows` of a row group.
+    async fn columns(
+        &self,
+        pages: &RowPages,
+        row_group: usize,
+        rows: &[u32],
+        columns: &[(usize, &str)],
+    ) -> Result<Vec<ArrayRef>> {
         let object = self.object_name(row_group, "id");
         let failed = |error| ArchiveError::parquet(object.clone())(error);
         let arrow_error = |source| ArchiveError::Arrow {
@@ -78,11 +142,16 @@ impl FingerprintReader {
             None => self.object.clone(),
         };
         let ranges = self.catch_panic(row_group, "id", || {
-            self.id_ranges(pages, row_group, &selection)
+            let mut ranges = Vec::new();
+            for (leaf, kind) in columns {
+                ranges.extend(self.page_ranges(pages, row_group, (*leaf, kind), &selection)?);
+            }
+            Ok(ranges)
         })?;
         let bytes = reader.get_byte_ranges(ranges.clone()).await;
         let bytes = FileParts::new(&ranges, bytes.map_err(failed)?);
-        let mask = ProjectionMask::leaves(group.schema_descr(), [self.id_leaf]);
+        let leaves = columns.iter().map(|(leaf, _)| *leaf);
+        let mask = ProjectionMask::leaves(group.schema_descr(), leaves);
         let metadata = Arc::clone(&pages.metadata);
         let batches = self.catch_panic(row_group, "id", || {
             let groups = CheckedRowGroups::new(bytes, metadata, row_group..row_group + 1);
@@ -90,36 +159,38 @@ impl FingerprintReader {
             let batches: Result<Vec<_>, _> = reader.collect();
             batches.map_err(arrow_error)
         })?;
-        let columns: Vec<&dyn arrow::array::Array> = batches
-            .iter()
-            .map(|batch| batch.column(0).as_ref())
-            .collect();
-        let read: usize = columns.iter().map(|column| column.len()).sum();
-        if read != rows.len() || columns.iter().any(|column| column.null_count() > 0) {
+        let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        if read != rows.len() {
             return Err(ArchiveError::BadData {
-                reason: if read == rows.len() {
-                    "null ids".into()
-                } else {
-                    format!("{read} of {} ids could be read", rows.len())
-                },
+                reason: format!("{read} of {} rows could be read", rows.len()),
                 object,
             });
         }
-        let ids = arrow::compute::concat(&columns).map_err(arrow_error)?;
-        to_id_type(&ids, self.id_type).map_err(arrow_error)
+        // The reader returns columns in the file's order.
+        let position = |leaf: usize| columns.iter().filter(|(other, _)| *other < leaf).count();
+        let values = columns.iter().map(|(leaf, _)| {
+            let parts = batches.iter();
+            let parts: Vec<&dyn Array> = parts
+                .map(|batch| batch.column(position(*leaf)).as_ref())
+                .collect();
+            arrow::compute::concat(&parts).map_err(arrow_error)
+        });
+        values.collect()
     }
 
-    /// Byte ranges of the dictionary and of the pages with the selected rows; without an offset index, of all pages.
-    fn id_ranges(
+    /// Byte ranges of the dictionary and of the pages with the selected rows of a leaf column, given with its kind; without
+    /// an offset index, of all pages.
+    fn page_ranges(
         &self,
-        pages: &IdPages,
+        pages: &RowPages,
         row_group: usize,
+        (leaf, kind): (usize, &str),
         selection: &RowSelection,
     ) -> Result<Vec<Range<u64>>> {
-        let column = pages.metadata.row_group(row_group).column(self.id_leaf);
-        let chunk = self.chunk_range(row_group, "id", column)?;
+        let column = pages.metadata.row_group(row_group).column(leaf);
+        let chunk = self.chunk_range(row_group, kind, column)?;
         let locations = pages.metadata.offset_index().and_then(|index| {
-            let locations = index.get(row_group)?.get(self.id_leaf)?.page_locations();
+            let locations = index.get(row_group)?.get(leaf)?.page_locations();
             Some((locations, u64::try_from(locations.first()?.offset).ok()?))
         });
         let Some((locations, first)) = locations else {

@@ -1,0 +1,25 @@
+//! The columns of pairs of classes: what a probe answers with when documents are decided.
+
+use std::sync::Arc;
+
+use archive::IdType;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
+
+/// A class of the batch.
+pub(crate) const CLASS: &str = "class";
+/// The other class of the batch; null if the other is a document of the archive.
+pub(crate) const OTHER_CLASS: &str = "other_class";
+
+/// Schema of pairs of classes.
+pub(crate) fn schema(id_type: IdType) -> SchemaRef {
+    Arc::new(Schema::new(vec![
+        Field::new(CLASS, DataType::UInt32, false),
+        Field::new(OTHER_CLASS, DataType::UInt32, true),
+        Field::new(BASE_ID, id_type.data_type(), true),
+        Field::new(BASE_DAY, DataType::Date32, true),
+        Field::new(DISTANCE, DataType::Int32, false),
+        Field::new(SIMILARITY, DataType::Float64, true),
+    ]))
+}

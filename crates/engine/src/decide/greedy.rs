@@ -1,0 +1,207 @@
+//! The greedy choice: the first document of each neighbourhood is kept.
+
+/// A document that is kept has no other that it is a duplicate of.
+const KEPT: u32 = u32::MAX;
+/// The document is a duplicate of one of the archive.
+const OF_ARCHIVE: u32 = u32::MAX - 1;
+
+/// Pairs of documents, or of classes of them, that are numbered in the order in which they are decided.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OrderedPair {
+    /// The one that is decided later.
+    pub later: u32,
+    /// The one that is decided earlier.
+    pub earlier: u32,
+    /// Bits in which their fingerprints differ.
+    pub distance: u8,
+    /// Their similarity, if it is known.
+    pub similarity: Option<f64>,
+}
+
+/// What is decided about a document.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Decision {
+    /// It is kept.
+    Kept,
+    /// It is a duplicate of a document of the archive.
+    OfArchive,
+    /// It is a duplicate of a kept document.
+    Of {
+        /// The kept document.
+        kept: u32,
+        /// Bits in which their fingerprints differ.
+        distance: u8,
+        /// Their similarity, if it is known.
+        similarity: Option<f64>,
+    },
+}
+
+/// Decides documents one after the other: one is kept unless it has a pair with a kept document before it.
+///
+/// The kept documents are a maximal independent set of the graph of pairs: no two of them are a pair, and each other
+/// document has a pair with one of them. The decisions take 5 bytes a document, and 8 more where similarities are known,
+/// however many pairs there are.
+#[derive(Debug)]
+pub struct Greedy {
+    /// The kept document that each is a duplicate of, or one of the constants.
+    duplicate_of: Vec<u32>,
+    /// The distance to it.
+    distances: Vec<u8>,
+    /// The similarity to it, NaN if it is not known; empty if none is.
+    similarities: Vec<f64>,
+    /// The document that the last pair decided.
+    last: u32,
+}
+
+impl Greedy {
+    /// All of `count` documents are kept so far. `similarities` says whether pairs have them.
+    #[must_use]
+    pub fn new(count: usize, similarities: bool) -> Self {
+        Self {
+            duplicate_of: vec![KEPT; count],
+            distances: vec![0; count],
+            similarities: vec![f64::NAN; if similarities { count } else { 0 }],
+            last: 0,
+        }
+    }
+
+    /// Says that a document is a duplicate of one of the archive. All of these must be known before the first pair is added.
+    pub fn add_duplicate_of_archive(&mut self, document: u32) {
+        self.duplicate_of[document as usize] = OF_ARCHIVE;
+    }
+
+    /// Adds a pair. Pairs must come in ascending order of their later document.
+    pub fn add(&mut self, pair: OrderedPair) {
+        debug_assert!(
+            pair.earlier < pair.later && self.last <= pair.later,
+            "the order of pairs"
+        );
+        self.last = pair.later;
+        // All pairs of the earlier document with others before it were added: it is decided.
+        if self.duplicate_of[pair.earlier as usize] != KEPT {
+            return;
+        }
+        let later = pair.later as usize;
+        let is_nearer = match self.duplicate_of[later] {
+            KEPT => true,
+            OF_ARCHIVE => false,
+            earlier => {
+                let similarity = |value: Option<f64>| value.unwrap_or(f64::NEG_INFINITY);
+                let found = self
+                    .similarities
+                    .get(later)
+                    .copied()
+                    .filter(|value| !value.is_nan());
+                // The nearest, then the most similar, then the first.
+                (pair.distance, -similarity(pair.similarity), pair.earlier)
+                    < (self.distances[later], -similarity(found), earlier)
+            }
+        };
+        if is_nearer {
+            self.duplicate_of[later] = pair.earlier;
+            self.distances[later] = pair.distance;
+            if let Some(similarity) = self.similarities.get_mut(later) {
+                *similarity = pair.similarity.unwrap_or(f64::NAN);
+            }
+        }
+    }
+
+    /// The decision on a document, when all pairs were added.
+    #[must_use]
+    pub fn decision(&self, document: u32) -> Decision {
+        let at = document as usize;
+        match self.duplicate_of[at] {
+            KEPT => Decision::Kept,
+            OF_ARCHIVE => Decision::OfArchive,
+            kept => Decision::Of {
+                kept,
+                distance: self.distances[at],
+                similarity: self
+                    .similarities
+                    .get(at)
+                    .copied()
+                    .filter(|value| !value.is_nan()),
+            },
+        }
+    }
+
+    /// Heap bytes of the decisions on `count` documents.
+    #[must_use]
+    pub fn bytes_for(count: usize, similarities: bool) -> usize {
+        count * if similarities { 13 } else { 5 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use testkit::oracle::kept_in_turn;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(10_000))]
+        #[test]
+        fn decisions_are_those_of_the_definition(
+            count in 1_u32..40,
+            pairs in proptest::collection::vec((0_u32..40, 0_u32..40, 0_u8..4, 0_u8..3), 0..160),
+            of_archive in proptest::collection::btree_set(0_u32..40, 0..5),
+            similarities: bool,
+        ) {
+            // The values of each pair; a similarity of 0 is not known.
+            let mut of_pair: BTreeMap<(u32, u32), (u8, Option<f64>)> = BTreeMap::new();
+            for (a, b, distance, similarity) in pairs {
+                let (earlier, later) = (a.min(b), a.max(b));
+                if earlier < later && later < count {
+                    let similarity = Some(f64::from(similarity)).filter(|s| similarities && *s > 0.0);
+                    of_pair.insert((later, earlier), (distance, similarity));
+                }
+            }
+            let of_archive: Vec<u32> = of_archive.into_iter().filter(|at| *at < count).collect();
+            let mut greedy = Greedy::new(count as usize, similarities);
+            for document in &of_archive {
+                greedy.add_duplicate_of_archive(*document);
+            }
+            for (&(later, earlier), &(distance, similarity)) in &of_pair {
+                let pair = OrderedPair { later, earlier, distance, similarity };
+                greedy.add(pair);
+                // A repeated pair changes nothing.
+                greedy.add(pair);
+            }
+            // The documents of the archive come first in the order, and all of them are kept.
+            let archived = of_archive.len();
+            let kept = kept_in_turn(archived + count as usize, |a, b| {
+                let documents = [a, b].map(|at| at.checked_sub(archived).map(|at| at as u32));
+                match documents {
+                    [None, Some(document)] => of_archive[a] == document,
+                    [Some(earlier), Some(later)] => of_pair.contains_key(&(later, earlier)),
+                    _ => false,
+                }
+            });
+            let is_kept = |document: u32| kept[archived + document as usize];
+            for document in 0..count {
+                let nearest = of_pair.range((document, 0)..(document, count));
+                let nearest = nearest.filter(|((_, earlier), _)| is_kept(*earlier));
+                let nearest = nearest.min_by(|(a, x), (b, y)| {
+                    let similarity = |value: Option<f64>| value.unwrap_or(f64::NEG_INFINITY);
+                    x.0.cmp(&y.0)
+                        .then(similarity(y.1).total_cmp(&similarity(x.1)))
+                        .then(a.1.cmp(&b.1))
+                });
+                let expected = match nearest {
+                    _ if of_archive.contains(&document) => Decision::OfArchive,
+                    Some((&(_, kept), &(distance, similarity))) => Decision::Of {
+                        kept,
+                        distance,
+                        similarity,
+                    },
+                    None => Decision::Kept,
+                };
+                prop_assert_eq!(greedy.decision(document), expected);
+                prop_assert_eq!(expected == Decision::Kept, is_kept(document));
+            }
+        }
+    }
+}

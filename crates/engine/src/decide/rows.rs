@@ -1,0 +1,205 @@
+//! The output of decisions: one row for each document of the batch.
+
+use std::sync::Arc;
+
+use archive::IdType;
+use archive::schema::ID;
+use arrow::array::{
+    ArrayRef, BooleanArray, Date32Array, Float64Array, Int32Array, Int64Array, RecordBatch,
+    new_null_array,
+};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::SessionContext;
+use futures::StreamExt as _;
+
+use super::keys::Keys;
+use super::{Decided, Fate, order};
+use crate::batch::Id;
+use crate::error::{EngineError, Result};
+use crate::pairs::{DISTANCE, SIMILARITY};
+use crate::probe::Neighbour;
+
+/// The kept document that a document is a duplicate of; null if it is kept.
+pub const DUPLICATE_OF: &str = "duplicate_of";
+/// The day of that document; null if it has none.
+pub const DUPLICATE_DAY: &str = "duplicate_day";
+
+/// Rows that are made at once.
+const ROWS_AT_ONCE: usize = 1024;
+
+/// The columns, in the order of the output.
+const COLUMNS: [&str; 7] = [
+    ID,
+    "kept",
+    DUPLICATE_OF,
+    DUPLICATE_DAY,
+    DISTANCE,
+    SIMILARITY,
+    "group_size",
+];
+
+/// The names of the columns of decisions.
+#[must_use]
+pub fn layout() -> &'static [&'static str] {
+    &COLUMNS
+}
+
+/// Schema of decisions.
+pub(crate) fn schema(id_type: IdType) -> SchemaRef {
+    let types = [
+        (id_type.data_type(), false),
+        (DataType::Boolean, false),
+        (id_type.data_type(), true),
+        (DataType::Date32, true),
+        (DataType::Int32, true),
+        (DataType::Float64, true),
+        (DataType::Int64, false),
+    ];
+    let fields = COLUMNS.into_iter().zip(types);
+    let fields: Vec<Field> = fields
+        .map(|(name, (data_type, nullable))| Field::new(name, data_type, nullable))
+        .collect();
+    Arc::new(Schema::new(fields))
+}
+
+impl Decided {
+    /// The decisions as rows, in the order of the ids; documents that share an id, in the order of the inputs.
+    pub(crate) async fn rows(
+        self: Arc<Self>,
+        context: &SessionContext,
+        keys: &Keys,
+        id_type: IdType,
+    ) -> Result<SendableRecordBatchStream> {
+        let sorted = keys.by_id(context)?.execute_stream().await;
+        let sorted = sorted.map_err(EngineError::query("ordering the decisions"))?;
+        let schema = schema(id_type);
+        let of_stream = Arc::clone(&schema);
+        // Few rows at once: an id may have a megabyte.
+        let sliced = sorted.flat_map(|batch| {
+            let slices: Vec<_> = match batch {
+                Ok(batch) => (0..batch.num_rows())
+                    .step_by(ROWS_AT_ONCE)
+                    .map(|at| Ok(batch.slice(at, ROWS_AT_ONCE.min(batch.num_rows() - at))))
+                    .collect(),
+                Err(error) => vec![Err(error)],
+            };
+            futures::stream::iter(slices)
+        });
+        let rows = sliced.map(move |batch| Ok(self.rows_of(&batch?, &schema)?));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(of_stream, rows)))
+    }
+
+    /// The decisions about the documents of a batch of keys.
+    fn rows_of(&self, keys: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+        let ids = keys.column_by_name(ID);
+        let ids = ids.ok_or_else(|| EngineError::Internal("keys have no ids".into()))?;
+        let mut kept = Vec::with_capacity(keys.num_rows());
+        let mut of = Others::default();
+        let mut sizes = Vec::with_capacity(keys.num_rows());
+        for row in order::rows(keys)? {
+            let fate = self.fate(row);
+            kept.push(matches!(fate, Fate::Kept(_)));
+            match fate {
+                Fate::Kept(rank) => {
+                    of.push_none();
+                    sizes.push(rank.map_or(1, |rank| i64::from(self.group_sizes[rank as usize])));
+                }
+                Fate::Within {
+                    kept,
+                    distance,
+                    similarity,
+                } => {
+                    of.push_row(self.order.row(kept), self.day, distance, similarity);
+                    sizes.push(i64::from(self.group_sizes[kept as usize]));
+                }
+                Fate::OfArchive(rank) => {
+                    let near = self.of_archive.get(&rank).ok_or_else(|| {
+                        EngineError::Internal("a duplicate of no document of the archive".into())
+                    })?;
+                    of.push_neighbour(near);
+                    let size = self.archive_group_sizes.get(&(near.day, near.id.clone()));
+                    sizes.push(size.map_or(1, |size| size.cast_signed()));
+                }
+            }
+        }
+        let arrow_error = |error: ArrowError| EngineError::Internal(error.to_string());
+        let columns: Vec<ArrayRef> = vec![
+            Arc::clone(ids),
+            Arc::new(BooleanArray::from(kept)),
+            of.ids(self, schema.field(2).data_type())
+                .map_err(arrow_error)?,
+            Arc::new(Date32Array::from(of.days)),
+            Arc::new(Int32Array::from(of.distances)),
+            Arc::new(Float64Array::from(of.similarities)),
+            Arc::new(Int64Array::from(sizes)),
+        ];
+        RecordBatch::try_new(Arc::clone(schema), columns).map_err(arrow_error)
+    }
+}
+
+/// The documents that others are duplicates of.
+#[derive(Default)]
+struct Others {
+    /// Where each id is: the number of an array, and the place there. The arrays are that of no id, that of the ids of
+    /// `batch_rows`, and that of `archive_ids`.
+    places: Vec<(usize, usize)>,
+    batch_rows: Vec<u32>,
+    archive_ids: Vec<Id>,
+    days: Vec<Option<i32>>,
+    distances: Vec<Option<i32>>,
+    similarities: Vec<Option<f64>>,
+}
+
+impl Others {
+    fn push_none(&mut self) {
+        self.push((0, 0), None, None, None);
+    }
+
+    fn push_row(&mut self, row: u32, day: Option<i32>, distance: u8, similarity: Option<f64>) {
+        self.push(
+            (1, self.batch_rows.len()),
+            day,
+            Some(distance.into()),
+            similarity,
+        );
+        self.batch_rows.push(row);
+    }
+
+    fn push_neighbour(&mut self, near: &Neighbour) {
+        let place = (2, self.archive_ids.len());
+        self.push(
+            place,
+            near.day,
+            Some(near.distance.cast_signed()),
+            near.similarity,
+        );
+        self.archive_ids.push(near.id.clone());
+    }
+
+    fn push(
+        &mut self,
+        place: (usize, usize),
+        day: Option<i32>,
+        distance: Option<i32>,
+        similarity: Option<f64>,
+    ) {
+        self.places.push(place);
+        self.days.push(day);
+        self.distances.push(distance);
+        self.similarities.push(similarity);
+    }
+
+    fn ids(&self, decided: &Decided, id_type: &DataType) -> Result<ArrayRef, ArrowError> {
+        let none = new_null_array(id_type, 1);
+        let text = *id_type == DataType::Utf8;
+        let of_batch = match self.batch_rows.is_empty() {
+            true => new_null_array(id_type, 0),
+            false => decided.batch.ids(&self.batch_rows)?,
+        };
+        let of_archive = Id::array(&self.archive_ids, text);
+        arrow::compute::interleave(&[&none, &of_batch, &of_archive], &self.places)
+    }
+}

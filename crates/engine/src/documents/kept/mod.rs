@@ -1,0 +1,235 @@
+//! Copies of the kept documents: the rows of the inputs with all their columns, in the inputs' formats, order and
+//! compression.
+
+mod rows;
+
+use std::fs::File;
+use std::path::Path;
+
+use datafusion::prelude::SessionContext;
+use storage::{Draft, Location, Stores};
+
+use super::file::{InputFile, Source};
+use super::partition::row_limit;
+use super::position::KeptRows;
+use super::{Documents, parquet};
+use crate::error::{EngineError, Result};
+
+/// Where kept documents are copied to.
+#[derive(Debug, Clone)]
+pub struct KeptPlace {
+    /// A file for a batch of one file, or a directory.
+    pub given: String,
+    /// Which existing files may be replaced.
+    pub replace: Replace,
+}
+
+/// Which existing files may be replaced by copies of kept documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    /// None.
+    Nothing,
+    /// Those with the same bytes: a run that commits its batch must be able to run again.
+    Same,
+    /// All.
+    Everything,
+}
+
+/// Copies that are written, but not published yet.
+#[derive(Debug, Default)]
+pub struct KeptDrafts {
+    drafts: Vec<Draft>,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+impl KeptDrafts {
+    /// Puts the files in their places, one after the other.
+    ///
+    /// # Errors
+    /// As [`Draft::publish`].
+    pub async fn publish(self) -> Result<()> {
+        for draft in self.drafts {
+            draft.publish().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Documents {
+    /// The file of each input file's copy, in the order of the inputs, which were given as `new`. The copy of one file that
+    /// was given by its path is a file; other inputs keep their paths below the directory that all of them are in.
+    ///
+    /// # Errors
+    /// [`EngineError::Usage`] when a file is there and may not be replaced, or is an input, or has another format by its name.
+    pub async fn kept_files(
+        &self,
+        stores: &Stores,
+        new: &[String],
+        place: &KeptPlace,
+    ) -> Result<Vec<Location>> {
+        let given = &place.given;
+        let usage = |reason: String| EngineError::Usage(format!("--kept {given}: {reason}"));
+        let root = stores.locate(given)?;
+        let is_directory = given.ends_with('/') || root.local().is_some_and(Path::is_dir);
+        let mut files = Vec::new();
+        let one = match new {
+            [path] => Some(stores.locate(path)?),
+            _ => None,
+        };
+        let is_given = |file: &InputFile| {
+            one.as_ref()
+                .is_some_and(|one| one.identity() == file.location.identity())
+        };
+        match &self.files[..] {
+            [only] if !is_directory && is_given(only) => {
+                let (name, input) = (root.file_name(), only.location.file_name());
+                let ending = super::formats::ending(&input).unwrap_or_default();
+                if super::formats::ending(&name).as_ref() != Some(&ending) {
+                    return Err(usage(format!(
+                        "the documents are copied in their own format, so the name must end in {ending}"
+                    )));
+                }
+                files.push(root);
+            }
+            _ => {
+                if root.local().is_some_and(Path::is_file) {
+                    return Err(usage(
+                        "the batch is not one file, so this must be a directory, and it is a file"
+                            .into(),
+                    ));
+                }
+                for file in &self.files {
+                    files.push(root.child(&file.short_name)?);
+                }
+            }
+        }
+        for file in &files {
+            if self
+                .files
+                .iter()
+                .any(|input| input.location.identity() == file.identity())
+            {
+                return Err(usage(format!("{file} is read")));
+            }
+            if place.replace == Replace::Nothing && file.exists().await? {
+                return Err(exists(file));
+            }
+        }
+        Ok(files)
+    }
+
+    /// Copies the rows of `kept` to drafts of `files`, which has one for each input.
+    ///
+    /// # Errors
+    /// [`EngineError`] when an input cannot be read, or a copy cannot be written; nothing is left behind.
+    pub async fn copy_kept(
+        &self,
+        context: &SessionContext,
+        kept: &KeptRows,
+        files: &[Location],
+        place: Option<&KeptPlace>,
+        scratch: &Path,
+    ) -> Result<KeptDrafts> {
+        let limit = row_limit(context);
+        let mut copies = KeptDrafts::default();
+        for (number, (input, target)) in self.files.iter().zip(files).enumerate() {
+            if let Some(directory) = target.local().and_then(Path::parent) {
+                std::fs::create_dir_all(directory).map_err(|source| EngineError::Io {
+                    path: directory.display().to_string(),
+                    source,
+                })?;
+            }
+            let mut draft = Draft::new(target, scratch)?;
+            let out = Output {
+                file: draft.open()?,
+                name: target.to_string(),
+            };
+            let is_kept = |row| kept.contains(number, row);
+            match &input.source {
+                Source::Rows { .. } => rows::copy(input, limit, out, &is_kept).await?,
+                Source::Local(_) | Source::Remote(_) => parquet::copy(input, out, &is_kept).await?,
+            }
+            if place.is_some_and(|place| place.replace == Replace::Same) && target.exists().await? {
+                let same = target.digest().await? == draft.digest().await?;
+                if !same {
+                    return Err(exists(target));
+                }
+            }
+            copies.bytes += draft.send().await?;
+            copies.drafts.push(draft);
+        }
+        Ok(copies)
+    }
+}
+
+/// The error for an existing file that may not be replaced.
+fn exists(file: &Location) -> EngineError {
+    EngineError::Usage(format!(
+        "--kept {file} exists; choose another name, or replace it with --overwrite"
+    ))
+}
+
+/// A file that rows are copied to, with its name in errors.
+pub(super) struct Output {
+    pub(super) file: File,
+    pub(super) name: String,
+}
+
+impl Output {
+    pub(super) fn failed(name: &str, source: std::io::Error) -> EngineError {
+        EngineError::Io {
+            path: name.to_owned(),
+            source,
+        }
+    }
+}
+
+/// The paths of the files below the directory that all of them are in.
+pub(super) fn below_common_directory(files: &[InputFile]) -> Vec<String> {
+    let paths: Vec<String> = files
+        .iter()
+        .map(|file| file.location.absolute_name())
+        .collect();
+    let common = common_directory(&paths);
+    paths.iter().map(|path| path[common..].to_owned()).collect()
+}
+
+/// Bytes of the longest directory that all `paths` begin with, and its slash.
+fn common_directory(paths: &[String]) -> usize {
+    let Some((first, others)) = paths.split_first() else {
+        return 0;
+    };
+    let directory = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .rposition(|&byte| byte == b'/')
+            .map_or(0, |at| at + 1)
+    };
+    others
+        .iter()
+        .fold(directory(first.as_bytes()), |common, path| {
+            let both = first.as_bytes()[..common].iter().zip(path.as_bytes());
+            let same = both.take_while(|(a, b)| a == b).count();
+            directory(&first.as_bytes()[..same])
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_common_directory_is_whole() {
+        let common = |paths: &[&str]| {
+            let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+            common_directory(&paths)
+        };
+        assert_eq!(common(&["/a/b/c.csv"]), 5);
+        assert_eq!(common(&["/a/b/c.csv", "/a/bc/c.csv"]), 3);
+        // These share the first byte of a character.
+        assert_eq!(common(&["/a/\u{e4}/c.csv", "/a/\u{f6}/c.csv"]), 3);
+        assert_eq!(common(&["/a/b.csv", "s3://x/b.csv"]), 0);
+        assert_eq!(common(&[]), 0);
+    }
+}

@@ -1,0 +1,93 @@
+//! Copies rows of text as they stand in their file.
+
+use std::io::{BufWriter, Write};
+
+use flate2::write::GzEncoder;
+
+use super::Output;
+use crate::documents::file::{InputFile, Source};
+use crate::documents::rows::compression::Compression;
+use crate::documents::rows::limit::Limit;
+use crate::documents::rows::{self};
+use crate::error::{EngineError, Result};
+
+/// The level of zstd, that of its own program.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Copies the header of a file, and the records whose number `is_kept` accepts.
+pub(super) async fn copy(
+    file: &InputFile,
+    limit: Limit,
+    out: Output,
+    is_kept: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<()> {
+    let Source::Rows { compression, .. } = &file.source else {
+        return Err(EngineError::Internal(format!(
+            "{}: no rows of text",
+            file.location
+        )));
+    };
+    let compression = *compression;
+    // A file in a store must be read by a thread that may block.
+    let work = || copy_blocking(file, compression, limit, out, is_kept);
+    match tokio::runtime::Handle::current().runtime_flavor() {
+        tokio::runtime::RuntimeFlavor::CurrentThread => work(),
+        _ => tokio::task::block_in_place(work),
+    }
+}
+
+fn copy_blocking(
+    file: &InputFile,
+    compression: Compression,
+    limit: Limit,
+    out: Output,
+    is_kept: &dyn Fn(u64) -> bool,
+) -> Result<()> {
+    let Output { file: target, name } = out;
+    let failed = |source| Output::failed(&name, source);
+    let mut records = rows::raw_records(file, limit)?;
+    let mut writer = Writer::new(BufWriter::new(target), compression).map_err(failed)?;
+    writer.write_all(records.header()).map_err(failed)?;
+    let mut row = 0;
+    while let Some(record) = records.next_record()? {
+        if is_kept(row) {
+            writer.write_all(record).map_err(failed)?;
+        }
+        row += 1;
+    }
+    writer.finish().map_err(failed)
+}
+
+/// Writes with one of the compressions.
+enum Writer<W: Write> {
+    Plain(W),
+    Gzip(GzEncoder<W>),
+    Zstd(zstd::stream::write::Encoder<'static, W>),
+}
+
+impl<W: Write> Writer<W> {
+    fn new(out: W, compression: Compression) -> std::io::Result<Self> {
+        Ok(match compression {
+            Compression::None => Self::Plain(out),
+            Compression::Gzip => Self::Gzip(GzEncoder::new(out, flate2::Compression::default())),
+            Compression::Zstd => Self::Zstd(zstd::stream::write::Encoder::new(out, ZSTD_LEVEL)?),
+        })
+    }
+
+    fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Plain(out) => out.write_all(bytes),
+            Self::Gzip(out) => out.write_all(bytes),
+            Self::Zstd(out) => out.write_all(bytes),
+        }
+    }
+
+    fn finish(self) -> std::io::Result<()> {
+        let mut out = match self {
+            Self::Plain(out) => out,
+            Self::Gzip(out) => out.finish()?,
+            Self::Zstd(out) => out.finish()?,
+        };
+        out.flush()
+    }
+}

@@ -1,0 +1,238 @@
+//! Copies rows of a Parquet file with all their columns.
+
+use std::io::BufWriter;
+use std::sync::Arc;
+
+use ::parquet::arrow::ProjectionMask;
+use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, RowGroups as _};
+use ::parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use ::parquet::arrow::async_reader::AsyncFileReader as _;
+use ::parquet::basic::{ConvertedType, LogicalType, Repetition, Type as PhysicalType};
+use ::parquet::errors::ParquetError;
+use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use ::parquet::file::properties::WriterProperties;
+use ::parquet::file::reader::ChunkReader;
+use archive::ArchiveError;
+use archive::checked_pages::{CheckedRowGroups, FileParts, WholeFile};
+use arrow::array::{ArrayRef, AsArray as _, BooleanArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+
+use super::checked::{Checked, DAMAGED};
+use super::footer::strings_as_bytes;
+use crate::documents::file::{InputFile, Source};
+use crate::documents::kept::Output;
+use crate::error::{EngineError, Result};
+
+/// A row group of the copy ends with that of the input, or when it has so many bytes in memory.
+const ROW_GROUP_BYTES: usize = 256 << 20;
+/// The most rows that are decoded at once.
+const BATCH_ROWS: u64 = 1024;
+/// Bytes of rows that are decoded at once, on average.
+const BATCH_BYTES: u64 = 16 << 20;
+
+/// Copies the rows of a file whose number `is_kept` accepts. A text that is not UTF-8 gets replacement characters.
+pub(in crate::documents) async fn copy(
+    file: &InputFile,
+    out: Output,
+    is_kept: &(dyn Fn(u64) -> bool + Sync),
+) -> Result<()> {
+    let name = file.location.to_string();
+    let failed = |error| EngineError::from(ArchiveError::parquet(name.clone())(error));
+    let original = match &file.source {
+        Source::Local(local) => ParquetMetaDataReader::new()
+            .parse_and_finish(&local.open()?)
+            .map_err(failed)?,
+        Source::Remote(remote) => remote.clone().metadata().await.map_err(failed)?,
+        Source::Rows { .. } => return Err(file.bad_data("it is no Parquet".into())),
+    };
+    let mut copy = Copy::new(name.clone(), &original, out)?;
+    let mut first = 0;
+    for number in 0..original.num_row_groups() {
+        let rows = original.row_group(number).num_rows().max(0).cast_unsigned();
+        if (first..first + rows).any(is_kept) {
+            match &file.source {
+                Source::Local(local) => {
+                    let groups = copy.row_group(WholeFile(local.open()?), number);
+                    copy.add(&groups, rows, |row| is_kept(first + row))?;
+                }
+                Source::Remote(remote) => {
+                    let columns = original.row_group(number).columns().iter();
+                    let ranges: Option<Vec<_>> = copy.catch_panic(|| {
+                        let range =
+                            |(start, length): (u64, u64)| Some(start..start.checked_add(length)?);
+                        Ok(columns.map(|column| range(column.byte_range())).collect())
+                    })?;
+                    let ranges = ranges.ok_or_else(|| file.bad_data(DAMAGED.into()))?;
+                    let bytes = remote.clone().get_byte_ranges(ranges.clone()).await;
+                    let parts = FileParts::new(&ranges, bytes.map_err(failed)?);
+                    let groups = copy.row_group(parts, number);
+                    copy.add(&groups, rows, |row| is_kept(first + row))?;
+                }
+                Source::Rows { .. } => {}
+            }
+        }
+        first += rows;
+    }
+    copy.finish()
+}
+
+/// A copy that is being written.
+struct Copy {
+    /// The input's name in errors.
+    name: String,
+    /// The output's name in errors.
+    target: String,
+    metadata: ArrowReaderMetadata,
+    /// Schema of the copy: texts as texts.
+    schema: SchemaRef,
+    writer: ArrowWriter<BufWriter<std::fs::File>>,
+}
+
+impl Copy {
+    fn new(name: String, original: &ParquetMetaData, out: Output) -> Result<Self> {
+        let failed = |error| EngineError::from(ArchiveError::parquet(name.clone())(error));
+        let file = original.file_metadata();
+        let fields = file.schema_descr().root_schema().get_fields();
+        let is_text = |field: &::parquet::schema::types::TypePtr| {
+            let info = field.get_basic_info();
+            let logical = info.logical_type_ref();
+            // The values of a repeated field are lists.
+            field.is_primitive()
+                && info.repetition() != Repetition::REPEATED
+                && field.get_physical_type() == PhysicalType::BYTE_ARRAY
+                && (matches!(logical, Some(LogicalType::String))
+                    || info.converted_type() == ConvertedType::UTF8)
+        };
+        let texts: Vec<&str> = fields
+            .iter()
+            .filter(|field| is_text(field))
+            .map(|field| field.name())
+            .collect();
+        let footer = strings_as_bytes(original, &texts).map_err(failed)?;
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        let metadata = ArrowReaderMetadata::try_new(Arc::new(footer), options).map_err(failed)?;
+        let fields = metadata.schema().fields().iter().map(|field| {
+            match texts.contains(&field.name().as_str()) {
+                true => Arc::new(Field::clone(field).with_data_type(DataType::Utf8)),
+                false => Arc::clone(field),
+            }
+        });
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let most_rows = original
+            .row_groups()
+            .iter()
+            .map(|group| group.num_rows())
+            .max();
+        let most_rows = usize::try_from(most_rows.unwrap_or(1)).unwrap_or(1).max(1);
+        // The copy has the columns of the embedded Arrow schema, too.
+        let mut properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(most_rows))
+            .set_key_value_metadata(file.key_value_metadata().cloned());
+        let first = original.row_groups().first();
+        for column in first.map(|group| group.columns()).unwrap_or_default() {
+            let path = column.column_path().clone();
+            properties = properties.set_column_compression(path, column.compression());
+        }
+        let properties = properties.build();
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties)
+            .with_skip_arrow_metadata(true);
+        let Output { file, name: target } = out;
+        let writer = BufWriter::new(file);
+        let writer = ArrowWriter::try_new_with_options(writer, Arc::clone(&schema), options);
+        let writer = writer
+            .map_err(|error| EngineError::from(ArchiveError::parquet(target.clone())(error)))?;
+        Ok(Self {
+            name,
+            target,
+            metadata,
+            schema,
+            writer,
+        })
+    }
+
+    fn row_group<R: ChunkReader + 'static>(&self, source: R, number: usize) -> CheckedRowGroups<R> {
+        let metadata = Arc::clone(self.metadata.metadata());
+        CheckedRowGroups::new(source, metadata, number..number + 1)
+    }
+
+    /// Adds the rows of a row group of `rows` rows that `is_kept` accepts.
+    fn add<R: ChunkReader + 'static>(
+        &mut self,
+        groups: &CheckedRowGroups<R>,
+        rows: u64,
+        is_kept: impl Fn(u64) -> bool,
+    ) -> Result<()> {
+        let fields = Some(self.metadata.schema().fields());
+        let bytes: i64 = groups
+            .row_groups()
+            .map(|group| group.total_byte_size())
+            .sum();
+        let row_bytes = bytes.max(0).cast_unsigned() / rows.max(1);
+        let batch_rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS) as usize;
+        let reader =
+            self.catch_panic(|| groups.read_as(fields, ProjectionMask::all(), batch_rows, None))?;
+        let mut row = 0;
+        for batch in Checked::new(reader, self.name.clone(), rows) {
+            let batch = batch?;
+            let end = row + batch.num_rows() as u64;
+            let mask: BooleanArray = (row..end).map(|row| Some(is_kept(row))).collect();
+            row = end;
+            if mask.true_count() == 0 {
+                continue;
+            }
+            let kept = arrow::compute::filter_record_batch(&batch, &mask);
+            let kept = kept.and_then(|kept| with_texts(&kept, &self.schema));
+            let kept = kept.map_err(|source| ArchiveError::Arrow {
+                object: self.name.clone(),
+                source,
+            })?;
+            let mut written = self.writer.write(&kept);
+            if written.is_ok() && self.writer.in_progress_size() > ROW_GROUP_BYTES {
+                written = self.writer.flush();
+            }
+            written.map_err(|error| self.not_written(error))?;
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<()> {
+        let target = self.target;
+        let failed = |error| EngineError::from(ArchiveError::parquet(target.clone())(error));
+        let buffered = self.writer.into_inner().map_err(failed)?;
+        let flushed = buffered.into_inner().map(drop);
+        flushed.map_err(|error| Output::failed(&target, error.into_error()))
+    }
+
+    fn not_written(&self, error: ParquetError) -> EngineError {
+        ArchiveError::parquet(self.target.clone())(error).into()
+    }
+
+    /// Calls the Parquet library, and turns its panic at a forged footer into an error.
+    fn catch_panic<T>(&self, call: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
+        let called = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
+        let called = called.unwrap_or_else(|_| Err(ParquetError::General(DAMAGED.into())));
+        called.map_err(|error| ArchiveError::parquet(self.name.clone())(error).into())
+    }
+}
+
+/// The rows with texts, which were read as bytes, as texts.
+fn with_texts(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+) -> Result<RecordBatch, arrow::error::ArrowError> {
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| -> ArrayRef {
+        match (column.data_type(), field.data_type()) {
+            (DataType::Binary, DataType::Utf8) => {
+                let texts = column.as_binary::<i32>().iter();
+                let texts: StringArray = texts
+                    .map(|text| text.map(String::from_utf8_lossy))
+                    .collect();
+                Arc::new(texts)
+            }
+            _ => Arc::clone(column),
+        }
+    });
+    RecordBatch::try_new(Arc::clone(schema), columns.collect())
+}

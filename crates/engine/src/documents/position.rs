@@ -1,0 +1,59 @@
+//! Positions of rows in the inputs, and sets of them.
+
+/// Bits of a position that are the number of the row in its file.
+const ROW_BITS: u32 = 40;
+
+/// The position of a row in the inputs: the numbers of its file and of its row there. Positions have the order of the inputs.
+pub(super) fn position(file: usize, row: u64) -> i64 {
+    ((file as u64) << ROW_BITS | row).cast_signed()
+}
+
+/// Rows of the inputs, as a bit each.
+#[derive(Debug, Clone, Default)]
+pub struct KeptRows {
+    /// By file, then 64 rows a word.
+    files: Vec<Vec<u64>>,
+}
+
+impl KeptRows {
+    /// Adds the row at a position.
+    pub(crate) fn add(&mut self, position: i64) {
+        let position = position.cast_unsigned();
+        let file = (position >> ROW_BITS) as usize;
+        let row = position & ((1 << ROW_BITS) - 1);
+        if self.files.len() <= file {
+            self.files.resize_with(file + 1, Vec::new);
+        }
+        let words = &mut self.files[file];
+        let word = (row / 64) as usize;
+        if words.len() <= word {
+            words.resize(word + 1, 0);
+        }
+        words[word] |= 1 << (row % 64);
+    }
+
+    /// Whether the row of a file was added.
+    pub(super) fn contains(&self, file: usize, row: u64) -> bool {
+        let word = self
+            .files
+            .get(file)
+            .and_then(|words| words.get((row / 64) as usize));
+        word.is_some_and(|word| word >> (row % 64) & 1 == 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_several_files_are_kept_apart() {
+        let mut kept = KeptRows::default();
+        for (file, row) in [(0, 0), (0, 64), (2, 1_000_000)] {
+            kept.add(position(file, row));
+        }
+        assert!(kept.contains(0, 0) && kept.contains(0, 64) && kept.contains(2, 1_000_000));
+        assert!(!kept.contains(0, 1) && !kept.contains(1, 0) && !kept.contains(2, 64));
+        assert!(!kept.contains(9, 0) && position(0, 7) < position(1, 0));
+    }
+}

@@ -1,0 +1,259 @@
+//! Which of several near-duplicates is preferred: the order of documents by a column, or by the length of their texts.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray};
+use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
+
+/// What documents are preferred by. Of equally preferred ones, that with the smallest id comes first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Prefer {
+    /// The longest text, in bytes.
+    #[default]
+    LongestText,
+    /// The values of a column of the documents. Numbers, times and texts that are numbers come before other texts, and a
+    /// document without a value comes last.
+    Column {
+        /// Its name.
+        name: String,
+        /// Whether the largest value is preferred, not the smallest.
+        descending: bool,
+    },
+}
+
+impl Prefer {
+    /// The column; `None` if documents are preferred by their texts.
+    #[must_use]
+    pub fn column(&self) -> Option<&str> {
+        match self {
+            Self::LongestText => None,
+            Self::Column { name, .. } => Some(name),
+        }
+    }
+
+    /// Whether the largest value comes first.
+    #[must_use]
+    pub(super) fn is_descending(&self) -> bool {
+        match self {
+            Self::LongestText => true,
+            Self::Column { descending, .. } => *descending,
+        }
+    }
+}
+
+impl fmt::Display for Prefer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LongestText => f.write_str("the longest text"),
+            Self::Column { name, descending } => {
+                write!(f, "{name}:{}", if *descending { "desc" } else { "asc" })
+            }
+        }
+    }
+}
+
+impl FromStr for Prefer {
+    type Err = String;
+
+    /// Reads `COLUMN`, `COLUMN:asc` or `COLUMN:desc`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, descending) = match text.rsplit_once(':') {
+            Some((name, "asc")) => (name, false),
+            Some((name, "desc")) => (name, true),
+            _ => (text, false),
+        };
+        match name {
+            "" => Err("the name of the column is missing".to_owned()),
+            name => Ok(Self::Column {
+                name: name.to_owned(),
+                descending,
+            }),
+        }
+    }
+}
+
+/// Keys of a column's values: compared by bytes, they have the order in which documents are preferred. A value without a key
+/// comes last.
+pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, String> {
+    let as_type = |column: &ArrayRef, data_type: &DataType| {
+        arrow::compute::cast(column, data_type).map_err(|error| error.to_string())
+    };
+    let integers = match column.data_type() {
+        DataType::Null => return Ok(BinaryArray::new_null(column.len())),
+        DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView => {
+            let texts = as_type(column, &DataType::Binary)?;
+            let texts = texts.as_binary::<i32>().iter();
+            let key = |text: &[u8]| directed(text_key(text), descending);
+            return Ok(texts.map(|text| text.map(key)).collect());
+        }
+        // One unit for all files.
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
+            let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
+            as_type(&as_type(column, &micros)?, &DataType::Int64)?
+        }
+        DataType::Boolean => as_type(column, &DataType::Int64)?,
+        DataType::UInt64 => {
+            let numbers = column.as_primitive::<UInt64Type>().iter();
+            let key = |number: u64| directed(integer_key(number.into()), descending);
+            return Ok(numbers.map(|number| number.map(key)).collect());
+        }
+        kind if kind.is_integer() => as_type(column, &DataType::Int64)?,
+        kind if kind.is_floating() || kind.is_decimal() => {
+            let numbers = as_type(column, &DataType::Float64)?;
+            let numbers = numbers.as_primitive::<Float64Type>().iter();
+            let numbers = numbers.map(|number| number.filter(|number| !number.is_nan()));
+            let key = |number: f64| directed(float_key(number, 0), descending);
+            return Ok(numbers.map(|number| number.map(key)).collect());
+        }
+        other => return Err(format!("documents cannot be ordered by values of {other}")),
+    };
+    let integers = integers.as_primitive::<Int64Type>().iter();
+    let key = |number: i64| directed(integer_key(number.into()), descending);
+    Ok(integers.map(|number| number.map(key)).collect())
+}
+
+/// The first byte of the key of a number, and of another text: numbers come first, whatever the direction.
+const NUMBER: u8 = 1;
+const TEXT: u8 = 2;
+
+/// The key of a text: that of a number, if it is one.
+fn text_key(text: &[u8]) -> Vec<u8> {
+    let number = std::str::from_utf8(text).unwrap_or_default().trim();
+    if let Ok(integer) = number.parse::<i64>() {
+        return integer_key(integer.into());
+    }
+    match number.parse::<f64>() {
+        Ok(number) if number.is_finite() => float_key(number, 0),
+        _ => [&[TEXT], text].concat(),
+    }
+}
+
+fn integer_key(number: i128) -> Vec<u8> {
+    let rounded = number as f64;
+    // A float has 53 bits: what the rounding took away tells neighbours apart.
+    float_key(rounded, (number - rounded as i128) as i64)
+}
+
+/// The key of a number that is `rest` more than a float.
+fn float_key(number: f64, rest: i64) -> Vec<u8> {
+    // Both zeros are one value. A set sign turns the order of the other bits around.
+    let bits = (number + 0.0).to_bits();
+    let ordered = match bits >> 63 {
+        0 => bits | 1 << 63,
+        _ => !bits,
+    };
+    let rest = rest.cast_unsigned() ^ 1 << 63;
+    [&[NUMBER], &ordered.to_be_bytes()[..], &rest.to_be_bytes()].concat()
+}
+
+/// A key, or one with the opposite order among the values of its kind.
+fn directed(mut key: Vec<u8>, descending: bool) -> Vec<u8> {
+    if descending {
+        key[1..].iter_mut().for_each(|byte| *byte = !*byte);
+        // Of two texts of which one begins with the other, the longer comes first.
+        key.push(0xff);
+    }
+    key
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{
+        BooleanArray, Date32Array, Float64Array, Int64Array, StringArray,
+        TimestampMillisecondArray, TimestampNanosecondArray, UInt64Array,
+    };
+
+    use super::*;
+
+    /// The rows of `column` in the order of their keys, those without a key last.
+    fn order(column: ArrayRef, descending: bool) -> Vec<usize> {
+        let keys = keys(&column, descending).unwrap();
+        let mut rows: Vec<usize> = (0..keys.len()).collect();
+        rows.sort_by_key(|&row| (keys.is_null(row), keys.value(row).to_vec()));
+        rows
+    }
+
+    #[test]
+    fn keys_have_the_order_of_the_values() {
+        let texts = [
+            "b",
+            "10",
+            "-3",
+            "9.5",
+            "2024-01-02",
+            "a",
+            " 7 ",
+            "-0",
+            "1e3",
+            "inf",
+            "ab",
+        ];
+        let texts: Vec<Option<&str>> = texts.map(Some).into_iter().chain([None]).collect();
+        let texts: ArrayRef = Arc::new(StringArray::from(texts));
+        assert_eq!(
+            order(Arc::clone(&texts), false),
+            [2, 7, 6, 3, 1, 8, 4, 5, 10, 0, 9, 11]
+        );
+        assert_eq!(order(texts, true), [8, 1, 3, 6, 7, 2, 9, 0, 10, 5, 4, 11]);
+        let numbers = [
+            Some(3),
+            None,
+            Some(i64::MIN),
+            Some(-1),
+            Some(i64::MAX),
+            Some(i64::MAX - 1),
+        ];
+        let numbers: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
+        assert_eq!(order(Arc::clone(&numbers), false), [2, 3, 0, 5, 4, 1]);
+        assert_eq!(order(numbers, true), [4, 5, 0, 3, 2, 1]);
+        let large: ArrayRef = Arc::new(UInt64Array::from(vec![u64::MAX, 0, u64::MAX - 1]));
+        assert_eq!(order(large, false), [1, 2, 0]);
+        let floats: ArrayRef =
+            Arc::new(Float64Array::from(vec![f64::NAN, 0.5, f64::INFINITY, -0.0]));
+        assert_eq!(order(Arc::clone(&floats), false), [3, 1, 2, 0]);
+        assert_eq!(order(floats, true), [2, 1, 3, 0]);
+        let days = Date32Array::from(vec![20_000, -5, 0]);
+        assert_eq!(order(Arc::new(days), false), [1, 2, 0]);
+        let flags = BooleanArray::from(vec![Some(true), None, Some(false)]);
+        assert_eq!(order(Arc::new(flags), false), [2, 0, 1]);
+    }
+
+    #[test]
+    fn times_have_one_unit() {
+        let key = |column: ArrayRef| keys(&column, false).unwrap().value(0).to_vec();
+        let millis = key(Arc::new(TimestampMillisecondArray::from(vec![86_400_000])));
+        assert_eq!(
+            key(Arc::new(TimestampNanosecondArray::from(vec![
+                86_400_000_000_000
+            ]))),
+            millis
+        );
+        assert_eq!(key(Arc::new(Date32Array::from(vec![1]))), millis);
+    }
+
+    #[test]
+    fn a_column_may_have_a_direction() {
+        let column = |name: &str, descending| {
+            let name = name.to_owned();
+            Ok(Prefer::Column { name, descending })
+        };
+        assert_eq!("score".parse(), column("score", false));
+        assert_eq!("score:asc".parse(), column("score", false));
+        assert_eq!("score:desc".parse(), column("score", true));
+        assert_eq!("dc:title".parse(), column("dc:title", false));
+        assert_eq!("dc:title:desc".parse(), column("dc:title", true));
+        for bad in ["", ":desc"] {
+            bad.parse::<Prefer>().unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! The words of two texts, and which of them differ.
+
+use similar::{Algorithm, DiffOp, capture_diff_slices};
+use unicode_segmentation::UnicodeSegmentation as _;
+
+/// The most words of a text that are compared: the time grows with the square of those that differ.
+const MAX_WORDS: usize = 5000;
+/// Equal words that are shown before and after a difference.
+const CONTEXT: usize = 12;
+
+/// A part of one side.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Words that both texts have.
+    Equal(String),
+    /// Words that the other text does not have at this place.
+    Differing(String),
+    /// So many words that both texts have, and that are not shown.
+    Hidden(usize),
+}
+
+/// The two sides of a comparison.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Sides {
+    pub(super) left: Vec<Part>,
+    pub(super) right: Vec<Part>,
+}
+
+/// Compares two texts word by word.
+pub(super) fn compare(left: &str, right: &str) -> Sides {
+    let (a, b) = (words(left), words(right));
+    let mut sides = Sides::default();
+    let operations = capture_diff_slices(Algorithm::Myers, &a, &b);
+    for (at, operation) in operations.iter().enumerate() {
+        match *operation {
+            DiffOp::Equal { old_index, len, .. } => {
+                let before = if at == 0 { 0 } else { CONTEXT };
+                let after = if at + 1 == operations.len() {
+                    0
+                } else {
+                    CONTEXT
+                };
+                let same = &a[old_index..old_index + len];
+                for side in [&mut sides.left, &mut sides.right] {
+                    push_equal(side, same, before, after);
+                }
+            }
+            DiffOp::Delete {
+                old_index, old_len, ..
+            } => {
+                sides
+                    .left
+                    .push(Part::Differing(a[old_index..old_index + old_len].concat()));
+            }
+            DiffOp::Insert {
+                new_index, new_len, ..
+            } => {
+                sides
+                    .right
+                    .push(Part::Differing(b[new_index..new_index + new_len].concat()));
+            }
+            DiffOp::Replace {
+                old_index,
+                old_len,
+                new_index,
+                new_len,
+            } => {
+                sides
+                    .left
+                    .push(Part::Differing(a[old_index..old_index + old_len].concat()));
+                sides
+                    .right
+                    .push(Part::Differing(b[new_index..new_index + new_len].concat()));
+            }
+        }
+    }
+    sides
+}
+
+/// Pushes equal words: of many, only the first `before` and the last `after`. Equal texts show their start.
+fn push_equal(side: &mut Vec<Part>, same: &[String], before: usize, after: usize) {
+    let before = if before + after == 0 {
+        4 * CONTEXT
+    } else {
+        before
+    };
+    let is_long = same.len() > before + after + CONTEXT;
+    if !is_long {
+        side.push(Part::Equal(same.concat()));
+        return;
+    }
+    let (first, rest) = same.split_at(before);
+    let (hidden, last) = rest.split_at(rest.len() - after);
+    if !first.is_empty() {
+        side.push(Part::Equal(first.concat()));
+    }
+    let is_word = |word: &&String| !word.trim().is_empty();
+    side.push(Part::Hidden(hidden.iter().filter(is_word).count()));
+    if !last.is_empty() {
+        side.push(Part::Equal(last.concat()));
+    }
+}
+
+/// The words of a text and what stands between them; runs of space become one space, and characters that would steer the
+/// terminal are replaced.
+fn words(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in text.split_word_bounds() {
+        let is_space = word.chars().all(char::is_whitespace);
+        let is_after_space = words.last().is_none_or(|last| last == " ");
+        match is_space {
+            true if is_after_space => {}
+            true => words.push(" ".to_owned()),
+            false => words.push(visible(word)),
+        }
+        if words.len() == MAX_WORDS {
+            words.push("…".to_owned());
+            break;
+        }
+    }
+    words
+}
+
+/// The text with replacement characters for those that would steer the terminal, or the direction of writing.
+pub(super) fn visible(text: &str) -> String {
+    let is_steering = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    };
+    text.chars()
+        .map(|c| if is_steering(c) { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn equal(text: &str) -> Part {
+        Part::Equal(text.to_owned())
+    }
+
+    fn differing(text: &str) -> Part {
+        Part::Differing(text.to_owned())
+    }
+
+    #[test]
+    fn words_that_differ_are_told_apart() {
+        let sides = compare("the  quick brown fox", "the quick red\tfox jumps");
+        assert_eq!(
+            sides.left,
+            [equal("the quick "), differing("brown"), equal(" fox")]
+        );
+        assert_eq!(
+            sides.right,
+            [
+                equal("the quick "),
+                differing("red"),
+                equal(" fox"),
+                differing(" jumps")
+            ]
+        );
+        // Each character of Chinese is a word.
+        let sides = compare("重複文書", "重複書類");
+        assert_eq!(sides.left, [equal("重複"), differing("文"), equal("書")]);
+        assert_eq!(sides.right, [equal("重複"), equal("書"), differing("類")]);
+    }
+
+    #[test]
+    fn long_equal_parts_are_hidden() {
+        let long: String = (0..100).map(|number| format!("w{number} ")).collect();
+        let sides = compare(&format!("{long}a {long}"), &format!("{long}b {long}"));
+        let [
+            Part::Hidden(before),
+            Part::Equal(first),
+            Part::Differing(a),
+            Part::Equal(last),
+            Part::Hidden(after),
+        ] = &sides.left[..]
+        else {
+            panic!("{:?}", sides.left);
+        };
+        assert_eq!((*before, *after, a.as_str()), (94, 94, "a"));
+        assert!(
+            first.ends_with("w99 ") && last.starts_with(" w0"),
+            "{first}{last}"
+        );
+        let same = compare(&long, &long);
+        assert!(
+            matches!(same.left[..], [Part::Equal(_), Part::Hidden(_)]),
+            "{same:?}"
+        );
+    }
+
+    #[test]
+    fn nothing_steers_the_terminal() {
+        let hostile = "a\u{1b}[31mb \u{7}\u{202e}c\u{0}";
+        for part in compare(hostile, "").left {
+            let (Part::Equal(text) | Part::Differing(text)) = part else {
+                continue;
+            };
+            assert!(
+                !text.contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{0}']),
+                "{text:?}"
+            );
+        }
+    }
+}

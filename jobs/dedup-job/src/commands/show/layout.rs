@@ -1,0 +1,277 @@
+//! How pairs are laid out in the terminal: two columns or, where it is narrow, one text below the other.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style as AnsiStyle};
+use engine::output::ReadPair;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::Texts;
+use super::diff::{self, Part};
+
+/// Columns of characters where the output is no terminal.
+const DEFAULT_WIDTH: usize = 100;
+/// The least columns of a terminal for two texts beside each other.
+const LEAST_WIDTH: usize = 60;
+/// What stands between two columns of text.
+const BETWEEN: &str = " │ ";
+
+/// Width and colours of the output.
+pub(super) struct Style {
+    width: usize,
+    colours: bool,
+}
+
+impl Style {
+    /// The style of standard output, by the terminal's rules: no colours with NO_COLOR, or if it is no terminal.
+    pub(super) fn of_stdout() -> Self {
+        let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+        let choice = anstream::AutoStream::choice(&std::io::stdout());
+        Self {
+            width: width.unwrap_or(DEFAULT_WIDTH),
+            colours: choice != anstream::ColorChoice::Never,
+        }
+    }
+
+    /// Words that differ: coloured, or in brackets.
+    fn mark(&self, words: &str, colour: AnsiColor) -> String {
+        let style = AnsiStyle::new().bold().fg_color(Some(colour.into()));
+        match self.colours {
+            true => format!("{style}{words}{style:#}"),
+            false => format!("[{words}]"),
+        }
+    }
+
+    fn heading(&self, text: &str) -> String {
+        let style = AnsiStyle::new().bold();
+        match self.colours {
+            true => format!("{style}{text}{style:#}"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// A pair to be shown.
+pub(super) struct Shown<'a> {
+    /// Its number, from 1 on.
+    pub(super) number: usize,
+    pub(super) pair: &'a ReadPair,
+    /// The texts that were found; `None` if none were looked up.
+    pub(super) texts: Option<&'a Texts>,
+}
+
+/// A date, from days since 1970.
+pub(super) fn date(day: i32) -> String {
+    let date = chrono::NaiveDate::default().checked_add_signed(chrono::Duration::days(day.into()));
+    date.map_or_else(|| format!("day {day}"), |date| date.to_string())
+}
+
+/// Writes a pair: a heading, then both texts.
+pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
+    let pair = shown.pair;
+    let similarity = pair.similarity.map_or(String::new(), |similarity| {
+        format!(", similarity {similarity:.2}")
+    });
+    let day = pair
+        .base_day
+        .map_or(String::new(), |day| format!(" ({})", date(day)));
+    let heading = format!(
+        "{}. {} and {}{day}: distance {}{similarity}",
+        shown.number,
+        diff::visible(&pair.new_id),
+        diff::visible(&pair.base_id),
+        pair.distance
+    );
+    let _ = writeln!(text, "{}", style.heading(&heading));
+    let Some(texts) = shown.texts else {
+        return;
+    };
+    let find = |id: &String| texts.get(id).map(String::as_str);
+    match (find(&pair.new_id), find(&pair.base_id)) {
+        (Some(new), Some(base)) => write_sides(text, new, base, style),
+        (new, base) => {
+            let missing = [(new, &pair.new_id), (base, &pair.base_id)].into_iter();
+            for (_, id) in missing.filter(|(found, _)| found.is_none()) {
+                let _ = writeln!(
+                    text,
+                    "  the text of {} is not in --documents",
+                    diff::visible(id)
+                );
+            }
+        }
+    }
+    text.push('\n');
+}
+
+fn write_sides(text: &mut String, new: &str, base: &str, style: &Style) {
+    let sides = diff::compare(new, base);
+    let beside = style.width >= LEAST_WIDTH;
+    let width = match beside {
+        true => (style.width - 2 - BETWEEN.width()) / 2,
+        false => style.width.saturating_sub(2).max(10),
+    };
+    let left = wrap(&sides.left, width, style, AnsiColor::Red);
+    let right = wrap(&sides.right, width, style, AnsiColor::Green);
+    if !beside {
+        for (line, _) in left.iter().chain([&(String::new(), 0)]).chain(&right) {
+            let _ = writeln!(text, "{}", format!("  {line}").trim_end());
+        }
+        return;
+    }
+    let none = (String::new(), 0);
+    for at in 0..left.len().max(right.len()) {
+        let (one, columns) = left.get(at).unwrap_or(&none);
+        let (other, _) = right.get(at).unwrap_or(&none);
+        let fill = " ".repeat(width - columns.min(&width));
+        let line = format!("  {one}{fill}{BETWEEN}{other}");
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+}
+
+/// The lines of a side, each with the columns that it takes.
+fn wrap(parts: &[Part], width: usize, style: &Style, colour: AnsiColor) -> Vec<(String, usize)> {
+    let mut lines = Lines {
+        width,
+        lines: Vec::new(),
+        line: String::new(),
+        columns: 0,
+    };
+    for part in parts {
+        match part {
+            Part::Equal(words) => words
+                .split_inclusive(' ')
+                .for_each(|word| lines.push(word, str::to_owned)),
+            Part::Differing(words) => {
+                for word in words.split_inclusive(' ') {
+                    lines.push(word, |word| style.mark(word, colour));
+                }
+            }
+            Part::Hidden(words) => lines.push(&format!(" … {words} equal words … "), str::to_owned),
+        }
+    }
+    lines.finish()
+}
+
+/// Lines that are filled word by word.
+struct Lines {
+    width: usize,
+    lines: Vec<(String, usize)>,
+    line: String,
+    columns: usize,
+}
+
+impl Lines {
+    /// Adds a word, on a new line if it does not fit; a word that fits no line is cut.
+    fn push(&mut self, word: &str, marked: impl Fn(&str) -> String) {
+        // Brackets around words that differ take columns, too.
+        let own = marked(word);
+        let brackets = if own.starts_with('[') && own.len() == word.len() + 2 {
+            2
+        } else {
+            0
+        };
+        let columns = word.trim_end().width() + brackets;
+        if self.columns > 0 && self.columns + columns > self.width {
+            self.end_line();
+        }
+        if columns <= self.width {
+            self.line.push_str(&own);
+            self.columns += word.width() + brackets;
+            return;
+        }
+        let mut rest = word;
+        while !rest.is_empty() {
+            let room = self.width.saturating_sub(brackets).max(2);
+            let mut end = 0;
+            for (at, c) in rest.char_indices() {
+                let next = at + c.len_utf8();
+                if rest[..next].width() > room && end > 0 {
+                    break;
+                }
+                end = next;
+            }
+            let (piece, behind) = rest.split_at(end);
+            self.line.push_str(&marked(piece));
+            self.columns += piece.width() + brackets;
+            rest = behind;
+            if !rest.is_empty() {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        self.lines
+            .push((std::mem::take(&mut self.line), self.columns));
+        self.columns = 0;
+    }
+
+    fn finish(mut self) -> Vec<(String, usize)> {
+        if self.columns > 0 {
+            self.end_line();
+        }
+        self.lines
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_its_column() {
+        let plain = |width| Style {
+            width,
+            colours: false,
+        };
+        for width in [10, 24, 61, 100] {
+            let mut text = String::new();
+            let new = "a page 近似文書近似文書近似文書 with averyveryverylongwordthatfitsnocolumnofanyterminal in it";
+            write_sides(
+                &mut text,
+                new,
+                "another page with words in it",
+                &plain(width),
+            );
+            for line in text.lines() {
+                assert!(line.width() <= width.max(12), "{width}: {line:?}");
+            }
+            assert!(text.contains('[') && text.contains("page"), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_that_differ_are_marked() {
+        let mut text = String::new();
+        write_sides(
+            &mut text,
+            "one two three",
+            "one 2 three",
+            &Style {
+                width: 80,
+                colours: false,
+            },
+        );
+        assert!(
+            text.starts_with("  one [two] three") && text.contains(" │ one [2] three\n"),
+            "{text}"
+        );
+        let mut text = String::new();
+        write_sides(
+            &mut text,
+            "one two three",
+            "one 2 three",
+            &Style {
+                width: 80,
+                colours: true,
+            },
+        );
+        assert!(text.contains("\u{1b}[1m\u{1b}[31mtwo\u{1b}[0m"), "{text:?}");
+    }
+
+    #[test]
+    fn days_are_dates() {
+        assert_eq!(date(20_484), "2026-01-31");
+        assert_eq!(date(i32::MAX), "day 2147483647");
+    }
+}

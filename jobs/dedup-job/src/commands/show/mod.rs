@@ -1,0 +1,200 @@
+//! `dedup-job show`: pairs side by side, with the words that differ marked.
+
+mod diff;
+mod layout;
+mod pager;
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
+
+use engine::batch::Id;
+use engine::documents::{Columns, Documents};
+use engine::output::{ReadPair, read_pairs};
+use serde_json::json;
+
+use self::layout::{Shown, Style};
+use crate::args::{CommonArgs, ShowArgs, SortPairs};
+use crate::exit::Failure;
+use crate::process::{self, Process};
+use crate::terminal::{count, print};
+
+/// Pairs that are shown unless -n says otherwise.
+const DEFAULT_COUNT: u32 = 10;
+
+pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
+    let Some(path) = &args.pairs else {
+        return Err(Failure::Usage(
+            "the pairs are missing: name the output of `dedup-job run`; see --help".into(),
+        ));
+    };
+    let (pairs, total, texts) = process::run(common, async |process: &Process| {
+        let location = process.stores().locate(path)?;
+        let mut chosen = Chosen::new(args);
+        read_pairs(&location, |pair| chosen.add(pair)).await?;
+        let total = chosen.read;
+        let pairs = chosen.into_pairs();
+        let texts = find_texts(process, args, &pairs).await?;
+        Ok((pairs, total, texts))
+    })?;
+    if common.json {
+        let lines = pairs.iter().map(|pair| as_json(pair, texts.as_ref()));
+        return print(&lines.collect::<String>());
+    }
+    let style = Style::of_stdout();
+    let mut text = String::new();
+    for (number, pair) in (1..).zip(&pairs) {
+        let shown = Shown {
+            number,
+            pair,
+            texts: texts.as_ref(),
+        };
+        layout::write_pair(&mut text, &shown, &style);
+    }
+    if total > pairs.len() as u64 {
+        text.push_str(&format!(
+            "{} of {} pairs; -n shows more\n",
+            pairs.len(),
+            count(total)
+        ));
+    } else if total == 0 {
+        text.push_str("no pairs\n");
+    }
+    pager::print(&text)
+}
+
+/// The texts of documents, by id.
+pub(super) type Texts = HashMap<String, String>;
+
+/// The texts of the pairs' documents; `None` without --documents.
+async fn find_texts(
+    process: &Process,
+    args: &ShowArgs,
+    pairs: &[ReadPair],
+) -> Result<Option<Texts>, Failure> {
+    if args.documents.is_empty() {
+        return Ok(None);
+    }
+    let columns = Columns {
+        row_ids: true,
+        ..args.columns.text_columns()
+    };
+    let documents = Documents::open(&process.context, &args.documents, &columns).await?;
+    let ids = pairs.iter().flat_map(|pair| [&pair.new_id, &pair.base_id]);
+    let wanted: HashSet<Id> = ids.map(|id| Id::Text(id.as_str().into())).collect();
+    Ok(Some(
+        documents.texts(&process.context, Arc::new(wanted)).await?,
+    ))
+}
+
+fn as_json(pair: &ReadPair, texts: Option<&Texts>) -> String {
+    let text = |id: &String| texts.and_then(|texts| texts.get(id));
+    let value = json!({
+        "new_id": pair.new_id,
+        "base_id": pair.base_id,
+        "distance": pair.distance,
+        "base_day": pair.base_day.map(layout::date),
+        "similarity": pair.similarity,
+        "new_text": text(&pair.new_id),
+        "base_text": text(&pair.base_id),
+    });
+    format!("{value}\n")
+}
+
+/// The pairs to show: the first ones by the order that the options ask for.
+struct Chosen {
+    key: Key,
+    most: usize,
+    /// The chosen pairs; the last one is on top.
+    heap: BinaryHeap<Ranked>,
+    /// Pairs read.
+    read: u64,
+}
+
+/// What pairs are ordered by.
+enum Key {
+    /// Their order in the file.
+    File,
+    Similarity,
+    Distance,
+    /// How near their similarity is to this one.
+    Near(f64),
+}
+
+/// A pair with its key, and its number in the file.
+struct Ranked {
+    key: f64,
+    number: u64,
+    pair: ReadPair,
+}
+
+impl Ord for Ranked {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key
+            .total_cmp(&other.key)
+            .then(self.number.cmp(&other.number))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Ranked {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Ranked {}
+
+impl Chosen {
+    fn new(args: &ShowArgs) -> Self {
+        let key = match (args.near, args.sort) {
+            (Some(near), _) => Key::Near(near),
+            (None, Some(SortPairs::Similarity)) => Key::Similarity,
+            (None, Some(SortPairs::Distance)) => Key::Distance,
+            (None, None) => Key::File,
+        };
+        Self {
+            key,
+            most: args.count.unwrap_or(DEFAULT_COUNT) as usize,
+            heap: BinaryHeap::new(),
+            read: 0,
+        }
+    }
+
+    fn add(&mut self, pair: ReadPair) {
+        self.read += 1;
+        // A pair without a similarity comes last.
+        let key = match self.key {
+            Key::File => 0.0,
+            Key::Similarity => pair
+                .similarity
+                .map_or(f64::INFINITY, |similarity| -similarity),
+            Key::Distance => f64::from(pair.distance),
+            Key::Near(near) => pair
+                .similarity
+                .map_or(f64::INFINITY, |similarity| (similarity - near).abs()),
+        };
+        let ranked = Ranked {
+            key,
+            number: self.read,
+            pair,
+        };
+        if self.heap.len() < self.most {
+            self.heap.push(ranked);
+        } else if let Some(mut last) = self.heap.peek_mut()
+            && ranked < *last
+        {
+            *last = ranked;
+        }
+    }
+
+    fn into_pairs(self) -> Vec<ReadPair> {
+        let sorted = self.heap.into_sorted_vec();
+        sorted.into_iter().map(|ranked| ranked.pair).collect()
+    }
+}

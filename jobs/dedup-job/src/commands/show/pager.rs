@@ -1,0 +1,34 @@
+//! Printing through a pager, if standard output is a terminal.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::{Command, Stdio};
+
+use crate::exit::Failure;
+use crate::terminal;
+
+/// Prints a text: through `$PAGER` in a terminal, `less` if it is not set. An empty `$PAGER` is none.
+pub(super) fn print(text: &str) -> Result<(), Failure> {
+    if !std::io::stdout().is_terminal() {
+        return terminal::print(text);
+    }
+    let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+    let mut words = pager.split_whitespace();
+    let Some(program) = words.next() else {
+        return terminal::print(text);
+    };
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        // Ends at once if all fits, shows colours, and leaves the text on the screen.
+        command.env("LESS", "FRX");
+    }
+    let Ok(mut child) = command.spawn() else {
+        return terminal::print(text);
+    };
+    if let Some(mut input) = child.stdin.take() {
+        // A pager that was left early closes its input.
+        let _ = input.write_all(text.as_bytes());
+    }
+    let _ = child.wait();
+    Ok(())
+}
