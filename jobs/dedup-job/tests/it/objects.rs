@@ -95,6 +95,36 @@ fn same_as_local(storage: &Storage) {
     }
     assert!(storage.log(&format!("{remote}/archive")) == log);
 
+    // Decisions, and copies of the kept documents: of one file, and of several.
+    let decide = |data: &str, decisions: &str, clean: &str| {
+        format!(
+            "run {data}/day.parquet --base {data}/archive --decisions {decisions} --kept {clean} --json"
+        )
+    };
+    let (decisions, clean) = (dir.at("decisions.csv"), dir.at("clean.parquet"));
+    let here = dedup(&decide(&local, &decisions, &clean)).ok().json();
+    let out = format!("{remote}/out");
+    let there_decisions = format!("{out}/decisions.csv");
+    let there_clean = format!("{out}/clean.parquet");
+    let ran = storage.dedup(&decide(&remote, &there_decisions, &there_clean));
+    let kept = &ran.ok().json()["decisions"]["kept"];
+    assert_eq!(here["decisions"]["kept"], *kept);
+    assert!(storage.get(&there_decisions).unwrap() == fs::read(&decisions).unwrap());
+    assert!(storage.get(&there_clean).unwrap() == fs::read(&clean).unwrap());
+    let several = format!("run {pages}/ --base {remote}/archive --kept {out}/pages/");
+    storage.dedup(&several).ok();
+    storage
+        .dedup(&several)
+        .fails(64, &["exists", "--overwrite"]);
+    let first = storage.get(&format!("{out}/pages/a.jsonl")).unwrap();
+    let packed = storage
+        .get(&format!("{out}/pages/deep/b.jsonl.zst"))
+        .unwrap();
+    let rows = [first, zstd::decode_all(&packed[..]).unwrap()].concat();
+    let rows = String::from_utf8(rows).unwrap();
+    assert!(rows.lines().all(|row| lines.iter().any(|line| line == row)));
+    assert_eq!(rows.lines().count() as u64, kept.as_u64().unwrap());
+
     let info = storage
         .dedup(&format!("archive info {remote}/archive --verify --json"))
         .ok()
