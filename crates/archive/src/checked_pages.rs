@@ -21,7 +21,7 @@ use parquet::schema::types::ColumnDescPtr;
 
 use crate::page_header::HeaderReader;
 
-/// A whole local file, of which pages are read.
+/// Reads pages of a local file.
 pub struct WholeFile(pub File);
 
 impl Length for WholeFile {

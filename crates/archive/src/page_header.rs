@@ -52,7 +52,7 @@ fn read_header(source: impl Read) -> Result<Vec<u8>> {
     Ok(header.bytes)
 }
 
-/// A header of which a part is read.
+/// Reads one header field by field, and keeps its bytes.
 struct Header<R> {
     source: Take<R>,
     bytes: Vec<u8>,

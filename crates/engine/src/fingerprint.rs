@@ -71,8 +71,9 @@ pub fn local_rows(
     Ok(UnsortedRows { rows, invalid_utf8 })
 }
 
-/// Selects `fp`, `id` and, if the spec has sketches, `sketch` of a table of documents, and the columns of keys that it has;
-/// counts texts that are not UTF-8 in `invalid_utf8`.
+/// Adds fingerprints, and sketches if the spec has them, to a table of documents. The result has the columns `fp`, `id`,
+/// `sketch` (if the spec has sketches), and those of [`KEY_COLUMNS`] that the table has. Counts texts that are not UTF-8 in
+/// `invalid_utf8`.
 ///
 /// # Errors
 /// When the table lacks the columns.

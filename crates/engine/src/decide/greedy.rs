@@ -1,8 +1,8 @@
 //! The greedy choice: the first document of each neighbourhood is kept.
 
-/// A document that is kept has no other that it is a duplicate of.
+/// Marks a kept document in `duplicate_of`.
 const KEPT: u32 = u32::MAX;
-/// The document is a duplicate of one of the archive.
+/// Marks a duplicate of a document of the archive in `duplicate_of`.
 const OF_ARCHIVE: u32 = u32::MAX - 1;
 
 /// Pairs of documents, or of classes of them, that are numbered in the order in which they are decided.

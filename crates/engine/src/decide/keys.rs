@@ -1,4 +1,4 @@
-//! The keys of the batch's documents: what they are ordered by, and where they are in the inputs.
+//! Stores, for each document of the batch, its preference, its id, the bytes of its text and its position in the inputs.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};

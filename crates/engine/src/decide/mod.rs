@@ -1,9 +1,9 @@
-//! Decisions: which documents of the batch to keep, and of which kept document each other one is a duplicate.
+//! Decides which documents of the batch are kept, and names for each duplicate the kept document that it repeats.
 //!
-//! Documents are decided one after the other in a fixed order: one is kept unless it has a pair with a kept document before
-//! it, of the archive or of the batch. So a document is a duplicate of a document that it has a pair with, and no two kept
-//! documents are a pair. Connected components would chain: of three pages of which the first is like the second and the
-//! second like the third, they take the third for a duplicate of the first.
+//! The documents of the archive are kept; those of the batch are decided one after the other, in a fixed order. A document is
+//! kept unless it forms a pair with a kept document before it. So every duplicate forms a pair with its kept document, and no
+//! two kept documents form a pair. Connected components would chain: if A and B are a pair, and B and C are one, they make C
+//! a duplicate of A, though A and C may have little in common.
 //!
 //! ```text
 //! keys of the documents ──▶ order of their classes ─┐

@@ -158,7 +158,7 @@ fn float_key(number: f64, rest: i64) -> Vec<u8> {
 fn directed(mut key: Vec<u8>, descending: bool) -> Vec<u8> {
     if descending {
         key[1..].iter_mut().for_each(|byte| *byte = !*byte);
-        // Of two texts of which one begins with the other, the longer comes first.
+        // "ab" comes before "a".
         key.push(0xff);
     }
     key

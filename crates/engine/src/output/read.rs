@@ -25,7 +25,7 @@ use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8192;
 
-/// A pair of an output, or a duplicate with the document that it is a duplicate of.
+/// A row of an output: of pairs, a pair; of decisions, a duplicate and its kept document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadPair {
     /// The document of the batch; a number in decimal.

@@ -23,7 +23,7 @@ use crate::documents::file::{InputFile, Source};
 use crate::documents::kept::Output;
 use crate::error::{EngineError, Result};
 
-/// A row group of the copy ends with that of the input, or when it has so many bytes in memory.
+/// The copy starts a new row group when the current one takes more memory than this.
 const ROW_GROUP_BYTES: usize = 256 << 20;
 /// The most rows that are decoded at once.
 const BATCH_ROWS: u64 = 1024;

@@ -41,7 +41,7 @@ pub(in crate::documents) trait RawRecords {
     /// What stands before the records: a header, or nothing.
     fn header(&self) -> &[u8];
 
-    /// The next record, with its line end; `None` if there is none.
+    /// Reads the next record, with its line end; returns `None` at the end of the file.
     fn next_record(&mut self) -> Result<Option<&[u8]>>;
 }
 
