@@ -30,7 +30,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     };
     let (spec, id_type) = (Spec::default(), IdType::String);
     let location = Stores::default().locate(&directory)?;
-    let mut archive = Archive::create(&location, id_type, &spec, &Default::default()).await?;
+    let mut archive =
+        Archive::create(&location, id_type, false, &spec, &Default::default()).await?;
 
     // A day is committed from a Parquet file, whose rows are sorted by fingerprint.
     let mut fingerprinter = Fingerprinter::new(Model::plain(spec.clone())?);

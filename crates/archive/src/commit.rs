@@ -5,6 +5,12 @@
 //! it as the next version, or as a later one if no rows were added or removed in between. So each day was compared with
 //! all days that were committed before it.
 
+use std::sync::Arc;
+
+use arrow::array::{BooleanArray, RecordBatch};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{FieldRef, Schema};
+use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use deltalake_core::DeltaTableError;
 use deltalake_core::kernel::transaction::CommitProperties;
@@ -13,10 +19,11 @@ use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use storage::{ErrorKind, require_conditional_create};
 
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
+use crate::day_decisions::DayDecisions;
 use crate::day_records::{CommittedDay, Record};
 use crate::error::{ArchiveError, Result};
 use crate::fingerprints::FingerprintFile;
-use crate::schema::DAY;
+use crate::schema::{DAY, kept_field};
 use crate::table::Archive;
 
 /// Attempts to commit before giving up, if other commits (such as another program's OPTIMIZE) come first each time.
@@ -42,6 +49,53 @@ pub enum Existing {
     Replace,
 }
 
+/// What was decided about the rows of a batch, and which of them are appended.
+#[derive(Debug, Clone)]
+pub struct RowDecisions {
+    /// Whether each row of the batch's file is kept.
+    pub kept: BooleanBuffer,
+    /// How they were decided, and whether only the kept rows are appended.
+    pub decisions: DayDecisions,
+}
+
+impl RowDecisions {
+    /// The rows of a record batch that are appended, with the column `kept` if `has_kept`; `first` is the first row's number in
+    /// the batch's file.
+    fn apply(
+        &self,
+        rows: &RecordBatch,
+        first: usize,
+        has_kept: bool,
+    ) -> Result<RecordBatch, ArrowError> {
+        let kept = BooleanArray::from(self.kept.slice(first, rows.num_rows()));
+        let rows = match has_kept {
+            true => with_kept(rows, kept.clone())?,
+            false => rows.clone(),
+        };
+        match self.decisions.only_kept {
+            true => arrow::compute::filter_record_batch(&rows, &kept),
+            false => Ok(rows),
+        }
+    }
+
+    /// How many of the first `rows` rows are appended.
+    fn count(&self, rows: usize) -> usize {
+        match self.decisions.only_kept {
+            true => self.kept.slice(0, rows).count_set_bits(),
+            false => rows,
+        }
+    }
+}
+
+/// The rows with a column `kept`.
+fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<RecordBatch, ArrowError> {
+    let mut fields: Vec<FieldRef> = rows.schema().fields().iter().cloned().collect();
+    fields.push(kept_field());
+    let mut columns = rows.columns().to_vec();
+    columns.push(Arc::new(kept));
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
+}
+
 /// A day whose data files are written and verified, but not yet in the log.
 #[derive(Debug)]
 pub struct StagedDay {
@@ -49,6 +103,9 @@ pub struct StagedDay {
     digest: String,
     documents: u64,
     without_fingerprint: u64,
+    /// Rows of its data files.
+    rows: u64,
+    decisions: Option<DayDecisions>,
     files: Vec<WrittenFile>,
 }
 
@@ -65,11 +122,11 @@ impl Archive {
         existing: Existing,
     ) -> Result<Append> {
         self.check_compatible(file)?;
-        if self.is_committed(day, &file.digest, existing).await? {
+        if self.is_committed(day, &file.digest, None, existing).await? {
             return Ok(Append::AlreadyThere);
         }
         self.preflight().await?;
-        let staged = self.stage(day, file).await?;
+        let staged = self.stage(day, file, None).await?;
         loop {
             match self.commit(&staged, existing).await? {
                 Append::Overtaken => {}
@@ -86,22 +143,59 @@ impl Archive {
         Ok(require_conditional_create(self.location()).await?)
     }
 
-    /// Writes `file` as data files of `day` and reads them back. Leaves out rows without a fingerprint.
+    /// Writes `file` as data files of `day` and reads them back. Leaves out rows without a fingerprint. If the archive has the
+    /// column `kept`, it gets the `decisions`, or null without them.
     ///
     /// # Errors
     /// [`ArchiveError::SpecMismatch`] when the fingerprints are of another spec, [`ArchiveError::Digest`] when the store
     /// returns other bytes than were written. The table does not change.
-    pub async fn stage(&self, day: NaiveDate, file: &FingerprintFile) -> Result<StagedDay> {
+    pub async fn stage(
+        &self,
+        day: NaiveDate,
+        file: &FingerprintFile,
+        decisions: Option<&RowDecisions>,
+    ) -> Result<StagedDay> {
         self.check_compatible(file)?;
+        let present = file.rows - file.without_fingerprint;
+        let count = match decisions {
+            Some(decisions) if decisions.kept.len() as u64 == file.rows => {
+                decisions.count(present as usize) as u64
+            }
+            Some(decisions) => {
+                return Err(ArchiveError::BadData {
+                    object: file.path.display().to_string(),
+                    reason: format!("{} decisions for {} rows", decisions.kept.len(), file.rows),
+                });
+            }
+            None => present,
+        };
         let mut staged = StagedDay {
             day,
             digest: file.digest.clone(),
             documents: file.rows,
             without_fingerprint: file.without_fingerprint,
+            rows: count,
+            decisions: decisions.map(|decisions| decisions.decisions.clone()),
             files: Vec::new(),
         };
-        let count = file.rows - file.without_fingerprint;
-        let mut rows = RowsToWrite::new(file.read()?);
+        let object = file.path.display().to_string();
+        let has_kept = self.has_kept();
+        let mut first = 0;
+        let rows = file.read()?.map(move |rows| {
+            let rows = rows?;
+            let at = first;
+            first += rows.num_rows();
+            let rows = match decisions {
+                Some(decisions) => decisions.apply(&rows, at, has_kept),
+                None if has_kept => with_kept(&rows, BooleanArray::new_null(rows.num_rows())),
+                None => Ok(rows),
+            };
+            rows.map_err(|source| ArchiveError::Arrow {
+                object: object.clone(),
+                source,
+            })
+        });
+        let mut rows = RowsToWrite::new(rows);
         let written = self.write_files(Some(day), count, &mut rows, &mut staged.files);
         if let Err(error) = written.await {
             // On an unreachable store, each removal would wait for the whole deadline.
@@ -142,7 +236,12 @@ impl Archive {
                 return Ok(Append::Committed(version + 1));
             }
             match self
-                .is_committed(staged.day, &staged.digest, existing)
+                .is_committed(
+                    staged.day,
+                    &staged.digest,
+                    staged.decisions.as_ref(),
+                    existing,
+                )
                 .await
             {
                 Ok(false) => {}
@@ -152,7 +251,10 @@ impl Archive {
                 }
                 Err(error) => {
                     // Another commit has the day, so no log entry can name these files any more.
-                    if matches!(error, ArchiveError::DayDiffers { .. }) {
+                    if matches!(
+                        error,
+                        ArchiveError::DayDiffers { .. } | ArchiveError::DecisionsDiffer { .. }
+                    ) {
                         self.discard(staged).await;
                     }
                     return Err(error);
@@ -245,26 +347,26 @@ impl Archive {
         Ok(())
     }
 
-    /// Whether the day is committed with rows of this digest.
+    /// Whether the day is committed with rows of this digest, and with these decisions.
     ///
     /// # Errors
-    /// [`ArchiveError::DayDiffers`] when it is committed with other rows, and `existing` keeps them.
+    /// [`ArchiveError::DayDiffers`] and [`ArchiveError::DecisionsDiffer`] when it is committed with other rows or decisions,
+    /// and `existing` keeps them.
     pub async fn is_committed(
         &self,
         day: NaiveDate,
         digest: &str,
+        decisions: Option<&DayDecisions>,
         existing: Existing,
     ) -> Result<bool> {
         match self.committed(day).await? {
             None => Ok(false),
-            Some(committed) if committed.digest == digest => Ok(true),
+            Some(committed) if committed.is_same(digest, decisions) => Ok(true),
             Some(_) if existing == Existing::Replace => Ok(false),
-            Some(committed) => Err(ArchiveError::DayDiffers {
-                path: self.location().to_string(),
-                day: day.to_string(),
-                committed: committed.digest,
-                new: digest.to_owned(),
-            }),
+            Some(committed) => {
+                let path = self.location().to_string();
+                Err(committed.differs(path, day, digest, decisions))
+            }
         }
     }
 
@@ -280,13 +382,15 @@ impl Archive {
         let tags = DayTags {
             digest: staged.digest.clone(),
             base_version,
+            decisions: staged.decisions.clone(),
         };
         let record = Record::new(
             day,
             &CommittedDay {
                 digest: staged.digest.clone(),
                 base_version,
-                rows: Some(staged.documents - staged.without_fingerprint),
+                rows: Some(staged.rows),
+                decisions: staged.decisions.clone(),
             },
         );
         self.write_record(day, &record).await?;

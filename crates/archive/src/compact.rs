@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BinaryBuilder, Int64Array, RecordBatch, StringBuilder,
+    Array as _, ArrayBuilder as _, ArrayRef, AsArray as _, BinaryBuilder, BooleanBuilder,
+    Int64Array, RecordBatch, StringBuilder,
 };
 use arrow::datatypes::{DataType, Int64Type, SchemaRef};
 use chrono::NaiveDate;
@@ -215,7 +216,7 @@ impl Archive {
         let mut merged = MergedRows {
             sources,
             heap: BinaryHeap::new(),
-            schema: schema::fingerprints(self.id_type(), self.spec().sketch, true),
+            schema: self.rows_schema(true),
             started: false,
             read: Checksum::default(),
         };
@@ -266,8 +267,12 @@ impl Checksum {
         };
         let sketch = schema::sketches(batch).filter(|sketches| sketches.is_valid(row));
         let sketch = sketch.map_or(0, |sketches| murmur3_low64(sketches.value(row), seed));
+        let kept = schema::kept(batch).filter(|kept| kept.is_valid(row));
+        let kept = kept.map_or(0, |kept| {
+            murmur3_low64(&[kept.value(row).into()], seed ^ id as u32)
+        });
         self.rows += 1;
-        let sum = id ^ fingerprint.cast_unsigned().rotate_left(17) ^ sketch.rotate_left(34);
+        let sum = id ^ fingerprint.cast_unsigned().rotate_left(17) ^ sketch.rotate_left(34) ^ kept;
         self.sum = self.sum.wrapping_add(sum);
     }
 }
@@ -359,6 +364,7 @@ impl MergedRows {
         let mut texts = StringBuilder::new();
         let mut numbers = Vec::new();
         let mut sketches = BinaryBuilder::new();
+        let mut decisions = BooleanBuilder::new();
         while fingerprints.len() < RECORD_BATCH_ROWS {
             let Some(Reverse((fingerprint, id, source))) = self.heap.pop() else {
                 break;
@@ -373,6 +379,10 @@ impl MergedRows {
                 let sketch = column.is_valid(from.row).then(|| column.value(from.row));
                 sketches.append_option(sketch);
             }
+            if let Some(column) = schema::kept(&from.batch) {
+                let kept = column.is_valid(from.row).then(|| column.value(from.row));
+                decisions.append_option(kept);
+            }
             self.advance(source)?;
         }
         if fingerprints.is_empty() {
@@ -383,8 +393,11 @@ impl MergedRows {
             _ => Arc::new(texts.finish()),
         };
         let mut columns: Vec<ArrayRef> = vec![Arc::new(Int64Array::from(fingerprints)), ids];
-        if self.schema.fields().len() > columns.len() {
+        if !sketches.is_empty() {
             columns.push(Arc::new(sketches.finish()));
+        }
+        if !decisions.is_empty() {
+            columns.push(Arc::new(decisions.finish()));
         }
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns);
         batch.map(Some).map_err(|source| ArchiveError::Arrow {

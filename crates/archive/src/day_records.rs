@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use storage::StorageError;
 
+use crate::day_decisions::{DayDecisions, describe};
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
-use crate::schema::{BASE_VERSION_TAG, DAY_DIGEST_TAG};
+use crate::schema::{BASE_VERSION_TAG, DAY_DIGEST_TAG, DECISIONS_TAG};
 use crate::table::{Archive, DataFile};
 
 /// The directory of records, below the archive's.
@@ -40,8 +41,12 @@ pub struct CommittedDay {
     pub digest: String,
     /// The table version that the day was compared with.
     pub base_version: u64,
-    /// Its rows with a fingerprint; `None` if an earlier release of this program committed it.
+    /// Its rows in the archive; `None` if an earlier release of this program committed it.
     pub rows: Option<u64>,
+    /// What was decided about its documents; `None` if nothing was. The digest is that of all documents, those too that were
+    /// not appended.
+    #[serde(default)]
+    pub decisions: Option<DayDecisions>,
 }
 
 impl CommittedDay {
@@ -50,7 +55,43 @@ impl CommittedDay {
             digest: tag(DAY_DIGEST_TAG)?,
             base_version: tag(BASE_VERSION_TAG)?.parse().ok()?,
             rows: None,
+            decisions: tag(DECISIONS_TAG).and_then(|tag| tag.parse().ok()),
         })
+    }
+
+    /// Whether a batch is this day: the same rows, and the same decisions if the batch has some or the day has only its kept
+    /// documents.
+    pub(crate) fn is_same(&self, digest: &str, decisions: Option<&DayDecisions>) -> bool {
+        let same_decisions = match (&self.decisions, decisions) {
+            (Some(committed), None) => !committed.only_kept,
+            (committed, decisions) => committed.as_ref() == decisions,
+        };
+        self.digest == digest && same_decisions
+    }
+
+    /// The error that the archive at `path` has `day` already, and that a batch is another one.
+    pub(crate) fn differs(
+        self,
+        path: String,
+        day: NaiveDate,
+        digest: &str,
+        decisions: Option<&DayDecisions>,
+    ) -> ArchiveError {
+        let day = day.to_string();
+        if self.digest == digest {
+            return ArchiveError::DecisionsDiffer {
+                path,
+                day,
+                committed: describe(self.decisions.as_ref()),
+                new: describe(decisions),
+            };
+        }
+        ArchiveError::DayDiffers {
+            path,
+            day,
+            committed: self.digest,
+            new: digest.to_owned(),
+        }
     }
 }
 
@@ -68,6 +109,7 @@ impl Record {
             "digest": committed.digest,
             "base_version": committed.base_version,
             "rows": committed.rows,
+            "decisions": committed.decisions,
             // Gives each record a path of its own: a vacuum may be deleting a record that is otherwise equal.
             "nonce": uuid::Uuid::new_v4().to_string(),
         });
@@ -117,6 +159,7 @@ impl Archive {
                 digest: file.day_digest.clone()?,
                 base_version: file.base_version?,
                 rows: None,
+                decisions: file.decisions.clone(),
             })
         });
         let by_tags = tagged.next();
@@ -341,6 +384,7 @@ mod tests {
             digest: "ab".into(),
             base_version: 7,
             rows: Some(9),
+            decisions: Some("kept k=3".parse().unwrap()),
         };
         let record = Record::new(day, &committed);
         assert!(record.transaction_version > WITHOUT_RECORD);

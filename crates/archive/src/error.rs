@@ -148,6 +148,20 @@ pub enum ArchiveError {
         /// Digest of the day as given now.
         new: String,
     },
+    /// The day is committed with the same rows, but other decisions about them.
+    #[error(
+        "{path}: day {day} is in the archive already, as {committed}; now it would be {new}; use the same options, or replace it with --replace-day"
+    )]
+    DecisionsDiffer {
+        /// The archive.
+        path: String,
+        /// The day.
+        day: String,
+        /// How the day was committed.
+        committed: String,
+        /// How it would be committed now.
+        new: String,
+    },
     /// A vacuum that could delete the files of a run in progress.
     #[error(
         "{path}: --older-than is less than 24h: files of a run in progress could be deleted; if no run is in progress, add --nothing-runs"
@@ -266,7 +280,10 @@ impl ArchiveError {
             | Self::Rewritten { .. }
             | Self::Spec { .. }
             | Self::SpecMismatch { .. } => ErrorKind::Configuration,
-            Self::BadData { .. } | Self::Digest { .. } | Self::DayDiffers { .. } => ErrorKind::Data,
+            Self::BadData { .. }
+            | Self::Digest { .. }
+            | Self::DayDiffers { .. }
+            | Self::DecisionsDiffer { .. } => ErrorKind::Data,
             Self::Arrow { source, .. } => cause_kind(source).unwrap_or(ErrorKind::Data),
             Self::Parquet { source, .. } => cause_kind(source).unwrap_or(ErrorKind::Data),
             Self::Delta { source, .. } => delta_kind(source),

@@ -9,7 +9,7 @@ use simhash::Spec;
 
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
-use crate::schema::{DAY, FINGERPRINT, ID, IdType, SKETCH};
+use crate::schema::{DAY, FINGERPRINT, ID, IdType, KEPT, SKETCH};
 
 /// Delta's reader features that change neither rows nor columns.
 const HARMLESS: [&str; 4] = [
@@ -79,7 +79,8 @@ pub(crate) fn check_path(given: &str, path: &str) -> Result<()> {
     }
 }
 
-/// Refuses a table that does not have exactly the columns of an archive with this spec, partitioned by day. Returns its id type.
+/// Refuses a table that does not have exactly the columns of an archive with this spec, partitioned by day. Returns its id type,
+/// and whether it has the column `kept`.
 ///
 /// # Errors
 /// [`ArchiveError::ForeignTable`] with the difference.
@@ -87,7 +88,7 @@ pub(crate) fn require_archive_schema(
     table: &DeltaTable,
     spec: &Spec,
     given: &str,
-) -> Result<IdType> {
+) -> Result<(IdType, bool)> {
     let state = table.snapshot().map_err(ArchiveError::delta(given))?;
     let foreign = |reason: String| {
         Err(ArchiveError::ForeignTable {
@@ -111,6 +112,10 @@ pub(crate) fn require_archive_schema(
     if !spec.sketch.is_none() {
         expected.push((SKETCH, DataType::BINARY));
     }
+    let has_kept = type_of(KEPT).is_some();
+    if has_kept {
+        expected.push((KEPT, DataType::BOOLEAN));
+    }
     for (name, expected) in &expected {
         let name = *name;
         if type_of(name) != Some(expected) {
@@ -127,8 +132,8 @@ pub(crate) fn require_archive_schema(
         return foreign(format!("it has another column, {}", other.name()));
     }
     match type_of(ID) {
-        Some(&DataType::STRING) => Ok(IdType::String),
-        Some(&DataType::LONG) => Ok(IdType::Bigint),
+        Some(&DataType::STRING) => Ok((IdType::String, has_kept)),
+        Some(&DataType::LONG) => Ok((IdType::Bigint, has_kept)),
         Some(other) => foreign(format!("its column {ID} is {other}, not string or long")),
         None => foreign(format!("it has no column {ID}")),
     }

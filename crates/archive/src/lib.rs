@@ -1,16 +1,17 @@
 //! The archive: a Delta Lake table of fingerprints.
 //!
-//! An archive has the columns `fp`, `id` and the partition column `day`; if its spec has sketches, also `sketch`. Each day
-//! is one commit, and its data files are Parquet sorted by `fp`. [`Archive`] creates it, appends to it, and maintains it.
+//! An archive has the columns `fp`, `id` and the partition column `day`; if its spec has sketches, also `sketch`; if it was
+//! created with decisions, also `kept`. Each day is one commit, and its data files are Parquet sorted by `fp`. [`Archive`] creates it, appends to it, and maintains it.
 //!
 //! A run reads a [`Snapshot`]: an archive at one version, or plain Parquet files. [`FingerprintReader`] reads one of
-//! its files, fingerprints by row group, ids and sketches by row. The map writes the batch's own fingerprints as one
+//! its files, fingerprints by row group, ids, sketches and decisions by row. The map writes the batch's own fingerprints as one
 //! [`FingerprintFile`], which every later stage reads.
 
 pub mod checked_pages;
 mod commit;
 mod compact;
 mod data_files;
+mod day_decisions;
 mod day_records;
 mod delta;
 mod encoded_column;
@@ -34,8 +35,9 @@ pub mod spec_files;
 mod table;
 mod vacuum;
 
-pub use commit::{Append, Existing, StagedDay};
+pub use commit::{Append, Existing, RowDecisions, StagedDay};
 pub use compact::Compacted;
+pub use day_decisions::DayDecisions;
 pub use day_records::CommittedDay;
 pub use encoded_column::Encoded;
 pub use error::{ArchiveError, Result};
@@ -45,7 +47,7 @@ pub use input_files::input_files;
 pub use layout::ROW_GROUP_ROWS;
 pub use log_facts::LogFacts;
 pub use object_reader::ObjectReader;
-pub use reader::{ColumnNames, DecodedStep, FingerprintReader, ReadRows, RowPages};
+pub use reader::{ColumnNames, DecodedStep, FingerprintReader, ReadRows, RowColumns, RowPages};
 pub use remove::{IdSet, Removed};
 pub use schema::IdType;
 pub use scope::Scope;

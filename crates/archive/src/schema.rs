@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use arrow::array::{AsArray as _, BinaryArray, RecordBatch};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{AsArray as _, BinaryArray, BooleanArray, RecordBatch};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use simhash::SketchBits;
 
 /// Column of fingerprints: BIGINT, the 64 bits in two's complement.
@@ -14,6 +14,9 @@ pub const FINGERPRINT: &str = "fp";
 pub const ID: &str = "id";
 /// Column of sketches, in archives and files whose spec has them: BINARY, all of the spec's length.
 pub const SKETCH: &str = "sketch";
+/// Column of decisions, in archives that were created with it: BOOLEAN, whether the run that added a document kept it. Null
+/// where nothing was decided; such a document counts as kept.
+pub const KEPT: &str = "kept";
 /// Partition column: the day on which a document was added.
 pub const DAY: &str = "day";
 
@@ -31,6 +34,9 @@ pub const TAIL_TAG: &str = "dedup-job.tail";
 pub const DAY_DIGEST_TAG: &str = "dedup-job.day-digest";
 /// Tag of a data file: the table version that its day was compared with.
 pub const BASE_VERSION_TAG: &str = "dedup-job.base-version";
+/// Tag of a data file: which documents of its day were appended, and how they were decided; a
+/// [`DayDecisions`](crate::DayDecisions).
+pub const DECISIONS_TAG: &str = "dedup-job.decisions";
 
 /// The type of an archive's ids, fixed when it is created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,6 +113,32 @@ pub fn fingerprints(id_type: IdType, sketch: SketchBits, nullable: bool) -> Sche
         fields.push(Field::new(SKETCH, DataType::Binary, true));
     }
     Arc::new(Schema::new(fields))
+}
+
+/// Arrow schema of the rows of an archive's data files: that of [`fingerprints`] and, if the archive has it, the column `kept`.
+pub(crate) fn data_rows(
+    id_type: IdType,
+    sketch: SketchBits,
+    kept: bool,
+    nullable: bool,
+) -> SchemaRef {
+    let rows = fingerprints(id_type, sketch, nullable);
+    if !kept {
+        return rows;
+    }
+    let mut fields: Vec<FieldRef> = rows.fields().iter().cloned().collect();
+    fields.push(kept_field());
+    Arc::new(Schema::new(fields))
+}
+
+/// The field of the column `kept`.
+pub(crate) fn kept_field() -> FieldRef {
+    Arc::new(Field::new(KEPT, DataType::Boolean, true))
+}
+
+/// The column `kept` of rows with a schema of [`data_rows`]; `None` if it has none.
+pub(crate) fn kept(rows: &RecordBatch) -> Option<&BooleanArray> {
+    rows.column_by_name(KEPT)?.as_boolean_opt()
 }
 
 /// Checks that all sketches have this size; nulls pass.

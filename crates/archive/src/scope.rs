@@ -14,6 +14,7 @@ use deltalake_core::logstore::get_actions;
 use storage::ErrorKind;
 
 use crate::commit::Existing;
+use crate::day_decisions::DayDecisions;
 use crate::day_records::CommittedDay;
 use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
@@ -65,16 +66,18 @@ impl Archive {
     ///
     /// If the day is committed already, the batch is compared with the rows that the archive had before that commit,
     /// except those removed since. Without a `day`, a committed day is recognised by the batch's digest. `commit` is
-    /// `None` if the run will not commit the batch; otherwise it says whether a committed day with other rows is
-    /// replaced.
+    /// `None` if the run will not commit the batch; otherwise it says whether a committed day with other rows, or other
+    /// `decisions`, is replaced.
     ///
     /// # Errors
-    /// [`ArchiveError::DayDiffers`] when the day is committed with other rows, and must not be replaced.
+    /// [`ArchiveError::DayDiffers`] and [`ArchiveError::DecisionsDiffer`] when the day is committed with other rows or
+    /// decisions, and must not be replaced.
     pub async fn scope_for(
         &self,
         day: Option<NaiveDate>,
         file: &FingerprintFile,
         commit: Option<Existing>,
+        decisions: Option<&DayDecisions>,
     ) -> Result<(Scope, Option<CommittedDay>)> {
         let committed = match day {
             Some(day) => self.committed(day).await?.map(|committed| (day, committed)),
@@ -82,15 +85,11 @@ impl Archive {
             None if file.rows == file.without_fingerprint => None,
             None => self.committed_as(&file.digest).await?,
         };
-        let is_same = |committed: &CommittedDay| committed.digest == file.digest;
+        let is_same = |committed: &CommittedDay| committed.is_same(&file.digest, decisions);
         match (committed, day, commit) {
             (Some((day, committed)), _, Some(Existing::Keep)) if !is_same(&committed) => {
-                Err(ArchiveError::DayDiffers {
-                    path: self.location().to_string(),
-                    day: day.to_string(),
-                    committed: committed.digest,
-                    new: file.digest.clone(),
-                })
+                let path = self.location().to_string();
+                Err(committed.differs(path, day, &file.digest, decisions))
             }
             (Some((day, committed)), _, Some(Existing::Replace)) if !is_same(&committed) => {
                 Ok((Scope::Without(day), None))

@@ -7,18 +7,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::array::{ArrayRef, Float64Array, RecordBatch, UInt8Array, UInt32Array};
 use engine::Limits;
-use engine::decide::greedy::{Decision, Greedy};
-use engine::decide::{ordered_schema, sort_and_decide};
+use engine::decide::greedy::{Decision, Greedy, OrderedPair};
+use engine::decide::sorter::PairSorter;
 use engine::resources::Resources;
 use serde_json::{Value, json};
 use storage::{StoreOptions, Stores};
 
 use crate::machine;
-
-/// Pairs of a batch of rows.
-const BATCH_ROWS: u64 = 8192;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -28,12 +24,9 @@ pub struct Args {
     /// Number of pairs
     #[arg(long, default_value_t = 100_000_000)]
     pairs: u64,
-    /// Number of threads
-    #[arg(long, default_value_t = 2)]
-    threads: usize,
-    /// Memory limit, in MiB: pairs beyond it are sorted on the disk
-    #[arg(long, default_value_t = 2048)]
-    memory: usize,
+    /// Bytes of memory for each document: pairs beyond them are sorted on the disk
+    #[arg(long, default_value_t = 16)]
+    bytes: usize,
     /// Python with numpy and scipy; without it, decisions are measured alone
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
@@ -53,13 +46,8 @@ fn pair(number: u64, documents: u32) -> (u32, u32, u8) {
 }
 
 pub fn run(args: &Args) -> Vec<Value> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(args.threads)
-        .enable_all()
-        .build()
-        .expect("threads");
     let begin = Instant::now();
-    let decided = runtime.block_on(decide(args));
+    let decided = decide(args);
     let seconds = begin.elapsed().as_secs_f64();
     let peak = machine::peak_memory();
     let kept = (0..args.documents).filter(|&at| decided.decision(at) == Decision::Kept);
@@ -90,47 +78,40 @@ pub fn run(args: &Args) -> Vec<Value> {
         "seconds": seconds,
         "bytes_a_document": bytes,
         "peak_bytes": peak,
-        "memory_limit_mib": args.memory,
-        "threads": args.threads,
+        "memory_limit_bytes_a_document": args.bytes,
         "components_seconds": components,
     })]
 }
 
-/// Decides about the documents as a run does, from a stream of pairs.
-async fn decide(args: &Args) -> Greedy {
+/// Decides about the documents as a run does, from pairs in any order.
+fn decide(args: &Args) -> Greedy {
     let scratch = tempfile::tempdir().expect("a directory");
     let resources = Arc::new(Resources::new(Stores::new(StoreOptions::default())));
+    let count = args.documents as usize;
     let limits = Limits {
-        threads: args.threads,
-        memory: args.memory << 20,
+        threads: 1,
+        // The sorter takes half of what is left.
+        memory: 2 * args
+            .bytes
+            .saturating_mul(count)
+            .saturating_sub(Greedy::bytes_for(count, false)),
         spill: scratch.path().to_owned(),
     };
     let context = engine::session::session(&limits, resources).expect("a session");
-    let (documents, pairs) = (args.documents, args.pairs);
-    let batches = (0..pairs.div_ceil(BATCH_ROWS)).map(move |batch| {
-        let numbers = batch * BATCH_ROWS..pairs.min((batch + 1) * BATCH_ROWS);
-        let pairs: Vec<_> = numbers.map(|number| pair(number, documents)).collect();
-        let columns: Vec<ArrayRef> = vec![
-            Arc::new(UInt32Array::from_iter_values(
-                pairs.iter().map(|pair| pair.0),
-            )),
-            Arc::new(UInt32Array::from_iter_values(
-                pairs.iter().map(|pair| pair.1),
-            )),
-            Arc::new(UInt8Array::from_iter_values(
-                pairs.iter().map(|pair| pair.2),
-            )),
-            Arc::new(Float64Array::new_null(pairs.len())),
-        ];
-        RecordBatch::try_new(ordered_schema(), columns).expect("pairs")
-    });
-    let begin = || Greedy::new(documents as usize, false);
-    let decided = sort_and_decide(
-        &context,
-        engine::stream::of_batches(ordered_schema(), batches),
-        begin,
-    );
-    decided.await.expect("decisions")
+    let mut sorter = PairSorter::new(&context, count, false).expect("memory");
+    for number in 0..args.pairs {
+        let (later, earlier, distance) = pair(number, args.documents);
+        let pair = OrderedPair {
+            later,
+            earlier,
+            distance,
+            similarity: None,
+        };
+        sorter.add(&pair).expect("room for the pair");
+    }
+    let mut greedy = Greedy::new(count, false);
+    sorter.decide(&mut greedy).expect("decisions");
+    greedy
 }
 
 /// The number of documents kept, with all pairs in memory.

@@ -164,7 +164,7 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         max_distance: 3,
         within: true,
         existing: archive::Existing::Keep,
-        append: false,
+        append: None,
         rows_per_file: None,
         day: Some("2026-01-31".parse().expect("a day")),
         fingerprints: None,

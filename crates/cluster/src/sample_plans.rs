@@ -83,6 +83,7 @@ pub(crate) fn probe_settings() -> Probe {
         columns: ColumnNames::given_or_standard(None, None),
         sketches: Some(CompareSketches { max_differing: 31 }),
         answer: Answer::ClassPairs,
+        kept_base: true,
     }
 }
 

@@ -31,6 +31,7 @@ fn probe() -> Probe {
         columns: ColumnNames::given_or_standard(None, None),
         sketches: None,
         answer: engine::probe::Answer::Pairs,
+        kept_base: false,
     }
 }
 

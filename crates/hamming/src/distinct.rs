@@ -9,8 +9,34 @@ pub struct Distinct {
     values: Vec<u64>,
     /// Value `i` has the rows `rows[starts[i]..starts[i + 1]]`.
     starts: Vec<u32>,
-    /// The batch's rows in the order of their values; `None` when the batch was sorted: then `rows[i]` is `i`.
-    rows: Option<Vec<u32>>,
+    rows: RowOrder,
+}
+
+/// The batch's rows in the order of their values.
+#[derive(Debug, Clone)]
+enum RowOrder {
+    /// The rows from `first` on, then those before it. Of sorted fingerprints, `first` is 0; of fingerprints that are sorted as
+    /// signed numbers, it is the first that is not negative.
+    Rotated { first: u32, count: u32 },
+    /// Any order.
+    Listed(Vec<u32>),
+}
+
+impl Default for RowOrder {
+    fn default() -> Self {
+        Self::Rotated { first: 0, count: 0 }
+    }
+}
+
+impl RowOrder {
+    fn row(&self, at: u32) -> u32 {
+        match self {
+            // Not `(first + at) % count`: the sum may be 2³² or more.
+            Self::Rotated { first, count } if at >= count - first => at - (count - first),
+            Self::Rotated { first, .. } => first + at,
+            Self::Listed(rows) => rows[at as usize],
+        }
+    }
 }
 
 impl Distinct {
@@ -21,24 +47,32 @@ impl Distinct {
     #[must_use]
     pub fn new(fingerprints: &[u64]) -> Self {
         let count = u32::try_from(fingerprints.len()).expect("a batch has less than 2^32 rows");
-        if fingerprints.is_sorted() {
-            let (values, starts) = distinct_with_starts(fingerprints.iter().copied());
+        let descent = fingerprints.windows(2).position(|pair| pair[0] > pair[1]);
+        let (before, after) = fingerprints.split_at(descent.map_or(0, |at| at + 1));
+        // Equal values at both ends would not have ascending rows.
+        let is_rotated = before.is_empty() || (after.is_sorted() && after.last() < before.first());
+        if is_rotated {
+            let sorted = after.iter().chain(before).copied();
+            let (values, starts) = distinct_with_starts(sorted);
+            let rows = RowOrder::Rotated {
+                first: before.len() as u32,
+                count,
+            };
             return Self {
                 values,
                 starts,
-                rows: None,
+                rows,
             };
         }
         let mut rows: Vec<u32> = (0..count).collect();
-        // A stable sort keeps the rows of equal values ascending. It also merges sorted sequences fast: fingerprints
-        // sorted as signed numbers are two of them.
+        // A stable sort keeps the rows of equal values ascending.
         rows.sort_by_key(|&row| fingerprints[row as usize]);
         let (values, starts) =
             distinct_with_starts(rows.iter().map(|&row| fingerprints[row as usize]));
         Self {
             values,
             starts,
-            rows: Some(rows),
+            rows: RowOrder::Listed(rows),
         }
     }
 
@@ -51,10 +85,7 @@ impl Distinct {
     /// The rows that have the value with index `entry`, ascending.
     pub fn rows(&self, entry: u32) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         let entry = entry as usize;
-        (self.starts[entry]..self.starts[entry + 1]).map(|at| match &self.rows {
-            Some(rows) => rows[at as usize],
-            None => at,
-        })
+        (self.starts[entry]..self.starts[entry + 1]).map(|at| self.rows.row(at))
     }
 
     /// The row at index `at` among the [`Self::rows`] of `entry`.
@@ -67,15 +98,112 @@ impl Distinct {
         let range = self.starts[entry]..self.starts[entry + 1];
         let at = range.start + at as u32;
         assert!(range.contains(&at), "a row that the value has");
-        self.rows.as_ref().map_or(at, |rows| rows[at as usize])
+        self.rows.row(at)
+    }
+
+    /// An index of the entries by row.
+    #[must_use]
+    pub fn entries_by_row(&self) -> EntriesByRow {
+        let entries = 0..self.values.len() as u32;
+        match &self.rows {
+            RowOrder::Rotated { first, count } => {
+                let mut starts = vec![0_u64; (*count as usize).div_ceil(64)];
+                for &at in &self.starts[..self.values.len()] {
+                    starts[at as usize / 64] |= 1 << (at % 64);
+                }
+                let mut before = 0;
+                let counts = starts.chunks(WORDS_A_COUNT).map(|words| {
+                    let count = before;
+                    before += words.iter().map(|word| word.count_ones()).sum::<u32>();
+                    count
+                });
+                EntriesByRow::Ranked {
+                    first: *first,
+                    count: *count,
+                    counts: counts.collect(),
+                    starts,
+                }
+            }
+            RowOrder::Listed(rows) => {
+                let mut entry_of = vec![0; rows.len()];
+                for entry in entries {
+                    for row in self.rows(entry) {
+                        entry_of[row as usize] = entry;
+                    }
+                }
+                EntriesByRow::Listed(entry_of)
+            }
+        }
     }
 
     /// Heap bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        8 * self.values.capacity()
-            + 4 * self.starts.capacity()
-            + self.rows.as_ref().map_or(0, |rows| 4 * rows.capacity())
+        let rows = match &self.rows {
+            RowOrder::Rotated { .. } => 0,
+            RowOrder::Listed(rows) => 4 * rows.capacity(),
+        };
+        8 * self.values.capacity() + 4 * self.starts.capacity() + rows
+    }
+}
+
+/// Words of bits that share a count of [`EntriesByRow::Ranked`].
+const WORDS_A_COUNT: usize = 8;
+
+/// For each row, the index of its value in [`Distinct::values`]. For sorted fingerprints, it takes 17/16 bits a row.
+#[derive(Debug, Clone)]
+pub enum EntriesByRow {
+    /// Values start at some places of their order. The entry of a row is the last that starts at its place or before it.
+    Ranked {
+        /// The row at the first place.
+        first: u32,
+        /// Rows.
+        count: u32,
+        /// Bit `i` is set if a value starts at place `i`.
+        starts: Vec<u64>,
+        /// Values that start before each group of [`WORDS_A_COUNT`] words.
+        counts: Vec<u32>,
+    },
+    /// The entry of each row.
+    Listed(Vec<u32>),
+}
+
+impl EntriesByRow {
+    /// The entry of a row; `None` after the last row.
+    #[must_use]
+    pub fn entry(&self, row: u32) -> Option<u32> {
+        match self {
+            Self::Ranked {
+                first,
+                count,
+                starts,
+                counts,
+            } => {
+                if row >= *count {
+                    return None;
+                }
+                let place = match row.checked_sub(*first) {
+                    Some(place) => place,
+                    None => row + (count - first),
+                } as usize;
+                let (word, bit) = (place / 64, place % 64);
+                let group = word / WORDS_A_COUNT;
+                let whole = &starts[group * WORDS_A_COUNT..word];
+                let before: u32 = whole.iter().map(|word| word.count_ones()).sum();
+                let last = starts[word] & (u64::MAX >> (63 - bit));
+                Some(counts[group] + before + last.count_ones() - 1)
+            }
+            Self::Listed(entries) => entries.get(row as usize).copied(),
+        }
+    }
+
+    /// Heap bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Ranked { starts, counts, .. } => 8 * starts.capacity() + 4 * counts.capacity(),
+            Self::Listed(entries) => 4 * entries.capacity(),
+        }
     }
 }
 
@@ -105,17 +233,45 @@ mod tests {
         for batch in [
             vec![7u64, 3, 7, u64::MAX, 3, 7],
             vec![3, 3, 7, 7, 7, u64::MAX],
+            // Sorted as signed numbers.
+            vec![u64::MAX, 3, 3, 7, 7, 7],
+            vec![7, 7, 7, u64::MAX, 3, 3],
+            // Equal values at both ends.
+            vec![7, 7, u64::MAX, 3, 3, 7],
         ] {
             let distinct = Distinct::new(&batch);
             assert_eq!(distinct.values(), [3, 7, u64::MAX]);
             for (entry, value) in distinct.values().iter().enumerate() {
                 let expected: Vec<u32> = (0..6).filter(|&r| batch[r as usize] == *value).collect();
                 assert_eq!(distinct.rows(entry as u32).collect::<Vec<_>>(), expected);
+                let entries = distinct.entries_by_row();
                 for (at, &row) in expected.iter().enumerate() {
                     assert_eq!(distinct.row(entry as u32, at), row);
+                    assert_eq!(entries.entry(row), Some(entry as u32));
                 }
+                assert_eq!(entries.entry(6), None);
             }
         }
-        assert!(Distinct::new(&[]).values().is_empty());
+        let none = Distinct::new(&[]);
+        assert!(none.values().is_empty() && none.entries_by_row().entry(0).is_none());
+    }
+
+    #[test]
+    fn entries_are_found_by_row() {
+        for rotated_by in [0, 1, 700, 1999] {
+            // Values with 1 to 7 copies each.
+            let mut batch: Vec<u64> = (0..2000).map(|row: u64| row * row / 7000).collect();
+            batch.rotate_left(rotated_by);
+            let distinct = Distinct::new(&batch);
+            let entries = distinct.entries_by_row();
+            for (row, value) in batch.iter().enumerate() {
+                let entry = entries.entry(row as u32).unwrap();
+                assert_eq!(
+                    distinct.values()[entry as usize],
+                    *value,
+                    "{rotated_by} {row}"
+                );
+            }
+        }
     }
 }

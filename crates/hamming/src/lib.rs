@@ -63,7 +63,7 @@ mod probe;
 mod tables;
 
 pub use design::{Block, Design, DesignError, MAX_DISTANCE};
-pub use distinct::Distinct;
+pub use distinct::{Distinct, EntriesByRow};
 pub use isa::Kernel;
 pub use matches::Match;
 pub use plan::{Limits, Plan, PlanError};

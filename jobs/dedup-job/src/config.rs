@@ -23,6 +23,7 @@ pub enum Refused {
 
 /// Parses the command line, together with the options of the configuration file.
 pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
+    let arguments = &join_optional_values(arguments);
     let matches = Cli::command()
         .try_get_matches_from(arguments)
         .map_err(Refused::Clap)?;
@@ -58,6 +59,25 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
                     .to_owned(),
             )
         })
+}
+
+/// Writes `--append kept` as `--append=kept`, which is how clap is told to read it: in `run --append day.parquet` it would else take
+/// the documents for the value.
+fn join_optional_values(arguments: &[OsString]) -> Vec<OsString> {
+    let mut joined: Vec<OsString> = Vec::with_capacity(arguments.len());
+    let mut are_options = true;
+    for argument in arguments {
+        are_options &= argument != "--";
+        let is_value = are_options && (argument == "all" || argument == "kept");
+        match joined.last_mut() {
+            Some(last) if last == "--append" && is_value => {
+                last.push("=");
+                last.push(argument);
+            }
+            _ => joined.push(argument.clone()),
+        }
+    }
+    joined
 }
 
 fn read_table(path: &Path) -> Result<Table, Failure> {

@@ -46,6 +46,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Tune(args) => commands::tune::run(&common, &args),
         Command::Explain(args) => commands::explain::run(&common, &args),
         Command::Show(args) => commands::show::run(&common, &args),
+        Command::Groups(args) => commands::groups::run(&common, &args),
         Command::Sql(args) => commands::sql::run(&common, &args),
         Command::Cluster(args) => commands::cluster::run(&common, &args),
         Command::Scheduler(args) => commands::scheduler::run(&common, &args),

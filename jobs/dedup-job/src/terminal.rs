@@ -47,7 +47,35 @@ pub fn count(number: u64) -> String {
     HumanCount(number).to_string()
 }
 
+/// Formats a date, from days since 1970.
+pub fn date(day: i32) -> String {
+    let date = chrono::NaiveDate::default().checked_add_signed(chrono::Duration::days(day.into()));
+    date.map_or_else(|| format!("day {day}"), |date| date.to_string())
+}
+
 /// Formats a number of bytes with its unit.
 pub fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
+}
+
+/// The text with replacement characters for those that would steer the terminal, or the direction of writing.
+pub fn visible(text: &str) -> String {
+    let is_steering = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+    };
+    text.chars()
+        .map(|c| if is_steering(c) { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dates() {
+        assert_eq!(date(20_484), "2026-01-31");
+        assert_eq!(date(i32::MAX), "day 2147483647");
+    }
 }

@@ -17,7 +17,7 @@ use storage::{Location, hex};
 use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::reader::to_id_type;
-use crate::schema::{self, ID, IdType, SKETCH};
+use crate::schema::{self, FINGERPRINT, ID, IdType};
 use crate::table::{Archive, DataFile};
 
 /// Rows of a record batch.
@@ -27,7 +27,7 @@ const RECORD_BATCH_ROWS: usize = 8192;
 pub(crate) struct StoredRows {
     name: String,
     batches: ParquetRecordBatchReader,
-    /// Indices of the columns of `schema` in the file; `None` for sketches that the file does not have.
+    /// Indices of the columns of `schema` in the file; `None` for sketches or decisions that the file does not have.
     columns: Vec<Option<usize>>,
     id_type: IdType,
     sketch: SketchBits,
@@ -35,11 +35,17 @@ pub(crate) struct StoredRows {
 }
 
 impl StoredRows {
-    /// Opens the bytes of a file, which errors call `name`.
+    /// Opens the bytes of a file, which errors call `name`, to read the columns of `schema`.
     ///
     /// # Errors
     /// [`ArchiveError::BadData`] when a column is missing or has another type.
-    fn open(name: &str, bytes: Bytes, id_type: IdType, sketch: SketchBits) -> Result<Self> {
+    fn open(
+        name: &str,
+        bytes: Bytes,
+        id_type: IdType,
+        sketch: SketchBits,
+        schema: SchemaRef,
+    ) -> Result<Self> {
         let failed = |error| ArchiveError::parquet(name)(error);
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
         let metadata = Arc::new(metadata.map_err(failed)?);
@@ -54,7 +60,6 @@ impl StoredRows {
         });
         let batches = batches.map_err(failed)?;
         let found_schema = batches.schema();
-        let schema = schema::fingerprints(id_type, sketch, true);
         let mut columns = Vec::new();
         for field in schema.fields() {
             let found = found_schema.fields().find(field.name());
@@ -64,7 +69,7 @@ impl StoredRows {
             };
             let Some((at, found)) = found else {
                 // Delta reads a nullable column that a file lacks as nulls.
-                if field.name() == SKETCH {
+                if ![FINGERPRINT, ID].contains(&field.name().as_str()) {
                     columns.push(None);
                     continue;
                 }
@@ -159,6 +164,8 @@ impl Archive {
 
     /// The rows of a data file at `location` whose bytes were read.
     pub(crate) fn stored_rows_at(&self, location: &Location, bytes: Bytes) -> Result<StoredRows> {
-        StoredRows::open(location.given(), bytes, self.id_type(), self.spec().sketch)
+        let sketch = self.spec().sketch;
+        let schema = self.rows_schema(true);
+        StoredRows::open(location.given(), bytes, self.id_type(), sketch, schema)
     }
 }

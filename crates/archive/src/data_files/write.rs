@@ -17,7 +17,7 @@ use crate::layout::{ROW_GROUP_ROWS, writer_properties};
 use crate::log_facts::LogFacts;
 use crate::reader::{ColumnNames, FingerprintReader};
 use crate::row_group_sums::RowGroupSummer;
-use crate::schema::{self, DAY};
+use crate::schema::DAY;
 use crate::table::Archive;
 
 /// Rows to write, handed out in any number, whatever the sizes of the record batches that they come in. The batches are
@@ -105,7 +105,7 @@ impl Archive {
             object: object.clone(),
             source,
         };
-        let schema = schema::fingerprints(self.id_type(), self.spec().sketch, false);
+        let schema = self.rows_schema(false);
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(self.spec(), self.id_type()))
             .with_skip_arrow_metadata(true);

@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use chrono::NaiveDate;
 use deltalake_core::kernel::Add;
 
+use crate::day_decisions::DayDecisions;
 use crate::file_checksums::Tail;
-use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, FINGERPRINT, ID, SHA256_TAG, TAIL_TAG};
+use crate::schema::{
+    BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, FINGERPRINT, ID, SHA256_TAG, TAIL_TAG,
+};
 use crate::table::DataFile;
 
 /// A data file that is complete, but not yet in the log.
@@ -32,6 +35,8 @@ pub(crate) struct DayTags {
     pub(crate) digest: String,
     /// The table version that the day was compared with.
     pub(crate) base_version: u64,
+    /// The decisions about the day, if there are any.
+    pub(crate) decisions: Option<DayDecisions>,
 }
 
 impl DayTags {
@@ -40,6 +45,7 @@ impl DayTags {
         Some(Self {
             digest: file.day_digest.clone()?,
             base_version: file.base_version?,
+            decisions: file.decisions.clone(),
         })
     }
 }
@@ -56,10 +62,14 @@ impl WrittenFile {
         let tag = |name: &str, value: String| (name.to_owned(), Some(value));
         let tail = self.tail.map(|tail| tag(TAIL_TAG, tail.to_string()));
         let day_tags = tags.map(|tags| {
+            let decisions = tags.decisions.as_ref();
+            let decisions = decisions.map(|decisions| tag(DECISIONS_TAG, decisions.to_string()));
             [
                 tag(DAY_DIGEST_TAG, tags.digest.clone()),
                 tag(BASE_VERSION_TAG, tags.base_version.to_string()),
             ]
+            .into_iter()
+            .chain(decisions)
         });
         Add {
             path: self.path.clone(),

@@ -5,7 +5,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ArchiveError, Result};
-use crate::schema::{FINGERPRINT, ID, IdType, SKETCH};
+use crate::schema::{FINGERPRINT, ID, IdType, KEPT, SKETCH};
 
 /// Names of the columns to read. Of several names, the first that a file has is used.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -137,6 +137,13 @@ pub(super) fn sketch_leaf(name: &str, schema: &SchemaDescriptor) -> Result<Optio
             reason: format!("sketches are bytes, this is {}", type_name(&descriptor)),
         }),
     }
+}
+
+/// Index of the leaf column of decisions; `None` if the file has no such column with one value in a row. Its type is checked
+/// when it is read: a plain file may have a column of the same name that means something else.
+pub(super) fn kept_leaf(schema: &SchemaDescriptor) -> Option<usize> {
+    let mut columns = schema.columns().iter();
+    columns.position(|column| column.path().parts() == [KEPT] && column.max_rep_level() == 0)
 }
 
 /// The column's type, for errors.

@@ -17,11 +17,11 @@ use crate::log_facts::LogFacts;
 use crate::object_reader::ObjectReader;
 use crate::row_group_sums::RowGroupSums;
 use crate::schema::{IdType, SPEC_KEY};
-use columns::{fingerprint_leaf, id_leaf, sketch_leaf};
+use columns::{fingerprint_leaf, id_leaf, kept_leaf, sketch_leaf};
 
 pub use columns::ColumnNames;
 pub use decode::{DecodedStep, STEP};
-pub use rows::{ReadRows, RowPages, to_id_type};
+pub use rows::{ReadRows, RowColumns, RowPages, to_id_type};
 
 /// An open Parquet file of fingerprints. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -40,6 +40,8 @@ pub struct FingerprintReader {
     id_type: IdType,
     /// The leaf column of sketches, if the file has them.
     sketch_leaf: Option<usize>,
+    /// The leaf column of decisions, if the file has them.
+    kept_leaf: Option<usize>,
 }
 
 impl FingerprintReader {
@@ -93,6 +95,7 @@ impl FingerprintReader {
             id_leaf,
             id_type,
             sketch_leaf,
+            kept_leaf: kept_leaf(schema),
             metadata: Arc::new(metadata),
         })
     }
@@ -189,7 +192,7 @@ impl FingerprintReader {
         }
     }
 
-    /// What errors call a column chunk; `kind` is `fingerprint`, `id` or `sketch`.
+    /// What errors call a column chunk; `kind` is `fingerprint`, `id`, `sketch` or `decision`.
     fn object_name(&self, row_group: usize, kind: &str) -> String {
         format!("{}, row group {row_group}, {kind} column", self.name)
     }

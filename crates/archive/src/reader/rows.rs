@@ -1,9 +1,11 @@
-//! Reading the ids and sketches of single rows.
+//! Reading the ids, sketches and decisions of single rows.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray as _, BinaryArray, RecordBatch, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray as _, BinaryArray, BooleanArray, RecordBatch, new_null_array,
+};
 use arrow::datatypes::DataType;
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -19,15 +21,26 @@ use super::FingerprintReader;
 use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::SectorSums;
-use crate::schema::{self, IdType};
+use crate::schema::{self, IdType, KEPT};
 
-/// Ids and sketches of some rows, in the order of the rows.
+/// The columns to read of rows, besides their ids.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowColumns {
+    /// The sketches, of this size.
+    pub sketch: SketchBits,
+    /// Whether to read the column `kept`.
+    pub kept: bool,
+}
+
+/// Some rows, in their order.
 #[derive(Debug)]
 pub struct ReadRows {
     /// The ids, of the file's id type.
     pub ids: ArrayRef,
     /// The sketches; null where the file has none, and everywhere if none were asked for.
     pub sketches: BinaryArray,
+    /// What was decided; null where the file does not say it, and everywhere if it was not asked for.
+    pub kept: BooleanArray,
 }
 
 /// Positions of a file's pages, and their checksums; see [`FingerprintReader::row_pages`].
@@ -66,24 +79,28 @@ impl FingerprintReader {
         Ok(RowPages { metadata, sums })
     }
 
-    /// Reads the ids of some rows of a row group and, if the spec has `sketch`es, their sketches; `rows` must be strictly
-    /// ascending. All columns are fetched by one request.
+    /// Reads the ids of some rows of a row group, and the `wanted` columns; `rows` must be strictly ascending. All columns are
+    /// fetched by one request.
     ///
     /// If the file has an offset index, only the pages with these rows are read.
     ///
     /// # Errors
-    /// [`ArchiveError`] when they cannot be read, an id is null, or a sketch has another length than the spec's.
+    /// [`ArchiveError`] when they cannot be read, an id is null, a sketch has another length than the spec's, or decisions are
+    /// not BOOLEAN.
     pub async fn rows(
         &self,
         pages: &RowPages,
         row_group: usize,
         rows: &[u32],
-        sketch: SketchBits,
+        wanted: RowColumns,
     ) -> Result<ReadRows> {
+        let sketch = wanted.sketch;
         let sketch_leaf = self.sketch_leaf.filter(|_| !sketch.is_none());
+        let kept_leaf = self.kept_leaf.filter(|_| wanted.kept);
         let columns = [
             Some((self.id_leaf, "id")),
             sketch_leaf.map(|leaf| (leaf, "sketch")),
+            kept_leaf.map(|leaf| (leaf, "decision")),
         ];
         let columns: Vec<(usize, &str)> = columns.into_iter().flatten().collect();
         let mut found = self
@@ -106,17 +123,31 @@ impl FingerprintReader {
             });
         }
         let ids = to_id_type(&ids, self.id_type).map_err(arrow_error)?;
-        let sketches = match found.next() {
+        let sketches = match sketch_leaf.and_then(|_| found.next()) {
             // Delta reads a nullable column that a file lacks as nulls.
             None => new_null_array(&DataType::Binary, ids.len()),
             Some(found) => arrow::compute::cast(&found, &DataType::Binary).map_err(arrow_error)?,
+        };
+        let kept = match kept_leaf.and_then(|_| found.next()) {
+            None => BooleanArray::new_null(ids.len()),
+            Some(found) => {
+                let kept = found.as_boolean_opt();
+                kept.cloned().ok_or_else(|| ArchiveError::BadData {
+                    object: self.object_name(row_group, "decision"),
+                    reason: format!("the column {KEPT} is {}, not BOOLEAN", found.data_type()),
+                })?
+            }
         };
         let sketches = sketches.as_binary::<i32>().clone();
         schema::check_sketches(&sketches, sketch).map_err(|reason| ArchiveError::BadData {
             object: self.object_name(row_group, "sketch"),
             reason,
         })?;
-        Ok(ReadRows { ids, sketches })
+        Ok(ReadRows {
+            ids,
+            sketches,
+            kept,
+        })
     }
 
     /// The values of some leaf columns, each with its kind, in the rows `rows` of a row group.

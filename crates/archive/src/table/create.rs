@@ -13,12 +13,12 @@ use storage::{
 use super::Archive;
 use crate::delta::log_store;
 use crate::error::{ArchiveError, Result};
-use crate::schema::{DAY, FINGERPRINT, ID, IdType, SKETCH, SPEC_KEY};
+use crate::schema::{DAY, FINGERPRINT, ID, IdType, KEPT, SKETCH, SPEC_KEY};
 use crate::spec_files::{self, SpecFiles};
 
 impl Archive {
-    /// Creates an empty archive, with the files that its spec names. The directory need not exist; if it does, it must
-    /// be empty, because an archive needs a directory of its own.
+    /// Creates an empty archive, with the files that its spec names and, if `kept` is true, the column [`KEPT`]. The directory
+    /// need not exist; if it does, it must be empty, because an archive needs a directory of its own.
     ///
     /// # Errors
     /// [`ArchiveError::Exists`] when the directory has a table, [`ArchiveError::NotEmpty`] when it has anything else, or a
@@ -26,6 +26,7 @@ impl Archive {
     pub async fn create(
         location: &Location,
         id_type: IdType,
+        kept: bool,
         spec: &Spec,
         spec_files: &SpecFiles,
     ) -> Result<Self> {
@@ -51,6 +52,9 @@ impl Archive {
         ];
         if !spec.sketch.is_none() {
             columns.push(StructField::nullable(SKETCH, DataType::BINARY));
+        }
+        if kept {
+            columns.push(StructField::nullable(KEPT, DataType::BOOLEAN));
         }
         CreateBuilder::new()
             .with_log_store(store)

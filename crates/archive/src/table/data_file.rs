@@ -6,10 +6,11 @@ use chrono::NaiveDate;
 use deltalake_core::kernel::{DeletionVectorDescriptor, LogicalFileView, Remove};
 
 use super::Archive;
+use crate::day_decisions::DayDecisions;
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
 use crate::log_facts::LogFacts;
-use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, SHA256_TAG, TAIL_TAG};
+use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, SHA256_TAG, TAIL_TAG};
 
 /// A data file as the log lists it.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub struct DataFile {
     pub(crate) day_digest: Option<String>,
     /// The table version that its day was compared with.
     pub(crate) base_version: Option<u64>,
+    /// The decisions about its day, if there are any.
+    pub(crate) decisions: Option<DayDecisions>,
     deletion_vector: Option<DeletionVectorDescriptor>,
 }
 
@@ -55,6 +58,7 @@ impl DataFile {
             deletion_vector: file.deletion_vector_descriptor(),
             day_digest: tag(DAY_DIGEST_TAG),
             base_version: tag(BASE_VERSION_TAG).and_then(|version| version.parse().ok()),
+            decisions: tag(DECISIONS_TAG).and_then(|tag| tag.parse().ok()),
         }
     }
 

@@ -16,6 +16,8 @@ pub struct Info {
     pub version: u64,
     /// Type of the ids.
     pub id_type: IdType,
+    /// Whether it has the column `kept`.
+    pub has_kept: bool,
     /// Spec of the fingerprints.
     pub spec: Spec,
     /// Rows, files and bytes of each day.
@@ -44,6 +46,7 @@ impl Archive {
         let mut info = Info {
             version: self.version(),
             id_type: self.id_type(),
+            has_kept: self.has_kept(),
             spec: self.spec().clone(),
             days: BTreeMap::default(),
             without_day: DayInfo::default(),

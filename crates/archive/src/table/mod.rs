@@ -6,6 +6,7 @@ mod info;
 
 use std::sync::Arc;
 
+use arrow::datatypes::SchemaRef;
 use deltalake_core::kernel::Action;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
 use deltalake_core::protocol::DeltaOperation;
@@ -19,7 +20,7 @@ use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
 use crate::layout::ROW_GROUP_ROWS;
-use crate::schema::{IdType, SPEC_KEY};
+use crate::schema::{self, IdType, SPEC_KEY};
 use crate::spec_files;
 
 pub use data_file::DataFile;
@@ -35,6 +36,7 @@ pub struct Archive {
     table: DeltaTable,
     spec: Spec,
     id_type: IdType,
+    has_kept: bool,
     file_rows: u64,
 }
 
@@ -76,12 +78,13 @@ impl Archive {
             path: given.to_owned(),
             source,
         })?;
-        let id_type = foreign::require_archive_schema(&table, &spec, given)?;
+        let (id_type, has_kept) = foreign::require_archive_schema(&table, &spec, given)?;
         Ok(Self {
             location: location.clone(),
             table,
             spec,
             id_type,
+            has_kept,
             file_rows: FILE_ROWS,
         })
     }
@@ -146,6 +149,17 @@ impl Archive {
     #[must_use]
     pub fn id_type(&self) -> IdType {
         self.id_type
+    }
+
+    /// Whether it has the column [`KEPT`](schema::KEPT): which of its documents were kept.
+    #[must_use]
+    pub fn has_kept(&self) -> bool {
+        self.has_kept
+    }
+
+    /// Schema of the rows of its data files; if `nullable`, also of those that other programs wrote.
+    pub(crate) fn rows_schema(&self, nullable: bool) -> SchemaRef {
+        schema::data_rows(self.id_type, self.spec.sketch, self.has_kept, nullable)
     }
 
     /// The version at which the table is open.

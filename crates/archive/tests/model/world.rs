@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use archive::fingerprints::FingerprintWriter;
 use archive::{
-    Append, Archive, ArchiveError, DecodedStep, Existing, FingerprintFile, IdSet, IdType, ReadRows,
-    Scope, Snapshot, SpecFiles, Vacuum,
+    Append, Archive, ArchiveError, DayDecisions, DecodedStep, Existing, FingerprintFile, IdSet,
+    IdType, ReadRows, RowColumns, RowDecisions, Scope, Snapshot, SpecFiles, Vacuum,
 };
 use arrow::array::{AsArray as _, BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
@@ -46,6 +46,11 @@ pub fn sketch_of(fingerprint: i64) -> [u8; 8] {
     (!fingerprint.rotate_left(9)).to_be_bytes()
 }
 
+/// What is decided about a row, so that the decision on another row is noticed. Null where nothing was decided.
+fn is_kept(fingerprint: i64) -> bool {
+    fingerprint.count_ones().is_multiple_of(2)
+}
+
 /// Every input has five documents, except input 0, which has none.
 static INPUT: LazyLock<Vec<Input>> = LazyLock::new(|| {
     let directory = tempfile::tempdir().unwrap().keep();
@@ -76,6 +81,24 @@ static INPUT: LazyLock<Vec<Input>> = LazyLock::new(|| {
     };
     (0..INPUTS).map(input).collect()
 });
+
+/// What the archive notes about the decisions of each day.
+fn decisions() -> DayDecisions {
+    DayDecisions {
+        only_kept: false,
+        settings: "k=3".into(),
+    }
+}
+
+impl Input {
+    /// The decisions about its rows.
+    fn decisions(&self) -> RowDecisions {
+        RowDecisions {
+            kept: self.rows.iter().map(|row| is_kept(row.0)).collect(),
+            decisions: decisions(),
+        }
+    }
+}
 
 /// A document in the model: its number in the order of arrival, and its row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,7 +152,7 @@ impl World {
         };
         let location = world.location(Fault::None).0;
         let (spec, spec_files) = (spec(), SpecFiles::default());
-        let created = Archive::create(&location, IdType::String, &spec, &spec_files);
+        let created = Archive::create(&location, IdType::String, true, &spec, &spec_files);
         created.await.unwrap();
         for path in &world.foreign {
             world.store.put(path, "foreign".into()).await.unwrap();
@@ -381,7 +404,11 @@ impl World {
         if run.is_committed {
             return Ok(());
         }
-        let staged = run.archive.stage(date(day), file).await.map_err(text)?;
+        let staged = run
+            .archive
+            .stage(date(day), file, Some(&INPUT[input].decisions()))
+            .await
+            .map_err(text)?;
         loop {
             match run.archive.commit(&staged, existing).await {
                 Ok(Append::Committed(_)) => break,
@@ -446,7 +473,14 @@ impl World {
                 return Ok(None);
             }
             run.archive.preflight().await?;
-            let staged = run.archive.stage(date(day), &INPUT[input].file).await?;
+            let staged = run
+                .archive
+                .stage(
+                    date(day),
+                    &INPUT[input].file,
+                    Some(&INPUT[input].decisions()),
+                )
+                .await?;
             match run.archive.commit(&staged, existing).await? {
                 Append::Committed(_) => Ok(Some(run.compared)),
                 Append::AlreadyThere => Ok(None),
@@ -593,7 +627,9 @@ async fn compared_with(
     input: usize,
     commit: Option<Existing>,
 ) -> Result<Run, ArchiveError> {
-    let (scope, committed) = archive.scope_for(day, &INPUT[input].file, commit).await?;
+    let (scope, committed) = archive
+        .scope_for(day, &INPUT[input].file, commit, Some(&decisions()))
+        .await?;
     let snapshot = Snapshot::open_archive(&archive, scope).await?;
     let mut rows = Vec::new();
     for file in &snapshot.files {
@@ -610,8 +646,23 @@ async fn compared_with(
             if all.is_empty() {
                 continue;
             }
-            let read = file.reader.rows(&pages, group, &all, spec().sketch);
-            let ReadRows { ids, sketches } = read.await?;
+            let columns = RowColumns {
+                sketch: spec().sketch,
+                kept: true,
+            };
+            let read = file.reader.rows(&pages, group, &all, columns);
+            let ReadRows {
+                ids,
+                sketches,
+                kept,
+            } = read.await?;
+            for (fingerprint, kept) in fingerprints.iter().zip(&kept) {
+                let expected = is_kept(fingerprint.cast_signed());
+                assert!(
+                    kept.is_none_or(|kept| kept == expected),
+                    "the decision on another row"
+                );
+            }
             for (fingerprint, sketch) in fingerprints.iter().zip(&sketches) {
                 let expected = sketch_of(fingerprint.cast_signed());
                 assert_eq!(

@@ -1,6 +1,10 @@
 //! Classes of the batch: documents that have the same pairs.
 
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use hamming::{Distinct, EntriesByRow};
 
 use super::Batch;
 
@@ -8,19 +12,35 @@ use super::Batch;
 /// sketches, equal sketches: so they are duplicates of each other, and have the same pairs. A page that is in the batch a
 /// million times is one class.
 #[derive(Debug)]
-pub struct Classes {
-    /// The class of each row of the batch's file that has a fingerprint.
-    of_row: Vec<u32>,
-    /// The first row of each class.
-    rows: Vec<u32>,
-    /// The classes of the distinct fingerprint `i` are `starts[i]..starts[i + 1]`.
-    starts: Vec<u32>,
+pub enum Classes {
+    /// Each distinct fingerprint is a class, and has its number.
+    ByFingerprint {
+        /// The distinct fingerprints.
+        distinct: Arc<Distinct>,
+        /// The class of each row of the batch's file that has a fingerprint.
+        of_row: EntriesByRow,
+    },
+    /// Sketches tell documents of equal fingerprints apart.
+    BySketch {
+        /// The class of each row of the batch's file that has a fingerprint.
+        of_row: Vec<u32>,
+        /// The first row of each class.
+        rows: Vec<u32>,
+        /// The classes of the distinct fingerprint `i` are `starts[i]..starts[i + 1]`.
+        starts: Vec<u32>,
+    },
 }
 
 impl Classes {
     /// The classes of `batch`, by fingerprint alone or `by_sketch` too.
     pub(super) fn new(batch: &Batch, by_sketch: bool) -> Self {
         let distinct = &batch.distinct;
+        if !by_sketch {
+            return Self::ByFingerprint {
+                of_row: distinct.entries_by_row(),
+                distinct: Arc::clone(distinct),
+            };
+        }
         let count = distinct.values().len();
         let rows_in_all: usize = batch.ids.iter().map(|chunk| chunk.len()).sum();
         let mut of_row = vec![0; rows_in_all];
@@ -28,24 +48,19 @@ impl Classes {
         let mut starts = Vec::with_capacity(count + 1);
         let mut of_sketch: HashMap<Option<&[u8]>, u32> = HashMap::new();
         for entry in 0..count as u32 {
-            let start = rows.len() as u32;
-            starts.push(start);
+            starts.push(rows.len() as u32);
             of_sketch.clear();
             for row in distinct.rows(entry) {
-                let class = match by_sketch {
-                    true => *of_sketch
-                        .entry(batch.sketch(row))
-                        .or_insert(rows.len() as u32),
-                    false => start,
-                };
-                if class as usize == rows.len() {
+                let next = rows.len() as u32;
+                let class = *of_sketch.entry(batch.sketch(row)).or_insert(next);
+                if class == next {
                     rows.push(row);
                 }
                 of_row[row as usize] = class;
             }
         }
         starts.push(rows.len() as u32);
-        Self {
+        Self::BySketch {
             of_row,
             rows,
             starts,
@@ -55,28 +70,50 @@ impl Classes {
     /// The number of classes.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.rows.len()
+        match self {
+            Self::ByFingerprint { distinct, .. } => distinct.values().len(),
+            Self::BySketch { rows, .. } => rows.len(),
+        }
     }
 
     /// The class of a row of the batch's file; `None` for a row without a fingerprint.
     #[must_use]
     pub fn of_row(&self, row: u32) -> Option<u32> {
-        self.of_row.get(row as usize).copied()
+        match self {
+            Self::ByFingerprint { of_row, .. } => of_row.entry(row),
+            Self::BySketch { of_row, .. } => of_row.get(row as usize).copied(),
+        }
     }
 
-    /// The classes of the distinct fingerprint `entry`, each with its first row.
-    pub(crate) fn of_fingerprint(
-        &self,
-        entry: u32,
-    ) -> impl Iterator<Item = (u32, u32)> + Clone + '_ {
-        let entry = entry as usize;
-        let classes = self.starts[entry]..self.starts[entry + 1];
-        classes.map(|class| (class, self.rows[class as usize]))
+    /// The classes of the distinct fingerprint `entry`, ascending.
+    pub(crate) fn of_fingerprint(&self, entry: u32) -> Range<u32> {
+        match self {
+            Self::ByFingerprint { .. } => entry..entry + 1,
+            Self::BySketch { starts, .. } => {
+                let entry = entry as usize;
+                starts[entry]..starts[entry + 1]
+            }
+        }
     }
 
-    /// Heap bytes held.
+    /// The first row of a class.
+    pub(crate) fn row(&self, class: u32) -> u32 {
+        match self {
+            Self::ByFingerprint { distinct, .. } => distinct.row(class, 0),
+            Self::BySketch { rows, .. } => rows[class as usize],
+        }
+    }
+
+    /// Heap bytes held, without those of the batch.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        4 * (self.of_row.capacity() + self.rows.capacity() + self.starts.capacity())
+        match self {
+            Self::ByFingerprint { of_row, .. } => of_row.bytes(),
+            Self::BySketch {
+                of_row,
+                rows,
+                starts,
+            } => 4 * (of_row.capacity() + rows.capacity() + starts.capacity()),
+        }
     }
 }

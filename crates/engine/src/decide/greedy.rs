@@ -1,9 +1,9 @@
 //! The greedy choice: the first document of each neighbourhood is kept.
 
-/// Marks a kept document in `duplicate_of`.
-const KEPT: u32 = u32::MAX;
-/// Marks a duplicate of a document of the archive in `duplicate_of`.
-const OF_ARCHIVE: u32 = u32::MAX - 1;
+/// Marks a kept document in place of a distance.
+const KEPT: u8 = u8::MAX;
+/// Marks a duplicate of a document of the archive in place of a distance.
+const OF_ARCHIVE: u8 = u8::MAX - 1;
 
 /// Pairs of documents, or of classes of them, that are numbered in the order in which they are decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,10 +43,10 @@ pub enum Decision {
 /// however many pairs there are.
 #[derive(Debug)]
 pub struct Greedy {
-    /// The kept document that each is a duplicate of, or one of the constants.
-    duplicate_of: Vec<u32>,
-    /// The distance to it.
+    /// The distance of each document to the kept one that it is a duplicate of, or one of the constants.
     distances: Vec<u8>,
+    /// The kept document that each is a duplicate of. Of a kept document, the size of its group.
+    others_or_sizes: Vec<u32>,
     /// The similarity to it, NaN if it is not known; empty if none is.
     similarities: Vec<f64>,
     /// The document that the last pair decided.
@@ -58,8 +58,8 @@ impl Greedy {
     #[must_use]
     pub fn new(count: usize, similarities: bool) -> Self {
         Self {
-            duplicate_of: vec![KEPT; count],
-            distances: vec![0; count],
+            distances: vec![KEPT; count],
+            others_or_sizes: vec![0; count],
             similarities: vec![f64::NAN; if similarities { count } else { 0 }],
             last: 0,
         }
@@ -67,7 +67,7 @@ impl Greedy {
 
     /// Says that a document is a duplicate of one of the archive. All of these must be known before the first pair is added.
     pub fn add_duplicate_of_archive(&mut self, document: u32) {
-        self.duplicate_of[document as usize] = OF_ARCHIVE;
+        self.distances[document as usize] = OF_ARCHIVE;
     }
 
     /// Adds a pair. Pairs must come in ascending order of their later document.
@@ -78,14 +78,14 @@ impl Greedy {
         );
         self.last = pair.later;
         // All pairs of the earlier document with others before it were added: it is decided.
-        if self.duplicate_of[pair.earlier as usize] != KEPT {
+        if self.distances[pair.earlier as usize] != KEPT {
             return;
         }
         let later = pair.later as usize;
-        let is_nearer = match self.duplicate_of[later] {
+        let is_nearer = match self.distances[later] {
             KEPT => true,
             OF_ARCHIVE => false,
-            earlier => {
+            distance => {
                 let similarity = |value: Option<f64>| value.unwrap_or(f64::NEG_INFINITY);
                 let found = self
                     .similarities
@@ -94,11 +94,11 @@ impl Greedy {
                     .filter(|value| !value.is_nan());
                 // The nearest, then the most similar, then the first.
                 (pair.distance, -similarity(pair.similarity), pair.earlier)
-                    < (self.distances[later], -similarity(found), earlier)
+                    < (distance, -similarity(found), self.others_or_sizes[later])
             }
         };
         if is_nearer {
-            self.duplicate_of[later] = pair.earlier;
+            self.others_or_sizes[later] = pair.earlier;
             self.distances[later] = pair.distance;
             if let Some(similarity) = self.similarities.get_mut(later) {
                 *similarity = pair.similarity.unwrap_or(f64::NAN);
@@ -110,12 +110,12 @@ impl Greedy {
     #[must_use]
     pub fn decision(&self, document: u32) -> Decision {
         let at = document as usize;
-        match self.duplicate_of[at] {
+        match self.distances[at] {
             KEPT => Decision::Kept,
             OF_ARCHIVE => Decision::OfArchive,
-            kept => Decision::Of {
-                kept,
-                distance: self.distances[at],
+            distance => Decision::Of {
+                kept: self.others_or_sizes[at],
+                distance,
                 similarity: self
                     .similarities
                     .get(at)
@@ -123,6 +123,29 @@ impl Greedy {
                     .filter(|value| !value.is_nan()),
             },
         }
+    }
+
+    /// Counts a document to the group of a kept one. All pairs must be added before the first is counted.
+    pub fn count_in_group(&mut self, kept: u32) {
+        debug_assert_eq!(
+            self.distances[kept as usize], KEPT,
+            "a group without a kept document"
+        );
+        self.others_or_sizes[kept as usize] += 1;
+    }
+
+    /// The documents that were counted to the group of a kept document.
+    #[must_use]
+    pub fn group_size(&self, kept: u32) -> u32 {
+        self.others_or_sizes[kept as usize]
+    }
+
+    /// The size of the largest group.
+    #[must_use]
+    pub fn largest_group(&self) -> u32 {
+        let groups = self.distances.iter().zip(&self.others_or_sizes);
+        let sizes = groups.filter(|(distance, _)| **distance == KEPT);
+        sizes.map(|(_, size)| *size).max().unwrap_or(0)
     }
 
     /// Heap bytes of the decisions on `count` documents.

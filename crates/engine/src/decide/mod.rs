@@ -1,6 +1,6 @@
 //! Decides which documents of the batch are kept, and names for each duplicate the kept document that it repeats.
 //!
-//! The documents of the archive are kept; those of the batch are decided one after the other, in a fixed order. A document is
+//! The archive says which of its documents are kept; those of the batch are decided one after the other, in a fixed order. A document is
 //! kept unless it forms a pair with a kept document before it. So every duplicate forms a pair with its kept document, and no
 //! two kept documents form a pair. Connected components would chain: if A and B are a pair, and B and C are one, they make C
 //! a duplicate of A, though A and C may have little in common.
@@ -17,46 +17,41 @@ pub mod greedy;
 pub(crate) mod keys;
 mod order;
 mod rows;
+pub mod sorter;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use arrow::array::{Array as _, AsArray as _, Float64Array, RecordBatch, UInt8Array, UInt32Array};
-use arrow::datatypes::{
-    DataType, Date32Type, Field, Float64Type, Int32Type, Schema, SchemaRef, UInt8Type, UInt32Type,
-};
+use arrow::array::{Array as _, AsArray as _, BooleanBufferBuilder, RecordBatch, UInt32Array};
+use arrow::buffer::BooleanBuffer;
+use arrow::datatypes::{Date32Type, Float64Type, Int32Type, UInt32Type};
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
-use datafusion::logical_expr::Partitioning;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::prelude::{SessionContext, ident};
+use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use serde::Serialize;
 
 use crate::batch::{Batch, Classes, Id};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
-use crate::documents::{KeptPlace, KeptRows, Prefer};
+use crate::documents::{KeptPlace, KeptRows};
 use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
-use crate::stream;
 use greedy::{Decision, Greedy, OrderedPair};
 use order::Order;
+use sorter::PairSorter;
 
 pub use keys::Keys;
-pub use rows::{DUPLICATE_DAY, DUPLICATE_OF, layout};
+pub use rows::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, layout};
 
 /// Bytes of memory of a class that is a duplicate of a document of the archive: an entry of two maps, and their free slots.
 const NEIGHBOUR_BYTES: usize = 192;
-/// Pairs that are sorted at once; the sorted batches are then merged.
-const SORTED_ROWS: usize = 1 << 20;
 
 /// What is to be decided, and where the decisions go.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Decide {
-    /// Which of several near-duplicates is preferred.
-    pub prefer: Prefer,
     /// The output of decisions, one row for each document.
     pub decisions: Option<OutputTarget>,
     /// Where the kept documents are copied to.
@@ -85,6 +80,8 @@ pub(crate) struct Deciding<'a> {
     pub(crate) keys: &'a Keys,
     /// Whether pairs are compared by their sketches.
     pub(crate) by_sketch: bool,
+    /// Rows of the batch's file.
+    pub(crate) rows: u64,
     /// Day of the batch, in days since 1970.
     pub(crate) day: Option<i32>,
 }
@@ -93,19 +90,27 @@ pub(crate) struct Deciding<'a> {
 pub(crate) struct Decided {
     batch: Arc<Batch>,
     classes: Arc<Classes>,
-    order: Arc<Order>,
+    order: Order,
     greedy: Greedy,
     /// The document of the archive that each class is a duplicate of, by rank.
     of_archive: HashMap<u32, Neighbour>,
-    /// Documents of the group of each kept class, by rank.
-    group_sizes: Vec<u32>,
     /// Documents of the groups of documents of the archive, by day and id.
     archive_group_sizes: HashMap<(Option<i32>, Id), u64>,
     by_sketch: bool,
     day: Option<i32>,
     pub(crate) counts: DecisionCounts,
-    pub(crate) kept_rows: KeptRows,
-    _memory: MemoryReservation,
+    /// The positions of the kept documents in the inputs.
+    pub(crate) kept_positions: KeptRows,
+    /// Whether each row of the batch's file is kept.
+    pub(crate) kept_in_batch: BooleanBuffer,
+    _memory: [MemoryReservation; 2],
+}
+
+impl Decide {
+    /// Whether there is an output.
+    pub(crate) fn has_output(&self) -> bool {
+        self.decisions.is_some() || self.kept.is_some()
+    }
 }
 
 impl Deciding<'_> {
@@ -116,94 +121,79 @@ impl Deciding<'_> {
         let runtime = self.context.runtime_env();
         let pool = &runtime.memory_pool;
         let memory = MemoryConsumer::new("decisions").register(pool);
-        // Four bytes for the size of each group.
-        let bytes = Order::bytes_for(count) + Greedy::bytes_for(count, self.by_sketch) + 4 * count;
+        let bytes = Order::bytes_for(count) + Greedy::bytes_for(count, self.by_sketch);
         memory
             .try_grow(bytes)
             .map_err(|_| EngineError::OutOfMemory {
                 what: format!("decisions about {count} distinct documents take {bytes} bytes"),
             })?;
         let order = Order::new(self.context, self.keys, &classes).await?;
-        let order = Arc::new(order);
-        let of_archive: Arc<Mutex<HashMap<u32, Neighbour>>> = Arc::default();
-
-        let schema = ordered_schema();
-        let ordered = {
-            let reserved = MemoryConsumer::new("duplicates of the archive").register(pool);
-            let (order, of_archive, schema) = (
-                Arc::clone(&order),
-                Arc::clone(&of_archive),
-                Arc::clone(&schema),
-            );
-            pairs.map(move |batch| {
-                let batch = batch?;
-                let pairs = ClassPairRows::read(&batch)?;
-                let mut nearest = lock(&of_archive);
-                Ok(pairs.ordered(&order, &mut nearest, &reserved, &schema)?)
+        let mut collected = Collected {
+            order,
+            sorter: PairSorter::new(self.context, count, self.by_sketch)?,
+            of_archive: HashMap::new(),
+            reserved: MemoryConsumer::new("duplicates of the archive").register(pool),
+        };
+        let mut pairs = pairs;
+        while let Some(batch) = pairs.next().await {
+            let batch = batch.map_err(EngineError::query("finding pairs to decide about"))?;
+            // Adding pairs may write to the disk.
+            collected = blocking(move || {
+                collected.add(&batch)?;
+                Ok(collected)
             })
-        };
-        let ordered = RecordBatchStreamAdapter::new(Arc::clone(&schema), ordered);
-        let begin = || {
-            let mut greedy = Greedy::new(count, self.by_sketch);
-            for rank in lock(&of_archive).keys() {
-                greedy.add_duplicate_of_archive(*rank);
-            }
-            greedy
-        };
-        let greedy = sort_and_decide(self.context, Box::pin(ordered), begin).await?;
-        let of_archive = std::mem::take(&mut *lock(&of_archive));
+            .await?;
+        }
+        let Collected {
+            order,
+            sorter,
+            of_archive,
+            reserved,
+        } = collected;
+        let mut greedy = Greedy::new(count, self.by_sketch);
+        for rank in of_archive.keys() {
+            greedy.add_duplicate_of_archive(*rank);
+        }
+        let greedy = blocking(move || {
+            sorter.decide(&mut greedy)?;
+            Ok(greedy)
+        })
+        .await?;
         let mut decided = Decided {
             batch: self.batch,
             classes,
             order,
             greedy,
             of_archive,
-            group_sizes: vec![0; count],
             archive_group_sizes: HashMap::new(),
             by_sketch: self.by_sketch,
             day: self.day,
             counts: DecisionCounts::default(),
-            kept_rows: KeptRows::default(),
-            _memory: memory,
+            kept_positions: KeptRows::default(),
+            kept_in_batch: BooleanBuffer::new_unset(0),
+            _memory: [memory, reserved],
         };
-        decided.count(self.context, self.keys).await?;
+        decided.count(self.context, self.keys, self.rows).await?;
         Ok(decided)
     }
 }
 
-/// Sorts pairs of [`ordered_schema`] by the later document, on the disk if the memory does not hold them, and decides;
-/// `begin` gives the decisions before the first pair, and is called when all pairs were read.
-///
-/// # Errors
-/// [`EngineError`] when the pairs cannot be read or sorted.
-pub async fn sort_and_decide(
-    context: &SessionContext,
-    pairs: SendableRecordBatchStream,
-    begin: impl FnOnce() -> Greedy,
-) -> Result<Greedy> {
-    let failed = || EngineError::query("deciding which documents to keep");
-    let schema = pairs.schema();
-    let pairs = stream::coalesced(pairs, SORTED_ROWS);
-    let partitions = Partitioning::RoundRobinBatch(context.copied_config().target_partitions());
-    let sorted = stream::table(context, schema, vec![pairs])
-        .and_then(|table| table.repartition(partitions))
-        .and_then(|table| table.sort(vec![ident(LATER).sort(true, false)]))
-        .map_err(failed())?;
-    let mut sorted = sorted.execute_stream().await.map_err(failed())?;
-    // The sort gives its first row when it has read all pairs.
-    let mut next = sorted.next().await;
-    let mut greedy = begin();
-    while let Some(batch) = next {
-        for pair in ordered_pairs(&batch.map_err(failed())?)? {
-            greedy.add(pair);
-        }
-        next = sorted.next().await;
-    }
-    Ok(greedy)
+/// Runs work that takes long, or waits for the disk, beside the tasks of the session.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let done = SpawnedTask::spawn_blocking(work).join_unwind().await;
+    done.map_err(|error| EngineError::Internal(format!("the decisions did not end: {error}")))?
 }
 
-fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
+/// The pairs that are found so far.
+struct Collected {
+    order: Order,
+    /// Pairs of two classes.
+    sorter: PairSorter,
+    /// The nearest document of the archive of each class that has one, by rank.
+    of_archive: HashMap<u32, Neighbour>,
+    reserved: MemoryReservation,
 }
 
 /// What is decided about one document.
@@ -253,10 +243,12 @@ impl Decided {
     }
 
     /// Counts the documents of each group and of each fate, and marks those that are kept.
-    async fn count(&mut self, context: &SessionContext, keys: &Keys) -> Result<()> {
+    async fn count(&mut self, context: &SessionContext, keys: &Keys, rows: u64) -> Result<()> {
         let failed = || EngineError::query("counting the decisions");
         let table = keys.table(context)?;
         let mut batches = table.execute_stream().await.map_err(failed())?;
+        let mut kept_in_batch = BooleanBufferBuilder::new(0);
+        kept_in_batch.append_n(usize::try_from(rows).unwrap_or(0), false);
         while let Some(batch) = batches.next().await {
             let batch = batch.map_err(failed())?;
             let (positions, bytes) = crate::documents::positions_and_bytes(&batch)?;
@@ -264,14 +256,15 @@ impl Decided {
                 let duplicates = match self.fate(row) {
                     Fate::Kept(rank) => {
                         if let Some(rank) = rank {
-                            self.group_sizes[rank as usize] += 1;
+                            self.greedy.count_in_group(rank);
                         }
-                        self.kept_rows.add(positions.value(at));
+                        self.kept_positions.add(positions.value(at));
+                        kept_in_batch.set_bit(row as usize, true);
                         self.counts.kept += 1;
                         continue;
                     }
                     Fate::Within { kept, .. } => {
-                        self.group_sizes[kept as usize] += 1;
+                        self.greedy.count_in_group(kept);
                         &mut self.counts.duplicates_within
                     }
                     Fate::OfArchive(rank) => {
@@ -289,7 +282,8 @@ impl Decided {
                 }
             }
         }
-        let within = self.group_sizes.iter().map(|size| u64::from(*size)).max();
+        self.kept_in_batch = kept_in_batch.finish();
+        let within = Some(u64::from(self.greedy.largest_group()));
         let of_archive = self.archive_group_sizes.values().copied().max();
         self.counts.largest_group = within
             .max(of_archive)
@@ -299,71 +293,27 @@ impl Decided {
     }
 }
 
-/// The class that is decided later, as its rank.
-const LATER: &str = "later";
-
-/// Schema of pairs of documents, or of classes of them, by their ranks in the order in which they are decided.
-#[must_use]
-pub fn ordered_schema() -> SchemaRef {
-    Arc::new(Schema::new(vec![
-        Field::new(LATER, DataType::UInt32, false),
-        Field::new("earlier", DataType::UInt32, false),
-        Field::new(DISTANCE, DataType::UInt8, false),
-        Field::new(SIMILARITY, DataType::Float64, true),
-    ]))
-}
-
-/// The pairs in a batch of [`ordered_schema`].
-fn ordered_pairs(batch: &RecordBatch) -> Result<impl Iterator<Item = OrderedPair> + '_> {
-    let columns = (
-        batch.column(0).as_primitive_opt::<UInt32Type>(),
-        batch.column(1).as_primitive_opt::<UInt32Type>(),
-        batch.column(2).as_primitive_opt::<UInt8Type>(),
-        batch.column(3).as_primitive_opt::<Float64Type>(),
-    );
-    let (Some(later), Some(earlier), Some(distances), Some(similarities)) = columns else {
-        return Err(EngineError::Internal(
-            "pairs of ranks have other types".into(),
-        ));
-    };
-    Ok((0..batch.num_rows()).map(move |row| OrderedPair {
-        later: later.value(row),
-        earlier: earlier.value(row),
-        distance: distances.value(row),
-        similarity: similarities.is_valid(row).then(|| similarities.value(row)),
-    }))
-}
-
 /// The columns of pairs of classes.
 struct ClassPairRows<'a> {
     classes: &'a UInt32Array,
     others: &'a UInt32Array,
-    batch: &'a RecordBatch,
 }
 
 impl<'a> ClassPairRows<'a> {
     fn read(batch: &'a RecordBatch) -> Result<Self> {
         let column = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
         match (column(CLASS), column(OTHER_CLASS)) {
-            (Some(classes), Some(others)) => Ok(Self {
-                classes,
-                others,
-                batch,
-            }),
+            (Some(classes), Some(others)) => Ok(Self { classes, others }),
             _ => Err(missing()),
         }
     }
+}
 
-    /// The pairs of two classes, in their order; keeps the nearest document of the archive of each class in `nearest`, whose
-    /// bytes are `reserved`.
-    fn ordered(
-        &self,
-        order: &Order,
-        nearest: &mut HashMap<u32, Neighbour>,
-        reserved: &MemoryReservation,
-        schema: &SchemaRef,
-    ) -> Result<RecordBatch> {
-        let column = |name: &str| self.batch.column_by_name(name).ok_or_else(missing);
+impl Collected {
+    /// Adds the pairs of two classes to the sorter, and keeps the nearest document of the archive of each class.
+    fn add(&mut self, batch: &RecordBatch) -> Result<()> {
+        let pairs = ClassPairRows::read(batch)?;
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(missing);
         let ids = column(BASE_ID)?;
         let days = column(BASE_DAY)?
             .as_primitive_opt::<Date32Type>()
@@ -374,18 +324,18 @@ impl<'a> ClassPairRows<'a> {
         let similarities = column(SIMILARITY)?
             .as_primitive_opt::<Float64Type>()
             .ok_or_else(missing)?;
-        let (mut later, mut earlier, mut between) = (Vec::new(), Vec::new(), Vec::new());
-        let mut alike = Vec::new();
-        for row in 0..self.batch.num_rows() {
-            let rank = order.rank(self.classes.value(row));
+        for row in 0..batch.num_rows() {
+            let rank = self.order.rank(pairs.classes.value(row));
             let distance = distances.value(row).cast_unsigned();
             let similarity = similarities.is_valid(row).then(|| similarities.value(row));
-            if self.others.is_valid(row) {
-                let other = order.rank(self.others.value(row));
-                later.push(rank.max(other));
-                earlier.push(rank.min(other));
-                between.push(distance as u8);
-                alike.push(similarity);
+            if pairs.others.is_valid(row) {
+                let other = self.order.rank(pairs.others.value(row));
+                self.sorter.add(&OrderedPair {
+                    later: rank.max(other),
+                    earlier: rank.min(other),
+                    distance: distance as u8,
+                    similarity,
+                })?;
                 continue;
             }
             let found = Neighbour {
@@ -394,28 +344,21 @@ impl<'a> ClassPairRows<'a> {
                 day: days.is_valid(row).then(|| days.value(row)),
                 id: Id::read(ids, row),
             };
-            match nearest.get_mut(&rank) {
+            match self.of_archive.get_mut(&rank) {
                 Some(known) if known.order(&found).is_le() => {}
                 Some(known) => *known = found,
                 None => {
                     let bytes = NEIGHBOUR_BYTES + 2 * found.id.bytes();
-                    reserved
+                    self.reserved
                         .try_grow(bytes)
                         .map_err(|_| EngineError::OutOfMemory {
                             what: "the duplicates of documents of the archive".into(),
                         })?;
-                    nearest.insert(rank, found);
+                    self.of_archive.insert(rank, found);
                 }
             }
         }
-        let columns: Vec<arrow::array::ArrayRef> = vec![
-            Arc::new(UInt32Array::from(later)),
-            Arc::new(UInt32Array::from(earlier)),
-            Arc::new(UInt8Array::from(between)),
-            Arc::new(Float64Array::from(alike)),
-        ];
-        RecordBatch::try_new(Arc::clone(schema), columns)
-            .map_err(|error| EngineError::Internal(error.to_string()))
+        Ok(())
     }
 }
 

@@ -26,6 +26,8 @@ use crate::probe::Neighbour;
 pub const DUPLICATE_OF: &str = "duplicate_of";
 /// The day of that document; null if it has none.
 pub const DUPLICATE_DAY: &str = "duplicate_day";
+/// The documents of the group: the kept document, and its duplicates in the batch.
+pub const GROUP_SIZE: &str = "group_size";
 
 /// Rows that are made at once.
 const ROWS_AT_ONCE: usize = 1024;
@@ -38,7 +40,7 @@ const COLUMNS: [&str; 7] = [
     DUPLICATE_DAY,
     DISTANCE,
     SIMILARITY,
-    "group_size",
+    GROUP_SIZE,
 ];
 
 /// The names of the columns of decisions.
@@ -105,7 +107,7 @@ impl Decided {
             match fate {
                 Fate::Kept(rank) => {
                     of.push_none();
-                    sizes.push(rank.map_or(1, |rank| i64::from(self.group_sizes[rank as usize])));
+                    sizes.push(rank.map_or(1, |rank| i64::from(self.greedy.group_size(rank))));
                 }
                 Fate::Within {
                     kept,
@@ -113,7 +115,7 @@ impl Decided {
                     similarity,
                 } => {
                     of.push_row(self.order.row(kept), self.day, distance, similarity);
-                    sizes.push(i64::from(self.group_sizes[kept as usize]));
+                    sizes.push(i64::from(self.greedy.group_size(kept)));
                 }
                 Fate::OfArchive(rank) => {
                     let near = self.of_archive.get(&rank).ok_or_else(|| {

@@ -21,6 +21,9 @@ const CREATED_BY: &str = "dedup-job ";
 /// The start of files of metrics.
 const METRICS: &[u8] = b"# HELP dedup_job_";
 
+/// The columns of an output of components: a document, the name of its component, and the documents of that.
+pub const COMPONENT_COLUMNS: [&str; 3] = [ID, "component", "component_size"];
+
 /// A kind of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
@@ -28,6 +31,8 @@ pub enum OutputKind {
     Pairs,
     /// Decisions.
     Decisions,
+    /// Connected components of pairs.
+    Components,
     /// A batch's fingerprints.
     Fingerprints,
     /// Document frequencies.
@@ -43,6 +48,9 @@ pub(super) fn kind_by_columns(columns: &[&str]) -> Option<OutputKind> {
     };
     if pairs::layouts().iter().any(|layout| has_layout(layout)) {
         return Some(OutputKind::Pairs);
+    }
+    if has_layout(&COMPONENT_COLUMNS) {
+        return Some(OutputKind::Components);
     }
     has_layout(decide::layout()).then_some(OutputKind::Decisions)
 }

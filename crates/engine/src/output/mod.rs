@@ -18,8 +18,8 @@ use encode::{Encoder, arrow_error};
 use futures::StreamExt as _;
 use storage::Draft;
 
-pub use existing::{OutputKind, Present, may_replace, present};
-pub use read::{ReadPair, read_pairs};
+pub use existing::{COMPONENT_COLUMNS, OutputKind, Present, may_replace, present};
+pub use read::{ReadPair, ReadRow, read_rows};
 pub use target::{OutputFormat, OutputTarget};
 
 use crate::batch::Id;

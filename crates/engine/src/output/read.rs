@@ -8,7 +8,9 @@ use archive::ArchiveError;
 use archive::checked_pages::{CheckedRowGroups, FileParts};
 use archive::schema::ID;
 use arrow::array::{Array as _, AsArray as _, RecordBatch};
-use arrow::datatypes::{DataType, Date32Type, Field, Float64Type, Int32Type, Schema, SchemaRef};
+use arrow::datatypes::{
+    DataType, Date32Type, Field, Float64Type, Int32Type, Int64Type, Schema, SchemaRef,
+};
 use arrow::error::ArrowError;
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
@@ -18,20 +20,29 @@ use storage::Location;
 use super::existing::kind_by_columns;
 use super::target::OutputFormat;
 use super::{OutputKind, encode};
-use crate::decide::{DUPLICATE_DAY, DUPLICATE_OF};
+use crate::decide::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8192;
 
-/// A row of an output: of pairs, a pair; of decisions, a duplicate and its kept document.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ReadPair {
+/// A row of an output of pairs or of decisions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReadRow<'a> {
     /// The document of the batch; a number in decimal.
-    pub new_id: String,
+    pub id: &'a str,
+    /// The pair that the row says; of decisions, `None` for a kept document.
+    pub pair: Option<ReadPair<'a>>,
+    /// Of decisions, the documents of the group.
+    pub group_size: Option<i64>,
+}
+
+/// The other document of a pair: of decisions, the kept document that a duplicate repeats.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReadPair<'a> {
     /// The other document; a number in decimal.
-    pub base_id: String,
+    pub base_id: &'a str,
     /// Bits in which the fingerprints differ.
     pub distance: i32,
     /// Day of the other document, in days since 1970.
@@ -40,15 +51,24 @@ pub struct ReadPair {
     pub similarity: Option<f64>,
 }
 
-/// Calls `each` with the pairs of the output at `location`, in its order: a file of pairs, or of decisions.
+/// Calls `each` with the rows of the output at `location`, in its order; returns whether they are pairs or decisions.
 ///
 /// # Errors
 /// [`EngineError`] when it cannot be read, or is no such output.
-pub async fn read_pairs(location: &Location, mut each: impl FnMut(ReadPair)) -> Result<()> {
+pub async fn read_rows(
+    location: &Location,
+    mut each: impl FnMut(ReadRow<'_>),
+) -> Result<OutputKind> {
     let name = location.to_string();
     let format = OutputFormat::from_name(&location.file_name());
-    let format = format.ok_or_else(|| not_pairs(&name))?;
+    let format = format.ok_or_else(|| foreign(&name))?;
     let bytes = location.read().await?;
+    let first_line = || {
+        bytes
+            .split(|&byte| byte == b'\n')
+            .next()
+            .unwrap_or_default()
+    };
     match format {
         OutputFormat::Parquet => {
             // The Parquet library panics on some forged pages.
@@ -56,45 +76,32 @@ pub async fn read_pairs(location: &Location, mut each: impl FnMut(ReadPair)) -> 
             read.unwrap_or_else(|_| Err(damaged(&name)))
         }
         OutputFormat::Csv => {
-            let header = bytes
-                .split(|&byte| byte == b'\n')
-                .next()
-                .unwrap_or_default();
-            let header = String::from_utf8_lossy(header);
+            let header = String::from_utf8_lossy(first_line());
             let names: Vec<&str> = header.trim_end().split(',').collect();
-            let schema = text_schema(&name, &names)?;
+            let (kind, schema) = text_schema(&name, &names)?;
             let reader = arrow::csv::ReaderBuilder::new(schema).with_header(true);
-            let reader = reader.build(Cursor::new(bytes));
-            each_pair(
-                &name,
-                reader.map_err(|e| encode::arrow_error(&name, e))?,
-                &mut each,
-            )
+            let reader = reader.build(Cursor::new(bytes.clone()));
+            each_row(&name, kind, reader.map_err(arrow_error(&name))?, &mut each)
         }
+        // Without rows there are no names: no pairs, then, because each batch has decisions.
+        OutputFormat::JsonLines if bytes.is_empty() => Ok(OutputKind::Pairs),
         OutputFormat::JsonLines => {
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            let first = bytes
-                .split(|&byte| byte == b'\n')
-                .next()
-                .unwrap_or_default();
             let first: serde_json::Map<String, serde_json::Value> =
-                serde_json::from_slice(first).map_err(|_| not_pairs(&name))?;
+                serde_json::from_slice(first_line()).map_err(|_| foreign(&name))?;
             let names: Vec<&str> = first.keys().map(String::as_str).collect();
-            let schema = text_schema(&name, &names)?;
+            let (kind, schema) = text_schema(&name, &names)?;
             let reader = arrow::json::ReaderBuilder::new(schema).with_coerce_primitive(true);
-            let reader = reader.build(Cursor::new(bytes));
-            each_pair(
-                &name,
-                reader.map_err(|e| encode::arrow_error(&name, e))?,
-                &mut each,
-            )
+            let reader = reader.build(Cursor::new(bytes.clone()));
+            each_row(&name, kind, reader.map_err(arrow_error(&name))?, &mut each)
         }
     }
 }
 
-fn read_parquet(name: &str, bytes: Bytes, each: &mut impl FnMut(ReadPair)) -> Result<()> {
+fn read_parquet(
+    name: &str,
+    bytes: Bytes,
+    each: &mut impl FnMut(ReadRow<'_>),
+) -> Result<OutputKind> {
     let failed = |error| EngineError::from(ArchiveError::parquet(name)(error));
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
     let metadata = Arc::new(metadata.map_err(failed)?);
@@ -104,82 +111,96 @@ fn read_parquet(name: &str, bytes: Bytes, each: &mut impl FnMut(ReadPair)) -> Re
         .root_schema()
         .get_fields();
     let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
-    check_columns(name, &names)?;
+    let kind = kind(name, &names)?;
     let groups = 0..metadata.num_row_groups();
     let groups = CheckedRowGroups::new(FileParts::whole(bytes), Arc::clone(&metadata), groups);
     let reader = groups
         .read(ProjectionMask::all(), BATCH_ROWS, None)
         .map_err(failed)?;
-    each_pair(name, reader, each)
+    each_row(name, kind, reader, each)
 }
 
-/// Refuses columns that are neither those of pairs nor of decisions.
-fn check_columns(name: &str, columns: &[&str]) -> Result<()> {
+/// The kind of an output with these columns; an error if it has neither pairs nor decisions.
+fn kind(name: &str, columns: &[&str]) -> Result<OutputKind> {
     match kind_by_columns(columns) {
-        Some(OutputKind::Pairs | OutputKind::Decisions) => Ok(()),
-        _ => Err(not_pairs(name)),
+        Some(kind @ (OutputKind::Pairs | OutputKind::Decisions)) => Ok(kind),
+        _ => Err(foreign(name)),
     }
 }
 
-/// The schema of rows of text: the columns that pairs need by their types, others as text.
-fn text_schema(name: &str, columns: &[&str]) -> Result<SchemaRef> {
-    check_columns(name, columns)?;
+/// The kind and the schema of rows of text: the columns that are read by their types, others as text.
+fn text_schema(name: &str, columns: &[&str]) -> Result<(OutputKind, SchemaRef)> {
+    let kind = kind(name, columns)?;
     let field = |column: &&str| {
         let data_type = match *column {
             DISTANCE => DataType::Int32,
             SIMILARITY => DataType::Float64,
             BASE_DAY | DUPLICATE_DAY => DataType::Date32,
+            GROUP_SIZE => DataType::Int64,
             _ => DataType::Utf8,
         };
         Field::new(*column, data_type, true)
     };
     let fields: Vec<Field> = columns.iter().map(field).collect();
-    Ok(Arc::new(Schema::new(fields)))
+    Ok((kind, Arc::new(Schema::new(fields))))
 }
 
-fn each_pair(
+fn each_row(
     name: &str,
+    kind: OutputKind,
     batches: impl Iterator<Item = std::result::Result<RecordBatch, ArrowError>>,
-    each: &mut impl FnMut(ReadPair),
-) -> Result<()> {
+    each: &mut impl FnMut(ReadRow<'_>),
+) -> Result<OutputKind> {
+    let [id, base, day] = match kind {
+        OutputKind::Decisions => [ID, DUPLICATE_OF, DUPLICATE_DAY],
+        _ => [NEW_ID, BASE_ID, BASE_DAY],
+    };
     for batch in batches {
-        let batch = batch.map_err(|error| encode::arrow_error(name, error))?;
-        let is_decisions = batch.column_by_name(DUPLICATE_OF).is_some();
-        let [new, base, day] = match is_decisions {
-            true => [ID, DUPLICATE_OF, DUPLICATE_DAY],
-            false => [NEW_ID, BASE_ID, BASE_DAY],
+        let batch = batch.map_err(arrow_error(name))?;
+        let column = |column: &str| batch.column_by_name(column).ok_or_else(|| foreign(name));
+        let text = |name_of: &str| -> Result<_> {
+            let ids = arrow::compute::cast(column(name_of)?, &DataType::Utf8);
+            ids.map_err(arrow_error(name))
         };
-        let column = |column: &str| batch.column_by_name(column).ok_or_else(|| not_pairs(name));
-        let text = |name: &str| -> Result<_> {
-            let ids = arrow::compute::cast(column(name)?, &DataType::Utf8);
-            ids.map_err(|error| encode::arrow_error(name, error))
-        };
-        let (new, base) = (text(new)?, text(base)?);
-        let (new, base) = (new.as_string::<i32>(), base.as_string::<i32>());
+        let (ids, bases) = (text(id)?, text(base)?);
+        let (ids, bases) = (ids.as_string::<i32>(), bases.as_string::<i32>());
         let distances = column(DISTANCE)?.as_primitive_opt::<Int32Type>();
         let days = column(day)?.as_primitive_opt::<Date32Type>();
         let (Some(distances), Some(days)) = (distances, days) else {
-            return Err(not_pairs(name));
+            return Err(foreign(name));
         };
         let similarities = batch.column_by_name(SIMILARITY);
         let similarities = similarities.and_then(|column| column.as_primitive_opt::<Float64Type>());
-        for row in
-            (0..batch.num_rows()).filter(|&row| base.is_valid(row) && distances.is_valid(row))
-        {
-            let known = similarities.filter(|similarities| similarities.is_valid(row));
-            each(ReadPair {
-                new_id: new.value(row).to_owned(),
-                base_id: base.value(row).to_owned(),
+        let sizes = batch.column_by_name(GROUP_SIZE);
+        let sizes = sizes.and_then(|column| column.as_primitive_opt::<Int64Type>());
+        for row in 0..batch.num_rows() {
+            let is_pair = bases.is_valid(row) && distances.is_valid(row);
+            let pair = is_pair.then(|| ReadPair {
+                base_id: bases.value(row),
                 distance: distances.value(row),
                 base_day: days.is_valid(row).then(|| days.value(row)),
-                similarity: known.map(|similarities| similarities.value(row)),
+                similarity: similarities
+                    .filter(|similarities| similarities.is_valid(row))
+                    .map(|similarities| similarities.value(row)),
+            });
+            each(ReadRow {
+                id: ids.value(row),
+                pair,
+                group_size: sizes
+                    .filter(|sizes| sizes.is_valid(row))
+                    .map(|sizes| sizes.value(row)),
             });
         }
     }
-    Ok(())
+    Ok(kind)
 }
 
-fn not_pairs(name: &str) -> EngineError {
+/// Makes errors of Arrow errors about the output `name`.
+fn arrow_error(name: &str) -> impl Fn(ArrowError) -> EngineError {
+    move |error| encode::arrow_error(name, error)
+}
+
+fn foreign(name: &str) -> EngineError {
     EngineError::BadData {
         object: name.to_owned(),
         reason: "neither pairs nor decisions of `dedup-job run`".into(),

@@ -86,8 +86,8 @@ impl ClassPairs {
         let classes = Arc::clone(&self.classes);
         for matched in &found.matches {
             let sketch = found.rows.sketch(matched.row);
-            for (class, row) in classes.of_fingerprint(matched.entry) {
-                let compared = self.compare(batch.sketch(row), sketch);
+            for class in classes.of_fingerprint(matched.entry) {
+                let compared = self.compare(batch.sketch(classes.row(class)), sketch);
                 let Some(similarity) = counts.add(compared) else {
                     continue;
                 };
@@ -130,12 +130,15 @@ impl ClassPairs {
             if found.entry > found.query {
                 continue;
             }
-            for (class, row) in self.classes.of_fingerprint(found.query) {
-                for (other, other_row) in self.classes.of_fingerprint(found.entry) {
+            let classes = &self.classes;
+            for class in classes.of_fingerprint(found.query) {
+                for other in classes.of_fingerprint(found.entry) {
                     if other >= class {
                         break;
                     }
-                    let compared = self.compare(batch.sketch(row), batch.sketch(other_row));
+                    let [sketch, other_sketch] =
+                        [class, other].map(|class| batch.sketch(classes.row(class)));
+                    let compared = self.compare(sketch, other_sketch);
                     let Some(similarity) = counts.add(compared) else {
                         continue;
                     };

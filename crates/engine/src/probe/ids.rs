@@ -1,15 +1,15 @@
-//! Stage 3, ids: reads the ids and sketches of matching rows. Several row groups are read at the same time, because each
+//! Stage 3, ids: reads the ids, sketches and decisions of matching rows. Several row groups are read at the same time, because each
 //! waits for one or two answers of a store.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use archive::{FingerprintReader, IdType, ReadRows, RowPages};
+use archive::{FingerprintReader, IdType, ReadRows, RowColumns, RowPages};
+use arrow::array::Array as _;
 use datafusion::common::runtime::SpawnedTask;
 use datafusion::error::Result;
 use hamming::Match;
-use simhash::SketchBits;
 use tokio::sync::{OnceCell, mpsc, watch};
 
 use super::pair_builder::{ArchiveRows, PairValues, RowMatch};
@@ -36,8 +36,8 @@ pub(super) struct IdReader {
     resources: Arc<Resources>,
     /// The type of the batch's ids, to which the archive's are converted: plain files may have the other type.
     id_type: Option<IdType>,
-    /// The sketches to read beside the ids.
-    sketch: SketchBits,
+    /// The columns to read beside the ids.
+    columns: RowColumns,
     pages: Arc<LastPages>,
 }
 
@@ -55,12 +55,12 @@ impl IdReader {
     pub(super) fn new(
         resources: Arc<Resources>,
         id_type: Option<IdType>,
-        sketch: SketchBits,
+        columns: RowColumns,
     ) -> Self {
         Self {
             resources,
             id_type,
-            sketch,
+            columns,
             pages: Arc::default(),
         }
     }
@@ -97,7 +97,8 @@ impl IdReader {
         Reading { found, turn, task }
     }
 
-    /// Reads the ids and sketches for `matches`, which ascend by row of the row group.
+    /// Reads the rows of `matches`, which ascend by row of the row group. Leaves out the matches of rows that were not kept, if
+    /// decisions are read.
     async fn read(
         &self,
         reader: &FingerprintReader,
@@ -124,8 +125,16 @@ impl IdReader {
             .get_or_try_init(|| reader.row_pages())
             .await
             .map_err(EngineError::from)?;
-        let read = reader.rows(pages, row_group, &rows, self.sketch).await;
-        let ReadRows { ids, sketches } = read.map_err(EngineError::from)?;
+        let read = reader.rows(pages, row_group, &rows, self.columns).await;
+        let ReadRows {
+            ids,
+            sketches,
+            kept,
+        } = read.map_err(EngineError::from)?;
+        row_matches.retain(|found| {
+            let row = found.row as usize;
+            kept.is_null(row) || kept.value(row)
+        });
         let ids = match self.id_type {
             Some(id_type) => archive::reader::to_id_type(&ids, id_type)?,
             None => ids,

@@ -91,7 +91,7 @@ impl Pipeline {
     ) -> Self {
         Self {
             threads,
-            ids: IdReader::new(Arc::clone(&resources), batch.id_type(), probe.sketch_bits()),
+            ids: IdReader::new(Arc::clone(&resources), batch.id_type(), probe.row_columns()),
             resources,
             probe,
             batch,

@@ -1,6 +1,6 @@
 //! The request of a probe: plain values that a process sends to executors.
 
-use archive::ColumnNames;
+use archive::{ColumnNames, RowColumns};
 use arrow::datatypes::SchemaRef;
 use serde::{Deserialize, Serialize};
 use simhash::SketchBits;
@@ -31,6 +31,8 @@ pub struct Probe {
     pub sketches: Option<CompareSketches>,
     /// What the rows of the answer are.
     pub answer: Answer,
+    /// Whether only the kept documents of the archive form pairs.
+    pub kept_base: bool,
 }
 
 /// What a probe answers with.
@@ -87,11 +89,14 @@ impl CompareSketches {
 }
 
 impl Probe {
-    /// The sketches that are read of each row of the archive.
-    pub(crate) fn sketch_bits(&self) -> SketchBits {
-        match self.sketches {
-            Some(_) => self.batch.spec.sketch,
-            None => SketchBits::None,
+    /// The columns that are read of each matching row of the archive, besides its id.
+    pub(super) fn row_columns(&self) -> RowColumns {
+        RowColumns {
+            sketch: match self.sketches {
+                Some(_) => self.batch.spec.sketch,
+                None => SketchBits::None,
+            },
+            kept: self.kept_base,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The end of a run: appends the batch to the archive, then publishes the outputs.
 
-use archive::{Append, StagedDay};
+use archive::{Append, DayDecisions, RowDecisions, StagedDay};
+use arrow::buffer::BooleanBuffer;
 use chrono::NaiveDate;
 use storage::Draft;
 
@@ -54,12 +55,15 @@ impl Appender {
         }
     }
 
-    /// If the settings ask for it, commits the batch after the days in `view`, which it was compared with.
+    /// If the settings ask for it, commits the batch after the days in `view`, which it was compared with. `kept` says which
+    /// rows of the batch's file are kept, if that was decided, and `decisions` what the archive notes about that.
     pub(super) async fn commit(
         &mut self,
         run: Run<'_>,
         fingerprints: &Fingerprints,
         view: View,
+        kept: Option<&BooleanBuffer>,
+        decisions: Option<&DayDecisions>,
     ) -> Result<Attempt> {
         let settings = run.settings;
         run.enter(Stage::Commit);
@@ -87,7 +91,7 @@ impl Appender {
         let Some(mut archive) = archive else {
             return Ok(done(Commit::NotAsked, None));
         };
-        if !settings.append {
+        if settings.append.is_none() {
             return Ok(done(Commit::NotAsked, Some(archive.version())));
         }
         if already_committed {
@@ -99,9 +103,21 @@ impl Appender {
         if let Some(rows) = settings.rows_per_file {
             archive = archive.with_file_rows(rows);
         }
+        let decisions = match decisions {
+            Some(decisions) => Some(RowDecisions {
+                kept: kept
+                    .ok_or_else(|| EngineError::Internal("nothing was decided".into()))?
+                    .clone(),
+                decisions: decisions.clone(),
+            }),
+            None => None,
+        };
         let staged = match self.uploaded.take() {
             Some(staged) => staged,
-            None => archive.stage(day, &fingerprints.batch.file).await?,
+            None => {
+                let file = &fingerprints.batch.file;
+                archive.stage(day, file, decisions.as_ref()).await?
+            }
         };
         match archive.commit(&staged, settings.existing).await? {
             Append::Committed(version) => {
@@ -113,7 +129,11 @@ impl Appender {
                 tracing::warn!(
                     "the archive changed meanwhile: the batch is compared with it again"
                 );
-                self.uploaded = Some(staged);
+                match decisions {
+                    // The files have decisions, which the new comparison may change.
+                    Some(_) => archive.discard(&staged).await,
+                    None => self.uploaded = Some(staged),
+                }
             }
         }
         Ok(Attempt::Overtaken(OpenedArchive::Archive(Box::new(

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::{ColumnNames, IdType};
+use archive::{Archive, ColumnNames, IdType};
+use arrow::buffer::BooleanBuffer;
 use datafusion::dataframe::DataFrame;
 use hamming::{Plan, PlanError};
 use storage::{ErrorKind, Location};
@@ -30,6 +31,8 @@ use crate::work::{self, WorkItem};
 /// Bytes of memory for the decision about a document: its class, its rank, what is decided, and the size of its group, and
 /// as much for sorting the documents.
 const DECISION_BYTES: usize = 64;
+/// Bytes of memory for decisions about any number of documents.
+const LEAST_DECISION_BYTES: usize = 1 << 20;
 
 /// The result of a comparison.
 pub(super) struct Compared {
@@ -50,7 +53,16 @@ pub(super) struct Compared {
 pub(super) struct DraftDecisions {
     pub(super) decisions: Option<DraftOutput>,
     pub(super) kept: Option<KeptDrafts>,
+    /// Whether each row of the batch's file is kept.
+    pub(super) kept_in_batch: BooleanBuffer,
     pub(super) summary: DecisionSummary,
+}
+
+impl Compared {
+    /// Whether each row of the batch's file is kept; `None` if that was not decided.
+    pub(super) fn kept_in_batch(&self) -> Option<&BooleanBuffer> {
+        self.decided.as_ref().map(|decided| &decided.kept_in_batch)
+    }
 }
 
 /// The batch, and the view of the archive to compare it with.
@@ -58,6 +70,7 @@ pub(super) struct Comparison<'a> {
     pub(super) run: Run<'a>,
     pub(super) verifier: Option<&'a Verifier<'a>>,
     pub(super) documents: &'a Documents,
+    pub(super) decide: Option<&'a Decide>,
     pub(super) kept_files: Option<&'a [Location]>,
     pub(super) id_type: IdType,
     pub(super) batch: &'a FingerprintedBatch,
@@ -84,7 +97,7 @@ impl Comparison<'_> {
         let passes = probe.parts;
         clock.end(Stage::Build);
         let (progress, settings) = (&self.run.resources.progress, self.run.settings);
-        let decided = match &settings.decide {
+        let decided = match self.decide {
             Some(decide) => Some(self.decide(probe.clone(), distinct, decide).await?),
             None => None,
         };
@@ -178,6 +191,7 @@ impl Comparison<'_> {
         let probe = Probe {
             answer: Answer::ClassPairs,
             max_hits: None,
+            kept_base: self.view.archive.as_ref().is_some_and(Archive::has_kept),
             ..probe
         };
         let pool = Arc::clone(&context.runtime_env().memory_pool);
@@ -192,6 +206,7 @@ impl Comparison<'_> {
             batch,
             keys,
             by_sketch,
+            rows: self.batch.file.rows,
             day,
         };
         let decided = Arc::new(deciding.decide(found).await?);
@@ -200,18 +215,19 @@ impl Comparison<'_> {
         let scratch = &settings.scratch;
         let kept = match self.kept_files {
             Some(files) => {
-                let kept_rows = &decided.kept_rows;
+                let positions = &decided.kept_positions;
                 let place = decide.kept.as_ref();
                 let documents = self.documents;
                 Some(
                     documents
-                        .copy_kept(context, kept_rows, files, place, scratch)
+                        .copy_kept(context, positions, files, place, scratch)
                         .await?,
                 )
             }
             None => None,
         };
         let counts = decided.counts;
+        let kept_in_batch = decided.kept_in_batch.clone();
         let decisions = match &decide.decisions {
             Some(target) => {
                 let rows = decided.rows(context, keys, self.id_type).await?;
@@ -229,6 +245,7 @@ impl Comparison<'_> {
             },
             decisions,
             kept,
+            kept_in_batch,
         })
     }
 
@@ -291,10 +308,11 @@ impl Comparison<'_> {
 
     /// Bytes that decisions need besides the tables.
     fn decision_bytes(&self) -> usize {
-        match self.run.settings.decide {
+        match self.decide {
             Some(_) => usize::try_from(self.batch.file.rows)
                 .unwrap_or(usize::MAX)
-                .saturating_mul(DECISION_BYTES),
+                .saturating_mul(DECISION_BYTES)
+                .saturating_add(LEAST_DECISION_BYTES),
             None => 0,
         }
     }
@@ -316,6 +334,7 @@ impl Comparison<'_> {
             },
             sketches: self.compare_sketches(),
             answer: Answer::Pairs,
+            kept_base: false,
         }
     }
 

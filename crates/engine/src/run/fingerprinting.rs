@@ -41,7 +41,7 @@ impl Fingerprints {
             Some(rows) => fingerprint::cluster_rows(run.context, rows)?,
             None => {
                 let progress = &run.resources.progress;
-                let keys = settings.decide.is_some();
+                let keys = inputs.decide.is_some();
                 fingerprint::local_rows(run.context, documents, recipe, *id_type, keys, progress)?
             }
         };
@@ -77,7 +77,15 @@ async fn fingerprint_on_cluster(
     inputs: &Inputs<'_>,
 ) -> Result<Option<FingerprintedRows>> {
     let settings = run.settings;
-    if settings.decide.is_some() || !inputs.documents.have_ids() {
+    if !inputs.documents.have_ids() {
+        return Ok(None);
+    }
+    if inputs.decide.is_some() {
+        if settings.cluster.is_some() {
+            tracing::info!(
+                "this process computes the fingerprints, because decisions need the lengths of the texts"
+            );
+        }
         return Ok(None);
     }
     let (Some(cluster), Recipe::Texts(model)) = (&settings.cluster, &inputs.recipe) else {

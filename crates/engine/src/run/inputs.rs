@@ -1,11 +1,12 @@
 //! What a run reads, opened: the archive, the batch's documents, and the texts that verification needs.
 
-use archive::{Archive, ArchiveError, ColumnNames, IdType, Snapshot};
+use archive::{Archive, ArchiveError, ColumnNames, DayDecisions, IdType, Snapshot};
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec};
 use storage::{Location, Stores};
 
-use super::Run;
+use super::{Appended, Run, RunSettings};
+use crate::decide::Decide;
 use crate::documents::{Columns, Documents, Prefer};
 use crate::error::{EngineError, Result};
 use crate::progress::Stage;
@@ -163,6 +164,10 @@ pub(super) struct Inputs<'a> {
     pub(super) recipe: Recipe,
     pub(super) id_type: IdType,
     pub(super) verifier: Option<Verifier<'a>>,
+    /// What to decide about the documents; `None` for nothing.
+    pub(super) decide: Option<Decide>,
+    /// What the archive notes about the decisions of the batch's day; `None` if it gets none.
+    pub(super) day_decisions: Option<DayDecisions>,
     /// The file of each input's kept documents; `None` if they are not copied.
     pub(super) kept_files: Option<Vec<Location>>,
 }
@@ -174,31 +179,46 @@ impl<'a> Inputs<'a> {
             context, settings, ..
         } = run;
         run.enter(Stage::Open);
-        let columns = &Columns {
-            prefer: match &settings.decide {
-                Some(decide) => decide.prefer.clone(),
-                None => Prefer::default(),
-            },
-            ..settings.columns.clone()
-        };
+        if settings.decide.is_some() {
+            check_decidable(settings, "decisions are asked for")?;
+        }
+        let columns = &settings.columns;
         let opened =
             OpenedArchive::open(&run.resources.stores, settings.base.as_deref(), columns).await?;
-        if settings.append {
+        let mut decide = settings.decide.clone();
+        let mut day_decisions = None;
+        if let Some(appended) = settings.append {
             let OpenedArchive::Archive(archive) = &opened else {
                 return Err(EngineError::Usage(format!(
                     "--append needs an archive, and {} is plain files; make one with `dedup-job archive create`",
                     opened.name()
                 )));
             };
+            if archive.has_kept() && decide.is_none() {
+                let name = opened.name();
+                check_decidable(
+                    settings,
+                    &format!("{name} has decisions, so a batch that is appended is decided about"),
+                )?;
+                decide = Some(Decide::default());
+            }
+            let only_kept = appended == Appended::Kept;
+            day_decisions = (archive.has_kept() || only_kept).then(|| DayDecisions {
+                only_kept,
+                settings: decision_settings(settings),
+            });
             archive.preflight().await?;
+        }
+        if decide.is_none() && columns.prefer != Prefer::default() {
+            return Err(EngineError::Usage(format!(
+                "--prefer chooses between near-duplicates, and nothing is decided: {} has no decisions",
+                opened.name()
+            )));
         }
         let new = &settings.new;
         let (documents, recipe, id_type) =
             open_batch(context, new, columns, Some(&opened), &settings.spec_options).await?;
-        let kept = settings
-            .decide
-            .as_ref()
-            .and_then(|decide| decide.kept.as_ref());
+        let kept = decide.as_ref().and_then(|decide| decide.kept.as_ref());
         let kept_files = match kept {
             Some(kept) => {
                 let stores = &run.resources.stores;
@@ -206,7 +226,11 @@ impl<'a> Inputs<'a> {
             }
             None => None,
         };
-        let columns = &settings.columns;
+        // Texts are looked up by id alone.
+        let columns = &Columns {
+            prefer: Prefer::default(),
+            ..columns.clone()
+        };
         let verifier = match &settings.verify {
             Some(verify) if verify.is_by_sketch() => {
                 if recipe.spec().sketch.is_none() {
@@ -229,9 +253,39 @@ impl<'a> Inputs<'a> {
             recipe,
             id_type,
             verifier,
+            decide,
+            day_decisions,
             kept_files,
         })
     }
+}
+
+/// Refuses settings with which nothing can be decided; `why` says why it should be.
+fn check_decidable(settings: &RunSettings, why: &str) -> Result<()> {
+    let reason = match &settings.verify {
+        _ if !settings.within => "leave out --no-within",
+        Some(verify) if !verify.is_by_sketch() => {
+            "which cannot be by texts: leave out --verify or, if the archive has sketches, use --verify sketch"
+        }
+        _ => return Ok(()),
+    };
+    Err(EngineError::Usage(format!("{why}: {reason}")))
+}
+
+/// The settings that decide which documents are kept, as text.
+fn decision_settings(settings: &RunSettings) -> String {
+    let mut text = format!("k={}", settings.max_distance);
+    if let Prefer::Column { .. } = &settings.columns.prefer {
+        text.push_str(&format!(" prefer={}", settings.columns.prefer));
+    }
+    if let Some(verify) = settings
+        .verify
+        .as_ref()
+        .filter(|verify| verify.is_by_sketch())
+    {
+        text.push_str(&format!(" min-similarity={}", verify.min_similarity));
+    }
+    text
 }
 
 /// The model that normalizes the texts and, for the cosine, weighs their features.

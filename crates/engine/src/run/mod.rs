@@ -36,7 +36,7 @@ use summary::Clock;
 use view::View;
 
 pub use inputs::{OpenedArchive, open_batch};
-pub use settings::RunSettings;
+pub use settings::{Appended, RunSettings};
 pub use summary::{
     BaseSummary, Commit, DecisionSummary, Network, NewSummary, ProbeSeconds, Seconds, Summary,
 };
@@ -83,12 +83,15 @@ pub async fn run(
         id_type,
         verifier,
         documents,
+        decide,
+        day_decisions,
         kept_files,
     } = inputs;
+    let day_decisions = day_decisions.as_ref();
     let mut appender = Appender::new(opened.version());
     let (compared, outcome) = loop {
         run.enter(Stage::Open);
-        let view = View::resolve(run, opened, &fingerprints.batch).await?;
+        let view = View::resolve(run, opened, &fingerprints.batch, day_decisions).await?;
         if let Some(remaining) = &view.remaining {
             fingerprints.replace_with(&remaining.file.path)?;
         }
@@ -99,11 +102,17 @@ pub async fn run(
             view: &view,
             verifier: verifier.as_ref(),
             documents: &documents,
+            // The archive has the decisions of a day that it has.
+            decide: decide
+                .as_ref()
+                .filter(|decide| decide.has_output() || !view.already_committed),
             kept_files: kept_files.as_deref(),
             id_type,
         };
         let compared = comparison.compare(&mut clock).await?;
-        match appender.commit(run, &fingerprints, view).await? {
+        let kept = compared.kept_in_batch();
+        let attempt = appender.commit(run, &fingerprints, view, kept, day_decisions);
+        match attempt.await? {
             Attempt::Done(outcome) => break (compared, outcome),
             Attempt::Overtaken(newer) => opened = newer,
         }

@@ -14,6 +14,15 @@ use crate::output::OutputTarget;
 use crate::recipe::SpecOptions;
 use crate::verify::Verify;
 
+/// Which documents of a batch are appended to an archive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Appended {
+    /// All.
+    All,
+    /// The kept documents.
+    Kept,
+}
+
 /// The settings of a run.
 #[derive(Debug, Clone)]
 pub struct RunSettings {
@@ -23,14 +32,14 @@ pub struct RunSettings {
     pub base: Option<String>,
     /// The output of pairs; `None` if only decisions are asked for.
     pub output: Option<OutputTarget>,
-    /// What to decide about the documents; `None` for nothing.
+    /// What to decide about the documents; `None` for nothing, unless the batch is appended to an archive that has decisions.
     pub decide: Option<Decide>,
     /// Fingerprints that differ in at most this many bits are a pair.
     pub max_distance: u32,
     /// Whether the batch is compared with itself too.
     pub within: bool,
-    /// Whether to append the batch to the archive.
-    pub append: bool,
+    /// What to append to the archive; `None` for nothing.
+    pub append: Option<Appended>,
     /// What to do when the archive holds the day already, with other rows.
     pub existing: Existing,
     /// The most rows of a data file of the archive; `None` for the archive's default.

@@ -1,6 +1,6 @@
 //! The view of the archive that the batch is compared with: one version, without the batch's own day.
 
-use archive::{Archive, Scope, Snapshot};
+use archive::{Archive, DayDecisions, Scope, Snapshot};
 use chrono::NaiveDate;
 
 use super::Run;
@@ -24,11 +24,12 @@ pub(super) struct View {
 
 impl View {
     /// Decides which days of the archive the batch is compared with: all but its own; or, if the archive holds the batch
-    /// already, those that it was compared with before its commit.
+    /// already, those that it was compared with before its commit. `decisions` are those that a commit of the batch has.
     pub(super) async fn resolve(
         run: Run<'_>,
         opened: OpenedArchive,
         batch: &FingerprintedBatch,
+        decisions: Option<&DayDecisions>,
     ) -> Result<Self> {
         let settings = run.settings;
         let archive = match opened {
@@ -36,8 +37,10 @@ impl View {
             OpenedArchive::Archive(archive) => *archive,
         };
         let digest = &batch.file.digest;
-        let commit = settings.append.then_some(settings.existing);
-        let (scope, committed) = archive.scope_for(settings.day, &batch.file, commit).await?;
+        let commit = settings.append.map(|_| settings.existing);
+        let (scope, committed) = archive
+            .scope_for(settings.day, &batch.file, commit, decisions)
+            .await?;
         let snapshot = Snapshot::open_archive(&archive, scope).await?;
         let Scope::Before {
             day: date,
@@ -46,7 +49,14 @@ impl View {
         else {
             return Ok(Self::new(Some(archive), snapshot, settings.day));
         };
-        let is_same = committed.is_some_and(|committed| committed.digest == *digest);
+        // Of a day with only its kept documents, rows are missing that the archive never had, so those that were removed since
+        // cannot be told.
+        let is_same = committed.is_some_and(|committed| {
+            let has_all = !committed
+                .decisions
+                .is_some_and(|decisions| decisions.only_kept);
+            committed.digest == *digest && has_all
+        });
         let rows = batch.file.rows - batch.file.without_fingerprint;
         let remaining = match is_same && !archive.is_whole(date, digest, rows)? {
             true => {

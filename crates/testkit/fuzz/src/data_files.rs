@@ -142,7 +142,7 @@ async fn read(
     for (group, values) in read.fingerprints.iter().enumerate() {
         let count = values.len().min(MAX_ROWS);
         let rows: Vec<u32> = (0..count as u32).step_by(step).collect();
-        let found = reader.rows(&pages, group, &rows, fixture::SKETCH).await?;
+        let found = reader.rows(&pages, group, &rows, fixture::COLUMNS).await?;
         let ids = found.ids;
         assert_eq!(ids.len(), rows.len(), "one id of each row");
         assert_eq!(found.sketches.len(), rows.len(), "one sketch of each row");

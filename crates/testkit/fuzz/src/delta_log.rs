@@ -68,7 +68,7 @@ async fn read_all(fixture: &Fixture, stores: &Stores) -> Result<(), ArchiveError
         ok(archive.committed(day.date).await);
         ok(archive.committed_as(&day.file.digest).await);
         ok(archive.read_day(day.date, |_| {}).await);
-        let scope = archive.scope_for(Some(day.date), &day.file, None).await;
+        let scope = archive.scope_for(Some(day.date), &day.file, None, None).await;
         scopes.extend(ok(scope).map(|(scope, _)| scope));
         scopes.push(Scope::Without(day.date));
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use archive::fingerprints::FingerprintWriter;
-use archive::{Append, Archive, Existing, FingerprintFile, IdType, SpecFiles};
+use archive::{Append, Archive, Existing, FingerprintFile, IdType, RowColumns, SpecFiles};
 use arrow::array::{BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
 use deltalake_core::logstore::{StorageConfig, default_logstore};
@@ -21,6 +21,11 @@ use url::Url;
 pub const ARCHIVE: &str = "s3://fuzz/archive";
 /// The sketches of the archive.
 pub const SKETCH: SketchBits = SketchBits::Bits64;
+/// All columns of the archive.
+pub const COLUMNS: RowColumns = RowColumns {
+    sketch: SKETCH,
+    kept: true,
+};
 /// Number of documents of each day: few, but enough for several Parquet pages of ids.
 const DOCUMENTS: [usize; 2] = [2100, 5];
 
@@ -83,7 +88,7 @@ async fn build() -> Fixture {
         ..Spec::default()
     };
     let spec_files = SpecFiles::default();
-    let created = Archive::create(&location, IdType::String, &spec, &spec_files);
+    let created = Archive::create(&location, IdType::String, true, &spec, &spec_files);
     let mut archive = created.await.expect("an archive");
     let mut days = Vec::new();
     for (number, count) in (0..).zip(DOCUMENTS) {

@@ -22,6 +22,10 @@ pub enum ArchiveCommand {
         /// of them have count less. The archive keeps the frequencies; `dedup-job idf` learns them once for several archives
         #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with = "idf", value_hint = ValueHint::AnyPath)]
         learn: Vec<String>,
+        /// Give the archive a column `kept`: which documents were kept when their day was appended. Later runs find duplicates of
+        /// kept documents only, so that a duplicate of a duplicate does not count
+        #[arg(long)]
+        decisions: bool,
         #[command(flatten)]
         columns: ColumnArgs,
         #[command(flatten)]
@@ -36,7 +40,8 @@ pub enum ArchiveCommand {
         #[arg(long)]
         verify: bool,
     },
-    /// Commit a day of documents, or of ready fingerprints, without searching for pairs
+    /// Commit a day of documents, or of ready fingerprints, without searching for pairs. Nothing is decided: in an archive with
+    /// decisions, all these documents count as kept
     Append {
         /// Directory or URL of the archive
         #[arg(value_hint = ValueHint::DirPath)]

@@ -123,6 +123,30 @@ pub struct ShowArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 #[command(
+    after_help = "A group is a kept document and its duplicates, on its own day and on later ones. A component is all documents that a \
+    chain of pairs connects; its ends may have little in common, so that decisions are never made by components."
+)]
+pub struct GroupsArgs {
+    /// Outputs of `run --decisions`: files, directories or patterns, in the order of the days
+    #[arg(value_name = "DECISIONS", value_hint = ValueHint::AnyPath)]
+    pub decisions: Vec<String>,
+    /// Show the N largest groups [default: 10]
+    #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub count: Option<u32>,
+    /// Outputs of `run --output`, for --components
+    #[arg(long, value_name = "PATH", num_args = 1.., requires = "components", value_hint = ValueHint::AnyPath)]
+    pub pairs: Vec<String>,
+    /// Write the connected component of each document of the decisions: id, component (its smallest id) and component_size. The
+    /// ending says the format: .parquet, .csv or .jsonl
+    #[arg(long, value_name = "FILE", requires = "pairs", value_hint = ValueHint::FilePath)]
+    pub components: Option<String>,
+    /// Replace --components even if dedup-job did not write the existing file
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(
     after_help = "simhash(text) returns the fingerprint under the default spec of a new archive, as BIGINT; null if the text has \
     too few features. hamming_distance(a, b) returns the number of bits in which two fingerprints differ. For example:\n\n  \
     dedup-job sql \"select a.id, b.id, hamming_distance(simhash(a.text), simhash(b.text)) as distance from pages a join pages b \

@@ -23,7 +23,9 @@ pub use self::fingerprint::{ColumnArgs, FeatureArgs, FingerprintArgs, IdfArgs, S
 pub use self::generate::{
     GenerateArgs, GenerateCommand, GenerateFingerprintsArgs, GeneratePagesArgs,
 };
-pub use self::inspect::{ExplainArgs, PlanArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs};
+pub use self::inspect::{
+    ExplainArgs, GroupsArgs, PlanArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs,
+};
 pub use self::run::{RunArgs, VerifyArgs};
 
 /// Find every near-duplicate pair between a batch of new documents and an archive of earlier ones, exactly.
@@ -61,6 +63,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Show pairs, or duplicates, side by side, with the words that differ marked
     Show(ShowArgs),
+    /// Show the groups of duplicates over one or many days: their sizes, the largest, and how they grow
+    Groups(GroupsArgs),
     /// Query documents in SQL, with simhash(text) and hamming_distance(a, b)
     Sql(SqlArgs),
     /// Start a scheduler and executors on this machine, to try a cluster

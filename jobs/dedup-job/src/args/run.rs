@@ -5,10 +5,11 @@ use std::time::Duration;
 use chrono::NaiveDate;
 use clap::{Args, ValueHint};
 use engine::documents::Prefer;
+use engine::run::Appended;
 
 use super::cluster::TlsArgs;
 use super::fingerprint::{ColumnArgs, SpecArgs};
-use super::values::{choice, date, time_span};
+use super::values::{appended, choice, date, time_span};
 
 /// Heading of the options of decisions.
 const DECISIONS: &str = "Decisions";
@@ -58,9 +59,10 @@ pub struct RunArgs {
     /// Do not find pairs within the batch
     #[arg(long, overrides_with = "within")]
     pub no_within: bool,
-    /// Commit the batch to the archive as the day of --day, in the same run
-    #[arg(long)]
-    pub append: bool,
+    /// Commit the batch to the archive as the day of --day, in the same run: all documents, or with `--append kept` only those
+    /// that are kept. If the archive has decisions (`archive create --decisions`), it gets those of this batch
+    #[arg(long, value_name = "all|kept", num_args = 0..=1, require_equals = true, default_missing_value = "all", value_parser = appended)]
+    pub append: Option<Appended>,
     /// With --append: if the archive has the day already, with other documents, replace them in one commit. The batch is then
     /// compared with all other days, also with later ones. To bring back documents that `archive remove --ids` removed, first
     /// remove their day
@@ -69,8 +71,7 @@ pub struct RunArgs {
     /// Maximum number of rows in a data file of the archive [default: 16777216]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub rows_per_file: Option<u64>,
-    /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new, --output, --fingerprints and
-    /// --metrics
+    /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new and in the paths of all outputs
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
     pub day: Option<NaiveDate>,
     /// Also write the fingerprints of the batch to this .parquet file
@@ -139,15 +140,18 @@ impl RunArgs {
             return Err("the documents of the batch are missing: name them after `run`, or by --new; see --help".into());
         }
         if self.base.is_none() {
-            let needing = [(self.append, "--append"), (self.no_within, "--no-within")];
+            let needing = [
+                (self.append.is_some(), "--append"),
+                (self.no_within, "--no-within"),
+            ];
             if let Some((_, option)) = needing.into_iter().find(|(given, _)| *given) {
                 return Err(format!("{option} needs --base: the archive; see --help"));
             }
         }
-        if self.replace_day && !self.append {
+        if self.replace_day && self.append.is_none() {
             return Err("--replace-day needs --append".into());
         }
-        if self.append && self.day.is_none() {
+        if self.append.is_some() && self.day.is_none() {
             return Err("--append needs --day YYYY-MM-DD".into());
         }
         self.verify.check()?;
@@ -159,30 +163,30 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Whether decisions are asked for.
-    pub fn decides(&self) -> bool {
+    /// Whether an output of decisions is asked for.
+    pub fn writes_decisions(&self) -> bool {
         self.decisions.is_some() || self.kept.is_some()
+    }
+
+    /// Whether the options ask for decisions.
+    pub fn decides(&self) -> bool {
+        self.writes_decisions() || self.append == Some(Appended::Kept)
     }
 
     fn check_decisions(&self) -> Result<(), String> {
         if !self.decides() {
+            // The archive may have decisions, so that a batch that is appended is decided about.
             return match &self.prefer {
-                Some(_) => Err("--prefer needs --decisions or --kept; see --help".into()),
-                None => Ok(()),
+                Some(_) if self.append.is_none() => {
+                    Err("--prefer needs --decisions, --kept or --append; see --help".into())
+                }
+                _ => Ok(()),
             };
         }
         if self.max_hits_per_document.is_some() {
             return Err("--max-hits-per-document leaves out pairs, and decisions need all of them: leave it out".into());
         }
-        if self.no_within {
-            return Err("decisions need the pairs within the batch: leave out --no-within".into());
-        }
-        match self.verify.verify {
-            None | Some(simhash::Measure::Sketch) => Ok(()),
-            Some(measure) => Err(format!(
-                "decisions cannot be verified by texts: use --verify sketch instead of --verify {measure}"
-            )),
-        }
+        Ok(())
     }
 
     /// The paths of the batch, by whichever way they were given.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 use clap::builder::{PossibleValue, TypedValueParser};
+use engine::run::Appended;
 use simhash::Choice;
 use simhash::choice::UnknownName;
 
@@ -31,6 +32,15 @@ pub(super) fn date(text: &str) -> Result<NaiveDate, String> {
         date => date
             .parse()
             .map_err(|_| format!("{date:?} is not YYYY-MM-DD, yesterday or today")),
+    }
+}
+
+/// Parses which documents of a batch are appended: all or kept.
+pub(super) fn appended(text: &str) -> Result<Appended, String> {
+    match text {
+        "all" => Ok(Appended::All),
+        "kept" => Ok(Appended::Kept),
+        other => Err(format!("{other:?} is neither all nor kept")),
     }
 }
 

@@ -7,6 +7,7 @@ pub mod executor;
 pub mod explain;
 pub mod fingerprint;
 pub mod generate;
+pub mod groups;
 pub mod help;
 pub mod idf;
 pub mod outputs;

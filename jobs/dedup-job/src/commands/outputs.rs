@@ -72,25 +72,42 @@ impl Outputs<'_> {
                 "{option} {path} lies in the Delta table {table}"
             )));
         }
-        let inputs = self
-            .inputs
-            .iter()
-            .filter_map(|input| self.stores.locate(input).ok());
-        for input in inputs {
-            let is_inside = match (input.local(), location.local()) {
-                (Some(input), Some(copy)) => {
-                    let (input, copy) = (resolved(input), resolved(copy));
-                    copy == input || (input.is_dir() && copy.starts_with(&input))
+        match self.input_with(&location).await {
+            Some(input) => Err(Failure::Usage(format!(
+                "{option} {path} lies in {input}, which is read"
+            ))),
+            None => Ok(path.to_owned()),
+        }
+    }
+
+    /// The input that an output lies in.
+    async fn input_with(&self, output: &Location) -> Option<&str> {
+        for input in self.inputs {
+            let located = self.stores.locate(input);
+            let Some(local) = output.local() else {
+                if located.is_ok_and(|input| input.covers(output)) {
+                    return Some(input);
                 }
-                _ => input.covers(&location),
+                continue;
             };
+            let target = resolved(local);
+            let read = match located {
+                Ok(location) if location.local().is_none() => continue,
+                Ok(location) if location.local().is_some_and(Path::exists) => vec![location],
+                // A pattern, or a path where nothing exists: the reader of the input reports that.
+                _ => ::archive::input_files(self.stores, input, &[])
+                    .await
+                    .unwrap_or_default(),
+            };
+            let is_inside = read.iter().filter_map(Location::local).any(|location| {
+                let input = resolved(location);
+                target == input || (input.is_dir() && target.starts_with(&input))
+            });
             if is_inside {
-                return Err(Failure::Usage(format!(
-                    "{option} {path} lies in {input}, which is read"
-                )));
+                return Some(input);
             }
         }
-        Ok(path.to_owned())
+        None
     }
 
     /// Checks an output of metrics, whose name may have any ending; returns its location.
@@ -140,46 +157,21 @@ impl Outputs<'_> {
             StorageError::BadPath { .. } => Failure::Usage(format!("{option} {error}")),
             error => error.into(),
         })?;
-        let Some(local) = output.local() else {
-            if path.ends_with('/') || output.path().as_ref().is_empty() {
+        let target = output.local().map(resolved);
+        match &target {
+            None if path.ends_with('/') || output.path().as_ref().is_empty() => {
                 return refused("is a directory");
             }
-            for input in self.inputs {
-                if self
-                    .stores
-                    .locate(input)
-                    .is_ok_and(|input| input.covers(&output))
-                {
-                    return refused(&format!("lies in {input}, which is read"));
-                }
+            Some(target) if target.is_dir() => return refused("is a directory"),
+            Some(target) if target.exists() && !target.is_file() => {
+                return refused("is not a regular file");
             }
-            return Ok(output);
-        };
-        let target = resolved(local);
-        if target.is_dir() {
-            return refused("is a directory");
+            _ => {}
         }
-        if target.exists() && !target.is_file() {
-            return refused("is not a regular file");
+        if let Some(input) = self.input_with(&output).await {
+            return refused(&format!("lies in {input}, which is read"));
         }
-        for input in self.inputs {
-            let read = match self.stores.locate(input) {
-                Ok(location) if location.local().is_none() => continue,
-                Ok(location) if location.local().is_some_and(Path::exists) => vec![location],
-                // A pattern, or a path where nothing exists: the reader of the input reports that.
-                _ => ::archive::input_files(self.stores, input, &[])
-                    .await
-                    .unwrap_or_default(),
-            };
-            let read_here = read.iter().filter_map(Location::local).any(|location| {
-                let input = resolved(location);
-                target == input || (input.is_dir() && target.starts_with(&input))
-            });
-            if read_here {
-                return refused(&format!("lies in {input}, which is read"));
-            }
-        }
-        match target.parent() {
+        match target.as_deref().and_then(Path::parent) {
             Some(parent) if !parent.is_dir() => Err(Failure::Io {
                 path: path.to_owned(),
                 source: std::io::Error::new(

@@ -19,17 +19,17 @@ use crate::verify::{Documents, read_similar};
 
 /// A row of decisions.
 #[derive(Debug, Clone, PartialEq)]
-struct Decision {
-    id: String,
-    kept: bool,
-    duplicate_of: Option<String>,
-    day: Option<i32>,
-    distance: Option<i32>,
-    similarity: Option<f64>,
-    group_size: i64,
+pub struct Decision {
+    pub id: String,
+    pub kept: bool,
+    pub duplicate_of: Option<String>,
+    pub day: Option<i32>,
+    pub distance: Option<i32>,
+    pub similarity: Option<f64>,
+    pub group_size: i64,
 }
 
-fn read_decisions(path: impl AsRef<Path>) -> Vec<Decision> {
+pub fn read_decisions(path: impl AsRef<Path>) -> Vec<Decision> {
     let mut rows = Vec::new();
     for batch in read_parquet(path) {
         let schema = batch.schema();
@@ -66,22 +66,29 @@ fn read_decisions(path: impl AsRef<Path>) -> Vec<Decision> {
     rows
 }
 
+/// A date as days since 1970.
+pub fn days_since_epoch(day: &str) -> i32 {
+    let day: chrono::NaiveDate = day.parse().unwrap();
+    day.signed_duration_since(chrono::NaiveDate::default())
+        .num_days() as i32
+}
+
 /// A document with a ready fingerprint.
 #[derive(Debug, Clone)]
-struct Document {
-    id: String,
-    fingerprint: Option<u64>,
-    score: Option<f64>,
+pub struct Document {
+    pub id: String,
+    pub fingerprint: Option<u64>,
+    pub score: Option<f64>,
 }
 
 /// Documents of the archive: day, id and fingerprint.
-type Archived = Vec<(i32, String, u64)>;
+pub type Archived = Vec<(i32, String, u64)>;
 
 /// What a document is a duplicate of: a place in the batch, or a document of the archive.
-type Original = Result<usize, (i32, String)>;
+pub type Original = Result<usize, (i32, String)>;
 
 /// The decisions by definition, in a double loop: `batch` is in the order of the inputs, `order` compares what is preferred.
-fn by_definition(
+pub fn by_definition(
     archive: &Archived,
     batch: &[Document],
     day: Option<i32>,
@@ -156,7 +163,7 @@ fn by_definition(
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-fn write_scored(path: impl AsRef<Path>, documents: &[Document]) {
+pub fn write_scored(path: impl AsRef<Path>, documents: &[Document]) {
     let ids = strings(documents.iter().map(|document| &document.id));
     let fingerprints: Int64Array = documents
         .iter()
@@ -175,7 +182,7 @@ fn write_scored(path: impl AsRef<Path>, documents: &[Document]) {
 }
 
 /// Fingerprints that have many pairs: near a few centres, some of them equal.
-fn crowded(random: &mut ChaCha8Rng, centres: &[u64]) -> u64 {
+pub fn crowded(random: &mut ChaCha8Rng, centres: &[u64]) -> u64 {
     let mut fingerprint = centres[random.random_range(0..centres.len())];
     for _ in 0..random.random_range(0..5) {
         fingerprint ^= 1 << random.random_range(0..64);
@@ -659,6 +666,10 @@ fn kept_rows_of_parquet_have_all_their_columns() {
         );
         dedup(&run).fails(64, &[part]);
     }
+    // Nor what a pattern stands for.
+    let base = format!("run {new} --base {}", dir.at("ol*.parquet"));
+    let run = format!("{base} --kept {old} --overwrite -o {}", dir.at("o.csv"));
+    dedup(&run).fails(64, &["which is read"]);
     let one = dir.at("in/a.parquet");
     let (same, archive) = (dir.at("same.parquet"), dir.at("archive"));
     dedup(&format!("run {one} --kept {same} --fingerprints {same}"))

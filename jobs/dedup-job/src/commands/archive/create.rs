@@ -9,11 +9,18 @@ use crate::commands::idf;
 use crate::exit::Failure;
 use crate::process::{self, Process};
 
+/// The columns of a table that its spec does not say.
+pub(super) struct Table {
+    pub(super) id_type: IdType,
+    /// Whether it has decisions.
+    pub(super) decisions: bool,
+}
+
 /// Creates an archive; with paths in `learn`, first counts the document frequencies of the documents there.
 pub(super) fn run(
     common: &CommonArgs,
     dir: &str,
-    id_type: IdType,
+    table: Table,
     spec: &SpecArgs,
     learn: &[String],
     columns: &ColumnArgs,
@@ -33,7 +40,9 @@ pub(super) fn run(
             options.sketch = options.sketch.or(Some(LEARNT_SKETCH));
         }
         let (model, files) = options.model_and_files()?;
-        let archive = Archive::create(&location, id_type, model.spec(), &files).await?;
+        let Table { id_type, decisions } = table;
+        let created = Archive::create(&location, id_type, decisions, model.spec(), &files);
+        let archive = created.await?;
         Ok(archive.info()?)
     })?;
     info::show(common, dir, &created, None)

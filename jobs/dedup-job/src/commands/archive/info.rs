@@ -63,6 +63,7 @@ fn as_json(dir: &str, info: &Info, verified: Option<u64>) -> serde_json::Value {
         "archive": dir,
         "version": info.version,
         "id_type": info.id_type.to_string(),
+        "decisions": info.has_kept,
         "spec": info.spec,
         "spec_digest": info.spec.digest(),
         "fingerprints": rows,
@@ -85,7 +86,11 @@ fn as_text(dir: &str, info: &Info, verified: Option<u64>) -> String {
         count(files),
         size(bytes)
     );
-    let _ = writeln!(text, "  ids: {}", info.id_type);
+    let decisions = match info.has_kept {
+        true => "; decisions: which documents were kept",
+        false => "",
+    };
+    let _ = writeln!(text, "  ids: {}{decisions}", info.id_type);
     let _ = writeln!(text, "  spec: {}", info.spec.to_json());
     for (date, day) in &info.days {
         let _ = writeln!(

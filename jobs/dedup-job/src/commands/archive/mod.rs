@@ -16,9 +16,13 @@ pub fn run(common: &CommonArgs, command: ArchiveCommand) -> Result<(), Failure> 
             dir,
             id_type,
             learn,
+            decisions,
             columns,
             spec,
-        } => create::run(common, &dir, id_type, &spec, &learn, &columns),
+        } => {
+            let table = create::Table { id_type, decisions };
+            create::run(common, &dir, table, &spec, &learn, &columns)
+        }
         ArchiveCommand::Info { dir, verify } => info::run(common, &dir, verify),
         ArchiveCommand::Append {
             dir,

@@ -210,7 +210,7 @@ pub(super) async fn write_archive(
     mut day: impl AsyncFnMut(u64) -> Result<FingerprintFile, Failure>,
 ) -> Result<(), Failure> {
     let location = target.directory.child("archive")?;
-    let mut archive = Archive::create(&location, id_type, spec, files).await?;
+    let mut archive = Archive::create(&location, id_type, false, spec, files).await?;
     for number in 0..u64::from(args.days) {
         let file = day(number).await?;
         let day = archive_day(args, number);

@@ -50,7 +50,7 @@ pub(super) async fn build(
         overwrite: args.overwrite,
     };
     let with_day = |option: &str, path: &str| args.with_day(option, path).map_err(Failure::Usage);
-    let default_output = (!args.decides()).then_some(DEFAULT_OUTPUT);
+    let default_output = (!args.writes_decisions()).then_some(DEFAULT_OUTPUT);
     let output = match args.output.as_deref().or(default_output) {
         None => None,
         Some(path) => {
@@ -117,6 +117,7 @@ pub(super) async fn build(
         columns: Columns {
             // Ids in an archive must be told apart from those of other days.
             row_ids: args.base.is_none(),
+            prefer: args.prefer.clone().unwrap_or_default(),
             ..args.columns.columns()
         },
         design: args.design.clone(),
@@ -128,7 +129,7 @@ pub(super) async fn build(
     })
 }
 
-/// What to decide about the documents; `None` without --decisions and --kept.
+/// What to decide about the documents; `None` if the options ask for nothing.
 async fn decide(args: &RunArgs, outputs: &Outputs<'_>) -> Result<Option<Decide>, Failure> {
     if !args.decides() {
         return Ok(None);
@@ -150,16 +151,12 @@ async fn decide(args: &RunArgs, outputs: &Outputs<'_>) -> Result<Option<Decide>,
                 .await?,
             replace: match (args.overwrite, args.append) {
                 (true, _) => Replace::Everything,
-                (false, true) => Replace::Same,
-                (false, false) => Replace::Nothing,
+                (false, Some(_)) => Replace::Same,
+                (false, None) => Replace::Nothing,
             },
         }),
     };
-    Ok(Some(Decide {
-        prefer: args.prefer.clone().unwrap_or_default(),
-        decisions,
-        kept,
-    }))
+    Ok(Some(Decide { decisions, kept }))
 }
 
 /// The settings of the verification; `None` without --verify.

@@ -3,6 +3,8 @@
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation as _;
 
+use crate::terminal::visible;
+
 /// The most words of a text that are compared: the time grows with the square of those that differ.
 const MAX_WORDS: usize = 5000;
 /// Equal words that are shown before and after a difference.
@@ -119,17 +121,6 @@ fn words(text: &str) -> Vec<String> {
         }
     }
     words
-}
-
-/// The text with replacement characters for those that would steer the terminal, or the direction of writing.
-pub(super) fn visible(text: &str) -> String {
-    let is_steering = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
-    };
-    text.chars()
-        .map(|c| if is_steering(c) { '\u{fffd}' } else { c })
-        .collect()
 }
 
 #[cfg(test)]

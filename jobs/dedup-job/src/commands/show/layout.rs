@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style as AnsiStyle};
-use engine::output::ReadPair;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::Texts;
 use super::diff::{self, Part};
+use super::{Pair, Texts};
+use crate::terminal::{date, visible};
 
 /// Columns of characters where the output is no terminal.
 const DEFAULT_WIDTH: usize = 100;
@@ -55,15 +55,9 @@ impl Style {
 pub(super) struct Shown<'a> {
     /// Its number, from 1 on.
     pub(super) number: usize,
-    pub(super) pair: &'a ReadPair,
+    pub(super) pair: &'a Pair,
     /// The texts that were found; `None` if none were looked up.
     pub(super) texts: Option<&'a Texts>,
-}
-
-/// A date, from days since 1970.
-pub(super) fn date(day: i32) -> String {
-    let date = chrono::NaiveDate::default().checked_add_signed(chrono::Duration::days(day.into()));
-    date.map_or_else(|| format!("day {day}"), |date| date.to_string())
 }
 
 /// Writes a pair: a heading, then both texts.
@@ -78,8 +72,8 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
     let heading = format!(
         "{}. {} and {}{day}: distance {}{similarity}",
         shown.number,
-        diff::visible(&pair.new_id),
-        diff::visible(&pair.base_id),
+        visible(&pair.new_id),
+        visible(&pair.base_id),
         pair.distance
     );
     let _ = writeln!(text, "{}", style.heading(&heading));
@@ -92,11 +86,7 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
         (new, base) => {
             let missing = [(new, &pair.new_id), (base, &pair.base_id)].into_iter();
             for (_, id) in missing.filter(|(found, _)| found.is_none()) {
-                let _ = writeln!(
-                    text,
-                    "  the text of {} is not in --documents",
-                    diff::visible(id)
-                );
+                let _ = writeln!(text, "  the text of {} is not in --documents", visible(id));
             }
         }
     }
@@ -267,11 +257,5 @@ mod tests {
             },
         );
         assert!(text.contains("\u{1b}[1m\u{1b}[31mtwo\u{1b}[0m"), "{text:?}");
-    }
-
-    #[test]
-    fn days_are_dates() {
-        assert_eq!(date(20_484), "2026-01-31");
-        assert_eq!(date(i32::MAX), "day 2147483647");
     }
 }

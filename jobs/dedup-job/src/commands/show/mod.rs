@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use engine::batch::Id;
 use engine::documents::{Columns, Documents};
-use engine::output::{ReadPair, read_pairs};
+use engine::output::{ReadRow, read_rows};
 use serde_json::json;
 
 use self::layout::{Shown, Style};
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
-use crate::terminal::{count, print};
+use crate::terminal::{count, date, print};
 
 /// Pairs that are shown unless -n says otherwise.
 const DEFAULT_COUNT: u32 = 10;
@@ -31,7 +31,7 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
     let (pairs, total, texts) = process::run(common, async |process: &Process| {
         let location = process.stores().locate(path)?;
         let mut chosen = Chosen::new(args);
-        read_pairs(&location, |pair| chosen.add(pair)).await?;
+        read_rows(&location, |row| chosen.add(&row)).await?;
         let total = chosen.read;
         let pairs = chosen.into_pairs();
         let texts = find_texts(process, args, &pairs).await?;
@@ -63,6 +63,33 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
     pager::print(&text)
 }
 
+/// A pair, or a duplicate and its kept document.
+#[derive(Debug, Clone)]
+pub(super) struct Pair {
+    /// The document of the batch.
+    pub(super) new_id: String,
+    /// The other document.
+    pub(super) base_id: String,
+    pub(super) distance: i32,
+    /// Day of the other document, in days since 1970.
+    pub(super) base_day: Option<i32>,
+    pub(super) similarity: Option<f64>,
+}
+
+impl Pair {
+    /// The pair of a row; `None` if the row is a kept document.
+    fn read(row: &ReadRow<'_>) -> Option<Self> {
+        let pair = row.pair?;
+        Some(Self {
+            new_id: row.id.to_owned(),
+            base_id: pair.base_id.to_owned(),
+            distance: pair.distance,
+            base_day: pair.base_day,
+            similarity: pair.similarity,
+        })
+    }
+}
+
 /// The texts of documents, by id.
 pub(super) type Texts = HashMap<String, String>;
 
@@ -70,7 +97,7 @@ pub(super) type Texts = HashMap<String, String>;
 async fn find_texts(
     process: &Process,
     args: &ShowArgs,
-    pairs: &[ReadPair],
+    pairs: &[Pair],
 ) -> Result<Option<Texts>, Failure> {
     if args.documents.is_empty() {
         return Ok(None);
@@ -87,13 +114,13 @@ async fn find_texts(
     ))
 }
 
-fn as_json(pair: &ReadPair, texts: Option<&Texts>) -> String {
+fn as_json(pair: &Pair, texts: Option<&Texts>) -> String {
     let text = |id: &String| texts.and_then(|texts| texts.get(id));
     let value = json!({
         "new_id": pair.new_id,
         "base_id": pair.base_id,
         "distance": pair.distance,
-        "base_day": pair.base_day.map(layout::date),
+        "base_day": pair.base_day.map(date),
         "similarity": pair.similarity,
         "new_text": text(&pair.new_id),
         "base_text": text(&pair.base_id),
@@ -125,7 +152,7 @@ enum Key {
 struct Ranked {
     key: f64,
     number: u64,
-    pair: ReadPair,
+    pair: Pair,
 }
 
 impl Ord for Ranked {
@@ -166,34 +193,41 @@ impl Chosen {
         }
     }
 
-    fn add(&mut self, pair: ReadPair) {
+    fn add(&mut self, row: &ReadRow<'_>) {
+        let Some(read) = row.pair else {
+            return;
+        };
         self.read += 1;
         // A pair without a similarity comes last.
         let key = match self.key {
             Key::File => 0.0,
-            Key::Similarity => pair
+            Key::Similarity => read
                 .similarity
                 .map_or(f64::INFINITY, |similarity| -similarity),
-            Key::Distance => f64::from(pair.distance),
-            Key::Near(near) => pair
+            Key::Distance => f64::from(read.distance),
+            Key::Near(near) => read
                 .similarity
                 .map_or(f64::INFINITY, |similarity| (similarity - near).abs()),
         };
-        let ranked = Ranked {
-            key,
-            number: self.read,
-            pair,
-        };
-        if self.heap.len() < self.most {
-            self.heap.push(ranked);
-        } else if let Some(mut last) = self.heap.peek_mut()
-            && ranked < *last
-        {
-            *last = ranked;
+        let is_full = self.heap.len() >= self.most;
+        // Of two equal keys, the first one read comes first.
+        let comes_before = |last: &Ranked| key.total_cmp(&last.key).is_lt();
+        if is_full && !self.heap.peek().is_some_and(comes_before) {
+            return;
+        }
+        if is_full {
+            self.heap.pop();
+        }
+        if let Some(pair) = Pair::read(row) {
+            self.heap.push(Ranked {
+                key,
+                number: self.read,
+                pair,
+            });
         }
     }
 
-    fn into_pairs(self) -> Vec<ReadPair> {
+    fn into_pairs(self) -> Vec<Pair> {
         let sorted = self.heap.into_sorted_vec();
         sorted.into_iter().map(|ranked| ranked.pair).collect()
     }

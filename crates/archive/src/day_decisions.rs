@@ -1,0 +1,90 @@
+//! Which documents of a day an archive got, and how they were decided.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Decisions about a day. Two commits of the same rows are the same day only if these are equal, too.
+///
+/// As text, in tags and records: `all` or `kept`, a space, and the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct DayDecisions {
+    /// Whether only the kept documents were appended.
+    pub only_kept: bool,
+    /// The settings by which they were decided, as this program shows them.
+    pub settings: String,
+}
+
+const ALL: &str = "all";
+const KEPT: &str = "kept";
+
+impl fmt::Display for DayDecisions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let appended = if self.only_kept { KEPT } else { ALL };
+        write!(f, "{appended} {}", self.settings)
+    }
+}
+
+impl FromStr for DayDecisions {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (appended, settings) = text.split_once(' ').unwrap_or((text, ""));
+        let only_kept = match appended {
+            ALL => false,
+            KEPT => true,
+            other => return Err(format!("{other:?} is neither {ALL} nor {KEPT}")),
+        };
+        Ok(Self {
+            only_kept,
+            settings: settings.to_owned(),
+        })
+    }
+}
+
+impl TryFrom<String> for DayDecisions {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<DayDecisions> for String {
+    fn from(decisions: DayDecisions) -> Self {
+        decisions.to_string()
+    }
+}
+
+/// How errors call a day's decisions.
+pub(crate) fn describe(decisions: Option<&DayDecisions>) -> String {
+    match decisions {
+        None => "all documents, without decisions".into(),
+        Some(decisions) => {
+            let appended = match decisions.only_kept {
+                true => "only the kept documents",
+                false => "all documents",
+            };
+            format!("{appended}, decided by {}", decisions.settings)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_are_read_as_they_are_written() {
+        for only_kept in [false, true] {
+            let decisions = DayDecisions {
+                only_kept,
+                settings: "k=3 prefer=a b:desc".into(),
+            };
+            assert_eq!(decisions.to_string().parse(), Ok(decisions));
+        }
+        assert!("some k=3".parse::<DayDecisions>().is_err());
+    }
+}

@@ -1,0 +1,203 @@
+//! Connected components of pairs: documents that a chain of pairs connects, however different its ends are.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use arrow::array::{ArrayBuilder as _, ArrayRef, Int64Builder, RecordBatch, StringBuilder};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use engine::EngineError;
+use engine::output::{COMPONENT_COLUMNS, ReadRow};
+use serde::Serialize;
+
+/// Rows of a batch of the output.
+const BATCH_ROWS: usize = 8192;
+/// A component is suspicious if it has so many times as many documents as the largest of its groups, and at least so many.
+const SUSPICIOUS_TIMES: u64 = 10;
+const SUSPICIOUS_DOCUMENTS: u64 = 20;
+
+/// The columns of the output.
+pub(super) static COLUMNS: LazyLock<SchemaRef> = LazyLock::new(|| {
+    let [id, component, size] = COMPONENT_COLUMNS;
+    Arc::new(Schema::new(vec![
+        Field::new(id, DataType::Utf8, false),
+        Field::new(component, DataType::Utf8, false),
+        Field::new(size, DataType::Int64, false),
+    ]))
+});
+
+/// The components, as sets of numbered ids. Documents that share an id are one.
+#[derive(Debug, Default)]
+pub(super) struct Components {
+    numbers: HashMap<Arc<str>, u32>,
+    ids: Vec<Arc<str>>,
+    /// Another member of the set of each id; itself, for the one that stands for the set.
+    parents: Vec<u32>,
+    /// Of the members that stand for sets: what the decisions say.
+    counts: HashMap<u32, Counts>,
+}
+
+/// What the decisions say of a component.
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    documents: u64,
+    kept: u64,
+    largest_group: u64,
+}
+
+/// The components, in numbers.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Summary {
+    pub(super) components: u64,
+    /// Components with documents of several groups: they chain pairs.
+    pub(super) chained: u64,
+    /// Components that are much larger than their largest group.
+    pub(super) suspicious: u64,
+    pub(super) largest: Option<Largest>,
+}
+
+/// The component with most documents.
+#[derive(Debug, Serialize)]
+pub(super) struct Largest {
+    /// Its name: the smallest id.
+    pub(super) component: String,
+    pub(super) documents: u64,
+    pub(super) groups: u64,
+    /// Documents of the largest of its groups.
+    pub(super) largest_group: u64,
+}
+
+impl Components {
+    pub(super) fn add_pair(&mut self, row: &ReadRow<'_>) {
+        let Some(pair) = row.pair else { return };
+        let (a, b) = (self.number(row.id), self.number(pair.base_id));
+        let (a, b) = (self.root(a), self.root(b));
+        // The smallest id stands for its set.
+        match self.ids[a as usize] <= self.ids[b as usize] {
+            true => self.parents[b as usize] = a,
+            false => self.parents[a as usize] = b,
+        }
+    }
+
+    fn number(&mut self, id: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(id) {
+            return number;
+        }
+        let number = self.ids.len() as u32;
+        let id: Arc<str> = id.into();
+        self.ids.push(Arc::clone(&id));
+        self.numbers.insert(id, number);
+        self.parents.push(number);
+        number
+    }
+
+    fn root(&mut self, mut number: u32) -> u32 {
+        while self.parents[number as usize] != number {
+            // Halves the path.
+            let above = self.parents[self.parents[number as usize] as usize];
+            self.parents[number as usize] = above;
+            number = above;
+        }
+        number
+    }
+
+    /// Counts a document of the decisions.
+    pub(super) fn count(&mut self, row: &ReadRow<'_>) {
+        let number = self.number(row.id);
+        let root = self.root(number);
+        let counts = self.counts.entry(root).or_default();
+        counts.documents += 1;
+        counts.kept += u64::from(row.pair.is_none());
+        let size = row.group_size.map_or(1, |size| size.max(1).cast_unsigned());
+        counts.largest_group = counts.largest_group.max(size);
+    }
+
+    /// The rows of the output.
+    pub(super) fn rows(self) -> Rows {
+        Rows {
+            components: self,
+            batches: Vec::new(),
+            ids: StringBuilder::new(),
+            names: StringBuilder::new(),
+            sizes: Int64Builder::new(),
+            failed: None,
+        }
+    }
+
+    fn summary(&self) -> Summary {
+        let mut summary = Summary {
+            components: self.counts.len() as u64,
+            ..Summary::default()
+        };
+        let mut all: Vec<_> = self.counts.iter().collect();
+        all.sort_unstable_by_key(|(root, counts)| {
+            (
+                std::cmp::Reverse(counts.documents),
+                &self.ids[**root as usize],
+            )
+        });
+        for (_, counts) in &all {
+            summary.chained += u64::from(counts.kept > 1);
+            summary.suspicious += u64::from(counts.is_suspicious());
+        }
+        summary.largest = all.first().map(|(root, counts)| Largest {
+            component: self.ids[**root as usize].to_string(),
+            documents: counts.documents,
+            groups: counts.kept,
+            largest_group: counts.largest_group,
+        });
+        summary
+    }
+}
+
+impl Counts {
+    fn is_suspicious(&self) -> bool {
+        self.documents >= SUSPICIOUS_DOCUMENTS
+            && self.documents >= SUSPICIOUS_TIMES * self.largest_group
+    }
+}
+
+/// The rows of the output: id, component and its size, in the order of the decisions.
+pub(super) struct Rows {
+    components: Components,
+    batches: Vec<RecordBatch>,
+    ids: StringBuilder,
+    names: StringBuilder,
+    sizes: Int64Builder,
+    failed: Option<EngineError>,
+}
+
+impl Rows {
+    pub(super) fn add(&mut self, row: &ReadRow<'_>) {
+        let number = self.components.number(row.id);
+        let root = self.components.root(number);
+        let counts = self.components.counts.get(&root);
+        self.ids.append_value(row.id);
+        self.names.append_value(&self.components.ids[root as usize]);
+        self.sizes
+            .append_value(counts.map_or(1, |counts| counts.documents.cast_signed()));
+        if self.sizes.len() == BATCH_ROWS {
+            self.end_batch();
+        }
+    }
+
+    fn end_batch(&mut self) {
+        let columns: Vec<ArrayRef> = vec![
+            Arc::new(self.ids.finish()),
+            Arc::new(self.names.finish()),
+            Arc::new(self.sizes.finish()),
+        ];
+        match RecordBatch::try_new(Arc::clone(&COLUMNS), columns) {
+            Ok(batch) => self.batches.push(batch),
+            Err(error) => self.failed = Some(EngineError::Internal(error.to_string())),
+        }
+    }
+
+    /// All rows, and the components in numbers.
+    pub(super) fn finish(mut self) -> Result<(Vec<RecordBatch>, Summary), EngineError> {
+        self.end_batch();
+        match self.failed {
+            Some(error) => Err(error),
+            None => Ok((self.batches, self.components.summary())),
+        }
+    }
+}

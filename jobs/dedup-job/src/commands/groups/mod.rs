@@ -1,0 +1,129 @@
+//! `dedup-job groups`: the groups of duplicates over many days, and the connected components of pairs.
+
+mod components;
+mod days;
+mod text;
+
+use engine::output::{OutputKind, read_rows};
+use serde_json::json;
+use storage::Location;
+
+use self::components::{COLUMNS, Components, Summary};
+use self::days::{Day, Groups};
+use super::outputs::Outputs;
+use crate::args::{CommonArgs, GroupsArgs};
+use crate::exit::Failure;
+use crate::process::{self, Process};
+use crate::terminal::{print, print_json};
+
+/// Groups that are shown unless -n says otherwise.
+const DEFAULT_COUNT: u32 = 10;
+
+pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
+    if args.decisions.is_empty() {
+        return Err(Failure::Usage(
+            "the decisions are missing: name outputs of `dedup-job run --decisions`; see --help"
+                .into(),
+        ));
+    }
+    let most = args.count.unwrap_or(DEFAULT_COUNT) as usize;
+    let (groups, components) = process::run(common, async |process: &Process| {
+        let days = files(process, &args.decisions).await?;
+        let pairs = files(process, &args.pairs).await?;
+        let groups = read_days(&days).await?;
+        let components = match &args.components {
+            Some(path) => Some(write_components(process, args, path, &days, &pairs).await?),
+            None => None,
+        };
+        Ok((groups, components))
+    })?;
+    if common.json {
+        let mut value = groups.as_json(most);
+        value["components"] = json!(components);
+        return print_json(&value);
+    }
+    let mut shown = text::groups(&groups, most);
+    if let Some(components) = &components {
+        shown.push_str(&text::components(components));
+    }
+    print(&shown)
+}
+
+/// The files that paths stand for; those of one directory or pattern are sorted by name.
+async fn files(process: &Process, paths: &[String]) -> Result<Vec<Location>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        let listed = ::archive::input_files(process.stores(), path, &OUTPUT_ENDINGS).await;
+        files.extend(listed?);
+    }
+    Ok(files)
+}
+
+/// Endings of outputs in a directory.
+const OUTPUT_ENDINGS: [&str; 3] = ["parquet", "csv", "jsonl"];
+
+async fn read_days(files: &[Location]) -> Result<Groups, Failure> {
+    let mut groups = Groups::default();
+    for file in files {
+        let mut day = Day::default();
+        let kind = read_rows(file, |row| day.add(&row)).await?;
+        check_kind(file, kind, OutputKind::Decisions)?;
+        groups.add(file.to_string(), day);
+    }
+    groups.find_older();
+    Ok(groups)
+}
+
+fn check_kind(file: &Location, found: OutputKind, wanted: OutputKind) -> Result<(), Failure> {
+    if found == wanted {
+        return Ok(());
+    }
+    let reason = match wanted {
+        OutputKind::Decisions => {
+            "pairs, not decisions: name the output of `run --decisions`, and pairs with --pairs"
+        }
+        _ => "decisions, not pairs: --pairs takes the output of `run --output`",
+    };
+    Err(engine::EngineError::BadData {
+        object: file.to_string(),
+        reason: reason.into(),
+    }
+    .into())
+}
+
+/// Writes the component of each document of the decisions.
+async fn write_components(
+    process: &Process,
+    args: &GroupsArgs,
+    path: &str,
+    decisions: &[Location],
+    pairs: &[Location],
+) -> Result<Summary, Failure> {
+    let inputs: Vec<&str> = decisions.iter().chain(pairs).map(Location::given).collect();
+    let outputs = Outputs {
+        stores: process.stores(),
+        inputs: &inputs,
+        overwrite: args.overwrite,
+    };
+    let target = outputs
+        .check_rows("--components", path, OutputKind::Components)
+        .await?;
+    let mut components = Components::default();
+    for file in pairs {
+        let kind = read_rows(file, |row| components.add_pair(&row)).await?;
+        check_kind(file, kind, OutputKind::Pairs)?;
+    }
+    for file in decisions {
+        read_rows(file, |row| components.count(&row)).await?;
+    }
+    let mut rows = components.rows();
+    for file in decisions {
+        read_rows(file, |row| rows.add(&row)).await?;
+    }
+    let (rows, summary) = rows.finish()?;
+    let stream = engine::stream::of_batches(COLUMNS.clone(), rows.into_iter());
+    let draft =
+        engine::output::write_draft(stream, &COLUMNS, &target, process.scratch.path(), None);
+    draft.await?.publish().await?;
+    Ok(summary)
+}

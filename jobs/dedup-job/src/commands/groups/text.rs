@@ -1,0 +1,110 @@
+//! What `groups` prints.
+
+use std::fmt::Write as _;
+
+use super::components::Summary;
+use super::days::{Groups, Origin};
+use crate::terminal::{count, date, visible};
+
+/// The groups over all days.
+pub(super) fn groups(groups: &Groups, most: usize) -> String {
+    let mut text = String::new();
+    let files = match groups.days.len() {
+        1 => "1 file".to_owned(),
+        files => format!("{files} files"),
+    };
+    let _ = writeln!(
+        text,
+        "{} documents in {files}: {} kept, {} duplicates of earlier days, {} duplicates within their batch",
+        count(groups.documents()),
+        count(groups.kept()),
+        count(groups.of_earlier()),
+        count(groups.within()),
+    );
+    let older = match groups.older {
+        0 => String::new(),
+        older => format!(
+            ", {} of them of documents that came in before these files",
+            count(older)
+        ),
+    };
+    let _ = writeln!(text, "{} groups{older}", count(groups.count()));
+    let _ = writeln!(text, "\n{:>21}  {:>15}", "documents of a group", "groups");
+    let mut from = 1;
+    for (up_to, number) in groups.sizes() {
+        let size = if from == up_to {
+            count(up_to)
+        } else {
+            format!("{} to {}", count(from), count(up_to))
+        };
+        let _ = writeln!(text, "{size:>21}  {:>15}", count(number));
+        from = up_to + 1;
+    }
+    let largest = groups.largest(most);
+    if !largest.is_empty() {
+        let _ = writeln!(text, "\n{:>15}  {:10}  kept document", "documents", "day");
+    }
+    for group in largest {
+        let day = match group.origin {
+            Origin::Day(day) => date(day),
+            Origin::File(_) => String::new(),
+        };
+        let _ = writeln!(
+            text,
+            "{:>15}  {day:10}  {}",
+            count(group.documents),
+            visible(group.id)
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\n{:>15}  {:>15}  {:>15}  {:>15}  {:>15}  decisions",
+        "documents", "kept", "of earlier days", "within", "largest group"
+    );
+    for day in &groups.days {
+        let _ = writeln!(
+            text,
+            "{:>15}  {:>15}  {:>15}  {:>15}  {:>15}  {}",
+            count(day.documents),
+            count(day.kept),
+            count(day.of_earlier),
+            count(day.within),
+            count(day.largest),
+            day.file
+        );
+    }
+    text
+}
+
+/// The components of the pairs.
+pub(super) fn components(summary: &Summary) -> String {
+    let mut text = format!(
+        "\n{} components of the pairs, {} of them with documents of several groups\n",
+        count(summary.components),
+        count(summary.chained)
+    );
+    if let Some(largest) = &summary.largest {
+        let _ = writeln!(
+            text,
+            "the largest, {}, has {} documents in {} groups, of which the largest has {}",
+            visible(&largest.component),
+            count(largest.documents),
+            count(largest.groups),
+            count(largest.largest_group)
+        );
+    }
+    let suspicious = match summary.suspicious {
+        0 => return text,
+        1 => "1 component is ten times as large as its largest group".to_owned(),
+        more => format!(
+            "{} components are ten times as large as their largest group",
+            count(more)
+        ),
+    };
+    let _ = writeln!(
+        text,
+        "warning: {suspicious}, or larger: a chain of pairs connects documents that have little in common. Drop documents by \
+         decisions, not by components"
+    );
+    text
+}

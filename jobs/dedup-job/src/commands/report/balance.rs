@@ -1,0 +1,57 @@
+//! How often each bit is 1 in the fingerprints of an archive: a bit that hardly ever changes tells nothing.
+
+use archive::{DecodedStep, Snapshot};
+
+use crate::exit::Failure;
+
+/// The most row groups that are read, evenly spread over the archive.
+const MOST_ROW_GROUPS: usize = 32;
+
+/// Bits of a sample of an archive's fingerprints.
+#[derive(Debug)]
+pub(super) struct Balance {
+    pub(super) fingerprints: u64,
+    /// How many have each bit, the lowest first.
+    pub(super) ones: [u64; 64],
+}
+
+impl Balance {
+    /// Reads row groups of the archive.
+    pub(super) async fn read(snapshot: &Snapshot) -> Result<Self, Failure> {
+        let groups: Vec<(usize, usize)> = snapshot
+            .files
+            .iter()
+            .enumerate()
+            .flat_map(|(file, opened)| (0..opened.reader.row_groups().len()).map(move |group| (file, group)))
+            .collect();
+        let mut balance = Self {
+            fingerprints: 0,
+            ones: [0; 64],
+        };
+        let step = groups.len().div_ceil(MOST_ROW_GROUPS).max(1);
+        let mut decoded = DecodedStep::default();
+        for (file, group) in groups.into_iter().step_by(step) {
+            let reader = &snapshot.files[file].reader;
+            let encoded = reader.fetch(group).await?;
+            reader.decode(group, encoded, &mut decoded, |step| {
+                balance.add(step.values());
+                true
+            })?;
+        }
+        Ok(balance)
+    }
+
+    fn add(&mut self, fingerprints: &[u64]) {
+        self.fingerprints += fingerprints.len() as u64;
+        for fingerprint in fingerprints {
+            for (bit, ones) in self.ones.iter_mut().enumerate() {
+                *ones += fingerprint >> bit & 1;
+            }
+        }
+    }
+
+    /// The share of fingerprints that have a bit.
+    pub(super) fn share(&self, bit: usize) -> f64 {
+        self.ones[bit] as f64 / self.fingerprints.max(1) as f64
+    }
+}

@@ -1,0 +1,32 @@
+//! Text as HTML.
+
+use crate::terminal::visible;
+
+/// Text that stands in HTML, between tags or in a quoted attribute. Characters that are not seen but steer are replaced.
+pub(super) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_is_markup() {
+        assert_eq!(
+            escape("<script>'a' & \"b\"</script>\u{202e}"),
+            "&lt;script&gt;&#39;a&#39; &amp; &quot;b&quot;&lt;/script&gt;\u{fffd}"
+        );
+    }
+}

@@ -1,0 +1,171 @@
+//! `dedup-job report`: one page of HTML about an output of pairs or of decisions.
+
+mod balance;
+mod chart;
+mod escape;
+mod facts;
+mod page;
+mod samples;
+mod sources;
+mod warnings;
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write as _;
+use std::sync::Arc;
+
+use archive::{Archive, Scope, Snapshot};
+use engine::batch::Id;
+use engine::documents::{Columns, Documents};
+use engine::output::{OutputKind, read_rows};
+use serde_json::json;
+use storage::{Draft, Location};
+
+use self::balance::Balance;
+use self::facts::Facts;
+use self::page::{Report, Shown};
+use self::samples::{Sample, Samples};
+use super::diff;
+use super::outputs::Outputs;
+use super::required;
+use crate::args::{CommonArgs, ReportArgs};
+use crate::exit::Failure;
+use crate::process::{self, Process};
+use crate::terminal::{count, print, print_json, size};
+
+/// The similarity around which samples are chosen, unless --near says otherwise.
+const DEFAULT_THRESHOLD: f64 = 0.8;
+
+pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
+    let rows = required(args.rows.clone(), "PAIRS or DECISIONS")?;
+    let output = required(args.output.clone(), "--output")?;
+    let threshold = args.near.unwrap_or(DEFAULT_THRESHOLD);
+    if !(0.0..=1.0).contains(&threshold) {
+        return Err(Failure::Usage(format!("--near {threshold} is not a similarity from 0 to 1")));
+    }
+    let (facts, samples, bytes) = process::run(common, async |process: &Process| {
+        let location = check_output(process, args, &rows, &output).await?;
+        let read = process.stores().locate(&rows)?;
+        let (facts, samples) = count_rows(&read, threshold).await?;
+        let samples = find_texts(process, args, samples).await?;
+        let balance = match &args.archive {
+            Some(archive) => Some(read_balance(process, archive).await?),
+            None => None,
+        };
+        let page = page::page(&Report {
+            name: &read.file_name(),
+            facts: &facts,
+            matrix: facts.sources.matrix().as_ref(),
+            balance: balance.as_ref(),
+            warnings: &warnings::warnings(&facts, balance.as_ref()),
+            samples: &samples,
+            threshold,
+            texts: !args.no_text,
+        });
+        let bytes = write(&location, process, &page).await?;
+        Ok((facts, samples.len(), bytes))
+    })?;
+    if common.json {
+        return print_json(&json!({
+            "output": output,
+            "bytes": bytes,
+            "rows": facts.rows,
+            "pairs": facts.pairs,
+            "samples": samples,
+        }));
+    }
+    let what = match facts.kind {
+        OutputKind::Decisions => format!("{} documents, {} kept", count(facts.rows), count(facts.kept())),
+        _ => format!("{} pairs", count(facts.pairs)),
+    };
+    print(&format!("{output}: {what}, {samples} samples, {}\n", size(bytes)))
+}
+
+/// Checks the place of the page.
+async fn check_output(
+    process: &Process,
+    args: &ReportArgs,
+    rows: &str,
+    output: &str,
+) -> Result<Location, Failure> {
+    let inputs: Vec<&str> = args
+        .documents
+        .iter()
+        .map(String::as_str)
+        .chain([rows])
+        .chain(args.archive.as_deref())
+        .collect();
+    let outputs = Outputs {
+        stores: process.stores(),
+        inputs: &inputs,
+        overwrite: args.overwrite,
+    };
+    let is_html = [".html", ".htm"].iter().any(|ending| output.ends_with(ending));
+    if !is_html {
+        return Err(Failure::Usage(format!(
+            "--output {output}: the report is a page, so its name must end in .html"
+        )));
+    }
+    outputs.check_file("--output", output, OutputKind::Report).await
+}
+
+/// Counts the rows and chooses samples of them.
+async fn count_rows(rows: &Location, threshold: f64) -> Result<(Facts, Vec<Sample>), Failure> {
+    let mut facts = Facts::new(threshold);
+    let kind = read_rows(rows, |row| facts.add(&row)).await?;
+    facts.finish(kind);
+    let samples = std::mem::replace(&mut facts.samples, Samples::new(threshold));
+    let mut second = samples.into_second_pass();
+    if second.is_needed() {
+        read_rows(rows, |row| second.add(&row)).await?;
+    }
+    Ok((facts, second.into_samples()))
+}
+
+/// Compares the texts of the samples.
+async fn find_texts(
+    process: &Process,
+    args: &ReportArgs,
+    samples: Vec<Sample>,
+) -> Result<Vec<Shown>, Failure> {
+    let mut texts = HashMap::new();
+    if !args.documents.is_empty() {
+        let columns = Columns {
+            row_ids: true,
+            ..args.columns.text_columns()
+        };
+        let documents = Documents::open(&process.context, &args.documents, &columns).await?;
+        let ids = samples.iter().flat_map(|sample| [&sample.new_id, &sample.base_id]);
+        let wanted: HashSet<Id> = ids.map(|id| Id::Text(id.as_str().into())).collect();
+        texts = documents.texts(&process.context, Arc::new(wanted)).await?;
+    }
+    let compare = |sample: &Sample| {
+        let (new, base) = (texts.get(&sample.new_id)?, texts.get(&sample.base_id)?);
+        Some(diff::compare(new, base))
+    };
+    let shown = samples.into_iter().map(|sample| Shown {
+        sides: compare(&sample),
+        sample,
+    });
+    Ok(shown.collect())
+}
+
+/// Reads a sample of an archive's fingerprints.
+async fn read_balance(process: &Process, archive: &str) -> Result<Balance, Failure> {
+    let location = process.stores().locate(archive)?;
+    let archive = Archive::open(&location).await?;
+    let snapshot = Snapshot::open_archive(&archive, Scope::All).await?;
+    Balance::read(&snapshot).await
+}
+
+/// Writes the page whole, or not at all; returns its bytes.
+async fn write(location: &Location, process: &Process, page: &str) -> Result<u64, Failure> {
+    let mut draft = Draft::new(location, process.scratch.path())?;
+    let written = draft.open()?.write_all(page.as_bytes());
+    written.map_err(|source| Failure::Io {
+        path: location.to_string(),
+        source,
+    })?;
+    let bytes = draft.send().await?;
+    draft.publish().await?;
+    Ok(bytes)
+}

@@ -1,0 +1,439 @@
+//! The page: one file of HTML, with its style sheet, its script and its charts inside.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use engine::output::{OutputKind, REPORT_START};
+
+use super::balance::Balance;
+use super::chart::{Bar, Chart, Scale};
+use super::escape::escape;
+use super::facts::{Facts, SIMILARITY_BINS};
+use super::samples::{Sample, Why};
+use super::sources::Matrix;
+use crate::commands::diff::{Part, Sides};
+use crate::terminal::{count, date};
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+/// Characters of a side that are shown.
+const SIDE_CHARACTERS: usize = 1600;
+/// Bytes of the page from which on samples are shown without texts.
+const ENOUGH_BYTES: usize = 1_500_000;
+
+/// What the page shows.
+#[derive(Debug)]
+pub(super) struct Report<'a> {
+    /// The name of the output that it is about.
+    pub(super) name: &'a str,
+    pub(super) facts: &'a Facts,
+    pub(super) matrix: Option<&'a Matrix>,
+    pub(super) balance: Option<&'a Balance>,
+    pub(super) warnings: &'a [String],
+    pub(super) samples: &'a [Shown],
+    /// The similarity around which samples were chosen.
+    pub(super) threshold: f64,
+    /// Whether the texts are shown.
+    pub(super) texts: bool,
+}
+
+/// A sample with its texts.
+#[derive(Debug)]
+pub(super) struct Shown {
+    pub(super) sample: Sample,
+    /// The words of both; `None` if the text of one was not found, or none were looked up.
+    pub(super) sides: Option<Sides>,
+}
+
+/// Makes the page.
+pub(super) fn page(report: &Report<'_>) -> String {
+    let mut html = String::with_capacity(64 << 10);
+    let name = escape(report.name);
+    let _ = write!(
+        html,
+        "{REPORT_START}<head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src \
+         'unsafe-inline'; img-src data:\"><link rel=\"icon\" href=\"data:,\"><title>{name}: near-duplicates</title>\n\
+         <style>\n{STYLE}</style></head>\n<body><header><h1>Near-duplicates in {name}</h1></header>\n<main>\n"
+    );
+    write_numbers(&mut html, report.facts);
+    if !report.warnings.is_empty() {
+        html.push_str("<section aria-label=\"Warnings\"><ul class=\"warnings\">");
+        for warning in report.warnings {
+            let _ = write!(html, "<li>{}</li>", escape(warning));
+        }
+        html.push_str("</ul></section>\n");
+    }
+    write_charts(&mut html, report);
+    if let Some(matrix) = report.matrix {
+        write_matrix(&mut html, matrix);
+    }
+    write_samples(&mut html, report);
+    let _ = write!(
+        html,
+        "</main>\n<footer>Made by dedup-job {}. Distances are bits in which two fingerprints of 64 bits differ.</footer>\n\
+         <script>\n{SCRIPT}</script></body></html>\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    html
+}
+
+fn write_numbers(html: &mut String, facts: &Facts) {
+    let percent = |part: u64| format!("{:.1} %", 100.0 * part as f64 / facts.rows.max(1) as f64);
+    let mut items: Vec<(u64, String)> = Vec::new();
+    match facts.kind {
+        OutputKind::Decisions => {
+            let within = facts.duplicates_within();
+            items.push((facts.rows, "documents".into()));
+            items.push((facts.kept(), format!("kept, {}", percent(facts.kept()))));
+            items.push((facts.pairs, format!("dropped, {}", percent(facts.pairs))));
+            items.push((facts.pairs - within, "duplicates of documents of the archive".into()));
+            items.push((within, "duplicates within the batch".into()));
+        }
+        _ => {
+            items.push((facts.pairs, "pairs".into()));
+            items.push((facts.documents_with_pairs(), "documents of the batch in pairs".into()));
+        }
+    }
+    html.push_str("<ul class=\"numbers\">");
+    for (number, name) in &items {
+        let _ = write!(html, "<li><strong>{}</strong><span>{name}</span></li>", count(*number));
+    }
+    html.push_str("</ul>\n");
+    if facts.kind == OutputKind::Decisions && facts.rows > 0 {
+        write_origins(html, facts);
+    }
+}
+
+/// Kept and dropped documents as one bar.
+fn write_origins(html: &mut String, facts: &Facts) {
+    let within = facts.duplicates_within();
+    let parts = [
+        (facts.kept(), "kept"),
+        (facts.pairs - within, "dropped: in the archive"),
+        (within, "dropped: in the batch"),
+    ];
+    html.push_str("<section><h2>Kept and dropped, by origin</h2><div class=\"origin\" aria-hidden=\"true\">");
+    for (number, (documents, _)) in parts.iter().enumerate().filter(|(_, (documents, _))| *documents > 0) {
+        let share = 100.0 * *documents as f64 / facts.rows as f64;
+        let _ = write!(html, "<span class=\"o{number}\" style=\"flex: {share:.3}\"></span>");
+    }
+    html.push_str("</div><ul class=\"key\">");
+    for (number, (documents, name)) in parts.iter().enumerate() {
+        let _ = write!(html, "<li><i class=\"o{number}\"></i>{name}: {}</li>", count(*documents));
+    }
+    html.push_str("</ul></section>\n");
+}
+
+fn write_charts(html: &mut String, report: &Report<'_>) {
+    let facts = report.facts;
+    html.push_str("<section><h2>Overview</h2>");
+    if facts.pairs > 0 {
+        write_slider(html, facts);
+    }
+    html.push_str("<div class=\"charts\">\n");
+    if facts.pairs > 0 {
+        by_distance(facts).write(html);
+        if facts.unknown_similarity < facts.pairs {
+            by_similarity(facts, report.threshold).write(html);
+        }
+    }
+    sizes(facts).write(html);
+    if let Some(days) = days_back(facts) {
+        days.write(html);
+    }
+    if let Some(balance) = report.balance {
+        bits(balance).write(html);
+    }
+    html.push_str("</div></section>\n");
+}
+
+/// The largest distance of a pair.
+fn largest_distance(facts: &Facts) -> usize {
+    facts.by_distance.iter().rposition(|pairs| *pairs > 0).unwrap_or(0)
+}
+
+fn write_slider(html: &mut String, facts: &Facts) {
+    let k = largest_distance(facts);
+    let counts: Vec<String> = facts.by_distance[..=k].iter().map(u64::to_string).collect();
+    let _ = write!(
+        html,
+        "<div class=\"controls\"><label for=\"k\">Largest distance k</label><input id=\"k\" type=\"range\" min=\"0\" max=\"{k}\" \
+         value=\"{k}\" step=\"1\" data-counts=\"{}\"><output id=\"within\" for=\"k\">k = {k}: {} pairs</output></div>\n",
+        counts.join(","),
+        count(facts.pairs)
+    );
+}
+
+fn by_distance(facts: &Facts) -> Chart<'static> {
+    let bars = facts.by_distance[..=largest_distance(facts)].iter().enumerate();
+    Chart {
+        title: "Pairs by distance",
+        caption: "What each k adds: pairs whose fingerprints differ in so many bits.",
+        of_bars: "distance in bits",
+        of_values: "pairs",
+        bars: bars
+            .map(|(distance, pairs)| Bar {
+                distance: Some(distance),
+                ..Bar::of_count(distance.to_string(), *pairs)
+            })
+            .collect(),
+        scale: Scale::Linear,
+        line: None,
+    }
+}
+
+fn by_similarity(facts: &Facts, threshold: f64) -> Chart<'static> {
+    let bar = |(bin, pairs): (usize, &u64)| {
+        let from = bin as f64 / SIMILARITY_BINS as f64;
+        let to = (bin + 1) as f64 / SIMILARITY_BINS as f64;
+        Bar {
+            label: if bin % 4 == 0 { format!("{from:.1}") } else { String::new() },
+            ..Bar::of_count(format!("{from:.2} to {to:.2}"), *pairs)
+        }
+    };
+    Chart {
+        title: "Pairs by similarity",
+        caption: match facts.unknown_similarity {
+            0 => "How much the two texts of each pair have in common, computed or estimated.",
+            _ => "How much the two texts of each pair have in common, computed or estimated. Pairs without a known similarity are left out.",
+        },
+        of_bars: "similarity",
+        of_values: "pairs",
+        bars: facts.by_similarity.iter().enumerate().map(bar).collect(),
+        scale: Scale::Linear,
+        line: Some((threshold * SIMILARITY_BINS as f64, format!("{threshold:.2}"))),
+    }
+}
+
+/// A chart of sizes in bins of powers of two, both axes logarithmic.
+fn sizes(facts: &Facts) -> Chart<'static> {
+    let mut bins: BTreeMap<u32, u64> = BTreeMap::new();
+    for (size, number) in facts.sizes() {
+        *bins.entry(size.max(1).next_power_of_two().trailing_zeros()).or_default() += number;
+    }
+    let last = bins.keys().next_back().copied().unwrap_or(0);
+    let bar = |bin: u32| {
+        let up_to = 1_u64 << bin;
+        let name = match bin {
+            0 | 1 => count(up_to),
+            _ => format!("{} to {}", count(up_to / 2 + 1), count(up_to)),
+        };
+        let every = 1 + last / 8;
+        Bar {
+            label: if bin % every == 0 { count(up_to) } else { String::new() },
+            ..Bar::of_count(name, bins.get(&bin).copied().unwrap_or(0))
+        }
+    };
+    let (title, caption, of_bars, of_values) = match facts.kind {
+        OutputKind::Decisions => (
+            "Group sizes",
+            "Groups by the number of their documents: a kept document and its duplicates. Both scales are logarithmic.",
+            "documents of a group, at most",
+            "groups",
+        ),
+        _ => (
+            "Pairs of a document",
+            "Documents of the batch by the number of their pairs. Both scales are logarithmic.",
+            "pairs of a document, at most",
+            "documents",
+        ),
+    };
+    Chart {
+        title,
+        caption,
+        of_bars,
+        of_values,
+        bars: (0..=last).map(bar).collect(),
+        scale: Scale::Logarithmic,
+        line: None,
+    }
+}
+
+/// Upper bounds of the bins of days.
+const DAYS_BACK: [(i64, &str); 9] = [
+    (0, "0"),
+    (1, "1"),
+    (2, "2"),
+    (7, "≤7"),
+    (14, "≤14"),
+    (30, "≤30"),
+    (90, "≤90"),
+    (365, "≤365"),
+    (i64::MAX, "more"),
+];
+
+/// How old the other documents are; `None` if their days are not known.
+fn days_back(facts: &Facts) -> Option<Chart<'static>> {
+    let newest = *facts.by_day.keys().next_back()?;
+    let mut bins = [0_u64; DAYS_BACK.len()];
+    for (day, pairs) in &facts.by_day {
+        let back = i64::from(newest) - i64::from(*day);
+        let bin = DAYS_BACK.iter().position(|(bound, _)| back <= *bound);
+        bins[bin.unwrap_or(DAYS_BACK.len() - 1)] += pairs;
+    }
+    let bars = DAYS_BACK.iter().zip(bins);
+    Some(Chart {
+        title: "Days back to the other document",
+        caption: "Counted from the newest day of this file. Pairs within a batch are 0 days back.",
+        of_bars: "days back",
+        of_values: "pairs",
+        bars: bars.map(|((_, name), pairs)| Bar::of_count((*name).to_owned(), pairs)).collect(),
+        scale: Scale::Linear,
+        line: Some((0.0, date(newest))),
+    })
+}
+
+fn bits(balance: &Balance) -> Chart<'static> {
+    let bar = |bit: usize| Bar {
+        label: if bit % 8 == 0 { bit.to_string() } else { String::new() },
+        name: format!("bit {bit}"),
+        value: balance.share(bit),
+        text: format!("{:.2} %", 100.0 * balance.share(bit)),
+        distance: None,
+    };
+    Chart {
+        title: "Balance of the bits",
+        caption: "How many of a sample of the archive's fingerprints have each bit. Bits near one half tell most.",
+        of_bars: "bit",
+        of_values: "share of fingerprints",
+        bars: (0..64).map(bar).collect(),
+        scale: Scale::Share,
+        line: None,
+    }
+}
+
+fn write_matrix(html: &mut String, matrix: &Matrix) {
+    html.push_str(
+        "<section><h2>Sources that repeat each other</h2><p>Pairs by the source of the document of the batch (rows) and of the \
+         other one (columns).</p><div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Sources that repeat each other\">\
+         <table class=\"heat\"><thead><tr><td></td>",
+    );
+    for name in &matrix.names {
+        let _ = write!(html, "<th scope=\"col\">{}</th>", escape(name));
+    }
+    html.push_str("</tr></thead><tbody>");
+    let largest = matrix.pairs.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
+    for (name, row) in matrix.names.iter().zip(&matrix.pairs) {
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(name));
+        for pairs in row {
+            // A single pair is seen, too.
+            let share = match pairs {
+                0 => 0.0,
+                pairs => (1.0 + (*pairs as f64).ln()) / (1.0 + largest.ln()),
+            };
+            let _ = write!(html, "<td style=\"--share: {share:.2}\">{}</td>", count(*pairs));
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table></div>");
+    if matrix.others > 0 {
+        let _ = write!(html, "<p>{} more pairs of other sources.</p>", count(matrix.others));
+    }
+    html.push_str("</section>\n");
+}
+
+fn write_samples(html: &mut String, report: &Report<'_>) {
+    if report.samples.is_empty() {
+        html.push_str("<p>There are no pairs.</p>\n");
+        return;
+    }
+    let number = report.samples.len();
+    let _ = write!(
+        html,
+        "<section><h2>Samples</h2><p>Of the largest groups, of pairs just above and below a similarity of {:.2}, and of each distance \
+         and similarity.{}</p><div class=\"controls\"><label for=\"search\">Search ids and texts</label><input id=\"search\" \
+         type=\"search\" autocomplete=\"off\"><output id=\"shown\" for=\"search\">{number} of {number} shown</output></div>\n",
+        report.threshold,
+        match report.texts {
+            true => " Words that differ are marked.",
+            false => "",
+        }
+    );
+    for shown in report.samples {
+        write_sample(html, report, shown);
+    }
+    html.push_str("</section>\n");
+}
+
+fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
+    let sample = &shown.sample;
+    let _ = write!(
+        html,
+        "<article data-at=\"{}\"><h3>{} <span class=\"why\">and</span> {}</h3><p class=\"why\">{}</p>",
+        sample.distance,
+        escape(&sample.new_id),
+        escape(&sample.base_id),
+        escape(&reason(report, shown))
+    );
+    match &shown.sides {
+        Some(sides) if report.texts && html.len() < ENOUGH_BYTES => {
+            html.push_str("<div class=\"sides\">");
+            let day = sample.base_day.map_or(String::new(), |day| format!(" of {}", date(day)));
+            let (new, base) = match report.facts.kind {
+                OutputKind::Decisions => ("dropped".to_owned(), format!("kept{day}")),
+                _ => ("new document".to_owned(), format!("other document{day}")),
+            };
+            write_side(html, &new, &sides.left, "del");
+            write_side(html, &base, &sides.right, "ins");
+            html.push_str("</div>");
+        }
+        _ => {}
+    }
+    html.push_str("</article>\n");
+}
+
+/// Why a sample is a pair, and why it is shown.
+fn reason(report: &Report<'_>, shown: &Shown) -> String {
+    let sample = &shown.sample;
+    let bits = match sample.distance {
+        0 => "The fingerprints are equal".to_owned(),
+        1 => "The fingerprints differ in 1 bit".to_owned(),
+        more => format!("The fingerprints differ in {more} bits"),
+    };
+    let similarity = sample
+        .similarity
+        .map_or(String::new(), |similarity| format!("; the similarity is {similarity:.2}"));
+    let words = match &shown.sides {
+        None => String::new(),
+        Some(sides) => {
+            let (differing, all) = (sides.differing_words(), sides.words());
+            format!("; {} of {} words differ", count(differing), count(all))
+        }
+    };
+    let why = match &sample.why {
+        Why::LargeGroup(size) => format!(" One of the largest groups, of {} documents.", count(*size)),
+        Why::Above => format!(" Of the pairs above a similarity of {:.2}, one of the nearest to it.", report.threshold),
+        Why::Below => format!(" Of the pairs below a similarity of {:.2}, one of the nearest to it.", report.threshold),
+        Why::Stratum => String::new(),
+    };
+    format!("{bits}{similarity}{words}.{why}")
+}
+
+fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str) {
+    let _ = write!(html, "<div><h4>{}</h4><p>", escape(name));
+    let mut room = SIDE_CHARACTERS;
+    for part in parts {
+        if room == 0 {
+            html.push_str(" …");
+            break;
+        }
+        match part {
+            Part::Hidden(words) => {
+                let _ = write!(html, " <span class=\"hidden\">… {words} equal words …</span> ");
+            }
+            Part::Equal(words) => html.push_str(&escape(&take(words, &mut room))),
+            Part::Differing(words) => {
+                let _ = write!(html, "<{mark}>{}</{mark}>", escape(&take(words, &mut room)));
+            }
+        }
+    }
+    html.push_str("</p></div>");
+}
+
+/// As many characters of a text as there is room for.
+fn take(text: &str, room: &mut usize) -> String {
+    let taken: String = text.chars().take(*room).collect();
+    *room -= taken.chars().count();
+    taken
+}

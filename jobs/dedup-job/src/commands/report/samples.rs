@@ -1,0 +1,275 @@
+//! The pairs that a report shows: some of each distance and similarity, the borderline ones, and the largest groups.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
+
+use engine::output::ReadRow;
+use simhash::hash::murmur3_low64;
+
+/// Samples of each distance and range of similarity.
+const OF_STRATUM: usize = 2;
+/// Borderline samples of each side.
+const BORDERLINE: usize = 4;
+/// The largest groups, and the duplicates that are shown of each.
+const GROUPS: usize = 8;
+const OF_GROUP: usize = 2;
+/// Upper bounds of the ranges of similarity, but for the last.
+const RANGES: [f64; 5] = [0.5, 0.7, 0.8, 0.9, 0.95];
+
+/// Why a sample is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Why {
+    /// One of a large group of so many documents.
+    LargeGroup(u64),
+    /// Its similarity is the nearest above the threshold, or equal to it.
+    Above,
+    /// Its similarity is the nearest below the threshold.
+    Below,
+    /// One of its distance and similarity.
+    Stratum,
+}
+
+/// A pair, or a duplicate and its kept document.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Sample {
+    pub(super) why: Why,
+    pub(super) new_id: String,
+    pub(super) base_id: String,
+    pub(super) distance: i32,
+    pub(super) base_day: Option<i32>,
+    pub(super) similarity: Option<f64>,
+}
+
+impl Sample {
+    fn read(row: &ReadRow<'_>, why: Why) -> Option<Self> {
+        let pair = row.pair?;
+        Some(Self {
+            why,
+            new_id: row.id.to_owned(),
+            base_id: pair.base_id.to_owned(),
+            distance: pair.distance,
+            base_day: pair.base_day,
+            similarity: pair.similarity,
+        })
+    }
+}
+
+/// Keeps the samples with the smallest keys.
+#[derive(Debug)]
+struct Smallest<K> {
+    most: usize,
+    heap: BinaryHeap<(K, u64)>,
+    samples: BTreeMap<u64, Sample>,
+    next: u64,
+}
+
+impl<K: Ord + Clone> Smallest<K> {
+    fn new(most: usize) -> Self {
+        Self {
+            most,
+            heap: BinaryHeap::new(),
+            samples: BTreeMap::new(),
+            next: 0,
+        }
+    }
+
+    fn offer(&mut self, key: K, sample: impl FnOnce() -> Option<Sample>) {
+        let is_full = self.heap.len() == self.most;
+        if is_full && self.heap.peek().is_none_or(|(last, _)| key >= *last) {
+            return;
+        }
+        let Some(sample) = sample() else { return };
+        if is_full && let Some((_, number)) = self.heap.pop() {
+            self.samples.remove(&number);
+        }
+        self.heap.push((key, self.next));
+        self.samples.insert(self.next, sample);
+        self.next += 1;
+    }
+
+    /// The samples, that with the smallest key first.
+    fn into_samples(self) -> Vec<Sample> {
+        let mut samples = self.samples;
+        let sorted = self.heap.into_sorted_vec().into_iter();
+        sorted.filter_map(|(_, number)| samples.remove(&number)).collect()
+    }
+}
+
+/// A key by which samples are chosen: the same ones for the same pairs, in any order.
+type Hash = u64;
+
+/// Chooses samples in one pass over the rows, and those of the largest groups in a second one.
+#[derive(Debug)]
+pub(super) struct Samples {
+    threshold: f64,
+    strata: BTreeMap<(i32, usize), Smallest<Hash>>,
+    above: Smallest<(u64, Hash)>,
+    below: Smallest<(u64, Hash)>,
+    /// The largest groups: their size, and the day and id of the kept document.
+    groups: BinaryHeap<Reverse<Group>>,
+    known: HashSet<(Option<i32>, Box<str>)>,
+}
+
+/// A large group: its size, then what tells it from others of that size.
+type Group = (i64, Reverse<Box<str>>, Option<i32>);
+
+impl Samples {
+    pub(super) fn new(threshold: f64) -> Self {
+        Self {
+            threshold,
+            strata: BTreeMap::new(),
+            above: Smallest::new(BORDERLINE),
+            below: Smallest::new(BORDERLINE),
+            groups: BinaryHeap::new(),
+            known: HashSet::new(),
+        }
+    }
+
+    pub(super) fn add(&mut self, row: &ReadRow<'_>) {
+        let Some(pair) = row.pair else { return };
+        if let Some(size) = row.group_size.filter(|size| *size > 2) {
+            self.add_group(size, pair.base_id, pair.base_day);
+        }
+        let hash = hash(row.id, pair.base_id);
+        let range = match pair.similarity {
+            Some(similarity) => 1 + RANGES.iter().filter(|bound| similarity >= **bound).count(),
+            None => 0,
+        };
+        self.strata
+            .entry((pair.distance, range))
+            .or_insert_with(|| Smallest::new(OF_STRATUM))
+            .offer(hash, || Sample::read(row, Why::Stratum));
+        if let Some(similarity) = pair.similarity {
+            // The bits of a number that is not negative have its order.
+            let away = (similarity - self.threshold).abs().to_bits();
+            match similarity >= self.threshold {
+                true => self.above.offer((away, hash), || Sample::read(row, Why::Above)),
+                false => self.below.offer((away, hash), || Sample::read(row, Why::Below)),
+            }
+        }
+    }
+
+    fn add_group(&mut self, size: i64, id: &str, day: Option<i32>) {
+        let least = self.groups.peek().filter(|_| self.groups.len() == GROUPS);
+        if least.is_some_and(|Reverse((least, ..))| size < *least) {
+            return;
+        }
+        let key = (day, Box::from(id));
+        if self.known.contains(&key) {
+            return;
+        }
+        self.groups.push(Reverse((size, Reverse(id.into()), day)));
+        self.known.insert(key);
+        if self.groups.len() > GROUPS
+            && let Some(Reverse((_, Reverse(id), day))) = self.groups.pop()
+        {
+            self.known.remove(&(day, id));
+        }
+    }
+
+    /// Chooses the samples of the largest groups in a second pass.
+    pub(super) fn into_second_pass(self) -> SecondPass {
+        let groups: Vec<Group> = self.groups.into_iter().map(|Reverse(group)| group).collect();
+        let of_groups = groups
+            .into_iter()
+            .map(|(size, Reverse(id), day)| ((Reverse(size), day, id), Smallest::new(OF_GROUP)))
+            .collect();
+        let mut others = self.above.into_samples();
+        others.extend(self.below.into_samples());
+        for stratum in self.strata.into_values() {
+            others.extend(stratum.into_samples());
+        }
+        SecondPass { of_groups, others }
+    }
+}
+
+/// The samples but for those of the largest groups, which a second pass over the rows finds.
+#[derive(Debug)]
+pub(super) struct SecondPass {
+    of_groups: BTreeMap<(Reverse<i64>, Option<i32>, Box<str>), Smallest<(Reverse<i32>, Hash)>>,
+    others: Vec<Sample>,
+}
+
+impl SecondPass {
+    /// Whether the rows must be read again.
+    pub(super) fn is_needed(&self) -> bool {
+        !self.of_groups.is_empty()
+    }
+
+    pub(super) fn add(&mut self, row: &ReadRow<'_>) {
+        let (Some(pair), Some(size)) = (row.pair, row.group_size) else {
+            return;
+        };
+        // There are few groups, and few rows are as large.
+        for ((Reverse(of), day, id), samples) in &mut self.of_groups {
+            if *of == size && *day == pair.base_day && **id == *pair.base_id {
+                // Those that differ most say most about the group.
+                let key = (Reverse(pair.distance), hash(row.id, pair.base_id));
+                samples.offer(key, || {
+                    Sample::read(row, Why::LargeGroup(size.cast_unsigned()))
+                });
+            }
+        }
+    }
+
+    /// All samples, each pair once: those of the largest groups first, then the borderline, then the others by distance.
+    pub(super) fn into_samples(self) -> Vec<Sample> {
+        let of_groups = self.of_groups.into_values().flat_map(Smallest::into_samples);
+        let mut seen = HashSet::new();
+        of_groups
+            .chain(self.others)
+            .filter(|sample| seen.insert((sample.new_id.clone(), sample.base_id.clone(), sample.base_day)))
+            .collect()
+    }
+}
+
+fn hash(new_id: &str, base_id: &str) -> Hash {
+    murmur3_low64(base_id.as_bytes(), murmur3_low64(new_id.as_bytes(), 0) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::output::ReadPair;
+
+    use super::*;
+
+    fn row<'a>(id: &'a str, base: &'a str, distance: i32, similarity: f64, size: i64) -> ReadRow<'a> {
+        ReadRow {
+            id,
+            pair: Some(ReadPair {
+                base_id: base,
+                distance,
+                base_day: None,
+                similarity: Some(similarity),
+            }),
+            group_size: Some(size),
+        }
+    }
+
+    #[test]
+    fn samples_do_not_depend_on_the_order_of_rows() {
+        let ids: Vec<String> = (0..500).map(|number| format!("{number:03}")).collect();
+        let rows: Vec<ReadRow<'_>> = (0..500)
+            .map(|at: usize| {
+                let base = &ids[at % 7];
+                row(&ids[at], base, (at % 5) as i32, (at % 97) as f64 / 97.0, 70 + (at % 7) as i64)
+            })
+            .collect();
+        let chosen = |rows: Vec<&ReadRow<'_>>| {
+            let mut samples = Samples::new(0.8);
+            rows.iter().for_each(|row| samples.add(row));
+            let mut second = samples.into_second_pass();
+            rows.iter().for_each(|row| second.add(row));
+            second.into_samples()
+        };
+        let forward = chosen(rows.iter().collect());
+        assert_eq!(forward, chosen(rows.iter().rev().collect()));
+        // The largest group first, by its farthest duplicates.
+        assert_eq!(forward[0].why, Why::LargeGroup(76));
+        assert_eq!((forward[0].base_id.as_str(), forward[0].distance), ("006", 4));
+        let count = |why: Why| forward.iter().filter(|sample| sample.why == why).count();
+        assert_eq!((count(Why::Above), count(Why::Below)), (BORDERLINE, BORDERLINE));
+        // Every distance and range of similarity occurs.
+        assert!(count(Why::Stratum) >= 5 * (RANGES.len() + 1) - 2 * BORDERLINE, "{}", forward.len());
+    }
+}

@@ -1,0 +1,179 @@
+//! `dedup-job groups`: groups over several days, and components of pairs.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::json;
+
+use crate::support::*;
+
+/// Two days by hand: `a` and `b` begin on the first day, `b` grows on the second, which also has a duplicate of an older page.
+fn prepared() -> Dir {
+    let dir = Dir::new();
+    let header = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size\n";
+    let days = [
+        "a,true,,,,,3\na1,false,a,2026-01-01,1,,3\na2,false,a,2026-01-01,2,,3\nb,true,,,,,1\nc,true,,,,,1\n",
+        "b,false,b,2026-01-01,0,,2\nd,true,,,,,1\ne,false,old,2025-12-31,3,,3\nf,false,old,2025-12-31,3,,3\n",
+    ];
+    for (name, rows) in ["1.csv", "2.csv"].into_iter().zip(days) {
+        fs::write(dir.join(name), format!("{header}{rows}")).unwrap();
+    }
+    dir
+}
+
+#[test]
+fn groups_grow_from_day_to_day() {
+    let dir = prepared();
+    let found = dedup(&format!(
+        "groups {} {} --json",
+        dir.at("1.csv"),
+        dir.at("2.csv")
+    ))
+    .ok()
+    .json();
+    assert_eq!(found["documents"], 9);
+    assert_eq!(found["kept"], 4);
+    assert_eq!(found["duplicates_within"], 2);
+    assert_eq!(found["duplicates_of_earlier"], 3);
+    assert_eq!(
+        (&found["groups"], &found["groups_of_older_documents"]),
+        (&5.into(), &1.into())
+    );
+    assert_eq!(
+        found["sizes"],
+        json!([{"up_to": 1, "groups": 2}, {"up_to": 2, "groups": 1}, {"up_to": 4, "groups": 2}])
+    );
+    assert_eq!(
+        found["largest"],
+        json!([
+            {"id": "old", "day": "2025-12-31", "documents": 3},
+            {"id": "a", "day": "2026-01-01", "documents": 3},
+            {"id": "b", "day": "2026-01-01", "documents": 2},
+        ])
+    );
+    let largest: Vec<u64> = (0..2)
+        .map(|day: usize| found["days"][day]["largest_group"].as_u64().unwrap())
+        .collect();
+    assert_eq!(largest, [3, 3]);
+    let text = dedup(&format!("groups {} -n 1", dir.at("*.csv")))
+        .ok()
+        .stdout;
+    assert!(
+        text.starts_with(
+            "9 documents in 2 files: 4 kept, 3 duplicates of earlier days, 2 duplicates within"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("2025-12-31  old\n") && !text.contains("2026-01-01  a\n"),
+        "{text}"
+    );
+    // The day of a file without duplicates in its batch is not known: its documents are found by their ids.
+    let alone = dir.at("alone.csv");
+    let header = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size\n";
+    fs::write(&alone, format!("{header}old,true,,,,,1\n")).unwrap();
+    let found = dedup(&format!("groups {alone} {} --json", dir.at("2.csv")))
+        .ok()
+        .json();
+    assert_eq!(found["groups_of_older_documents"], 1, "b alone: {found}");
+}
+
+#[test]
+fn groups_of_real_days_are_those_of_their_decisions() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate pages --output {data} --new 500 --base 900 --days 3"
+    ))
+    .ok();
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --decisions")).ok();
+    // Each day repeats the same pages, so that every page of the second is a duplicate.
+    let mut expected: BTreeMap<(i32, String), u64> = BTreeMap::new();
+    for day in ["2026-01-01", "2026-01-02"] {
+        let output = dir.at(&format!("{day}.parquet"));
+        dedup(&format!(
+            "run {data}/day.parquet --base {archive} --append --day {day} --decisions {output}"
+        ))
+        .ok();
+        for row in crate::decisions::read_decisions(&output) {
+            let own = crate::decisions::days_since_epoch(day);
+            let group = match row.duplicate_of {
+                Some(of) => (row.day.unwrap(), of),
+                None => (own, row.id),
+            };
+            *expected.entry(group).or_default() += 1;
+        }
+    }
+    let found = dedup(&format!(
+        "groups {} --json -n 1000",
+        dir.at("2026-*.parquet")
+    ))
+    .ok()
+    .json();
+    assert_eq!(found["groups"].as_u64().unwrap(), expected.len() as u64);
+    assert_eq!(found["documents"], 1000);
+    assert_eq!(found["groups_of_older_documents"], 0);
+    for group in found["largest"].as_array().unwrap() {
+        let id = group["id"].as_str().unwrap().to_owned();
+        let day = crate::decisions::days_since_epoch(group["day"].as_str().unwrap());
+        assert_eq!(group["documents"], expected[&(day, id)], "{group}");
+    }
+    let of_several = expected
+        .values()
+        .filter(|&&documents| documents > 1)
+        .count();
+    assert_eq!(found["largest"].as_array().unwrap().len(), of_several);
+}
+
+#[test]
+fn components_chain_pairs_and_say_so() {
+    let dir = Dir::new();
+    // A chain: every document is near the next one alone, so that every other is kept.
+    let rows: Vec<(String, u64)> = (0..60)
+        .map(|number: u32| (format!("{number:02}"), !0_u64 >> (63 - number)))
+        .collect();
+    let (new, decisions, pairs) = (dir.at("new.parquet"), dir.at("d.csv"), dir.at("p.csv"));
+    write_fingerprints(&new, &rows);
+    dedup(&format!(
+        "run {new} -k 1 --decisions {decisions} -o {pairs}"
+    ))
+    .ok();
+    let components = dir.at("components.csv");
+    let run = format!("groups {decisions} --pairs {pairs} --components {components}");
+    let ran = dedup(&run).ok();
+    assert!(
+        ran.stdout
+            .contains("the largest, 00, has 60 documents in 30 groups, of which the largest has 2"),
+        "{}",
+        ran.stdout
+    );
+    assert!(
+        ran.stdout
+            .contains("warning: 1 component is ten times as large"),
+        "{}",
+        ran.stdout
+    );
+    let text = fs::read_to_string(&components).unwrap();
+    assert_eq!(text.lines().next(), Some("id,component,component_size"));
+    assert!(
+        text.lines().skip(1).all(|line| line.ends_with(",00,60")),
+        "{text}"
+    );
+    assert_eq!(text.lines().count(), 61);
+    let found = dedup(&format!("{run} --json")).ok().json();
+    assert_eq!(found["components"]["suspicious"], 1);
+    // Its own output is replaced, others are not.
+    dedup(&format!(
+        "groups {decisions} --pairs {pairs} --components {pairs}"
+    ))
+    .fails(64, &["which is read"]);
+    dedup(&format!("groups {pairs}")).fails(65, &["p.csv", "pairs, not decisions"]);
+    dedup(&format!(
+        "groups {decisions} --pairs {decisions} --components {components}"
+    ))
+    .fails(65, &["d.csv", "decisions, not pairs"]);
+    dedup(&format!("groups {decisions} --components {components}")).fails(64, &["--pairs"]);
+    dedup("groups").fails(64, &["decisions are missing"]);
+    dedup(&format!("groups {}", dir.at("none.csv"))).fails(64, &["none.csv"]);
+}
