@@ -47,6 +47,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Explain(args) => commands::explain::run(&common, &args),
         Command::Show(args) => commands::show::run(&common, &args),
         Command::Groups(args) => commands::groups::run(&common, &args),
+        Command::Report(args) => commands::report::run(&common, &args),
         Command::Sql(args) => commands::sql::run(&common, &args),
         Command::Cluster(args) => commands::cluster::run(&common, &args),
         Command::Scheduler(args) => commands::scheduler::run(&common, &args),

@@ -20,6 +20,9 @@ const LONGEST_LINE: u64 = 16 << 20;
 const CREATED_BY: &str = "dedup-job ";
 /// The start of files of metrics.
 const METRICS: &[u8] = b"# HELP dedup_job_";
+/// The start of reports.
+pub const REPORT_START: &str =
+    "<!doctype html>\n<html lang=\"en\" data-made-by=\"dedup-job report\">\n";
 
 /// The columns of an output of components: a document, the name of its component, and the documents of that.
 pub const COMPONENT_COLUMNS: [&str; 3] = [ID, "component", "component_size"];
@@ -39,6 +42,8 @@ pub enum OutputKind {
     Frequencies,
     /// Metrics.
     Metrics,
+    /// A page about pairs or decisions.
+    Report,
 }
 
 /// The kind of an output of rows by its columns, in any order; `None` if it has other columns.
@@ -90,7 +95,7 @@ pub async fn may_replace(location: &Location, kind: OutputKind) -> Result<bool> 
 }
 
 /// What is at `location`. Outputs of this program are Parquet with its name in the footer, CSV and JSON Lines with the
-/// columns of pairs, and metrics.
+/// columns of pairs, metrics, and reports.
 ///
 /// # Errors
 /// [`EngineError`](crate::EngineError) when the file there cannot be read.
@@ -105,6 +110,8 @@ pub async fn present(location: &Location) -> Result<Present> {
     let mut head = reader.get_bytes(0..size.min(HEAD)).await.map_err(failed)?;
     let written = if head.starts_with(METRICS) {
         Some(OutputKind::Metrics)
+    } else if head.starts_with(REPORT_START.as_bytes()) {
+        Some(OutputKind::Report)
     } else if head.starts_with(b"PAR1") {
         parquet_kind(reader, location).await?
     } else {

@@ -18,7 +18,7 @@ use encode::{Encoder, arrow_error};
 use futures::StreamExt as _;
 use storage::Draft;
 
-pub use existing::{COMPONENT_COLUMNS, OutputKind, Present, may_replace, present};
+pub use existing::{COMPONENT_COLUMNS, OutputKind, Present, REPORT_START, may_replace, present};
 pub use read::{ReadPair, ReadRow, read_rows};
 pub use target::{OutputFormat, OutputTarget};
 

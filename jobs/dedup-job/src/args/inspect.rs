@@ -1,4 +1,4 @@
-//! Options of the commands that change nothing: `plan`, `tune`, `explain` and `sql`.
+//! Options of the commands that change nothing: `plan`, `tune`, `explain`, `show`, `groups`, `report` and `sql`.
 
 use clap::{Args, ValueHint};
 
@@ -117,6 +117,36 @@ pub struct ShowArgs {
     /// Show at most N pairs [default: 10]
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub count: Option<u32>,
+    #[command(flatten)]
+    pub columns: ColumnArgs,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(
+    after_help = "The page is one file, which loads nothing. The same files give the same bytes. Texts in it are those of --documents."
+)]
+pub struct ReportArgs {
+    /// An output of `run`: pairs, or decisions
+    #[arg(value_name = "PAIRS|DECISIONS", value_hint = ValueHint::FilePath)]
+    pub rows: Option<String>,
+    /// The page, whose name ends in .html
+    #[arg(long, short = 'o', value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<String>,
+    /// Documents in which the texts of the samples are looked up: files, directories or patterns
+    #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// Count the words that differ in the texts of --documents, but show none of the texts
+    #[arg(long)]
+    pub no_text: bool,
+    /// Archive whose fingerprints show how often each bit is 1
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub archive: Option<String>,
+    /// Show samples just above and below this similarity, from 0 to 1 [default: 0.8]
+    #[arg(long, value_name = "X")]
+    pub near: Option<f64>,
+    /// Replace --output even if dedup-job did not write the existing file
+    #[arg(long)]
+    pub overwrite: bool,
     #[command(flatten)]
     pub columns: ColumnArgs,
 }

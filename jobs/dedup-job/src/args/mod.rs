@@ -24,7 +24,7 @@ pub use self::generate::{
     GenerateArgs, GenerateCommand, GenerateFingerprintsArgs, GeneratePagesArgs,
 };
 pub use self::inspect::{
-    ExplainArgs, GroupsArgs, PlanArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs,
+    ExplainArgs, GroupsArgs, PlanArgs, ReportArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs,
 };
 pub use self::run::{RunArgs, VerifyArgs};
 
@@ -65,6 +65,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Show the groups of duplicates over one or many days: their sizes, the largest, and how they grow
     Groups(GroupsArgs),
+    /// Make a page (HTML) about pairs or decisions: charts, warnings, and samples with their texts
+    Report(ReportArgs),
     /// Query documents in SQL, with simhash(text) and hamming_distance(a, b)
     Sql(SqlArgs),
     /// Start a scheduler and executors on this machine, to try a cluster

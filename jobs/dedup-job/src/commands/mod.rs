@@ -3,6 +3,7 @@
 
 pub mod archive;
 pub mod cluster;
+pub mod diff;
 pub mod executor;
 pub mod explain;
 pub mod fingerprint;
@@ -12,6 +13,7 @@ pub mod help;
 pub mod idf;
 pub mod outputs;
 pub mod plan;
+pub mod report;
 pub mod run;
 pub mod scheduler;
 pub mod show;

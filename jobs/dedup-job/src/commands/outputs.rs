@@ -110,11 +110,15 @@ impl Outputs<'_> {
         None
     }
 
-    /// Checks an output of metrics, whose name may have any ending; returns its location.
-    pub async fn check_metrics(&self, option: &str, path: &str) -> Result<Location, Failure> {
+    /// Checks an output of the kind `written`, whose name may have any ending; returns its location.
+    pub async fn check_file(
+        &self,
+        option: &str,
+        path: &str,
+        written: OutputKind,
+    ) -> Result<Location, Failure> {
         let location = self.check_location(option, path).await?;
-        self.check_owner(option, &location, OutputKind::Metrics)
-            .await?;
+        self.check_owner(option, &location, written).await?;
         Ok(location)
     }
 

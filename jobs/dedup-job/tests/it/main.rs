@@ -25,6 +25,7 @@ mod paths;
 mod processes;
 mod races;
 mod removal;
+mod report;
 mod rewritten;
 mod rows;
 mod scratch;

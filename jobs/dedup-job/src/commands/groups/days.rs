@@ -1,6 +1,6 @@
 //! Groups over several days: a kept document, and its duplicates on its own day and on later ones.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use engine::output::ReadRow;
 use serde_json::{Value, json};
@@ -16,20 +16,18 @@ pub(super) enum Origin {
     File(usize),
 }
 
-/// The kept document of a group: when it came in, and its id.
-type Key = (Origin, Box<str>);
+/// How many duplicates a kept document has, by its id.
+type Duplicates = HashMap<Box<str>, u64>;
 
 /// The decisions of one file.
 #[derive(Debug, Default)]
 pub(super) struct Day {
     documents: u64,
-    /// Ids of the kept documents.
-    kept: HashSet<Box<str>>,
-    kept_count: u64,
+    kept: u64,
     /// Duplicates in the batch of its own kept documents.
     within: u64,
-    /// Duplicates, by the day and the id of the kept document.
-    duplicates: HashMap<(Option<i32>, Box<str>), u64>,
+    /// By the day of the kept document.
+    duplicates: HashMap<Option<i32>, Duplicates>,
 }
 
 impl Day {
@@ -37,27 +35,32 @@ impl Day {
         self.documents += 1;
         match row.pair {
             None => {
-                self.kept_count += 1;
+                self.kept += 1;
                 // The group has this document and its duplicates in the batch.
                 let duplicates = row.group_size.map_or(0, |size| size.max(1) - 1);
                 self.within += duplicates.cast_unsigned();
-                self.kept.insert(row.id.into());
             }
             Some(pair) => {
-                let key = (pair.base_day, pair.base_id.into());
-                *self.duplicates.entry(key).or_default() += 1;
+                let of_day = self.duplicates.entry(pair.base_day).or_default();
+                match of_day.get_mut(pair.base_id) {
+                    Some(count) => *count += 1,
+                    None => drop(of_day.insert(pair.base_id.into(), 1)),
+                }
             }
         }
     }
 
-    /// The day of the batch, as its duplicates of its own kept documents say; `None` if there are none.
+    /// The day of the batch, as its duplicates of its own kept documents say. `None` if there are none of these.
     fn day(&self) -> Option<Option<i32>> {
-        let mut by_day: HashMap<Option<i32>, u64> = HashMap::new();
-        for ((day, _), count) in &self.duplicates {
-            *by_day.entry(*day).or_default() += count;
+        if self.within == 0 {
+            return None;
         }
-        let own = |(day, count): (Option<i32>, u64)| (count == self.within).then_some(day);
-        by_day.into_iter().filter_map(own).max()
+        let is_own = |duplicates: &Duplicates| duplicates.values().sum::<u64>() == self.within;
+        let own = self
+            .duplicates
+            .iter()
+            .filter(|(_, duplicates)| is_own(duplicates));
+        own.map(|(day, _)| *day).max()
     }
 }
 
@@ -79,13 +82,13 @@ pub(super) struct DayCounts {
 pub(super) struct Groups {
     pub(super) days: Vec<DayCounts>,
     /// The duplicates of the groups that have some.
-    duplicates: HashMap<Key, u64>,
+    duplicates: BTreeMap<Origin, Duplicates>,
     /// Days of the files.
     known: HashSet<i32>,
-    /// Ids of the kept documents of files whose day is not known.
-    unknown: Vec<HashSet<Box<str>>>,
-    /// Groups whose kept document is in none of the files.
-    pub(super) older: u64,
+    /// Numbers of the files whose day is not known.
+    unknown: Vec<usize>,
+    /// Of the kept documents that no file of a known day has: their ids, and the groups of each.
+    unmatched: HashMap<Box<str>, u64>,
 }
 
 /// A group that is shown.
@@ -99,39 +102,80 @@ pub(super) struct Group<'a> {
 impl Groups {
     pub(super) fn add(&mut self, file: String, day: Day) {
         let number = self.days.len();
-        // Without duplicates in the batch, no row says the day of the batch.
-        let own = if day.within > 0 { day.day() } else { None };
-        for ((of_day, id), count) in day.duplicates {
-            let origin = of_day.map_or(Origin::File(number), Origin::Day);
-            *self.duplicates.entry((origin, id)).or_default() += count;
-        }
-        match own {
-            Some(Some(day)) => {
-                self.known.insert(day);
-            }
+        match day.day() {
+            Some(Some(day)) => drop(self.known.insert(day)),
             Some(None) => {}
-            None => self.unknown.push(day.kept),
+            None => self.unknown.push(number),
         }
-        let largest = self.duplicates.values().max().map_or(0, |most| 1 + most);
+        let mut largest = self
+            .days
+            .last()
+            .map_or(0, |last| last.largest)
+            .max(day.kept.min(1));
+        for (of_day, duplicates) in day.duplicates {
+            let origin = of_day.map_or(Origin::File(number), Origin::Day);
+            let known = self.duplicates.entry(origin).or_default();
+            if known.is_empty() {
+                *known = duplicates;
+                largest = largest.max(1 + known.values().max().copied().unwrap_or(0));
+                continue;
+            }
+            for (id, count) in duplicates {
+                let sum = known.entry(id).or_default();
+                *sum += count;
+                largest = largest.max(1 + *sum);
+            }
+        }
         self.days.push(DayCounts {
             file,
             documents: day.documents,
-            kept: day.kept_count,
-            of_earlier: (day.documents - day.kept_count).saturating_sub(day.within),
+            kept: day.kept,
+            of_earlier: (day.documents - day.kept).saturating_sub(day.within),
             within: day.within,
-            largest: largest.max(day.kept_count.min(1)),
+            largest,
         });
     }
 
-    /// Counts the groups whose kept document is in none of the files.
-    pub(super) fn find_older(&mut self) {
-        let is_older = |(origin, id): &&Key| match origin {
-            Origin::Day(day) if !self.known.contains(day) => {
-                !self.unknown.iter().any(|kept| kept.contains(id))
+    /// The numbers of the files that must be read again to know whether they have the kept documents of groups: those whose
+    /// rows do not say their day.
+    pub(super) fn find_unmatched(&mut self) -> &[usize] {
+        for (origin, duplicates) in &self.duplicates {
+            match origin {
+                Origin::Day(day) if !self.known.contains(day) => {
+                    for id in duplicates.keys() {
+                        *self.unmatched.entry(id.clone()).or_default() += 1;
+                    }
+                }
+                _ => {}
             }
-            _ => false,
-        };
-        self.older = self.duplicates.keys().filter(is_older).count() as u64;
+        }
+        match self.unmatched.is_empty() {
+            true => &[],
+            false => &self.unknown,
+        }
+    }
+
+    /// Takes a row of one of these files.
+    pub(super) fn match_row(&mut self, row: &ReadRow<'_>) {
+        if row.pair.is_none()
+            && let Some(groups) = self.unmatched.get_mut(row.id)
+        {
+            *groups = groups.saturating_sub(1);
+        }
+    }
+
+    /// Groups whose kept document is in none of the files.
+    pub(super) fn older(&self) -> u64 {
+        self.unmatched.values().sum()
+    }
+
+    /// Groups that have duplicates: when the kept document came in, its id, and the duplicates.
+    fn of_several(&self) -> impl Iterator<Item = (Origin, &str, u64)> {
+        self.duplicates.iter().flat_map(|(origin, duplicates)| {
+            duplicates
+                .iter()
+                .map(|(id, count)| (*origin, &**id, *count))
+        })
     }
 
     fn sum(&self, count: impl Fn(&DayCounts) -> u64) -> u64 {
@@ -156,13 +200,14 @@ impl Groups {
 
     /// Groups, those of single documents too.
     pub(super) fn count(&self) -> u64 {
-        self.kept() + self.older
+        self.kept() + self.older()
     }
 
     /// How many groups have 1, 2, 3 to 4, 5 to 8 … documents: the largest size, and the groups.
     pub(super) fn sizes(&self) -> Vec<(u64, u64)> {
-        let mut sizes = vec![(1, self.count().saturating_sub(self.duplicates.len() as u64))];
-        for duplicates in self.duplicates.values() {
+        let several = self.of_several().count() as u64;
+        let mut sizes = vec![(1, self.count().saturating_sub(several))];
+        for (_, _, duplicates) in self.of_several() {
             let bin = (1 + duplicates).next_power_of_two().trailing_zeros() as usize;
             while sizes.len() <= bin {
                 sizes.push((1 << sizes.len(), 0));
@@ -175,11 +220,10 @@ impl Groups {
     /// The `most` largest groups, the largest first; of equally large ones, the earlier, then the one with the smaller id.
     pub(super) fn largest(&self, most: usize) -> Vec<Group<'_>> {
         let mut all: Vec<Group<'_>> = self
-            .duplicates
-            .iter()
-            .map(|((origin, id), duplicates)| Group {
+            .of_several()
+            .map(|(origin, id, duplicates)| Group {
                 id,
-                origin: *origin,
+                origin,
                 documents: 1 + duplicates,
             })
             .collect();
@@ -219,7 +263,7 @@ impl Groups {
             "duplicates_of_earlier": self.of_earlier(),
             "duplicates_within": self.within(),
             "groups": self.count(),
-            "groups_of_older_documents": self.older,
+            "groups_of_older_documents": self.older(),
             "sizes": sizes.collect::<Vec<_>>(),
             "largest": largest.collect::<Vec<_>>(),
             "days": days.collect::<Vec<_>>(),

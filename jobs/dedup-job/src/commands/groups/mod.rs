@@ -70,7 +70,9 @@ async fn read_days(files: &[Location]) -> Result<Groups, Failure> {
         check_kind(file, kind, OutputKind::Decisions)?;
         groups.add(file.to_string(), day);
     }
-    groups.find_older();
+    for number in groups.find_unmatched().to_vec() {
+        read_rows(&files[number], |row| groups.match_row(&row)).await?;
+    }
     Ok(groups)
 }
 

@@ -21,7 +21,7 @@ pub(super) fn groups(groups: &Groups, most: usize) -> String {
         count(groups.of_earlier()),
         count(groups.within()),
     );
-    let older = match groups.older {
+    let older = match groups.older() {
         0 => String::new(),
         older => format!(
             ", {} of them of documents that came in before these files",

@@ -22,7 +22,9 @@ impl Balance {
             .files
             .iter()
             .enumerate()
-            .flat_map(|(file, opened)| (0..opened.reader.row_groups().len()).map(move |group| (file, group)))
+            .flat_map(|(file, opened)| {
+                (0..opened.reader.row_groups().len()).map(move |group| (file, group))
+            })
             .collect();
         let mut balance = Self {
             fingerprints: 0,

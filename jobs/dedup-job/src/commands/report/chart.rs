@@ -13,6 +13,9 @@ const LEFT: f64 = 44.0;
 const BELOW: f64 = 34.0;
 const ABOVE: f64 = 16.0;
 
+/// Fewer bars than this do not fill the width.
+const FEWEST_SLOTS: usize = 5;
+
 /// A bar.
 #[derive(Debug, Clone)]
 pub(super) struct Bar {
@@ -77,13 +80,13 @@ impl Chart<'_> {
             escape(self.caption)
         );
         self.write_axis(html, largest);
-        let width = (WIDTH - LEFT) / self.bars.len().max(1) as f64;
+        let width = (WIDTH - LEFT) / self.bars.len().max(FEWEST_SLOTS) as f64;
         for (number, bar) in self.bars.iter().enumerate() {
             let height = self.height(bar.value, largest);
             let x = LEFT + number as f64 * width;
-            let distance = bar
-                .distance
-                .map_or(String::new(), |distance| format!(" data-distance=\"{distance}\""));
+            let distance = bar.distance.map_or(String::new(), |distance| {
+                format!(" data-distance=\"{distance}\"")
+            });
             let _ = write!(
                 html,
                 "<g{distance}><title>{}: {}</title><rect class=\"bar\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\"/>",
@@ -107,7 +110,11 @@ impl Chart<'_> {
         }
         if let Some((at, text)) = &self.line {
             let x = LEFT + at * width;
-            let (anchor, side) = if *at > self.bars.len() as f64 / 2.0 { ("end", -4.0) } else { ("start", 4.0) };
+            let (anchor, side) = if *at > self.bars.len() as f64 / 2.0 {
+                ("end", -4.0)
+            } else {
+                ("start", 4.0)
+            };
             let _ = write!(
                 html,
                 "<line class=\"mark\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{ABOVE}\" y2=\"{:.1}\"/><text class=\"mark\" x=\"{:.1}\" \
@@ -141,15 +148,25 @@ impl Chart<'_> {
             Scale::Share => value,
         };
         // What is not nothing is seen.
-        if share > 0.0 { (room * share).max(1.5) } else { 0.0 }
+        if share > 0.0 {
+            (room * share).max(1.5)
+        } else {
+            0.0
+        }
     }
 
     fn write_axis(&self, html: &mut String, largest: f64) {
         let marks: Vec<(f64, String)> = match self.scale {
-            Scale::Share => [0.5, 1.0].map(|share| (share, format!("{:.0} %", 100.0 * share))).to_vec(),
+            Scale::Share => [0.5, 1.0]
+                .map(|share| (share, format!("{:.0} %", 100.0 * share)))
+                .to_vec(),
             Scale::Linear => {
                 let mark = round_down(largest);
-                [mark / 2.0, mark].into_iter().filter(|mark| *mark >= 1.0).map(|mark| (mark, short(mark))).collect()
+                [mark / 2.0, mark]
+                    .into_iter()
+                    .filter(|mark| *mark >= 1.0)
+                    .map(|mark| (mark, short(mark)))
+                    .collect()
             }
             Scale::Logarithmic => {
                 let decades = largest.max(1.0).log10().floor() as i32;
@@ -197,7 +214,11 @@ fn round_down(value: f64) -> f64 {
         return 0.0;
     }
     let power = 10_f64.powi(value.log10().floor() as i32);
-    [5.0, 2.0, 1.0].into_iter().map(|factor| factor * power).find(|mark| *mark <= value).unwrap_or(power)
+    [5.0, 2.0, 1.0]
+        .into_iter()
+        .map(|factor| factor * power)
+        .find(|mark| *mark <= value)
+        .unwrap_or(power)
 }
 
 /// A round number with few digits: 20k, 5M.
@@ -216,7 +237,12 @@ mod tests {
 
     #[test]
     fn marks_are_round() {
-        for (value, mark, text) in [(1.0, 1.0, "1"), (7.0, 5.0, "5"), (4999.0, 2000.0, "2k"), (1e7, 1e7, "10M")] {
+        for (value, mark, text) in [
+            (1.0, 1.0, "1"),
+            (7.0, 5.0, "5"),
+            (4999.0, 2000.0, "2k"),
+            (1e7, 1e7, "10M"),
+        ] {
             assert_eq!(round_down(value), mark);
             assert_eq!(short(mark), text);
         }
@@ -230,13 +256,21 @@ mod tests {
                 caption: "<c>",
                 of_bars: "b",
                 of_values: "v",
-                bars: [0, 1, 10, 123_456].map(|number| Bar::of_count(number.to_string(), number)).to_vec(),
+                bars: [0, 1, 10, 123_456]
+                    .map(|number| Bar::of_count(number.to_string(), number))
+                    .to_vec(),
                 scale,
                 line: Some((3.5, "here".into())),
             };
-            let heights = chart.bars.iter().map(|bar| chart.height(bar.value, 123_456.0));
+            let heights = chart
+                .bars
+                .iter()
+                .map(|bar| chart.height(bar.value, 123_456.0));
             let heights: Vec<f64> = heights.collect();
-            assert!(heights.is_sorted() && heights[0] == 0.0 && heights[1] > 0.0, "{heights:?}");
+            assert!(
+                heights.is_sorted() && heights[0] == 0.0 && heights[1] > 0.0,
+                "{heights:?}"
+            );
             assert!(heights[3] <= HEIGHT - BELOW - ABOVE);
             let mut html = String::new();
             chart.write(&mut html);

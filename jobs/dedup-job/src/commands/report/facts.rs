@@ -130,7 +130,10 @@ impl Facts {
     /// Of decisions, the duplicates of kept documents of the batch: the groups say how many there are.
     pub(super) fn duplicates_within(&self) -> u64 {
         let groups = self.kept_sizes.iter();
-        groups.map(|(size, groups)| (size - 1) * groups).sum::<u64>().min(self.pairs)
+        groups
+            .map(|(size, groups)| (size - 1) * groups)
+            .sum::<u64>()
+            .min(self.pairs)
     }
 
     /// Of pairs, the documents that have some.
@@ -141,13 +144,23 @@ impl Facts {
     /// Sizes, and how often each occurs: of decisions, documents of a group; of pairs, pairs of a document.
     pub(super) fn sizes(&self) -> BTreeMap<u64, u64> {
         if self.kind == OutputKind::Pairs {
-            return self.degrees.iter().map(|(size, count)| (*size, *count)).collect();
+            return self
+                .degrees
+                .iter()
+                .map(|(size, count)| (*size, *count))
+                .collect();
         }
-        let mut sizes: BTreeMap<u64, u64> =
-            self.kept_sizes.iter().map(|(size, groups)| (*size, *groups)).collect();
+        let mut sizes: BTreeMap<u64, u64> = self
+            .kept_sizes
+            .iter()
+            .map(|(size, groups)| (*size, *groups))
+            .collect();
         // The other duplicates belong to groups of the archive, whose kept document is no row here.
         for (size, duplicates) in &self.duplicate_sizes {
-            let within = self.kept_sizes.get(size).map_or(0, |groups| groups * (size - 1));
+            let within = self
+                .kept_sizes
+                .get(size)
+                .map_or(0, |groups| groups * (size - 1));
             let of_archive = duplicates.saturating_sub(within);
             if *size > 1 && of_archive > 0 {
                 *sizes.entry(*size).or_default() += of_archive / (size - 1);

@@ -40,7 +40,9 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
     let output = required(args.output.clone(), "--output")?;
     let threshold = args.near.unwrap_or(DEFAULT_THRESHOLD);
     if !(0.0..=1.0).contains(&threshold) {
-        return Err(Failure::Usage(format!("--near {threshold} is not a similarity from 0 to 1")));
+        return Err(Failure::Usage(format!(
+            "--near {threshold} is not a similarity from 0 to 1"
+        )));
     }
     let (facts, samples, bytes) = process::run(common, async |process: &Process| {
         let location = check_output(process, args, &rows, &output).await?;
@@ -59,6 +61,7 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
             warnings: &warnings::warnings(&facts, balance.as_ref()),
             samples: &samples,
             threshold,
+            looked_up: !args.documents.is_empty(),
             texts: !args.no_text,
         });
         let bytes = write(&location, process, &page).await?;
@@ -73,11 +76,21 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
             "samples": samples,
         }));
     }
+    if common.quiet {
+        return Ok(());
+    }
     let what = match facts.kind {
-        OutputKind::Decisions => format!("{} documents, {} kept", count(facts.rows), count(facts.kept())),
+        OutputKind::Decisions => format!(
+            "{} documents, {} kept",
+            count(facts.rows),
+            count(facts.kept())
+        ),
         _ => format!("{} pairs", count(facts.pairs)),
     };
-    print(&format!("{output}: {what}, {samples} samples, {}\n", size(bytes)))
+    print(&format!(
+        "{output}: {what}, {samples} samples, {}\n",
+        size(bytes)
+    ))
 }
 
 /// Checks the place of the page.
@@ -99,13 +112,17 @@ async fn check_output(
         inputs: &inputs,
         overwrite: args.overwrite,
     };
-    let is_html = [".html", ".htm"].iter().any(|ending| output.ends_with(ending));
+    let is_html = [".html", ".htm"]
+        .iter()
+        .any(|ending| output.ends_with(ending));
     if !is_html {
         return Err(Failure::Usage(format!(
             "--output {output}: the report is a page, so its name must end in .html"
         )));
     }
-    outputs.check_file("--output", output, OutputKind::Report).await
+    outputs
+        .check_file("--output", output, OutputKind::Report)
+        .await
 }
 
 /// Counts the rows and chooses samples of them.
@@ -134,7 +151,9 @@ async fn find_texts(
             ..args.columns.text_columns()
         };
         let documents = Documents::open(&process.context, &args.documents, &columns).await?;
-        let ids = samples.iter().flat_map(|sample| [&sample.new_id, &sample.base_id]);
+        let ids = samples
+            .iter()
+            .flat_map(|sample| [&sample.new_id, &sample.base_id]);
         let wanted: HashSet<Id> = ids.map(|id| Id::Text(id.as_str().into())).collect();
         texts = documents.texts(&process.context, Arc::new(wanted)).await?;
     }

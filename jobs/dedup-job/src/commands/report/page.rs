@@ -33,6 +33,8 @@ pub(super) struct Report<'a> {
     pub(super) samples: &'a [Shown],
     /// The similarity around which samples were chosen.
     pub(super) threshold: f64,
+    /// Whether texts were looked up.
+    pub(super) looked_up: bool,
     /// Whether the texts are shown.
     pub(super) texts: bool,
 }
@@ -87,17 +89,27 @@ fn write_numbers(html: &mut String, facts: &Facts) {
             items.push((facts.rows, "documents".into()));
             items.push((facts.kept(), format!("kept, {}", percent(facts.kept()))));
             items.push((facts.pairs, format!("dropped, {}", percent(facts.pairs))));
-            items.push((facts.pairs - within, "duplicates of documents of the archive".into()));
+            items.push((
+                facts.pairs - within,
+                "duplicates of documents of the archive".into(),
+            ));
             items.push((within, "duplicates within the batch".into()));
         }
         _ => {
             items.push((facts.pairs, "pairs".into()));
-            items.push((facts.documents_with_pairs(), "documents of the batch in pairs".into()));
+            items.push((
+                facts.documents_with_pairs(),
+                "documents of the batch in pairs".into(),
+            ));
         }
     }
     html.push_str("<ul class=\"numbers\">");
     for (number, name) in &items {
-        let _ = write!(html, "<li><strong>{}</strong><span>{name}</span></li>", count(*number));
+        let _ = write!(
+            html,
+            "<li><strong>{}</strong><span>{name}</span></li>",
+            count(*number)
+        );
     }
     html.push_str("</ul>\n");
     if facts.kind == OutputKind::Decisions && facts.rows > 0 {
@@ -113,14 +125,27 @@ fn write_origins(html: &mut String, facts: &Facts) {
         (facts.pairs - within, "dropped: in the archive"),
         (within, "dropped: in the batch"),
     ];
-    html.push_str("<section><h2>Kept and dropped, by origin</h2><div class=\"origin\" aria-hidden=\"true\">");
-    for (number, (documents, _)) in parts.iter().enumerate().filter(|(_, (documents, _))| *documents > 0) {
+    html.push_str(
+        "<section><h2>Kept and dropped, by origin</h2><div class=\"origin\" aria-hidden=\"true\">",
+    );
+    for (number, (documents, _)) in parts
+        .iter()
+        .enumerate()
+        .filter(|(_, (documents, _))| *documents > 0)
+    {
         let share = 100.0 * *documents as f64 / facts.rows as f64;
-        let _ = write!(html, "<span class=\"o{number}\" style=\"flex: {share:.3}\"></span>");
+        let _ = write!(
+            html,
+            "<span class=\"o{number}\" style=\"flex: {share:.3}\"></span>"
+        );
     }
     html.push_str("</div><ul class=\"key\">");
     for (number, (documents, name)) in parts.iter().enumerate() {
-        let _ = write!(html, "<li><i class=\"o{number}\"></i>{name}: {}</li>", count(*documents));
+        let _ = write!(
+            html,
+            "<li><i class=\"o{number}\"></i>{name}: {}</li>",
+            count(*documents)
+        );
     }
     html.push_str("</ul></section>\n");
 }
@@ -150,7 +175,11 @@ fn write_charts(html: &mut String, report: &Report<'_>) {
 
 /// The largest distance of a pair.
 fn largest_distance(facts: &Facts) -> usize {
-    facts.by_distance.iter().rposition(|pairs| *pairs > 0).unwrap_or(0)
+    facts
+        .by_distance
+        .iter()
+        .rposition(|pairs| *pairs > 0)
+        .unwrap_or(0)
 }
 
 fn write_slider(html: &mut String, facts: &Facts) {
@@ -166,7 +195,9 @@ fn write_slider(html: &mut String, facts: &Facts) {
 }
 
 fn by_distance(facts: &Facts) -> Chart<'static> {
-    let bars = facts.by_distance[..=largest_distance(facts)].iter().enumerate();
+    let bars = facts.by_distance[..=largest_distance(facts)]
+        .iter()
+        .enumerate();
     Chart {
         title: "Pairs by distance",
         caption: "What each k adds: pairs whose fingerprints differ in so many bits.",
@@ -188,7 +219,11 @@ fn by_similarity(facts: &Facts, threshold: f64) -> Chart<'static> {
         let from = bin as f64 / SIMILARITY_BINS as f64;
         let to = (bin + 1) as f64 / SIMILARITY_BINS as f64;
         Bar {
-            label: if bin % 4 == 0 { format!("{from:.1}") } else { String::new() },
+            label: if bin % 4 == 0 {
+                format!("{from:.1}")
+            } else {
+                String::new()
+            },
             ..Bar::of_count(format!("{from:.2} to {to:.2}"), *pairs)
         }
     };
@@ -196,13 +231,18 @@ fn by_similarity(facts: &Facts, threshold: f64) -> Chart<'static> {
         title: "Pairs by similarity",
         caption: match facts.unknown_similarity {
             0 => "How much the two texts of each pair have in common, computed or estimated.",
-            _ => "How much the two texts of each pair have in common, computed or estimated. Pairs without a known similarity are left out.",
+            _ => {
+                "How much the two texts of each pair have in common, computed or estimated. Pairs without a known similarity are left out."
+            }
         },
         of_bars: "similarity",
         of_values: "pairs",
         bars: facts.by_similarity.iter().enumerate().map(bar).collect(),
         scale: Scale::Linear,
-        line: Some((threshold * SIMILARITY_BINS as f64, format!("{threshold:.2}"))),
+        line: Some((
+            threshold * SIMILARITY_BINS as f64,
+            format!("{threshold:.2}"),
+        )),
     }
 }
 
@@ -210,7 +250,9 @@ fn by_similarity(facts: &Facts, threshold: f64) -> Chart<'static> {
 fn sizes(facts: &Facts) -> Chart<'static> {
     let mut bins: BTreeMap<u32, u64> = BTreeMap::new();
     for (size, number) in facts.sizes() {
-        *bins.entry(size.max(1).next_power_of_two().trailing_zeros()).or_default() += number;
+        *bins
+            .entry(size.max(1).next_power_of_two().trailing_zeros())
+            .or_default() += number;
     }
     let last = bins.keys().next_back().copied().unwrap_or(0);
     let bar = |bin: u32| {
@@ -221,7 +263,11 @@ fn sizes(facts: &Facts) -> Chart<'static> {
         };
         let every = 1 + last / 8;
         Bar {
-            label: if bin % every == 0 { count(up_to) } else { String::new() },
+            label: if bin % every == 0 {
+                count(up_to)
+            } else {
+                String::new()
+            },
             ..Bar::of_count(name, bins.get(&bin).copied().unwrap_or(0))
         }
     };
@@ -278,7 +324,9 @@ fn days_back(facts: &Facts) -> Option<Chart<'static>> {
         caption: "Counted from the newest day of this file. Pairs within a batch are 0 days back.",
         of_bars: "days back",
         of_values: "pairs",
-        bars: bars.map(|((_, name), pairs)| Bar::of_count((*name).to_owned(), pairs)).collect(),
+        bars: bars
+            .map(|((_, name), pairs)| Bar::of_count((*name).to_owned(), pairs))
+            .collect(),
         scale: Scale::Linear,
         line: Some((0.0, date(newest))),
     })
@@ -286,7 +334,11 @@ fn days_back(facts: &Facts) -> Option<Chart<'static>> {
 
 fn bits(balance: &Balance) -> Chart<'static> {
     let bar = |bit: usize| Bar {
-        label: if bit % 8 == 0 { bit.to_string() } else { String::new() },
+        label: if bit % 8 == 0 {
+            bit.to_string()
+        } else {
+            String::new()
+        },
         name: format!("bit {bit}"),
         value: balance.share(bit),
         text: format!("{:.2} %", 100.0 * balance.share(bit)),
@@ -313,7 +365,14 @@ fn write_matrix(html: &mut String, matrix: &Matrix) {
         let _ = write!(html, "<th scope=\"col\">{}</th>", escape(name));
     }
     html.push_str("</tr></thead><tbody>");
-    let largest = matrix.pairs.iter().flatten().copied().max().unwrap_or(0).max(1) as f64;
+    let largest = matrix
+        .pairs
+        .iter()
+        .flatten()
+        .copied()
+        .max()
+        .unwrap_or(0)
+        .max(1) as f64;
     for (name, row) in matrix.names.iter().zip(&matrix.pairs) {
         let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(name));
         for pairs in row {
@@ -322,13 +381,21 @@ fn write_matrix(html: &mut String, matrix: &Matrix) {
                 0 => 0.0,
                 pairs => (1.0 + (*pairs as f64).ln()) / (1.0 + largest.ln()),
             };
-            let _ = write!(html, "<td style=\"--share: {share:.2}\">{}</td>", count(*pairs));
+            let _ = write!(
+                html,
+                "<td style=\"--share: {share:.2}\">{}</td>",
+                count(*pairs)
+            );
         }
         html.push_str("</tr>");
     }
     html.push_str("</tbody></table></div>");
     if matrix.others > 0 {
-        let _ = write!(html, "<p>{} more pairs of other sources.</p>", count(matrix.others));
+        let _ = write!(
+            html,
+            "<p>{} more pairs of other sources.</p>",
+            count(matrix.others)
+        );
     }
     html.push_str("</section>\n");
 }
@@ -345,7 +412,7 @@ fn write_samples(html: &mut String, report: &Report<'_>) {
          and similarity.{}</p><div class=\"controls\"><label for=\"search\">Search ids and texts</label><input id=\"search\" \
          type=\"search\" autocomplete=\"off\"><output id=\"shown\" for=\"search\">{number} of {number} shown</output></div>\n",
         report.threshold,
-        match report.texts {
+        match report.looked_up && report.texts {
             true => " Words that differ are marked.",
             false => "",
         }
@@ -369,7 +436,9 @@ fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
     match &shown.sides {
         Some(sides) if report.texts && html.len() < ENOUGH_BYTES => {
             html.push_str("<div class=\"sides\">");
-            let day = sample.base_day.map_or(String::new(), |day| format!(" of {}", date(day)));
+            let day = sample
+                .base_day
+                .map_or(String::new(), |day| format!(" of {}", date(day)));
             let (new, base) = match report.facts.kind {
                 OutputKind::Decisions => ("dropped".to_owned(), format!("kept{day}")),
                 _ => ("new document".to_owned(), format!("other document{day}")),
@@ -391,10 +460,11 @@ fn reason(report: &Report<'_>, shown: &Shown) -> String {
         1 => "The fingerprints differ in 1 bit".to_owned(),
         more => format!("The fingerprints differ in {more} bits"),
     };
-    let similarity = sample
-        .similarity
-        .map_or(String::new(), |similarity| format!("; the similarity is {similarity:.2}"));
+    let similarity = sample.similarity.map_or(String::new(), |similarity| {
+        format!("; the similarity is {similarity:.2}")
+    });
     let words = match &shown.sides {
+        None if report.looked_up => "; the text of one of them is not in --documents".to_owned(),
         None => String::new(),
         Some(sides) => {
             let (differing, all) = (sides.differing_words(), sides.words());
@@ -402,9 +472,17 @@ fn reason(report: &Report<'_>, shown: &Shown) -> String {
         }
     };
     let why = match &sample.why {
-        Why::LargeGroup(size) => format!(" One of the largest groups, of {} documents.", count(*size)),
-        Why::Above => format!(" Of the pairs above a similarity of {:.2}, one of the nearest to it.", report.threshold),
-        Why::Below => format!(" Of the pairs below a similarity of {:.2}, one of the nearest to it.", report.threshold),
+        Why::LargeGroup(size) => {
+            format!(" One of the largest groups, of {} documents.", count(*size))
+        }
+        Why::Above => format!(
+            " Of the pairs above a similarity of {:.2}, one of the nearest to it.",
+            report.threshold
+        ),
+        Why::Below => format!(
+            " Of the pairs below a similarity of {:.2}, one of the nearest to it.",
+            report.threshold
+        ),
         Why::Stratum => String::new(),
     };
     format!("{bits}{similarity}{words}.{why}")
@@ -420,7 +498,10 @@ fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str) {
         }
         match part {
             Part::Hidden(words) => {
-                let _ = write!(html, " <span class=\"hidden\">… {words} equal words …</span> ");
+                let _ = write!(
+                    html,
+                    " <span class=\"hidden\">… {words} equal words …</span> "
+                );
             }
             Part::Equal(words) => html.push_str(&escape(&take(words, &mut room))),
             Part::Differing(words) => {

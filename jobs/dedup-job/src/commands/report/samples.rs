@@ -91,7 +91,9 @@ impl<K: Ord + Clone> Smallest<K> {
     fn into_samples(self) -> Vec<Sample> {
         let mut samples = self.samples;
         let sorted = self.heap.into_sorted_vec().into_iter();
-        sorted.filter_map(|(_, number)| samples.remove(&number)).collect()
+        sorted
+            .filter_map(|(_, number)| samples.remove(&number))
+            .collect()
     }
 }
 
@@ -143,8 +145,12 @@ impl Samples {
             // The bits of a number that is not negative have its order.
             let away = (similarity - self.threshold).abs().to_bits();
             match similarity >= self.threshold {
-                true => self.above.offer((away, hash), || Sample::read(row, Why::Above)),
-                false => self.below.offer((away, hash), || Sample::read(row, Why::Below)),
+                true => self
+                    .above
+                    .offer((away, hash), || Sample::read(row, Why::Above)),
+                false => self
+                    .below
+                    .offer((away, hash), || Sample::read(row, Why::Below)),
             }
         }
     }
@@ -169,7 +175,11 @@ impl Samples {
 
     /// Chooses the samples of the largest groups in a second pass.
     pub(super) fn into_second_pass(self) -> SecondPass {
-        let groups: Vec<Group> = self.groups.into_iter().map(|Reverse(group)| group).collect();
+        let groups: Vec<Group> = self
+            .groups
+            .into_iter()
+            .map(|Reverse(group)| group)
+            .collect();
         let of_groups = groups
             .into_iter()
             .map(|(size, Reverse(id), day)| ((Reverse(size), day, id), Smallest::new(OF_GROUP)))
@@ -214,17 +224,29 @@ impl SecondPass {
 
     /// All samples, each pair once: those of the largest groups first, then the borderline, then the others by distance.
     pub(super) fn into_samples(self) -> Vec<Sample> {
-        let of_groups = self.of_groups.into_values().flat_map(Smallest::into_samples);
+        let of_groups = self
+            .of_groups
+            .into_values()
+            .flat_map(Smallest::into_samples);
         let mut seen = HashSet::new();
         of_groups
             .chain(self.others)
-            .filter(|sample| seen.insert((sample.new_id.clone(), sample.base_id.clone(), sample.base_day)))
+            .filter(|sample| {
+                seen.insert((
+                    sample.new_id.clone(),
+                    sample.base_id.clone(),
+                    sample.base_day,
+                ))
+            })
             .collect()
     }
 }
 
 fn hash(new_id: &str, base_id: &str) -> Hash {
-    murmur3_low64(base_id.as_bytes(), murmur3_low64(new_id.as_bytes(), 0) as u32)
+    murmur3_low64(
+        base_id.as_bytes(),
+        murmur3_low64(new_id.as_bytes(), 0) as u32,
+    )
 }
 
 #[cfg(test)]
@@ -233,7 +255,13 @@ mod tests {
 
     use super::*;
 
-    fn row<'a>(id: &'a str, base: &'a str, distance: i32, similarity: f64, size: i64) -> ReadRow<'a> {
+    fn row<'a>(
+        id: &'a str,
+        base: &'a str,
+        distance: i32,
+        similarity: f64,
+        size: i64,
+    ) -> ReadRow<'a> {
         ReadRow {
             id,
             pair: Some(ReadPair {
@@ -252,7 +280,13 @@ mod tests {
         let rows: Vec<ReadRow<'_>> = (0..500)
             .map(|at: usize| {
                 let base = &ids[at % 7];
-                row(&ids[at], base, (at % 5) as i32, (at % 97) as f64 / 97.0, 70 + (at % 7) as i64)
+                row(
+                    &ids[at],
+                    base,
+                    (at % 5) as i32,
+                    (at % 97) as f64 / 97.0,
+                    70 + (at % 7) as i64,
+                )
             })
             .collect();
         let chosen = |rows: Vec<&ReadRow<'_>>| {
@@ -266,10 +300,20 @@ mod tests {
         assert_eq!(forward, chosen(rows.iter().rev().collect()));
         // The largest group first, by its farthest duplicates.
         assert_eq!(forward[0].why, Why::LargeGroup(76));
-        assert_eq!((forward[0].base_id.as_str(), forward[0].distance), ("006", 4));
+        assert_eq!(
+            (forward[0].base_id.as_str(), forward[0].distance),
+            ("006", 4)
+        );
         let count = |why: Why| forward.iter().filter(|sample| sample.why == why).count();
-        assert_eq!((count(Why::Above), count(Why::Below)), (BORDERLINE, BORDERLINE));
+        assert_eq!(
+            (count(Why::Above), count(Why::Below)),
+            (BORDERLINE, BORDERLINE)
+        );
         // Every distance and range of similarity occurs.
-        assert!(count(Why::Stratum) >= 5 * (RANGES.len() + 1) - 2 * BORDERLINE, "{}", forward.len());
+        assert!(
+            count(Why::Stratum) >= 5 * (RANGES.len() + 1) - 2 * BORDERLINE,
+            "{}",
+            forward.len()
+        );
     }
 }

@@ -66,7 +66,10 @@ impl Sources {
             .collect();
         let shown: u64 = pairs.iter().flatten().sum();
         Some(Matrix {
-            names: order.iter().map(|number| self.names[*number as usize].to_string()).collect(),
+            names: order
+                .iter()
+                .map(|number| self.names[*number as usize].to_string())
+                .collect(),
             pairs,
             others: self.pairs.values().sum::<u64>() - shown,
         })

@@ -39,7 +39,8 @@ pub(super) async fn check(
             ))),
         };
     }
-    outputs.check_metrics("--metrics", &place).await.map(Some)
+    let location = outputs.check_file("--metrics", &place, OutputKind::Metrics);
+    location.await.map(Some)
 }
 
 /// Delivers the metrics of a run, however it ended; a failed delivery is a warning. A file is written only if [`check`]

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style as AnsiStyle};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::diff::{self, Part};
 use super::{Pair, Texts};
+use crate::commands::diff::{self, Part};
 use crate::terminal::{date, visible};
 
 /// Columns of characters where the output is no terminal.

@@ -1,6 +1,5 @@
 //! `dedup-job show`: pairs side by side, with the words that differ marked.
 
-mod diff;
 mod layout;
 mod pager;
 

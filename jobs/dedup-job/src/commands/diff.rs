@@ -12,7 +12,7 @@ const CONTEXT: usize = 12;
 
 /// A part of one side.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Part {
+pub enum Part {
     /// Words that both texts have.
     Equal(String),
     /// Words that the other text does not have at this place.
@@ -23,13 +23,43 @@ pub(super) enum Part {
 
 /// The two sides of a comparison.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Sides {
-    pub(super) left: Vec<Part>,
-    pub(super) right: Vec<Part>,
+pub struct Sides {
+    pub left: Vec<Part>,
+    pub right: Vec<Part>,
+}
+
+impl Sides {
+    /// The words of both texts that the other one does not have at their place; of two that stand for each other, one.
+    pub fn differing_words(&self) -> u64 {
+        let count = |side: &[Part]| -> u64 {
+            let words = side.iter().map(|part| match part {
+                Part::Differing(words) => count_words(words),
+                Part::Equal(_) | Part::Hidden(_) => 0,
+            });
+            words.sum()
+        };
+        count(&self.left).max(count(&self.right))
+    }
+
+    /// The words of the longer text.
+    pub fn words(&self) -> u64 {
+        let count = |side: &[Part]| -> u64 {
+            let words = side.iter().map(|part| match part {
+                Part::Equal(words) | Part::Differing(words) => count_words(words),
+                Part::Hidden(words) => *words as u64,
+            });
+            words.sum()
+        };
+        count(&self.left).max(count(&self.right))
+    }
+}
+
+fn count_words(text: &str) -> u64 {
+    text.unicode_words().count() as u64
 }
 
 /// Compares two texts word by word.
-pub(super) fn compare(left: &str, right: &str) -> Sides {
+pub fn compare(left: &str, right: &str) -> Sides {
     let (a, b) = (words(left), words(right));
     let mut sides = Sides::default();
     let operations = capture_diff_slices(Algorithm::Myers, &a, &b);
@@ -96,8 +126,8 @@ fn push_equal(side: &mut Vec<Part>, same: &[String], before: usize, after: usize
     if !first.is_empty() {
         side.push(Part::Equal(first.concat()));
     }
-    let is_word = |word: &&String| !word.trim().is_empty();
-    side.push(Part::Hidden(hidden.iter().filter(is_word).count()));
+    let words = hidden.iter().map(|word| count_words(word)).sum::<u64>();
+    side.push(Part::Hidden(words as usize));
     if !last.is_empty() {
         side.push(Part::Equal(last.concat()));
     }
