@@ -10,6 +10,7 @@ mod documents;
 mod features;
 mod frequencies;
 mod join;
+mod keep;
 mod latency;
 mod machine;
 mod map;
@@ -46,6 +47,8 @@ enum Bench {
     Features(features::Args),
     /// Join in memory, against other programs and naive methods on the same data
     Join(join::Args),
+    /// Decide which documents of real corpora to keep, against other programs
+    Keep(keep::Args),
     /// Join an archive in a store whose every request has a latency
     Latency(latency::Args),
     /// Run `dedup-job fingerprint` on Parquet files, against its kernel alone
@@ -66,6 +69,7 @@ fn main() {
         Bench::Designs(args) => ("designs", designs::run(args)),
         Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),
+        Bench::Keep(args) => ("keep", keep::run(args)),
         Bench::Latency(args) => ("latency", latency::run(args)),
         Bench::Map(args) => ("map", map::run(args)),
         Bench::Quality(args) => ("quality", quality::run(args)),
