@@ -173,6 +173,7 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         max_hits: None,
         verify: None,
         spec_options: SpecOptions::default(),
+        resume: None,
         scratch: scratch.path().to_owned(),
         cluster: None,
     };

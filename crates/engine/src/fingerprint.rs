@@ -137,6 +137,13 @@ pub struct UnsortedRows {
     invalid_utf8: Arc<AtomicU64>,
 }
 
+impl UnsortedRows {
+    /// Rows, and the count of texts that are not UTF-8, which is complete when all rows are read.
+    pub(crate) fn new(rows: DataFrame, invalid_utf8: Arc<AtomicU64>) -> Self {
+        Self { rows, invalid_utf8 }
+    }
+}
+
 /// Sorts the rows and writes them to the file at `path`, and their keys, if they have some, to one below `scratch`. Errors
 /// call the documents `given`.
 ///

@@ -25,6 +25,7 @@ pub mod progress;
 pub mod recipe;
 pub mod reduce;
 pub mod resources;
+mod resume;
 pub mod run;
 pub mod session;
 pub mod stream;

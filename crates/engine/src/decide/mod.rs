@@ -100,7 +100,7 @@ pub(crate) struct Decided {
     day: Option<i32>,
     pub(crate) counts: DecisionCounts,
     /// The positions of the kept documents in the inputs.
-    pub(crate) kept_positions: KeptRows,
+    pub(crate) kept_positions: Arc<KeptRows>,
     /// Whether each row of the batch's file is kept.
     pub(crate) kept_in_batch: BooleanBuffer,
     _memory: [MemoryReservation; 2],
@@ -169,7 +169,7 @@ impl Deciding<'_> {
             by_sketch: self.by_sketch,
             day: self.day,
             counts: DecisionCounts::default(),
-            kept_positions: KeptRows::default(),
+            kept_positions: Arc::default(),
             kept_in_batch: BooleanBuffer::new_unset(0),
             _memory: [memory, reserved],
         };
@@ -247,6 +247,7 @@ impl Decided {
         let failed = || EngineError::query("counting the decisions");
         let table = keys.table(context)?;
         let mut batches = table.execute_stream().await.map_err(failed())?;
+        let mut kept_positions = KeptRows::default();
         let mut kept_in_batch = BooleanBufferBuilder::new(0);
         kept_in_batch.append_n(usize::try_from(rows).unwrap_or(0), false);
         while let Some(batch) = batches.next().await {
@@ -258,7 +259,7 @@ impl Decided {
                         if let Some(rank) = rank {
                             self.greedy.count_in_group(rank);
                         }
-                        self.kept_positions.add(positions.value(at));
+                        kept_positions.add(positions.value(at));
                         kept_in_batch.set_bit(row as usize, true);
                         self.counts.kept += 1;
                         continue;
@@ -282,6 +283,7 @@ impl Decided {
                 }
             }
         }
+        self.kept_positions = Arc::new(kept_positions);
         self.kept_in_batch = kept_in_batch.finish();
         let within = Some(u64::from(self.greedy.largest_group()));
         let of_archive = self.archive_group_sizes.values().copied().max();

@@ -3,6 +3,7 @@
 //! Files of every format become one table: an id, and a text or a fingerprint. Partitions read it in parallel, and every
 //! error names its file.
 
+mod chunks;
 mod columns;
 mod conform;
 mod file;
@@ -33,9 +34,10 @@ use file::InputFile;
 use partition::{Partition, Rows, row_limit};
 use splits::Split;
 
+pub(crate) use chunks::Chunk;
 pub use columns::{Columns, Content};
 pub use formats::extensions;
-pub use kept::{KeptDrafts, KeptPlace, Replace};
+pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
 pub use position::KeptRows;
 pub use preference::Prefer;
 pub(crate) use table::{KEY_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes};

@@ -80,6 +80,11 @@ impl Split {
         before + range.cut.as_ref().map_or(0, |cut| cut.start as u64)
     }
 
+    /// Estimated bytes of ids and content, before compression.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     pub(super) fn row_group(&self) -> Option<usize> {
         self.rows.as_ref().map(|rows| rows.row_group)
     }

@@ -7,7 +7,7 @@ use archive::{Archive, ColumnNames, IdType};
 use arrow::buffer::BooleanBuffer;
 use datafusion::dataframe::DataFrame;
 use hamming::{Plan, PlanError};
-use storage::{ErrorKind, Location};
+use storage::ErrorKind;
 
 use super::Run;
 use super::inputs::plain_columns;
@@ -15,7 +15,7 @@ use super::summary::{BaseSummary, Clock, DecisionSummary, ProbeSeconds};
 use super::view::View;
 use crate::batch::BatchName;
 use crate::decide::{Decide, Deciding};
-use crate::documents::{Documents, KeptDrafts};
+use crate::documents::{Documents, KeptDrafts, KeptFiles};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::memory::free_bytes;
@@ -71,7 +71,7 @@ pub(super) struct Comparison<'a> {
     pub(super) verifier: Option<&'a Verifier<'a>>,
     pub(super) documents: &'a Documents,
     pub(super) decide: Option<&'a Decide>,
-    pub(super) kept_files: Option<&'a [Location]>,
+    pub(super) kept_files: Option<&'a KeptFiles>,
     pub(super) id_type: IdType,
     pub(super) batch: &'a FingerprintedBatch,
     pub(super) view: &'a View,
@@ -216,13 +216,8 @@ impl Comparison<'_> {
         let kept = match self.kept_files {
             Some(files) => {
                 let positions = &decided.kept_positions;
-                let place = decide.kept.as_ref();
-                let documents = self.documents;
-                Some(
-                    documents
-                        .copy_kept(context, positions, files, place, scratch)
-                        .await?,
-                )
+                let copying = self.documents.copy_kept(context, positions, files, scratch);
+                Some(copying.await?)
             }
             None => None,
         };

@@ -11,11 +11,14 @@ use crate::error::{EngineError, Result};
 use crate::fingerprint::{self, FingerprintedBatch};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
+use crate::resume::{Made, ResumeDirectory};
 
 /// The batch's file of fingerprints. It is the draft of an output if the settings ask for one.
 pub(super) struct Fingerprints {
     pub(super) batch: FingerprintedBatch,
     pub(super) draft: Option<Draft>,
+    /// The directory with the fingerprints of chunks.
+    pub(super) resume: Option<ResumeDirectory>,
 }
 
 impl Fingerprints {
@@ -37,12 +40,29 @@ impl Fingerprints {
             || settings.scratch.join("fingerprints.parquet"),
             |draft| draft.path().to_owned(),
         );
-        let rows = match fingerprint_on_cluster(run, inputs).await? {
-            Some(rows) => fingerprint::cluster_rows(run.context, rows)?,
-            None => {
-                let progress = &run.resources.progress;
-                let keys = inputs.decide.is_some();
-                fingerprint::local_rows(run.context, documents, recipe, *id_type, keys, progress)?
+        let context = run.context;
+        let progress = &run.resources.progress;
+        let keys = inputs.decide.is_some();
+        let resume = match &settings.resume {
+            Some(directory) => Some(ResumeDirectory::open(directory)?),
+            None => None,
+        };
+        let rows = match (&resume, fingerprint_on_cluster(run, inputs).await?) {
+            (_, Some(rows)) => fingerprint::cluster_rows(context, rows)?,
+            (Some(resume), None) => {
+                let made = Made {
+                    context,
+                    documents,
+                    columns: &settings.columns,
+                    recipe,
+                    id_type: *id_type,
+                    keys,
+                    progress,
+                };
+                resume.rows(made).await?
+            }
+            (None, None) => {
+                fingerprint::local_rows(context, documents, recipe, *id_type, keys, progress)?
             }
         };
         let given = documents.given();
@@ -57,7 +77,11 @@ impl Fingerprints {
                     batch.file.rows
                 ),
             }),
-            _ => Ok(Self { batch, draft }),
+            _ => Ok(Self {
+                batch,
+                draft,
+                resume,
+            }),
         }
     }
 

@@ -3,11 +3,11 @@
 use archive::{Archive, ArchiveError, ColumnNames, DayDecisions, IdType, Snapshot};
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec};
-use storage::{Location, Stores};
+use storage::Stores;
 
 use super::{Appended, Run, RunSettings};
 use crate::decide::Decide;
-use crate::documents::{Columns, Documents, Prefer};
+use crate::documents::{Columns, Documents, KeptFiles, Prefer};
 use crate::error::{EngineError, Result};
 use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
@@ -168,8 +168,8 @@ pub(super) struct Inputs<'a> {
     pub(super) decide: Option<Decide>,
     /// What the archive notes about the decisions of the batch's day; `None` if it gets none.
     pub(super) day_decisions: Option<DayDecisions>,
-    /// The file of each input's kept documents; `None` if they are not copied.
-    pub(super) kept_files: Option<Vec<Location>>,
+    /// The files of the kept documents; `None` if they are not copied.
+    pub(super) kept_files: Option<KeptFiles>,
 }
 
 impl<'a> Inputs<'a> {

@@ -106,7 +106,7 @@ pub async fn run(
             decide: decide
                 .as_ref()
                 .filter(|decide| decide.has_output() || !view.already_committed),
-            kept_files: kept_files.as_deref(),
+            kept_files: kept_files.as_ref(),
             id_type,
         };
         let compared = comparison.compare(&mut clock).await?;
@@ -122,6 +122,9 @@ pub async fn run(
 
     let mut summary = summarize(run, &recipe, &fingerprints.batch, &compared, &outcome);
     commit::publish(fingerprints.draft, compared, outcome.commit, settings.day).await?;
+    if let Some(resume) = fingerprints.resume {
+        resume.remove();
+    }
     clock.end(Stage::Commit);
     summary.network = Network::from_stores(&resources.stores);
     summary.seconds = clock.total();

@@ -58,6 +58,8 @@ pub struct RunSettings {
     pub verify: Option<Verify>,
     /// The fields of the fingerprint spec that the options set.
     pub spec_options: SpecOptions,
+    /// Directory that keeps finished fingerprints until the run succeeds, if any.
+    pub resume: Option<PathBuf>,
     /// Directory for temporary files; it must exist.
     pub scratch: PathBuf,
     /// The cluster that runs both maps; `None` for this process.

@@ -123,7 +123,7 @@ impl Draft {
     ///
     /// # Errors
     /// [`StorageError::Io`] when it cannot be read.
-    pub async fn digest(&self) -> Result<(u64, String)> {
+    pub async fn digest(&mut self) -> Result<(u64, String)> {
         LocalFile::at(&self.file)?.digest().await
     }
 

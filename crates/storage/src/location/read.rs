@@ -33,6 +33,23 @@ impl Location {
         }
     }
 
+    /// The state of the file: what this says changes when the file is written again.
+    ///
+    /// # Errors
+    /// When the file is missing, or the store fails.
+    pub async fn version(&self) -> Result<String> {
+        match self.store.head(&self.path).await {
+            Ok(meta) => Ok(format!(
+                "{} {} {} {}",
+                meta.size,
+                meta.last_modified.to_rfc3339(),
+                meta.e_tag.unwrap_or_default(),
+                meta.version.unwrap_or_default()
+            )),
+            Err(error) => Err(self.head_error(error).await),
+        }
+    }
+
     /// Reads the whole file.
     ///
     /// # Errors

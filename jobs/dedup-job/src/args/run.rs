@@ -1,5 +1,6 @@
 //! Options of `run`, and the checks that need no I/O.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::NaiveDate;
@@ -74,6 +75,9 @@ pub struct RunArgs {
     /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new and in the paths of all outputs
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
     pub day: Option<NaiveDate>,
+    /// Keep finished fingerprints in this directory until the run succeeds. If it is stopped, the same command goes on from there
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub resume: Option<PathBuf>,
     /// Also write the fingerprints of the batch to this .parquet file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub fingerprints: Option<String>,
@@ -157,6 +161,9 @@ impl RunArgs {
         self.verify.check()?;
         self.check_decisions()?;
         self.remote.check()?;
+        if self.resume.is_some() && self.remote.cluster.is_some() {
+            return Err("--resume keeps fingerprints that this machine makes, and with --cluster others make them: leave one out".into());
+        }
         if self.tls.tls_ca.is_some() && self.remote.cluster.is_none() {
             return Err("--tls-ca needs --cluster".into());
         }

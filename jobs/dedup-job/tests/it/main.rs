@@ -26,6 +26,7 @@ mod processes;
 mod races;
 mod removal;
 mod report;
+mod resume;
 mod rewritten;
 mod rows;
 mod scratch;

@@ -4,14 +4,18 @@
 mod rows;
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::prelude::SessionContext;
+use futures::StreamExt as _;
 use storage::{Draft, Location, Stores};
 
 use super::file::{InputFile, Source};
 use super::partition::row_limit;
 use super::position::KeptRows;
+use super::rows::limit::Limit;
 use super::{Documents, parquet};
 use crate::error::{EngineError, Result};
 
@@ -33,6 +37,13 @@ pub enum Replace {
     Same,
     /// All.
     Everything,
+}
+
+/// The files of the copies, one for each input, in the order of the inputs.
+#[derive(Debug, Clone)]
+pub struct KeptFiles {
+    files: Vec<Location>,
+    replace: Replace,
 }
 
 /// Copies that are written, but not published yet.
@@ -57,8 +68,8 @@ impl KeptDrafts {
 }
 
 impl Documents {
-    /// The file of each input file's copy, in the order of the inputs, which were given as `new`. The copy of one file that
-    /// was given by its path is a file; other inputs keep their paths below the directory that all of them are in.
+    /// The file of each input file's copy; the inputs were given as `new`. The copy of one file that was given by its path is
+    /// a file; other inputs keep their paths below the directory that all of them are in.
     ///
     /// # Errors
     /// [`EngineError::Usage`] when a file is there and may not be replaced, or is an input, or has another format by its name.
@@ -67,7 +78,7 @@ impl Documents {
         stores: &Stores,
         new: &[String],
         place: &KeptPlace,
-    ) -> Result<Vec<Location>> {
+    ) -> Result<KeptFiles> {
         let given = &place.given;
         let usage = |reason: String| EngineError::Usage(format!("--kept {given}: {reason}"));
         let root = stores.locate(given)?;
@@ -116,50 +127,92 @@ impl Documents {
                 return Err(exists(file));
             }
         }
-        Ok(files)
+        Ok(KeptFiles {
+            files,
+            replace: place.replace,
+        })
     }
 
-    /// Copies the rows of `kept` to drafts of `files`, which has one for each input.
+    /// Copies the rows of `kept` to drafts of the files, several at the same time.
     ///
     /// # Errors
     /// [`EngineError`] when an input cannot be read, or a copy cannot be written; nothing is left behind.
     pub async fn copy_kept(
         &self,
         context: &SessionContext,
-        kept: &KeptRows,
-        files: &[Location],
-        place: Option<&KeptPlace>,
+        kept: &Arc<KeptRows>,
+        files: &KeptFiles,
         scratch: &Path,
     ) -> Result<KeptDrafts> {
         let limit = row_limit(context);
-        let mut copies = KeptDrafts::default();
-        for (number, (input, target)) in self.files.iter().zip(files).enumerate() {
-            if let Some(directory) = target.local().and_then(Path::parent) {
-                std::fs::create_dir_all(directory).map_err(|source| EngineError::Io {
-                    path: directory.display().to_string(),
-                    source,
-                })?;
-            }
-            let mut draft = Draft::new(target, scratch)?;
-            let out = Output {
-                file: draft.open()?,
-                name: target.to_string(),
+        let threads = context.state().config().target_partitions();
+        let copying = self.files.iter().zip(&files.files).enumerate();
+        let copying = copying.map(|(number, (input, target))| {
+            let copying = Copying {
+                number,
+                input: Arc::clone(input),
+                target: target.clone(),
+                kept: Arc::clone(kept),
+                replace: files.replace,
+                scratch: scratch.to_owned(),
             };
-            let is_kept = |row| kept.contains(number, row);
-            match &input.source {
-                Source::Rows { .. } => rows::copy(input, limit, out, &is_kept).await?,
-                Source::Local(_) | Source::Remote(_) => parquet::copy(input, out, &is_kept).await?,
+            async move {
+                let copied = SpawnedTask::spawn(copying.copy(limit)).join_unwind().await;
+                copied.map_err(|error| {
+                    EngineError::Internal(format!("a copy did not end: {error}"))
+                })?
             }
-            if place.is_some_and(|place| place.replace == Replace::Same) && target.exists().await? {
-                let same = target.digest().await? == draft.digest().await?;
-                if !same {
-                    return Err(exists(target));
-                }
-            }
-            copies.bytes += draft.send().await?;
+        });
+        let mut copied = futures::stream::iter(copying).buffered(threads.max(1));
+        let mut copies = KeptDrafts::default();
+        while let Some(draft) = copied.next().await {
+            let (draft, bytes) = draft?;
+            copies.bytes += bytes;
             copies.drafts.push(draft);
         }
         Ok(copies)
+    }
+}
+
+/// A file that is copied.
+struct Copying {
+    /// Number of the file among the inputs.
+    number: usize,
+    input: Arc<InputFile>,
+    target: Location,
+    kept: Arc<KeptRows>,
+    replace: Replace,
+    scratch: PathBuf,
+}
+
+impl Copying {
+    /// Copies the kept rows of the file; returns the draft and its bytes.
+    async fn copy(self, limit: Limit) -> Result<(Draft, u64)> {
+        let Self { input, target, .. } = &self;
+        if let Some(directory) = target.local().and_then(Path::parent) {
+            std::fs::create_dir_all(directory).map_err(|source| EngineError::Io {
+                path: directory.display().to_string(),
+                source,
+            })?;
+        }
+        let mut draft = Draft::new(target, &self.scratch)?;
+        let out = Output {
+            file: draft.open()?,
+            name: target.to_string(),
+        };
+        let is_kept = |row| self.kept.contains(self.number, row);
+        match &input.source {
+            Source::Rows { .. } => rows::copy(input, limit, out, &is_kept).await?,
+            Source::Local(_) | Source::Remote(_) => parquet::copy(input, out, &is_kept).await?,
+        }
+        if self.replace == Replace::Same && target.exists().await? {
+            let same = target.digest().await? == draft.digest().await?;
+            if !same {
+                return Err(exists(target));
+            }
+        }
+        let bytes = draft.send().await?;
+        Ok((draft, bytes))
     }
 }
 

@@ -124,6 +124,7 @@ pub(super) async fn build(
         max_hits: args.max_hits_per_document,
         verify: verification(&args.verify),
         spec_options: args.spec.spec_options(stores).await?,
+        resume: args.resume.clone(),
         scratch: process.scratch.path().to_owned(),
         cluster: None,
     })

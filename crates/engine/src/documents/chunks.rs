@@ -1,0 +1,81 @@
+//! Chunks of a batch's documents: what a run that can be resumed reads at once.
+
+use archive::IdType;
+use datafusion::dataframe::DataFrame;
+use datafusion::prelude::SessionContext;
+use futures::{StreamExt as _, TryStreamExt as _};
+
+use super::Documents;
+use super::partition::Rows;
+use super::splits::Split;
+use crate::error::Result;
+
+/// A batch is cut into so many chunks, unless they would be smaller or larger than these bounds in bytes.
+const CHUNKS: u64 = 64;
+const LEAST_BYTES: u64 = 8 << 20;
+const MOST_BYTES: u64 = 4 << 30;
+/// Files whose state is looked up at the same time.
+const FILES_AT_ONCE: usize = 32;
+
+/// Parts of files, one after the other.
+#[derive(Debug, Clone)]
+pub(crate) struct Chunk {
+    splits: Vec<Split>,
+    /// Says which rows these are, of which state of which files.
+    pub(crate) name: String,
+}
+
+impl Documents {
+    /// All documents in chunks, in the order of the inputs.
+    ///
+    /// # Errors
+    /// When a file is missing, or its store fails.
+    pub(crate) async fn chunks(&self) -> Result<Vec<Chunk>> {
+        let versions: Vec<String> = futures::stream::iter(&self.files)
+            .map(|file| file.location.version())
+            .buffered(FILES_AT_ONCE)
+            .try_collect()
+            .await?;
+        let splits = self.all_splits();
+        let total = splits.iter().map(Split::bytes).fold(0, u64::saturating_add);
+        let most = (total / CHUNKS).clamp(LEAST_BYTES, MOST_BYTES);
+        let mut chunks: Vec<Chunk> = Vec::new();
+        let mut room = 0;
+        for split in splits {
+            let bytes = split.bytes();
+            let number = split.file_number;
+            let of_file = format!("{} {} {}\n", number, split, versions[number]);
+            match chunks.last_mut() {
+                Some(chunk) if bytes <= room => {
+                    room -= bytes;
+                    chunk.name.push_str(&of_file);
+                    chunk.splits.push(split);
+                }
+                _ => {
+                    room = most.saturating_sub(bytes);
+                    chunks.push(Chunk {
+                        splits: vec![split],
+                        name: of_file,
+                    });
+                }
+            }
+        }
+        Ok(chunks)
+    }
+
+    /// The table of a chunk's documents: as [`Self::table`] or, with `keys`, as [`Self::table_with_keys`].
+    ///
+    /// # Errors
+    /// None in practice.
+    pub(crate) fn table_of_chunk(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+        keys: bool,
+        chunk: &Chunk,
+    ) -> Result<DataFrame> {
+        let rows = if keys { Rows::WithKeys } else { Rows::All };
+        self.table_of_splits(context, id_type, partitions, rows, chunk.splits.clone())
+    }
+}

@@ -1,0 +1,147 @@
+//! Runs that were stopped and go on: `--resume`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use crate::support::*;
+
+const FILES: usize = 6;
+
+/// Writes a file of pages, some of which are near-copies of those of other files.
+fn write_pages(dir: &Dir, file: usize, salt: usize) {
+    let line = |number: usize| {
+        let page = if number % 7 == 0 {
+            number
+        } else {
+            number * FILES + file
+        };
+        let words: Vec<String> = (0..300)
+            .map(|at| format!("w{}", (at * 7919 + page * 104_729 + salt) % 20_011))
+            .collect();
+        format!(
+            "{{\"id\":\"{file}/{number}\",\"text\":\"{}\",\"n\":{number}}}\n",
+            words.join(" ")
+        )
+    };
+    // Larger than the least chunk.
+    let lines: String = (0..6000).map(line).collect();
+    assert!(lines.len() > 9 << 20, "{}", lines.len());
+    fs::write(dir.join(&format!("in/{file}.jsonl")), lines).unwrap();
+}
+
+fn chunks(dir: &Dir) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(dir.join("resume")) else {
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.extension() == Some("arrow".as_ref()))
+        .collect()
+}
+
+/// Starts a run, and kills it when the first chunks are there.
+fn killed(dir: &Dir, line: &str, least: usize) {
+    let mut run = command()
+        .args(line.split_whitespace())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let begin = Instant::now();
+    while chunks(dir).len() < least && run.try_wait().unwrap().is_none() {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = run.kill();
+    run.wait().unwrap();
+}
+
+/// How many chunks a run says it found.
+fn found(ran: &Ran) -> usize {
+    let Some((before, _)) = ran.stderr.split_once(" chunks are fingerprinted already") else {
+        return 0;
+    };
+    let said = before.rsplit(": ").next().unwrap();
+    let (number, of) = said.split_once(" of ").unwrap();
+    assert_eq!(of, FILES.to_string(), "{}", ran.stderr);
+    number.parse().unwrap()
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on() {
+    let dir = Dir::new();
+    fs::create_dir(dir.join("in")).unwrap();
+    (0..FILES).for_each(|file| write_pages(&dir, file, 0));
+    let (new, resume) = (dir.at("in"), dir.at("resume"));
+    let (expected, output) = (dir.at("expected.parquet"), dir.at("decisions.parquet"));
+    let line = format!(
+        "run {new} --resume {resume} --decisions {output} --kept {}",
+        dir.at("kept/")
+    );
+    killed(&dir, &line, 2);
+    assert!(chunks(&dir).len() >= 2 && !dir.join("decisions.parquet").exists());
+    // A chunk that is damaged, and one of a file that changed, are made again.
+    let damaged = chunks(&dir).remove(0);
+    let half = fs::metadata(&damaged).unwrap().len() / 2;
+    fs::File::options()
+        .write(true)
+        .open(&damaged)
+        .unwrap()
+        .set_len(half)
+        .unwrap();
+    write_pages(&dir, FILES - 1, 1);
+    dedup(&format!("run {new} --decisions {expected}")).ok();
+    let ran = dedup(&line).ok();
+    assert!((1..FILES).contains(&found(&ran)), "{}", ran.stderr);
+    assert!(fs::read(&output).unwrap() == fs::read(&expected).unwrap());
+    // What was kept for this run is gone.
+    assert!(!dir.join("resume").exists());
+    // Another specification has other fingerprints, and other columns have other keys.
+    fs::remove_dir_all(dir.join("kept")).unwrap();
+    killed(&dir, &line, 1);
+    let other = dedup(&format!(
+        "run {new} --resume {resume} --decisions {output} --weight tf"
+    ))
+    .ok();
+    assert_eq!(found(&other), 0, "{}", other.stderr);
+    killed(&dir, &line, 1);
+    let other = dedup(&format!(
+        "run {new} --resume {resume} --decisions {output} --prefer n"
+    ))
+    .ok();
+    assert_eq!(found(&other), 0, "{}", other.stderr);
+    assert!(fs::read(&output).unwrap() != fs::read(&expected).unwrap());
+}
+
+#[test]
+fn what_is_kept_is_used_by_one_run_at_a_time() {
+    let dir = Dir::new();
+    fs::create_dir(dir.join("in")).unwrap();
+    write_pages(&dir, 0, 0);
+    fs::create_dir(dir.join("resume")).unwrap();
+    fs::write(dir.join("resume/mine.txt"), "of the user").unwrap();
+    let lock = fs::File::create(dir.join("resume/lock")).unwrap();
+    lock.lock().unwrap();
+    let run = format!(
+        "run {} --resume {} -o {}",
+        dir.at("in"),
+        dir.at("resume"),
+        dir.at("o.csv")
+    );
+    dedup(&run).fails(64, &["--resume", "another run"]);
+    drop(lock);
+    dedup(&run).ok();
+    assert_eq!(
+        fs::read_to_string(dir.join("resume/mine.txt")).unwrap(),
+        "of the user"
+    );
+    dedup(&format!("{run} --cluster 127.0.0.1:1")).fails(64, &["--resume", "--cluster"]);
+    let file = dir.at("in/0.jsonl");
+    dedup(&format!(
+        "run {file} --resume {file} -o {}",
+        dir.at("o.csv")
+    ))
+    .fails(74, &["0.jsonl"]);
+}
