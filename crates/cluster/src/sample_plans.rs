@@ -57,6 +57,7 @@ pub(crate) fn documents() -> Result<Plan> {
     in_memory(DocumentItem::encode(&[DocumentItem {
         number: 3,
         file: "a.jsonl".into(),
+        file_number: 2,
         size: 7,
         rows: Some(9),
         row_group: None,
@@ -94,6 +95,7 @@ pub(crate) fn fingerprint_settings() -> FingerprintSettings {
         bigint_ids: false,
         spec: Spec::default(),
         tables: "s3://crawl/archive".into(),
+        keys: true,
     }
 }
 

@@ -59,11 +59,13 @@ pub struct FingerprintRequest<'a> {
     pub archive: Option<&'a Archive>,
     /// The fields of the spec that the options set, and the tables that they name.
     pub spec_options: &'a SpecOptions,
+    /// Whether the rows get the columns for decisions.
+    pub keys: bool,
 }
 
 /// Rows that a cluster fingerprints.
 pub struct FingerprintedRows {
-    /// `fp` and `id`.
+    /// The rows, with the schema of [`rows_schema`](crate::fingerprint::rows_schema).
     pub rows: SendableRecordBatchStream,
     /// Number of texts that are not UTF-8; complete when the rows have ended.
     pub invalid_utf8: Arc<AtomicU64>,

@@ -9,7 +9,7 @@ use archive::fingerprints::{FingerprintFile, FingerprintWriter};
 use archive::schema::{FINGERPRINT, ID, SKETCH};
 use archive::{Archive, ArchiveError, IdType};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{FieldRef, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use datafusion::dataframe::DataFrame;
@@ -69,6 +69,17 @@ pub fn local_rows(
     let rows = with_fingerprints(table, recipe, &invalid_utf8)
         .map_err(EngineError::query(documents.given()))?;
     Ok(UnsortedRows { rows, invalid_utf8 })
+}
+
+/// The schema of fingerprints that are not sorted yet, with the columns for decisions if `keys`.
+#[must_use]
+pub fn rows_schema(id_type: IdType, spec: &Spec, keys: bool) -> SchemaRef {
+    let rows = archive::schema::fingerprints(id_type, spec.sketch, true);
+    let mut fields: Vec<FieldRef> = rows.fields().iter().cloned().collect();
+    if keys {
+        fields.extend(KEY_COLUMNS.map(|column| Arc::new(column.field())));
+    }
+    Arc::new(Schema::new(fields))
 }
 
 /// Adds fingerprints, and sketches if the spec has them, to a table of documents. The result has the columns `fp`, `id`,

@@ -53,6 +53,7 @@ impl Cluster for Remote {
             bigint_ids: request.id_type == IdType::Bigint,
             spec: request.spec.clone(),
             tables,
+            keys: request.keys,
         };
         let total = request.documents.known_rows().unwrap_or(0);
         let progress = &inner.resources.progress;
@@ -69,12 +70,13 @@ impl Cluster for Remote {
             items.push(DocumentItem {
                 number,
                 file,
+                file_number: split.file_number as u32,
                 size,
                 rows: split.rows,
                 row_group: split.row_group.map(|group| group as u32),
             });
         }
-        let schema = archive::schema::fingerprints(request.id_type, request.spec.sketch, true);
+        let schema = engine::fingerprint::rows_schema(request.id_type, request.spec, request.keys);
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
         let invalid_utf8 = Arc::new(AtomicU64::new(0));

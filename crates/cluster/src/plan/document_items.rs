@@ -16,6 +16,8 @@ pub(crate) struct DocumentItem {
     /// Number, unique in the map.
     pub(crate) number: u32,
     pub(crate) file: String,
+    /// Number of the file among those of the batch.
+    pub(crate) file_number: u32,
     /// Bytes of the file, as the client found it.
     pub(crate) size: u64,
     /// Number of rows of the item, if the client knows it.
@@ -30,6 +32,7 @@ impl DocumentItem {
         Arc::new(Schema::new(vec![
             Field::new("number", DataType::UInt32, false),
             Field::new("file", DataType::Utf8, false),
+            Field::new("file_number", DataType::UInt32, false),
             Field::new("row_group", DataType::UInt32, true),
             Field::new("size", DataType::UInt64, false),
             Field::new("rows", DataType::UInt64, true),
@@ -40,6 +43,7 @@ impl DocumentItem {
     pub(crate) fn encode(items: &[Self]) -> Result<RecordBatch> {
         let numbers: UInt32Array = items.iter().map(|item| Some(item.number)).collect();
         let files: StringArray = items.iter().map(|item| Some(&item.file)).collect();
+        let file_numbers: UInt32Array = items.iter().map(|item| Some(item.file_number)).collect();
         let groups: UInt32Array = items.iter().map(|item| item.row_group).collect();
         let sizes: UInt64Array = items.iter().map(|item| Some(item.size)).collect();
         let rows: UInt64Array = items.iter().map(|item| item.rows).collect();
@@ -48,6 +52,7 @@ impl DocumentItem {
             vec![
                 Arc::new(numbers),
                 Arc::new(files),
+                Arc::new(file_numbers),
                 Arc::new(groups),
                 Arc::new(sizes),
                 Arc::new(rows),
@@ -62,12 +67,14 @@ impl DocumentItem {
         }
         let numbers = batch.column(0).as_primitive::<UInt32Type>();
         let files = batch.column(1).as_string::<i32>();
-        let groups = batch.column(2).as_primitive::<UInt32Type>();
-        let sizes = batch.column(3).as_primitive::<UInt64Type>();
-        let counts = batch.column(4).as_primitive::<UInt64Type>();
+        let file_numbers = batch.column(2).as_primitive::<UInt32Type>();
+        let groups = batch.column(3).as_primitive::<UInt32Type>();
+        let sizes = batch.column(4).as_primitive::<UInt64Type>();
+        let counts = batch.column(5).as_primitive::<UInt64Type>();
         let item = |row| Self {
             number: numbers.value(row),
             file: files.value(row).to_owned(),
+            file_number: file_numbers.value(row),
             size: sizes.value(row),
             rows: counts.is_valid(row).then(|| counts.value(row)),
             row_group: groups.is_valid(row).then(|| groups.value(row)),

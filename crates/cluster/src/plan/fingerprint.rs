@@ -41,6 +41,8 @@ pub(crate) struct FingerprintSettings {
     pub(crate) spec: Spec,
     /// Location of the tables that the spec names.
     pub(crate) tables: String,
+    /// Whether the rows get the columns for decisions.
+    pub(crate) keys: bool,
 }
 
 impl FingerprintSettings {
@@ -75,7 +77,7 @@ impl FingerprintExec {
                 input.schema()
             );
         }
-        let schema = archive::schema::fingerprints(settings.id_type(), settings.spec.sketch, true);
+        let schema = fingerprint::rows_schema(settings.id_type(), &settings.spec, settings.keys);
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -177,8 +179,9 @@ impl ExecutionPlan for FingerprintExec {
                     let mut count = 0;
                     let row_group = item.row_group.map(|group| group as usize);
                     let failed = || EngineError::query(documents.given());
-                    let table =
-                        documents.row_group_table(&context, settings.id_type(), row_group)?;
+                    let keys_of = settings.keys.then_some(item.file_number as usize);
+                    let id_type = settings.id_type();
+                    let table = documents.row_group_table(&context, id_type, row_group, keys_of)?;
                     let rows = fingerprint::with_fingerprints(table, &recipe, &invalid_utf8);
                     let rows = rows
                         .map_err(failed())?

@@ -56,6 +56,8 @@ const ROW_FILES_OPENED: usize = 4;
 pub struct DocumentSplit {
     /// The file.
     pub location: Location,
+    /// Number of the file among those of the batch.
+    pub file_number: usize,
     /// The row group of a Parquet file; `None` for a whole file of another format.
     pub row_group: Option<usize>,
     /// Encoded bytes; `None` when they are not known.
@@ -222,6 +224,7 @@ impl Documents {
             let group = group.map(|(row_group, footer)| footer.metadata().row_group(row_group));
             DocumentSplit {
                 location: split.file.location.clone(),
+                file_number: split.file_number,
                 row_group: split.row_group(),
                 bytes: group.map(|group| group.compressed_size().max(0).cast_unsigned()),
                 rows: group.map(|group| group.num_rows().max(0).cast_unsigned()),
@@ -230,7 +233,8 @@ impl Documents {
         self.all_splits().into_iter().map(named).collect()
     }
 
-    /// As [`Self::table`], with one partition, and of each file only the row group with this number; `None` for all.
+    /// As [`Self::table`], with one partition, and of each file only the row group with this number; `None` for all. With
+    /// `keys_of`, it has the columns for decisions too, as if the file had this number among those of the batch.
     ///
     /// # Errors
     /// None in practice.
@@ -239,10 +243,20 @@ impl Documents {
         context: &SessionContext,
         id_type: IdType,
         row_group: Option<usize>,
+        keys_of: Option<usize>,
     ) -> Result<DataFrame> {
         let mut splits = self.all_splits();
         splits.retain(|split| row_group.is_none() || split.row_group() == row_group);
-        self.table_of_splits(context, id_type, 1, Rows::All, splits)
+        let rows = match keys_of {
+            Some(number) => {
+                for split in &mut splits {
+                    split.file_number = number;
+                }
+                Rows::WithKeys
+            }
+            None => Rows::All,
+        };
+        self.table_of_splits(context, id_type, 1, rows, splits)
     }
 
     fn all_splits(&self) -> Vec<Split> {

@@ -95,21 +95,13 @@ impl Fingerprints {
 }
 
 /// The rows that the cluster fingerprints; `None` without a cluster or without texts, or when the cluster cannot reach the
-/// documents. Decisions need the documents' places in the inputs, which only this process knows; so do ids by file and row.
+/// documents. Ids by file and row are known to this process only.
 async fn fingerprint_on_cluster(
     run: Run<'_>,
     inputs: &Inputs<'_>,
 ) -> Result<Option<FingerprintedRows>> {
     let settings = run.settings;
     if !inputs.documents.have_ids() {
-        return Ok(None);
-    }
-    if inputs.decide.is_some() {
-        if settings.cluster.is_some() {
-            tracing::info!(
-                "this process computes the fingerprints, because decisions need the lengths of the texts"
-            );
-        }
         return Ok(None);
     }
     let (Some(cluster), Recipe::Texts(model)) = (&settings.cluster, &inputs.recipe) else {
@@ -125,6 +117,7 @@ async fn fingerprint_on_cluster(
             OpenedArchive::Plain(_) => None,
         },
         spec_options: &settings.spec_options,
+        keys: inputs.decide.is_some(),
     };
     cluster.fingerprint(request).await
 }
