@@ -188,7 +188,9 @@ impl Archive {
                 }
             },
             (Some(version), by_tags) => match (self.read_record(day, version).await?, by_tags) {
-                (Some(record), Some(by_tags)) if record.digest != by_tags.digest => {
+                (Some(record), Some(by_tags))
+                    if record.digest != by_tags.digest || record.decisions != by_tags.decisions =>
+                {
                     return foreign(
                         "has files of another commit, which another program brought back (RESTORE); commit it again by --replace-day, or remove it",
                     );

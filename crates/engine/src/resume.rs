@@ -1,11 +1,13 @@
 //! Fingerprints of chunks of a batch, kept between the attempts of a run, so that one that was stopped can go on.
 //!
-//! Each chunk has a file in Arrow's IPC format, whose name is the digest of all that its rows depend on: the state of the input
-//! files, the columns, the fingerprint specification, and this program's version. A file appears when it is complete. So a file
-//! that is there can be used, and a file of other inputs is not mistaken for one of these.
+//! Each batch has a directory of its own in the one that is given, and each chunk a file in it, in Arrow's IPC format. The name of
+//! the file is the digest of all that its rows depend on: the state of the input files, the columns, the fingerprint
+//! specification, and this program's version. A file appears when it is complete. So a file that is there can be used, and one of
+//! other inputs is not mistaken for it. The batch's directory is deleted when the run succeeds.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,20 +26,25 @@ use sha2::{Digest as _, Sha256};
 
 use crate::documents::{Chunk, Columns, Documents};
 use crate::error::{EngineError, Result};
-use crate::fingerprint::{UnsortedRows, with_fingerprints};
+use crate::fingerprint::{UnsortedRows, rows_schema, with_fingerprints};
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::stream;
 
-/// The start and the end of the names of files of chunks.
-const PREFIX: &str = "fingerprints-";
-const SUFFIX: &str = ".arrow";
+/// The start of the names of batches' directories.
+const PREFIX: &str = "dedup-job-resume-";
 /// The name of the file that a run locks.
 const LOCK: &str = "lock";
+/// The start of the names of files that are not complete.
+const DRAFT: &str = ".tmp";
+/// Number of the format of chunks. To be raised when other rows are made of the same documents under the same specification.
+const FORMAT: &str = "1";
 /// Key of the number of texts that are not UTF-8, in a file of a chunk.
 const INVALID_UTF8: &str = "invalid-utf8";
+/// Key of the number of rows.
+const ROWS: &str = "rows";
 
-/// The directory that keeps the finished work of a run. One run at a time uses it.
+/// The directory that keeps the finished work of a batch. One run at a time uses it.
 #[derive(Debug)]
 pub(crate) struct ResumeDirectory {
     path: PathBuf,
@@ -45,8 +52,8 @@ pub(crate) struct ResumeDirectory {
     _lock: File,
 }
 
-/// What the fingerprints of a batch are made of.
-pub(crate) struct Made<'a> {
+/// What is fingerprinted, and how.
+pub(crate) struct Work<'a> {
     pub(crate) context: &'a SessionContext,
     pub(crate) documents: &'a Documents,
     pub(crate) columns: &'a Columns,
@@ -60,55 +67,78 @@ pub(crate) struct Made<'a> {
 /// The finished fingerprints of a chunk.
 struct Part {
     path: PathBuf,
-    schema: SchemaRef,
     rows: u64,
     invalid_utf8: u64,
 }
 
 impl ResumeDirectory {
-    /// Opens the directory, which is made if it is not there.
+    /// Opens the directory of the batch `new` in the one at `given`; both are made if they are not there.
     ///
     /// # Errors
-    /// [`EngineError::Usage`] when another run uses it.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        std::fs::create_dir_all(path).map_err(failed(path))?;
+    /// [`EngineError::Usage`] when another run of this batch uses it.
+    pub(crate) fn open(given: &Path, new: &[String]) -> Result<Self> {
+        let digest = storage::hex(&digest(new.iter().map(String::as_str)));
+        let path = given.join(format!("{PREFIX}{}", &digest[..16]));
         let lock = path.join(LOCK);
-        let file = File::create(&lock).map_err(failed(&lock))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self {
-                path: path.to_owned(),
-                _lock: file,
-            }),
-            Err(std::fs::TryLockError::WouldBlock) => Err(EngineError::Usage(format!(
-                "--resume {}: another run uses this directory",
-                path.display()
-            ))),
-            Err(std::fs::TryLockError::Error(error)) => Err(failed(&lock)(error)),
+        loop {
+            std::fs::create_dir_all(&path).map_err(failed(&path))?;
+            let file = File::create(&lock).map_err(failed(&lock))?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(std::fs::TryLockError::WouldBlock) => {
+                    return Err(EngineError::Usage(format!(
+                        "--resume {}: another run of these documents uses it",
+                        given.display()
+                    )));
+                }
+                Err(std::fs::TryLockError::Error(error)) => return Err(failed(&lock)(error)),
+            }
+            // A run that ended meanwhile may have deleted the file that is locked now.
+            let own = file.metadata().map_err(failed(&lock))?;
+            let is_there =
+                |found: std::fs::Metadata| (found.dev(), found.ino()) == (own.dev(), own.ino());
+            if std::fs::metadata(&lock).is_ok_and(is_there) {
+                let directory = Self { path, _lock: file };
+                directory.remove_drafts()?;
+                return Ok(directory);
+            }
         }
+    }
+
+    /// Removes files that a killed run did not complete.
+    fn remove_drafts(&self) -> Result<()> {
+        for entry in std::fs::read_dir(&self.path).map_err(failed(&self.path))? {
+            let entry = entry.map_err(failed(&self.path))?;
+            if entry.file_name().to_string_lossy().starts_with(DRAFT) {
+                std::fs::remove_file(entry.path()).map_err(failed(&entry.path()))?;
+            }
+        }
+        Ok(())
     }
 
     /// The fingerprints of a batch: those of finished chunks are read, the others are made, chunk by chunk.
     ///
     /// # Errors
     /// [`EngineError`] when documents cannot be read, or a file of a chunk cannot be written.
-    pub(crate) async fn rows(&self, made: Made<'_>) -> Result<UnsortedRows> {
-        let total = made.documents.known_rows().unwrap_or(0);
-        made.progress
+    pub(crate) async fn rows(&self, work: Work<'_>) -> Result<UnsortedRows> {
+        let total = work.documents.known_rows().unwrap_or(0);
+        work.progress
             .documents_total
             .store(total, Ordering::Relaxed);
         let mut parts = Vec::new();
         let mut found = 0;
-        for chunk in made.documents.chunks().await? {
-            let path = self.path.join(file_name(&made, &chunk));
+        let threads = work.context.state().config().target_partitions();
+        for chunk in work.documents.chunks(threads).await? {
+            let path = self.path.join(file_name(&work, &chunk));
             let part = match Part::open(&path)? {
                 Some(part) => {
                     found += 1;
-                    made.progress
+                    work.progress
                         .documents
                         .fetch_add(part.rows, Ordering::Relaxed);
                     part
                 }
-                None => self.make(&made, &chunk, path).await?,
+                None => self.make(&work, &chunk, path).await?,
             };
             parts.push(part);
         }
@@ -120,83 +150,86 @@ impl ResumeDirectory {
             );
         }
         let invalid_utf8 = parts.iter().map(|part| part.invalid_utf8).sum();
-        table(made.context, parts, invalid_utf8)
+        let schema = rows_schema(work.id_type, work.recipe.spec(), work.keys);
+        table(work.context, schema, parts, invalid_utf8)
     }
 
     /// Fingerprints a chunk.
-    async fn make(&self, made: &Made<'_>, chunk: &Chunk, path: PathBuf) -> Result<Part> {
-        let Made {
+    async fn make(&self, work: &Work<'_>, chunk: &Chunk, path: PathBuf) -> Result<Part> {
+        let Work {
             context,
             documents,
             id_type,
             keys,
             ..
-        } = *made;
+        } = *work;
         let query = || EngineError::query(documents.given());
         let invalid_utf8 = Arc::new(AtomicU64::new(0));
         let partitions = context.state().config().target_partitions();
         let table = documents.table_of_chunk(context, id_type, partitions, keys, chunk)?;
-        let rows = with_fingerprints(table, made.recipe, &invalid_utf8).map_err(query())?;
+        let rows = with_fingerprints(table, work.recipe, &invalid_utf8).map_err(query())?;
         let mut rows = rows.execute_stream().await.map_err(query())?;
         let schema = rows.schema();
-        let draft = tempfile::NamedTempFile::new_in(&self.path).map_err(failed(&self.path))?;
+        let draft = tempfile::Builder::new()
+            .prefix(DRAFT)
+            .tempfile_in(&self.path);
+        let draft = draft.map_err(failed(&self.path))?;
         let file = BufWriter::with_capacity(1 << 20, draft.reopen().map_err(failed(&path))?);
-        let mut writer = FileWriter::try_new(file, &schema).map_err(not_written(&path))?;
+        let mut writer = FileWriter::try_new(file, &schema).map_err(arrow_error(&path))?;
         let mut count = 0;
         while let Some(batch) = rows.next().await {
             let batch = batch.map_err(query())?;
             count += batch.num_rows() as u64;
-            writer.write(&batch).map_err(not_written(&path))?;
+            writer.write(&batch).map_err(arrow_error(&path))?;
         }
         let invalid_utf8 = invalid_utf8.load(Ordering::Relaxed);
         writer.write_metadata(INVALID_UTF8, invalid_utf8.to_string());
-        writer.finish().map_err(not_written(&path))?;
+        writer.write_metadata(ROWS, count.to_string());
+        writer.finish().map_err(arrow_error(&path))?;
         draft.as_file().sync_data().map_err(failed(&path))?;
         draft
             .persist(&path)
             .map_err(|error| failed(&path)(error.error))?;
         Ok(Part {
             path,
-            schema,
             rows: count,
             invalid_utf8,
         })
     }
 
-    /// Removes the files of chunks, after a run that succeeded.
+    /// Deletes the batch's directory after a run that succeeded, and the one around it if nothing else is in that.
     pub(crate) fn remove(self) {
-        let Ok(entries) = std::fs::read_dir(&self.path) else {
-            return;
-        };
-        let names = entries.flatten().map(|entry| entry.path());
-        let is_own = |path: &PathBuf| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            name == LOCK || (name.starts_with(PREFIX) && name.ends_with(SUFFIX))
-        };
-        for path in names.filter(is_own) {
-            // What remains does no harm: the next run uses or replaces it.
-            let _ = std::fs::remove_file(path);
+        // What remains does no harm: the next run of the batch uses it.
+        if std::fs::remove_dir_all(&self.path).is_ok()
+            && let Some(given) = self.path.parent()
+        {
+            let _ = std::fs::remove_dir(given);
         }
-        // Fails if other files are in it.
-        let _ = std::fs::remove_dir(&self.path);
     }
 }
 
 /// The name of a chunk's file.
-fn file_name(made: &Made<'_>, chunk: &Chunk) -> String {
-    let mut digest = Sha256::new();
-    for part in [
+fn file_name(work: &Work<'_>, chunk: &Chunk) -> String {
+    let name = digest([
         env!("CARGO_PKG_VERSION"),
-        &made.recipe.spec().digest(),
-        &made.id_type.to_string(),
-        &made.keys.to_string(),
-        &format!("{:?}", made.columns),
+        FORMAT,
+        &work.recipe.spec().digest(),
+        &work.id_type.to_string(),
+        &work.keys.to_string(),
+        &format!("{:?}", work.columns),
         &chunk.name,
-    ] {
-        digest.update(part.len().to_le_bytes());
-        digest.update(part);
+    ]);
+    format!("{}.arrow", storage::hex(&name))
+}
+
+/// The SHA-256 of texts, each of which counts by itself.
+fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    for text in texts {
+        digest.update(text.len().to_le_bytes());
+        digest.update(text);
     }
-    format!("{PREFIX}{}{SUFFIX}", storage::hex(&digest.finalize()))
+    digest.finalize().into()
 }
 
 impl Part {
@@ -211,24 +244,14 @@ impl Part {
         let Ok(reader) = FileReader::try_new(BufReader::new(file), None) else {
             return Ok(None);
         };
-        let invalid_utf8 = reader.custom_metadata().get(INVALID_UTF8);
-        let Some(invalid_utf8) = invalid_utf8.and_then(|number| number.parse().ok()) else {
-            return Ok(None);
-        };
-        let schema = reader.schema();
-        let mut rows = 0;
-        for batch in reader {
-            match batch {
-                Ok(batch) => rows += batch.num_rows() as u64,
-                Err(_) => return Ok(None),
-            }
-        }
-        Ok(Some(Self {
-            path: path.to_owned(),
-            schema,
-            rows,
-            invalid_utf8,
-        }))
+        let number = |key: &str| reader.custom_metadata().get(key)?.parse().ok();
+        Ok(number(INVALID_UTF8)
+            .zip(number(ROWS))
+            .map(|(invalid_utf8, rows)| Self {
+                path: path.to_owned(),
+                rows,
+                invalid_utf8,
+            }))
     }
 
     /// Its rows, in record batches.
@@ -236,15 +259,18 @@ impl Part {
         let file = File::open(&self.path).map_err(failed(&self.path))?;
         let reader = FileReader::try_new(BufReader::with_capacity(1 << 20, file), None);
         let path = self.path.clone();
-        let reader = reader.map_err(not_written(&path))?;
-        Ok(reader.map(move |batch| batch.map_err(not_written(&path))))
+        let reader = reader.map_err(arrow_error(&path))?;
+        Ok(reader.map(move |batch| batch.map_err(arrow_error(&path))))
     }
 }
 
 /// The rows of all parts.
-fn table(context: &SessionContext, parts: Vec<Part>, invalid_utf8: u64) -> Result<UnsortedRows> {
-    let schema = parts.first().map(|part| Arc::clone(&part.schema));
-    let schema = schema.ok_or_else(|| EngineError::Internal("a batch has no chunks".into()))?;
+fn table(
+    context: &SessionContext,
+    schema: SchemaRef,
+    parts: Vec<Part>,
+    invalid_utf8: u64,
+) -> Result<UnsortedRows> {
     let partitions = context.state().config().target_partitions().max(1);
     let mut dealt: Vec<Vec<Part>> = (0..partitions).map(|_| Vec::new()).collect();
     for (number, part) in parts.into_iter().enumerate() {
@@ -272,7 +298,7 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> EngineError {
 }
 
 /// Makes errors of Arrow errors about the file of a chunk.
-fn not_written(path: &Path) -> impl Fn(ArrowError) -> EngineError {
+fn arrow_error(path: &Path) -> impl Fn(ArrowError) -> EngineError {
     move |source| {
         ArchiveError::Arrow {
             object: path.display().to_string(),

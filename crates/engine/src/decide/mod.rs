@@ -74,10 +74,10 @@ pub struct DecisionCounts {
 }
 
 /// What decisions need of a comparison.
-pub(crate) struct Deciding<'a> {
-    pub(crate) context: &'a SessionContext,
+pub(crate) struct Deciding {
+    pub(crate) context: SessionContext,
     pub(crate) batch: Arc<Batch>,
-    pub(crate) keys: &'a Keys,
+    pub(crate) keys: Keys,
     /// Whether pairs are compared by their sketches.
     pub(crate) by_sketch: bool,
     /// Rows of the batch's file.
@@ -113,9 +113,17 @@ impl Decide {
     }
 }
 
-impl Deciding<'_> {
-    /// Decides about all documents; `pairs` are the pairs of classes that the probe finds, in any order.
+impl Deciding {
+    /// Decides about all documents, in a task of its own; `pairs` are the pairs of classes that the probe finds, in any order.
     pub(crate) async fn decide(self, pairs: SendableRecordBatchStream) -> Result<Decided> {
+        // A sort keeps its task for a long time; the caller's task must be able to stop the run.
+        let decided = SpawnedTask::spawn(self.decide_here(pairs))
+            .join_unwind()
+            .await;
+        decided.map_err(not_ended)?
+    }
+
+    async fn decide_here(self, pairs: SendableRecordBatchStream) -> Result<Decided> {
         let classes = self.batch.classes(self.by_sketch)?;
         let count = classes.count();
         let runtime = self.context.runtime_env();
@@ -127,10 +135,10 @@ impl Deciding<'_> {
             .map_err(|_| EngineError::OutOfMemory {
                 what: format!("decisions about {count} distinct documents take {bytes} bytes"),
             })?;
-        let order = Order::new(self.context, self.keys, &classes).await?;
+        let order = Order::new(&self.context, &self.keys, &classes).await?;
         let mut collected = Collected {
             order,
-            sorter: PairSorter::new(self.context, count, self.by_sketch)?,
+            sorter: PairSorter::new(&self.context, count, self.by_sketch)?,
             of_archive: HashMap::new(),
             reserved: MemoryConsumer::new("duplicates of the archive").register(pool),
         };
@@ -173,7 +181,7 @@ impl Deciding<'_> {
             kept_in_batch: BooleanBuffer::new_unset(0),
             _memory: [memory, reserved],
         };
-        decided.count(self.context, self.keys, self.rows).await?;
+        decided.count(&self.context, &self.keys, self.rows).await?;
         Ok(decided)
     }
 }
@@ -183,7 +191,11 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let done = SpawnedTask::spawn_blocking(work).join_unwind().await;
-    done.map_err(|error| EngineError::Internal(format!("the decisions did not end: {error}")))?
+    done.map_err(not_ended)?
+}
+
+fn not_ended(error: impl std::fmt::Display) -> EngineError {
+    EngineError::Internal(format!("the decisions did not end: {error}"))
 }
 
 /// The pairs that are found so far.

@@ -21,6 +21,7 @@ use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::pairs::{DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
+use crate::stream;
 
 /// The kept document that a document is a duplicate of; null if it is kept.
 pub const DUPLICATE_OF: &str = "duplicate_of";
@@ -77,6 +78,8 @@ impl Decided {
     ) -> Result<SendableRecordBatchStream> {
         let sorted = keys.by_id(context)?.execute_stream().await;
         let sorted = sorted.map_err(EngineError::query("ordering the decisions"))?;
+        // A task of its own sorts, so that the run can be stopped meanwhile.
+        let sorted = stream::read_ahead(sorted);
         let schema = schema(id_type);
         let of_stream = Arc::clone(&schema);
         // Few rows at once: an id may have a megabyte.

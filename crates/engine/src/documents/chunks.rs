@@ -10,9 +10,11 @@ use super::partition::Rows;
 use super::splits::Split;
 use crate::error::Result;
 
-/// A batch is cut into so many chunks, unless they would be smaller or larger than these bounds in bytes.
+/// Chunks of a batch, unless they would be too small or too large.
 const CHUNKS: u64 = 64;
+/// The least bytes of a chunk.
 const LEAST_BYTES: u64 = 8 << 20;
+/// The most bytes of a chunk of several parts.
 const MOST_BYTES: u64 = 4 << 30;
 /// Files whose state is looked up at the same time.
 const FILES_AT_ONCE: usize = 32;
@@ -26,11 +28,11 @@ pub(crate) struct Chunk {
 }
 
 impl Documents {
-    /// All documents in chunks, in the order of the inputs.
+    /// All documents in chunks, in the order of the inputs. Each has parts for `threads` threads, if there are so many.
     ///
     /// # Errors
     /// When a file is missing, or its store fails.
-    pub(crate) async fn chunks(&self) -> Result<Vec<Chunk>> {
+    pub(crate) async fn chunks(&self, threads: usize) -> Result<Vec<Chunk>> {
         let versions: Vec<String> = futures::stream::iter(&self.files)
             .map(|file| file.location.version())
             .buffered(FILES_AT_ONCE)
@@ -44,10 +46,16 @@ impl Documents {
         for split in splits {
             let bytes = split.bytes();
             let number = split.file_number;
-            let of_file = format!("{} {} {}\n", number, split, versions[number]);
+            // The ids of documents without ids have the short name, which depends on all files.
+            let of_file = format!(
+                "{number} {:?} {:?} {:?}\n",
+                split.to_string(),
+                split.file.short_name,
+                versions[number]
+            );
             match chunks.last_mut() {
-                Some(chunk) if bytes <= room => {
-                    room -= bytes;
+                Some(chunk) if bytes <= room || chunk.splits.len() < threads => {
+                    room = room.saturating_sub(bytes);
                     chunk.name.push_str(&of_file);
                     chunk.splits.push(split);
                 }

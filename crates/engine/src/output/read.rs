@@ -51,17 +51,44 @@ pub struct ReadPair<'a> {
     pub similarity: Option<f64>,
 }
 
-/// Calls `each` with the rows of the output at `location`, in its order; returns whether they are pairs or decisions.
+/// The most documents of a group.
+const MOST_DOCUMENTS: i64 = 1 << 40;
+
+impl ReadRow<'_> {
+    /// Checks that an output can have these values.
+    fn check(&self) -> std::result::Result<(), String> {
+        if let Some(pair) = self.pair {
+            if !(0..=64).contains(&pair.distance) {
+                return Err(format!("a distance of {} bits", pair.distance));
+            }
+            if let Some(similarity) = pair.similarity.filter(|value| !(0.0..=1.0).contains(value)) {
+                return Err(format!("a similarity of {similarity}"));
+            }
+        }
+        match self.group_size {
+            Some(size) if !(1..=MOST_DOCUMENTS).contains(&size) => {
+                Err(format!("a group of {size} documents"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Calls `each` with the rows of the output at `location`, in its order; returns whether they are pairs or decisions, and `None`
+/// for a file without rows that does not say it.
 ///
 /// # Errors
-/// [`EngineError`] when it cannot be read, or is no such output.
+/// [`EngineError`] when it cannot be read, is no such output, or has values that no output has.
 pub async fn read_rows(
     location: &Location,
     mut each: impl FnMut(ReadRow<'_>),
-) -> Result<OutputKind> {
+) -> Result<Option<OutputKind>> {
     let name = location.to_string();
     let format = OutputFormat::from_name(&location.file_name());
-    let format = format.ok_or_else(|| foreign(&name))?;
+    let format = format.ok_or_else(|| EngineError::BadData {
+        object: name.clone(),
+        reason: "the name must end in .parquet, .csv or .jsonl, which says the format".into(),
+    })?;
     let bytes = location.read().await?;
     let first_line = || {
         bytes
@@ -69,7 +96,7 @@ pub async fn read_rows(
             .next()
             .unwrap_or_default()
     };
-    match format {
+    let kind = match format {
         OutputFormat::Parquet => {
             // The Parquet library panics on some forged pages.
             let read = catch_unwind(AssertUnwindSafe(|| read_parquet(&name, bytes, &mut each)));
@@ -83,8 +110,8 @@ pub async fn read_rows(
             let reader = reader.build(Cursor::new(bytes.clone()));
             each_row(&name, kind, reader.map_err(arrow_error(&name))?, &mut each)
         }
-        // Without rows there are no names: no pairs, then, because each batch has decisions.
-        OutputFormat::JsonLines if bytes.is_empty() => Ok(OutputKind::Pairs),
+        // Each row has the names of the columns, and there is none.
+        OutputFormat::JsonLines if bytes.is_empty() => return Ok(None),
         OutputFormat::JsonLines => {
             let first: serde_json::Map<String, serde_json::Value> =
                 serde_json::from_slice(first_line()).map_err(|_| foreign(&name))?;
@@ -94,7 +121,8 @@ pub async fn read_rows(
             let reader = reader.build(Cursor::new(bytes.clone()));
             each_row(&name, kind, reader.map_err(arrow_error(&name))?, &mut each)
         }
-    }
+    };
+    kind.map(Some)
 }
 
 fn read_parquet(
@@ -155,6 +183,7 @@ fn each_row(
         OutputKind::Decisions => [ID, DUPLICATE_OF, DUPLICATE_DAY],
         _ => [NEW_ID, BASE_ID, BASE_DAY],
     };
+    let mut number = 0_u64;
     for batch in batches {
         let batch = batch.map_err(arrow_error(name))?;
         let column = |column: &str| batch.column_by_name(column).ok_or_else(|| foreign(name));
@@ -174,22 +203,36 @@ fn each_row(
         let sizes = batch.column_by_name(GROUP_SIZE);
         let sizes = sizes.and_then(|column| column.as_primitive_opt::<Int64Type>());
         for row in 0..batch.num_rows() {
-            let is_pair = bases.is_valid(row) && distances.is_valid(row);
-            let pair = is_pair.then(|| ReadPair {
-                base_id: bases.value(row),
+            // In CSV, the empty id reads as null.
+            let pair = distances.is_valid(row).then(|| ReadPair {
+                base_id: if bases.is_valid(row) {
+                    bases.value(row)
+                } else {
+                    ""
+                },
                 distance: distances.value(row),
                 base_day: days.is_valid(row).then(|| days.value(row)),
                 similarity: similarities
                     .filter(|similarities| similarities.is_valid(row))
                     .map(|similarities| similarities.value(row)),
             });
-            each(ReadRow {
-                id: ids.value(row),
+            let row = ReadRow {
+                id: if ids.is_valid(row) {
+                    ids.value(row)
+                } else {
+                    ""
+                },
                 pair,
                 group_size: sizes
                     .filter(|sizes| sizes.is_valid(row))
                     .map(|sizes| sizes.value(row)),
-            });
+            };
+            number += 1;
+            row.check().map_err(|reason| EngineError::BadData {
+                object: name.to_owned(),
+                reason: format!("row {number}: {reason}"),
+            })?;
+            each(row);
         }
     }
     Ok(kind)

@@ -202,9 +202,9 @@ impl Comparison<'_> {
         let found = found.execute_stream().await;
         let found = found.map_err(EngineError::query("planning the probe"))?;
         let deciding = Deciding {
-            context,
+            context: context.clone(),
             batch,
-            keys,
+            keys: keys.clone(),
             by_sketch,
             rows: self.batch.file.rows,
             day,

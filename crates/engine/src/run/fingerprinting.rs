@@ -11,7 +11,7 @@ use crate::error::{EngineError, Result};
 use crate::fingerprint::{self, FingerprintedBatch};
 use crate::progress::Stage;
 use crate::recipe::Recipe;
-use crate::resume::{Made, ResumeDirectory};
+use crate::resume::{ResumeDirectory, Work};
 
 /// The batch's file of fingerprints. It is the draft of an output if the settings ask for one.
 pub(super) struct Fingerprints {
@@ -44,13 +44,13 @@ impl Fingerprints {
         let progress = &run.resources.progress;
         let keys = inputs.decide.is_some();
         let resume = match &settings.resume {
-            Some(directory) => Some(ResumeDirectory::open(directory)?),
+            Some(directory) => Some(ResumeDirectory::open(directory, &settings.new)?),
             None => None,
         };
         let rows = match (&resume, fingerprint_on_cluster(run, inputs).await?) {
             (_, Some(rows)) => fingerprint::cluster_rows(context, rows)?,
             (Some(resume), None) => {
-                let made = Made {
+                let work = Work {
                     context,
                     documents,
                     columns: &settings.columns,
@@ -59,7 +59,7 @@ impl Fingerprints {
                     keys,
                     progress,
                 };
-                resume.rows(made).await?
+                resume.rows(work).await?
             }
             (None, None) => {
                 fingerprint::local_rows(context, documents, recipe, *id_type, keys, progress)?

@@ -1,6 +1,5 @@
 //! Options of `run`, and the checks that need no I/O.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use chrono::NaiveDate;
@@ -75,9 +74,10 @@ pub struct RunArgs {
     /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new and in the paths of all outputs
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
     pub day: Option<NaiveDate>,
-    /// Keep finished fingerprints in this directory until the run succeeds. If it is stopped, the same command goes on from there
+    /// Keep finished fingerprints in a directory below this one until the run succeeds, and then delete them. If the run is stopped,
+    /// the same command goes on from there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub resume: Option<PathBuf>,
+    pub resume: Option<String>,
     /// Also write the fingerprints of the batch to this .parquet file
     #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
     pub fingerprints: Option<String>,

@@ -7,6 +7,8 @@ use crate::terminal::visible;
 
 /// The most words of a text that are compared: the time grows with the square of those that differ.
 const MAX_WORDS: usize = 5000;
+/// Stands for the words that are not compared.
+const CUT: &str = "…";
 /// Equal words that are shown before and after a difference.
 const CONTEXT: usize = 12;
 
@@ -26,6 +28,8 @@ pub enum Part {
 pub struct Sides {
     pub left: Vec<Part>,
     pub right: Vec<Part>,
+    /// Whether only the start of a text is compared.
+    pub cut: bool,
 }
 
 impl Sides {
@@ -61,7 +65,11 @@ fn count_words(text: &str) -> u64 {
 /// Compares two texts word by word.
 pub fn compare(left: &str, right: &str) -> Sides {
     let (a, b) = (words(left), words(right));
-    let mut sides = Sides::default();
+    let is_cut = |words: &[String]| words.last().is_some_and(|last| last == CUT);
+    let mut sides = Sides {
+        cut: is_cut(&a) || is_cut(&b),
+        ..Sides::default()
+    };
     let operations = capture_diff_slices(Algorithm::Myers, &a, &b);
     for (at, operation) in operations.iter().enumerate() {
         match *operation {
@@ -146,7 +154,7 @@ fn words(text: &str) -> Vec<String> {
             false => words.push(visible(word)),
         }
         if words.len() == MAX_WORDS {
-            words.push("…".to_owned());
+            words.push(CUT.to_owned());
             break;
         }
     }

@@ -393,7 +393,10 @@ fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
     let summary = run(&format!("--cluster {}", cluster.address()), &again);
     assert_eq!(summary["cluster"]["executors"].as_array().unwrap().len(), 2);
     // Both maps ran there.
-    assert!(summary["cluster"]["jobs"].as_u64().unwrap() >= 2, "{summary}");
+    assert!(
+        summary["cluster"]["jobs"].as_u64().unwrap() >= 2,
+        "{summary}"
+    );
     assert!(fs::read(&again).unwrap() == bytes);
 }
 

@@ -36,7 +36,7 @@ fn groups_grow_from_day_to_day() {
     assert_eq!(found["duplicates_within"], 2);
     assert_eq!(found["duplicates_of_earlier"], 3);
     assert_eq!(
-        (&found["groups"], &found["groups_of_older_documents"]),
+        (&found["groups"], &found["groups_without_kept"]),
         (&5.into(), &1.into())
     );
     assert_eq!(
@@ -75,7 +75,48 @@ fn groups_grow_from_day_to_day() {
     let found = dedup(&format!("groups {alone} {} --json", dir.at("2.csv")))
         .ok()
         .json();
-    assert_eq!(found["groups_of_older_documents"], 1, "b alone: {found}");
+    assert_eq!(found["groups_without_kept"], 1, "b alone: {found}");
+    // In an archive without decisions, a document may be a duplicate of one that was dropped.
+    let days = [
+        "a,true,,,,,1\nx,true,,,,,2\nx1,false,x,2026-01-01,0,,2\n",
+        "b,false,a,2026-01-01,1,,2\ny,true,,,,,2\ny1,false,y,2026-01-02,0,,2\n",
+        "c,false,b,2026-01-02,1,,2\n",
+    ];
+    for (number, rows) in days.into_iter().enumerate() {
+        fs::write(
+            dir.join(&format!("plain-{number}.csv")),
+            format!("{header}{rows}"),
+        )
+        .unwrap();
+    }
+    let found = dedup(&format!("groups {} --json", dir.at("plain-*.csv")))
+        .ok()
+        .json();
+    assert_eq!(
+        (&found["groups"], &found["groups_without_kept"]),
+        (&4.into(), &1.into()),
+        "{found}"
+    );
+    assert_eq!(
+        found["sizes"],
+        json!([{"up_to": 1, "groups": 0}, {"up_to": 2, "groups": 4}])
+    );
+    // Values that no output has are refused.
+    for (row, part) in [
+        ("a,false,b,,65,,2", "a distance of 65 bits"),
+        ("a,false,b,,1,NaN,2", "a similarity of NaN"),
+        ("a,false,b,,1,1.5,2", "a similarity of 1.5"),
+        ("a,true,,,,,0", "a group of 0 documents"),
+    ] {
+        fs::write(dir.join("bad.csv"), format!("{header}{row}\n")).unwrap();
+        dedup(&format!("groups {}", dir.at("bad.csv"))).fails(65, &["bad.csv", "row 1", part]);
+    }
+    // The empty id is one, in CSV too.
+    fs::write(dir.join("bad.csv"), format!("{header}a,false,,,1,,2\n")).unwrap();
+    let found = dedup(&format!("groups {} --json", dir.at("bad.csv")))
+        .ok()
+        .json();
+    assert_eq!((&found["kept"], &found["groups"]), (&0.into(), &1.into()));
 }
 
 #[test]
@@ -113,7 +154,7 @@ fn groups_of_real_days_are_those_of_their_decisions() {
     .json();
     assert_eq!(found["groups"].as_u64().unwrap(), expected.len() as u64);
     assert_eq!(found["documents"], 1000);
-    assert_eq!(found["groups_of_older_documents"], 0);
+    assert_eq!(found["groups_without_kept"], 0);
     for group in found["largest"].as_array().unwrap() {
         let id = group["id"].as_str().unwrap().to_owned();
         let day = crate::decisions::days_since_epoch(group["day"].as_str().unwrap());
@@ -163,6 +204,44 @@ fn components_chain_pairs_and_say_so() {
     assert_eq!(text.lines().count(), 61);
     let found = dedup(&format!("{run} --json")).ok().json();
     assert_eq!(found["components"]["suspicious"], 1);
+    // A group is counted over all files, with a kept document that is in none of them.
+    let header = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size\n";
+    for day in 1..=30 {
+        let row = format!("d{day:02},false,old,2025-12-31,1,,2\n");
+        fs::write(
+            dir.join(&format!("day-{day:02}.csv")),
+            format!("{header}{row}"),
+        )
+        .unwrap();
+    }
+    let rows: String = (1..=30)
+        .map(|day| format!("d{day:02},old,1,2025-12-31\n"))
+        .collect();
+    fs::write(
+        dir.join("days.csv"),
+        format!("new_id,base_id,distance,base_day\n{rows}"),
+    )
+    .unwrap();
+    let line = format!(
+        "groups {} --pairs {} --components {components}",
+        dir.at("day-*.csv"),
+        dir.at("days.csv")
+    );
+    let ran = dedup(&line).ok();
+    assert!(
+        ran.stdout
+            .contains("has 30 documents in 1 groups, of which the largest has 31"),
+        "{}",
+        ran.stdout
+    );
+    assert!(!ran.stdout.contains("warning"), "{}", ran.stdout);
+    dedup(&format!(
+        "groups {decisions} --pairs {pairs} --components -"
+    ))
+    .fails(64, &["--components -"]);
+    // An empty day of JSON Lines does not say its kind.
+    fs::write(dir.join("empty.jsonl"), "").unwrap();
+    dedup(&format!("groups {decisions} {}", dir.at("empty.jsonl"))).ok();
     // Its own output is replaced, others are not.
     dedup(&format!(
         "groups {decisions} --pairs {pairs} --components {pairs}"

@@ -11,6 +11,8 @@ use serde::Serialize;
 
 /// Rows of a batch of the output.
 const BATCH_ROWS: usize = 8192;
+/// Bytes of ids after which a batch ends; an id may have a megabyte.
+const BATCH_BYTES: usize = 16 << 20;
 /// A component is suspicious if it has so many times as many documents as the largest of its groups, and at least so many.
 const SUSPICIOUS_TIMES: u64 = 10;
 const SUSPICIOUS_DOCUMENTS: u64 = 20;
@@ -30,17 +32,20 @@ pub(super) static COLUMNS: LazyLock<SchemaRef> = LazyLock::new(|| {
 pub(super) struct Components {
     numbers: HashMap<Arc<str>, u32>,
     ids: Vec<Arc<str>>,
-    /// Another member of the set of each id; itself, for the one that stands for the set.
+    /// Of each id, another one of its set; the id that stands for the set has itself.
     parents: Vec<u32>,
-    /// Of the members that stand for sets: what the decisions say.
+    /// Of the ids that stand for sets: what the decisions say.
     counts: HashMap<u32, Counts>,
+    /// Documents of each group: by the id that stands for the set, and the id of the kept document.
+    groups: HashMap<(u32, u32), u64>,
 }
 
 /// What the decisions say of a component.
 #[derive(Debug, Default, Clone, Copy)]
 struct Counts {
     documents: u64,
-    kept: u64,
+    groups: u64,
+    /// Documents of the largest group.
     largest_group: u64,
 }
 
@@ -104,21 +109,30 @@ impl Components {
     pub(super) fn count(&mut self, row: &ReadRow<'_>) {
         let number = self.number(row.id);
         let root = self.root(number);
-        let counts = self.counts.entry(root).or_default();
-        counts.documents += 1;
-        counts.kept += u64::from(row.pair.is_none());
-        let size = row.group_size.map_or(1, |size| size.max(1).cast_unsigned());
-        counts.largest_group = counts.largest_group.max(size);
+        let kept = row.pair.map_or(row.id, |pair| pair.base_id);
+        let kept = self.number(kept);
+        self.counts.entry(root).or_default().documents += 1;
+        // A kept document that came in before is in none of the files, and still one of its group.
+        *self
+            .groups
+            .entry((root, kept))
+            .or_insert(u64::from(row.pair.is_some())) += 1;
     }
 
-    /// The rows of the output.
-    pub(super) fn rows(self) -> Rows {
+    /// The rows of the output, when all documents are counted.
+    pub(super) fn rows(mut self) -> Rows {
+        for ((root, _), documents) in std::mem::take(&mut self.groups) {
+            let counts = self.counts.entry(root).or_default();
+            counts.groups += 1;
+            counts.largest_group = counts.largest_group.max(documents);
+        }
         Rows {
             components: self,
             batches: Vec::new(),
             ids: StringBuilder::new(),
             names: StringBuilder::new(),
             sizes: Int64Builder::new(),
+            bytes: 0,
             failed: None,
         }
     }
@@ -136,13 +150,13 @@ impl Components {
             )
         });
         for (_, counts) in &all {
-            summary.chained += u64::from(counts.kept > 1);
+            summary.chained += u64::from(counts.groups > 1);
             summary.suspicious += u64::from(counts.is_suspicious());
         }
         summary.largest = all.first().map(|(root, counts)| Largest {
             component: self.ids[**root as usize].to_string(),
             documents: counts.documents,
-            groups: counts.kept,
+            groups: counts.groups,
             largest_group: counts.largest_group,
         });
         summary
@@ -163,6 +177,8 @@ pub(super) struct Rows {
     ids: StringBuilder,
     names: StringBuilder,
     sizes: Int64Builder,
+    /// Bytes of the ids of the batch that is being made.
+    bytes: usize,
     failed: Option<EngineError>,
 }
 
@@ -171,16 +187,18 @@ impl Rows {
         let number = self.components.number(row.id);
         let root = self.components.root(number);
         let counts = self.components.counts.get(&root);
+        self.bytes += row.id.len() + self.components.ids[root as usize].len();
         self.ids.append_value(row.id);
         self.names.append_value(&self.components.ids[root as usize]);
         self.sizes
             .append_value(counts.map_or(1, |counts| counts.documents.cast_signed()));
-        if self.sizes.len() == BATCH_ROWS {
+        if self.sizes.len() == BATCH_ROWS || self.bytes > BATCH_BYTES {
             self.end_batch();
         }
     }
 
     fn end_batch(&mut self) {
+        self.bytes = 0;
         let columns: Vec<ArrayRef> = vec![
             Arc::new(self.ids.finish()),
             Arc::new(self.names.finish()),

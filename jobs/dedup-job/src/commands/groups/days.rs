@@ -1,6 +1,6 @@
 //! Groups over several days: a kept document, and its duplicates on its own day and on later ones.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use engine::output::ReadRow;
 use serde_json::{Value, json};
@@ -16,8 +16,16 @@ pub(super) enum Origin {
     File(usize),
 }
 
-/// How many duplicates a kept document has, by its id.
-type Duplicates = HashMap<Box<str>, u64>;
+/// What is known about a group with duplicates.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    duplicates: u64,
+    /// Whether one of the files has its kept document.
+    has_kept: bool,
+}
+
+/// Groups that have duplicates, by the id of the kept document.
+type Duplicates = HashMap<Box<str>, Known>;
 
 /// The decisions of one file.
 #[derive(Debug, Default)]
@@ -43,25 +51,51 @@ impl Day {
             Some(pair) => {
                 let of_day = self.duplicates.entry(pair.base_day).or_default();
                 match of_day.get_mut(pair.base_id) {
-                    Some(count) => *count += 1,
-                    None => drop(of_day.insert(pair.base_id.into(), 1)),
+                    Some(group) => group.duplicates += 1,
+                    None => {
+                        let group = Known {
+                            duplicates: 1,
+                            has_kept: false,
+                        };
+                        of_day.insert(pair.base_id.into(), group);
+                    }
                 }
             }
         }
     }
 
-    /// The day of the batch, as its duplicates of its own kept documents say. `None` if there are none of these.
-    fn day(&self) -> Option<Option<i32>> {
+    /// What the rows say about the day of the batch: the duplicates of its own kept documents have it.
+    fn batch_day(&self) -> BatchDay {
         if self.within == 0 {
-            return None;
+            return BatchDay::NotSaid;
         }
-        let is_own = |duplicates: &Duplicates| duplicates.values().sum::<u64>() == self.within;
-        let own = self
+        let is_own = |duplicates: &Duplicates| {
+            duplicates
+                .values()
+                .map(|group| group.duplicates)
+                .sum::<u64>()
+                == self.within
+        };
+        let mut own = self
             .duplicates
             .iter()
             .filter(|(_, duplicates)| is_own(duplicates));
-        own.map(|(day, _)| *day).max()
+        match (own.next(), own.next()) {
+            (Some((None, _)), None) => BatchDay::None,
+            (Some((Some(day), _)), None) => BatchDay::Day(*day),
+            _ => BatchDay::NotSaid,
+        }
     }
+}
+
+/// The day of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum BatchDay {
+    Day(i32),
+    /// The batch has no day.
+    None,
+    /// The rows do not say it.
+    NotSaid,
 }
 
 /// A line of the table of days.
@@ -81,14 +115,12 @@ pub(super) struct DayCounts {
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     pub(super) days: Vec<DayCounts>,
-    /// The duplicates of the groups that have some.
+    /// The groups that have duplicates.
     duplicates: BTreeMap<Origin, Duplicates>,
-    /// Days of the files.
-    known: HashSet<i32>,
-    /// Numbers of the files whose day is not known.
-    unknown: Vec<usize>,
-    /// Of the kept documents that no file of a known day has: their ids, and the groups of each.
-    unmatched: HashMap<Box<str>, u64>,
+    /// The day of each file.
+    batch_days: Vec<BatchDay>,
+    /// Kept documents without duplicates.
+    singles: u64,
 }
 
 /// A group that is shown.
@@ -102,11 +134,7 @@ pub(super) struct Group<'a> {
 impl Groups {
     pub(super) fn add(&mut self, file: String, day: Day) {
         let number = self.days.len();
-        match day.day() {
-            Some(Some(day)) => drop(self.known.insert(day)),
-            Some(None) => {}
-            None => self.unknown.push(number),
-        }
+        self.batch_days.push(day.batch_day());
         let mut largest = self
             .days
             .last()
@@ -115,15 +143,10 @@ impl Groups {
         for (of_day, duplicates) in day.duplicates {
             let origin = of_day.map_or(Origin::File(number), Origin::Day);
             let known = self.duplicates.entry(origin).or_default();
-            if known.is_empty() {
-                *known = duplicates;
-                largest = largest.max(1 + known.values().max().copied().unwrap_or(0));
-                continue;
-            }
-            for (id, count) in duplicates {
+            for (id, group) in duplicates {
                 let sum = known.entry(id).or_default();
-                *sum += count;
-                largest = largest.max(1 + *sum);
+                sum.duplicates += group.duplicates;
+                largest = largest.max(1 + sum.duplicates);
             }
         }
         self.days.push(DayCounts {
@@ -136,45 +159,48 @@ impl Groups {
         });
     }
 
-    /// The numbers of the files that must be read again to know whether they have the kept documents of groups: those whose
-    /// rows do not say their day.
-    pub(super) fn find_unmatched(&mut self) -> &[usize] {
-        for (origin, duplicates) in &self.duplicates {
-            match origin {
-                Origin::Day(day) if !self.known.contains(day) => {
-                    for id in duplicates.keys() {
-                        *self.unmatched.entry(id.clone()).or_default() += 1;
-                    }
-                }
-                _ => {}
+    /// Takes a row of a file for the second time, when the groups of all files are known: finds out which groups have their
+    /// kept document in the files.
+    pub(super) fn add_again(&mut self, file: usize, row: &ReadRow<'_>) {
+        if row.pair.is_some() {
+            return;
+        }
+        let own = match self.batch_days[file] {
+            BatchDay::Day(day) => Some(Origin::Day(day)),
+            BatchDay::None => Some(Origin::File(file)),
+            BatchDay::NotSaid => None,
+        };
+        let mut has_group = false;
+        for (origin, groups) in &mut self.duplicates {
+            // A document of an unknown day may be that of any day that is none of the other files'.
+            let is_own = match own {
+                Some(own) => *origin == own,
+                None => match origin {
+                    Origin::Day(day) => !self.batch_days.contains(&BatchDay::Day(*day)),
+                    Origin::File(_) => false,
+                },
+            };
+            if is_own && let Some(group) = groups.get_mut(row.id) {
+                group.has_kept = true;
+                has_group = true;
             }
         }
-        match self.unmatched.is_empty() {
-            true => &[],
-            false => &self.unknown,
-        }
+        self.singles += u64::from(!has_group);
     }
 
-    /// Takes a row of one of these files.
-    pub(super) fn match_row(&mut self, row: &ReadRow<'_>) {
-        if row.pair.is_none()
-            && let Some(groups) = self.unmatched.get_mut(row.id)
-        {
-            *groups = groups.saturating_sub(1);
-        }
-    }
-
-    /// Groups whose kept document is in none of the files.
-    pub(super) fn older(&self) -> u64 {
-        self.unmatched.values().sum()
+    /// Groups whose kept document is in none of the files: it came in before them or, in an archive without decisions, was
+    /// itself dropped.
+    pub(super) fn without_kept(&self) -> u64 {
+        let groups = self.duplicates.values().flat_map(HashMap::values);
+        groups.filter(|group| !group.has_kept).count() as u64
     }
 
     /// Groups that have duplicates: when the kept document came in, its id, and the duplicates.
     fn of_several(&self) -> impl Iterator<Item = (Origin, &str, u64)> {
-        self.duplicates.iter().flat_map(|(origin, duplicates)| {
-            duplicates
+        self.duplicates.iter().flat_map(|(origin, groups)| {
+            groups
                 .iter()
-                .map(|(id, count)| (*origin, &**id, *count))
+                .map(|(id, group)| (*origin, &**id, group.duplicates))
         })
     }
 
@@ -200,13 +226,12 @@ impl Groups {
 
     /// Groups, those of single documents too.
     pub(super) fn count(&self) -> u64 {
-        self.kept() + self.older()
+        self.singles + self.of_several().count() as u64
     }
 
     /// How many groups have 1, 2, 3 to 4, 5 to 8 … documents: the largest size, and the groups.
     pub(super) fn sizes(&self) -> Vec<(u64, u64)> {
-        let several = self.of_several().count() as u64;
-        let mut sizes = vec![(1, self.count().saturating_sub(several))];
+        let mut sizes = vec![(1, self.singles)];
         for (_, _, duplicates) in self.of_several() {
             let bin = (1 + duplicates).next_power_of_two().trailing_zeros() as usize;
             while sizes.len() <= bin {
@@ -263,7 +288,7 @@ impl Groups {
             "duplicates_of_earlier": self.of_earlier(),
             "duplicates_within": self.within(),
             "groups": self.count(),
-            "groups_of_older_documents": self.older(),
+            "groups_without_kept": self.without_kept(),
             "sizes": sizes.collect::<Vec<_>>(),
             "largest": largest.collect::<Vec<_>>(),
             "days": days.collect::<Vec<_>>(),

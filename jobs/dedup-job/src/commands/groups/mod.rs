@@ -4,6 +4,8 @@ mod components;
 mod days;
 mod text;
 
+use std::collections::HashSet;
+
 use engine::output::{OutputKind, read_rows};
 use serde_json::json;
 use storage::Location;
@@ -56,6 +58,9 @@ async fn files(process: &Process, paths: &[String]) -> Result<Vec<Location>, Fai
         let listed = ::archive::input_files(process.stores(), path, &OUTPUT_ENDINGS).await;
         files.extend(listed?);
     }
+    // A file with several paths is read once.
+    let mut seen = HashSet::new();
+    files.retain(|file: &Location| seen.insert(file.identity()));
     Ok(files)
 }
 
@@ -70,14 +75,18 @@ async fn read_days(files: &[Location]) -> Result<Groups, Failure> {
         check_kind(file, kind, OutputKind::Decisions)?;
         groups.add(file.to_string(), day);
     }
-    for number in groups.find_unmatched().to_vec() {
-        read_rows(&files[number], |row| groups.match_row(&row)).await?;
+    for (number, file) in files.iter().enumerate() {
+        read_rows(file, |row| groups.add_again(number, &row)).await?;
     }
     Ok(groups)
 }
 
-fn check_kind(file: &Location, found: OutputKind, wanted: OutputKind) -> Result<(), Failure> {
-    if found == wanted {
+fn check_kind(
+    file: &Location,
+    found: Option<OutputKind>,
+    wanted: OutputKind,
+) -> Result<(), Failure> {
+    if found.is_none_or(|found| found == wanted) {
         return Ok(());
     }
     let reason = match wanted {
@@ -101,7 +110,17 @@ async fn write_components(
     decisions: &[Location],
     pairs: &[Location],
 ) -> Result<Summary, Failure> {
-    let inputs: Vec<&str> = decisions.iter().chain(pairs).map(Location::given).collect();
+    if path == "-" {
+        return Err(Failure::Usage(
+            "--components -: the groups go to standard output; name a file".into(),
+        ));
+    }
+    let inputs: Vec<&str> = args
+        .decisions
+        .iter()
+        .chain(&args.pairs)
+        .map(String::as_str)
+        .collect();
     let outputs = Outputs {
         stores: process.stores(),
         inputs: &inputs,

@@ -21,14 +21,14 @@ pub(super) fn groups(groups: &Groups, most: usize) -> String {
         count(groups.of_earlier()),
         count(groups.within()),
     );
-    let older = match groups.older() {
+    let without = match groups.without_kept() {
         0 => String::new(),
-        older => format!(
-            ", {} of them of documents that came in before these files",
-            count(older)
+        more => format!(
+            "; the kept documents of {} of them are in none of these files",
+            count(more)
         ),
     };
-    let _ = writeln!(text, "{} groups{older}", count(groups.count()));
+    let _ = writeln!(text, "{} groups{without}", count(groups.count()));
     let _ = writeln!(text, "\n{:>21}  {:>15}", "documents of a group", "groups");
     let mut from = 1;
     for (up_to, number) in groups.sizes() {

@@ -129,7 +129,7 @@ async fn check_output(
 async fn count_rows(rows: &Location, threshold: f64) -> Result<(Facts, Vec<Sample>), Failure> {
     let mut facts = Facts::new(threshold);
     let kind = read_rows(rows, |row| facts.add(&row)).await?;
-    facts.finish(kind);
+    facts.finish(kind.unwrap_or(OutputKind::Pairs));
     let samples = std::mem::replace(&mut facts.samples, Samples::new(threshold));
     let mut second = samples.into_second_pass();
     if second.is_needed() {

@@ -18,6 +18,10 @@ const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 /// Characters of a side that are shown.
 const SIDE_CHARACTERS: usize = 1600;
+/// Characters of an id, or of a source, that are shown.
+const ID_CHARACTERS: usize = 160;
+/// The most samples.
+const MOST_SAMPLES: usize = 150;
 /// Bytes of the page from which on samples are shown without texts.
 const ENOUGH_BYTES: usize = 1_500_000;
 
@@ -99,7 +103,7 @@ fn write_numbers(html: &mut String, facts: &Facts) {
             items.push((facts.pairs, "pairs".into()));
             items.push((
                 facts.documents_with_pairs(),
-                "documents of the batch in pairs".into(),
+                "documents that are new_id of a pair".into(),
             ));
         }
     }
@@ -280,7 +284,7 @@ fn sizes(facts: &Facts) -> Chart<'static> {
         ),
         _ => (
             "Pairs of a document",
-            "Documents of the batch by the number of their pairs. Both scales are logarithmic.",
+            "Documents by the number of pairs of which they are new_id. Both scales are logarithmic.",
             "pairs of a document, at most",
             "documents",
         ),
@@ -320,9 +324,17 @@ fn days_back(facts: &Facts) -> Option<Chart<'static>> {
     }
     let bars = DAYS_BACK.iter().zip(bins);
     Some(Chart {
-        title: "Days back to the other document",
-        caption: "Counted from the newest day of this file. Pairs within a batch are 0 days back.",
-        of_bars: "days back",
+        title: "Age of the other documents",
+        caption: match facts.without_day {
+            0 => {
+                "Days between the newest day of these documents and the day of the other document of each pair."
+            }
+            _ => {
+                "Days between the newest day of these documents and the day of the other document of each pair. Pairs without a day are \
+                 left out."
+            }
+        },
+        of_bars: "days",
         of_values: "pairs",
         bars: bars
             .map(|((_, name), pairs)| Bar::of_count((*name).to_owned(), pairs))
@@ -362,7 +374,7 @@ fn write_matrix(html: &mut String, matrix: &Matrix) {
          <table class=\"heat\"><thead><tr><td></td>",
     );
     for name in &matrix.names {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", escape(name));
+        let _ = write!(html, "<th scope=\"col\">{}</th>", short(name));
     }
     html.push_str("</tr></thead><tbody>");
     let largest = matrix
@@ -374,7 +386,7 @@ fn write_matrix(html: &mut String, matrix: &Matrix) {
         .unwrap_or(0)
         .max(1) as f64;
     for (name, row) in matrix.names.iter().zip(&matrix.pairs) {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escape(name));
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", short(name));
         for pairs in row {
             // A single pair is seen, too.
             let share = match pairs {
@@ -405,7 +417,8 @@ fn write_samples(html: &mut String, report: &Report<'_>) {
         html.push_str("<p>There are no pairs.</p>\n");
         return;
     }
-    let number = report.samples.len();
+    let samples = &report.samples[..report.samples.len().min(MOST_SAMPLES)];
+    let number = samples.len();
     let _ = write!(
         html,
         "<section><h2>Samples</h2><p>Of the largest groups, of pairs just above and below a similarity of {:.2}, and of each distance \
@@ -417,7 +430,7 @@ fn write_samples(html: &mut String, report: &Report<'_>) {
             false => "",
         }
     );
-    for shown in report.samples {
+    for shown in samples {
         write_sample(html, report, shown);
     }
     html.push_str("</section>\n");
@@ -425,16 +438,17 @@ fn write_samples(html: &mut String, report: &Report<'_>) {
 
 fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
     let sample = &shown.sample;
+    let texts = report.texts && html.len() < ENOUGH_BYTES;
     let _ = write!(
         html,
-        "<article data-at=\"{}\"><h3>{} <span class=\"why\">and</span> {}</h3><p class=\"why\">{}</p>",
+        "<article data-at=\"{}\"><h3><bdi>{}</bdi> <span class=\"why\">and</span> <bdi>{}</bdi></h3><p class=\"why\">{}</p>",
         sample.distance,
-        escape(&sample.new_id),
-        escape(&sample.base_id),
-        escape(&reason(report, shown))
+        short(&sample.new_id),
+        short(&sample.base_id),
+        escape(&reason(report, shown, texts))
     );
     match &shown.sides {
-        Some(sides) if report.texts && html.len() < ENOUGH_BYTES => {
+        Some(sides) if texts => {
             html.push_str("<div class=\"sides\">");
             let day = sample
                 .base_day
@@ -452,8 +466,16 @@ fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
     html.push_str("</article>\n");
 }
 
-/// Why a sample is a pair, and why it is shown.
-fn reason(report: &Report<'_>, shown: &Shown) -> String {
+/// An id or a source as HTML; of a long one, the start.
+fn short(id: &str) -> String {
+    match id.char_indices().nth(ID_CHARACTERS) {
+        Some((end, _)) => format!("{}…", escape(&id[..end])),
+        None => escape(id),
+    }
+}
+
+/// Why a sample is a pair, and why it is shown. `texts` says whether its texts are shown.
+fn reason(report: &Report<'_>, shown: &Shown, texts: bool) -> String {
     let sample = &shown.sample;
     let bits = match sample.distance {
         0 => "The fingerprints are equal".to_owned(),
@@ -468,7 +490,12 @@ fn reason(report: &Report<'_>, shown: &Shown) -> String {
         None => String::new(),
         Some(sides) => {
             let (differing, all) = (sides.differing_words(), sides.words());
-            format!("; {} of {} words differ", count(differing), count(all))
+            let first = if sides.cut { "the first " } else { "" };
+            format!(
+                "; {} of {first}{} words differ",
+                count(differing),
+                count(all)
+            )
         }
     };
     let why = match &sample.why {
@@ -485,7 +512,11 @@ fn reason(report: &Report<'_>, shown: &Shown) -> String {
         ),
         Why::Stratum => String::new(),
     };
-    format!("{bits}{similarity}{words}.{why}")
+    let left_out = match shown.sides.is_some() && report.texts && !texts {
+        true => " The page is full, so the texts are left out.",
+        false => "",
+    };
+    format!("{bits}{similarity}{words}.{why}{left_out}")
 }
 
 fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str) {

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 /// Sources of the matrix.
 const MOST_SOURCES: usize = 10;
+/// The most sources that are told apart. Of documents of more, the source counts as not known: ids that are nearly all
+/// different say no source.
+const MOST_NAMES: usize = 100_000;
 
 /// Pairs by the sources of their documents.
 #[derive(Debug, Default)]
@@ -31,6 +34,14 @@ impl Sources {
 
     fn number(&mut self, id: &str) -> u32 {
         let source = source(id);
+        if let Some(&number) = self.numbers.get(source) {
+            return number;
+        }
+        let source = if self.names.len() < MOST_NAMES {
+            source
+        } else {
+            ""
+        };
         if let Some(&number) = self.numbers.get(source) {
             return number;
         }

@@ -1,5 +1,7 @@
 //! The settings of a run, from its options. Paths are resolved and outputs checked here; no documents are read.
 
+use std::path::PathBuf;
+
 use archive::Existing;
 use engine::decide::Decide;
 use engine::documents::{Columns, KeptPlace, Replace};
@@ -79,6 +81,10 @@ pub(super) async fn build(
             Some(target.await?)
         }
     };
+    let resume = match &args.resume {
+        None => None,
+        Some(directory) => Some(PathBuf::from(with_day("--resume", directory)?)),
+    };
     let metrics = match &args.metrics {
         None => None,
         Some(place) => metrics::check(&outputs, args, place).await?,
@@ -124,7 +130,7 @@ pub(super) async fn build(
         max_hits: args.max_hits_per_document,
         verify: verification(&args.verify),
         spec_options: args.spec.spec_options(stores).await?,
-        resume: args.resume.clone(),
+        resume,
         scratch: process.scratch.path().to_owned(),
         cluster: None,
     })
