@@ -135,12 +135,9 @@ fn decisions_of_several_days_are_those_of_the_definition() {
             let summary = dedup(&line).ok().json();
             (summary, read_decisions(&output))
         };
-        for number in 0..DAYS.len() {
+        for (number, name) in DAYS.into_iter().enumerate() {
             let day = Day::random(random, &centres, number, k, &before);
-            write_scored(
-                dir.join(&format!("{}.parquet", DAYS[number])),
-                &day.documents,
-            );
+            write_scored(dir.join(&format!("{name}.parquet")), &day.documents);
             // Before it is committed, as it is, and again.
             for (options, commit) in [
                 (String::new(), "not_asked"),

@@ -13,7 +13,7 @@ const FILES: usize = 8;
 /// Writes a file of pages, some of which are near-copies of those of other files.
 fn write_pages(dir: &Dir, file: usize, salt: usize) {
     let line = |number: usize| {
-        let page = if number % 7 == 0 {
+        let page = if number.is_multiple_of(7) {
             number
         } else {
             number * FILES + file

@@ -55,12 +55,12 @@ pub(super) struct Shown {
 pub(super) fn page(report: &Report<'_>) -> String {
     let mut html = String::with_capacity(64 << 10);
     let name = escape(report.name);
-    let _ = write!(
+    let _ = writeln!(
         html,
         "{REPORT_START}<head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src \
          'unsafe-inline'; img-src data:\"><link rel=\"icon\" href=\"data:,\"><title>{name}: near-duplicates</title>\n\
-         <style>\n{STYLE}</style></head>\n<body><header><h1>Near-duplicates in {name}</h1></header>\n<main>\n"
+         <style>\n{STYLE}</style></head>\n<body><header><h1>Near-duplicates in {name}</h1></header>\n<main>"
     );
     write_numbers(&mut html, report.facts);
     if !report.warnings.is_empty() {
@@ -75,10 +75,10 @@ pub(super) fn page(report: &Report<'_>) -> String {
         write_matrix(&mut html, matrix);
     }
     write_samples(&mut html, report);
-    let _ = write!(
+    let _ = writeln!(
         html,
         "</main>\n<footer>Made by dedup-job {}. Distances are bits in which two fingerprints of 64 bits differ.</footer>\n\
-         <script>\n{SCRIPT}</script></body></html>\n",
+         <script>\n{SCRIPT}</script></body></html>",
         env!("CARGO_PKG_VERSION")
     );
     html
@@ -189,10 +189,10 @@ fn largest_distance(facts: &Facts) -> usize {
 fn write_slider(html: &mut String, facts: &Facts) {
     let k = largest_distance(facts);
     let counts: Vec<String> = facts.by_distance[..=k].iter().map(u64::to_string).collect();
-    let _ = write!(
+    let _ = writeln!(
         html,
         "<div class=\"controls\"><label for=\"k\">Largest distance k</label><input id=\"k\" type=\"range\" min=\"0\" max=\"{k}\" \
-         value=\"{k}\" step=\"1\" data-counts=\"{}\"><output id=\"within\" for=\"k\">k = {k}: {} pairs</output></div>\n",
+         value=\"{k}\" step=\"1\" data-counts=\"{}\"><output id=\"within\" for=\"k\">k = {k}: {} pairs</output></div>",
         counts.join(","),
         count(facts.pairs)
     );
@@ -267,7 +267,7 @@ fn sizes(facts: &Facts) -> Chart<'static> {
         };
         let every = 1 + last / 8;
         Bar {
-            label: if bin % every == 0 {
+            label: if bin.is_multiple_of(every) {
                 count(up_to)
             } else {
                 String::new()
@@ -346,7 +346,7 @@ fn days_back(facts: &Facts) -> Option<Chart<'static>> {
 
 fn bits(balance: &Balance) -> Chart<'static> {
     let bar = |bit: usize| Bar {
-        label: if bit % 8 == 0 {
+        label: if bit.is_multiple_of(8) {
             bit.to_string()
         } else {
             String::new()
@@ -419,11 +419,11 @@ fn write_samples(html: &mut String, report: &Report<'_>) {
     }
     let samples = &report.samples[..report.samples.len().min(MOST_SAMPLES)];
     let number = samples.len();
-    let _ = write!(
+    let _ = writeln!(
         html,
         "<section><h2>Samples</h2><p>Of the largest groups, of pairs just above and below a similarity of {:.2}, and of each distance \
          and similarity.{}</p><div class=\"controls\"><label for=\"search\">Search ids and texts</label><input id=\"search\" \
-         type=\"search\" autocomplete=\"off\"><output id=\"shown\" for=\"search\">{number} of {number} shown</output></div>\n",
+         type=\"search\" autocomplete=\"off\"><output id=\"shown\" for=\"search\">{number} of {number} shown</output></div>",
         report.threshold,
         match report.looked_up && report.texts {
             true => " Words that differ are marked.",

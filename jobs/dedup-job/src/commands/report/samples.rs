@@ -100,6 +100,9 @@ impl<K: Ord + Clone> Smallest<K> {
 /// A key by which samples are chosen: the same ones for the same pairs, in any order.
 type Hash = u64;
 
+/// A large group in the order in which groups are shown.
+type GroupKey = (Reverse<i64>, Option<i32>, Box<str>);
+
 /// Chooses samples in one pass over the rows, and those of the largest groups in a second one.
 #[derive(Debug)]
 pub(super) struct Samples {
@@ -196,7 +199,8 @@ impl Samples {
 /// The samples but for those of the largest groups, which a second pass over the rows finds.
 #[derive(Debug)]
 pub(super) struct SecondPass {
-    of_groups: BTreeMap<(Reverse<i64>, Option<i32>, Box<str>), Smallest<(Reverse<i32>, Hash)>>,
+    /// By size, day and id of the kept document; the farthest duplicates of each.
+    of_groups: BTreeMap<GroupKey, Smallest<(Reverse<i32>, Hash)>>,
     others: Vec<Sample>,
 }
 
