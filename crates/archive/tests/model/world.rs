@@ -111,6 +111,8 @@ struct Document {
 #[derive(Debug, Clone)]
 struct Committed {
     input: usize,
+    /// Whether the archive has decisions about it: a run makes some, `archive append` none.
+    decided: bool,
     compared_with: HashSet<u64>,
 }
 
@@ -417,14 +419,20 @@ impl World {
                     let again = compared_with(run.archive, Some(date(day)), input, Some(existing));
                     run = match again.await {
                         Ok(run) => run,
-                        Err(ArchiveError::DayDiffers { .. }) => return Ok(()),
+                        Err(
+                            ArchiveError::DayDiffers { .. } | ArchiveError::DecisionsDiffer { .. },
+                        ) => return Ok(()),
                         Err(error) => return Err(text(error)),
                     };
                     if run.is_committed {
                         return Ok(());
                     }
                 }
-                Err(ArchiveError::DayDiffers { .. } | ArchiveError::ForeignRows { .. }) => {
+                Err(
+                    ArchiveError::DayDiffers { .. }
+                    | ArchiveError::DecisionsDiffer { .. }
+                    | ArchiveError::ForeignRows { .. },
+                ) => {
                     return Ok(());
                 }
                 Err(error) => return Err(text(error)),
@@ -435,11 +443,11 @@ impl World {
             self.documents
                 .retain(|document| document.row.2.as_ref() != Some(&name));
         }
-        self.record(day, input, &run.compared)
+        self.record(day, input, true, &run.compared)
     }
 
     /// Records a committed day in the model; the day must have been compared with all of the model's rows.
-    fn record(&mut self, day: usize, input: usize, compared: &[Row]) -> Done {
+    fn record(&mut self, day: usize, input: usize, decided: bool, compared: &[Row]) -> Done {
         let expected: Vec<Row> = sorted(self.documents.iter().map(|document| document.row.clone()));
         if *compared != expected {
             return Err(format!(
@@ -454,6 +462,7 @@ impl World {
         self.add(Some(day), &INPUT[input].rows);
         let committed = Committed {
             input,
+            decided,
             compared_with,
         };
         self.committed.insert(day, committed);
@@ -487,14 +496,19 @@ impl World {
                 Append::Overtaken => unreachable!("nobody else commits"),
             }
         };
-        let before = self.committed.get(&day).map(|committed| committed.input);
+        let before = self.committed.get(&day);
+        let before = before.map(|committed| (committed.input, committed.decided));
         let is_unknown = before.is_none() && self.has_rows(day);
         let done = self.with_fault(fault, work).await;
+        let same = (input, true);
         match (before, done) {
-            (Some(before), Ok(_)) if before == input => Ok(()),
+            (Some(before), Ok(_)) if before == same => Ok(()),
             // Another program put rows of different commits into one file: the run fails and changes nothing.
-            (Some(before), Err(error)) if before == input && self.is_mixed => {
+            (Some(before), Err(error)) if before == same && self.is_mixed => {
                 expect(&error, "can no longer be told")
+            }
+            (Some((before, false)), Err(error)) if before == input && !replace => {
+                expect(&error, "without decisions")
             }
             (Some(_), Err(error)) if !replace => expect(&error, "with other content"),
             (None, Err(error)) if is_unknown && !replace => expect(&error, "another program wrote"),
@@ -509,7 +523,7 @@ impl World {
                     .retain(|document| document.row.2.as_ref() != Some(&name));
                 let all = sorted(self.documents.iter().map(|document| document.row.clone()));
                 // A process that died after its commit returns nothing; it was compared with the same rows.
-                self.record(day, input, &compared.unwrap_or(all))
+                self.record(day, input, true, &compared.unwrap_or(all))
             }
         }
     }
@@ -535,7 +549,7 @@ impl World {
             (None, Err(error)) if is_unknown => expect(&error, "another program wrote"),
             (None, Ok(_)) if !is_unknown => {
                 let all = sorted(self.documents.iter().map(|document| document.row.clone()));
-                self.record(day, input, &all)
+                self.record(day, input, false, &all)
             }
             (_, done) => Err(format!("{done:?}")),
         }
