@@ -1,7 +1,7 @@
 //! Checks of Parquet pages before the Parquet library decodes them.
 //!
 //! For a forged page of delta-encoded text, the library would allocate memory for as many values as the page claims, up
-//! to 2⁶⁴, which ends the process.
+//! to 2⁶⁴, which ends the process. It would do so too after it skipped a plain text whose length goes beyond the page.
 
 use std::fs::File;
 use std::io::{BufReader, Seek as _, SeekFrom};
@@ -12,7 +12,7 @@ use arrow::datatypes::Fields;
 use bytes::{Buf as _, Bytes};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowGroups, RowSelection};
 use parquet::arrow::{FieldLevels, ProjectionMask, parquet_to_arrow_field_levels};
-use parquet::basic::Encoding;
+use parquet::basic::{Encoding, Type};
 use parquet::column::page::{Page, PageIterator, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
@@ -228,8 +228,9 @@ impl<R: ChunkReader> PageReader for CheckedPages<R> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
         if let Some(page) = &page {
-            check_value_counts(page, &self.column).ok_or_else(|| {
-                ParquetError::General("a page of text claims more values than its header".into())
+            check_texts(page, &self.column).ok_or_else(|| {
+                let reason = "a page of text claims more values than its header, or longer ones than the page";
+                ParquetError::General(reason.into())
             })?;
         }
         Ok(page)
@@ -248,9 +249,13 @@ impl<R: ChunkReader> PageReader for CheckedPages<R> {
     }
 }
 
-/// `None` if a page of delta-encoded text claims more values than its header has.
-fn check_value_counts(page: &Page, column: &ColumnDescPtr) -> Option<()> {
+/// `None` if a page of delta-encoded text claims more values than its header has, or one of plain text a length that goes beyond
+/// the page.
+fn check_texts(page: &Page, column: &ColumnDescPtr) -> Option<()> {
     let streams = match page.encoding() {
+        Encoding::PLAIN if column.physical_type() == Type::BYTE_ARRAY && page.num_values() > 0 => {
+            return check_lengths(value_bytes(page, column)?, page.num_values());
+        }
         Encoding::DELTA_LENGTH_BYTE_ARRAY => 1,
         // The lengths of prefixes, then the lengths of suffixes.
         Encoding::DELTA_BYTE_ARRAY => 2,
@@ -262,6 +267,18 @@ fn check_value_counts(page: &Page, column: &ColumnDescPtr) -> Option<()> {
         if count > u64::from(page.num_values()) {
             return None;
         }
+    }
+    Some(())
+}
+
+/// `None` if one of the first `count` texts is longer than the rest of the page.
+fn check_lengths(mut values: &[u8], count: u32) -> Option<()> {
+    for _ in 0..count {
+        // Nulls have no bytes, so there may be fewer.
+        let Some((length, rest)) = values.split_first_chunk() else {
+            break;
+        };
+        values = rest.get(u32::from_le_bytes(*length) as usize..)?;
     }
     Some(())
 }
@@ -394,6 +411,34 @@ mod tests {
     }
 
     #[test]
+    fn a_plain_text_that_is_longer_than_its_page_is_refused() {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            let (file, _) = text_file(Encoding::PLAIN, version, true);
+            let mut forged = file.to_vec();
+            let text = b"\x08\0\0\0page/0/1";
+            let at = forged
+                .windows(text.len())
+                .position(|bytes| bytes == text)
+                .unwrap();
+            forged[at..at + 4].copy_from_slice(&0x3539_5e98_u32.to_le_bytes());
+            let groups = row_groups(&file, 0, forged.into());
+            // The row is skipped.
+            let selection = RowSelection::from_consecutive_ranges([2..3].into_iter(), ROWS);
+            let read = groups
+                .read(ProjectionMask::all(), ROWS, Some(selection))
+                .unwrap();
+            let error = read
+                .map(|batch| batch.map(drop))
+                .collect::<Result<(), _>>()
+                .unwrap_err();
+            assert!(
+                error.to_string().contains("longer ones"),
+                "{version:?}: {error}"
+            );
+        }
+    }
+
+    #[test]
     fn text_of_every_encoding_is_read() {
         for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
             for encoding in [
@@ -438,8 +483,7 @@ mod tests {
             is_compressed: false,
             statistics: None,
         };
-        let check =
-            |encoding, streams: &[Vec<u8>]| check_value_counts(&page(encoding, streams), &column);
+        let check = |encoding, streams: &[Vec<u8>]| check_texts(&page(encoding, streams), &column);
         let (one, two, huge) = (stream(&[1]), stream(&[2]), stream(&HUGE));
         let length = Encoding::DELTA_LENGTH_BYTE_ARRAY;
         assert_eq!(check(length, std::slice::from_ref(&one)), Some(()));
