@@ -423,14 +423,12 @@ mod tests {
             forged[at..at + 4].copy_from_slice(&0x3539_5e98_u32.to_le_bytes());
             let groups = row_groups(&file, 0, forged.into());
             // The row is skipped.
-            let selection = RowSelection::from_consecutive_ranges([2..3].into_iter(), ROWS);
+            let selection = RowSelection::from_consecutive_ranges(std::iter::once(2..3), ROWS);
             let read = groups
                 .read(ProjectionMask::all(), ROWS, Some(selection))
                 .unwrap();
-            let error = read
-                .map(|batch| batch.map(drop))
-                .collect::<Result<(), _>>()
-                .unwrap_err();
+            let mut read = read;
+            let error = read.try_for_each(|batch| batch.map(drop)).unwrap_err();
             assert!(
                 error.to_string().contains("longer ones"),
                 "{version:?}: {error}"

@@ -1,6 +1,6 @@
 //! Groups over several days: a kept document, and its duplicates on its own day and on later ones.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use engine::output::ReadRow;
 use serde_json::{Value, json};
@@ -121,6 +121,8 @@ pub(super) struct Groups {
     batch_days: Vec<BatchDay>,
     /// Kept documents without duplicates.
     singles: u64,
+    /// Ids of the kept documents of groups whose day is that of no file; made when a file needs it.
+    of_other_days: Option<HashSet<Box<str>>>,
 }
 
 /// A group that is shown.
@@ -171,6 +173,10 @@ impl Groups {
             BatchDay::NotSaid => None,
         };
         let mut has_group = false;
+        if own.is_none() && !self.of_other_days().contains(row.id) {
+            self.singles += 1;
+            return;
+        }
         for (origin, groups) in &mut self.duplicates {
             // A document of an unknown day may be that of any day that is none of the other files'.
             let is_own = match own {
@@ -186,6 +192,21 @@ impl Groups {
             }
         }
         self.singles += u64::from(!has_group);
+    }
+
+    /// Ids of the kept documents of groups whose day is that of no file.
+    fn of_other_days(&mut self) -> &HashSet<Box<str>> {
+        let (duplicates, batch_days) = (&self.duplicates, &self.batch_days);
+        self.of_other_days.get_or_insert_with(|| {
+            let is_other = |origin: &Origin| match origin {
+                Origin::Day(day) => !batch_days.contains(&BatchDay::Day(*day)),
+                Origin::File(_) => false,
+            };
+            let others = duplicates.iter().filter(|(origin, _)| is_other(origin));
+            others
+                .flat_map(|(_, groups)| groups.keys().cloned())
+                .collect()
+        })
     }
 
     /// Groups whose kept document is in none of the files: it came in before them or, in an archive without decisions, was
