@@ -90,7 +90,7 @@ fn decide(args: &Args) -> Greedy {
     let count = args.documents as usize;
     let limits = Limits {
         threads: 1,
-        // The sorter takes half of what is left.
+        // The sorter keeps pairs in half of the free memory; the other half is for sorting them.
         memory: 2 * args
             .bytes
             .saturating_mul(count)

@@ -48,7 +48,7 @@ const ROWS: &str = "rows";
 #[derive(Debug)]
 pub(crate) struct ResumeDirectory {
     path: PathBuf,
-    /// Locked as long as it is open.
+    /// The lock file. The lock ends when the file is closed.
     _lock: File,
 }
 
@@ -222,7 +222,7 @@ fn file_name(work: &Work<'_>, chunk: &Chunk) -> String {
     format!("{}.arrow", storage::hex(&name))
 }
 
-/// The SHA-256 of texts, each of which counts by itself.
+/// The SHA-256 of several texts. The length of each is part of it, so that moving text from one to the next changes it.
 fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     let mut digest = Sha256::new();
     for text in texts {
@@ -233,7 +233,7 @@ fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
 }
 
 impl Part {
-    /// The part in the file at `path`; `None` if there is none.
+    /// Opens the file of a finished chunk; `None` if the file is missing or damaged, so that the chunk is fingerprinted again.
     fn open(path: &Path) -> Result<Option<Self>> {
         let file = match File::open(path) {
             Ok(file) => file,

@@ -43,7 +43,7 @@ pub enum Decision {
 /// however many pairs there are.
 #[derive(Debug)]
 pub struct Greedy {
-    /// The distance of each document to the kept one that it is a duplicate of, or one of the constants.
+    /// Of each duplicate, the distance to its kept document; of the other documents, [`KEPT`] or [`OF_ARCHIVE`].
     distances: Vec<u8>,
     /// The kept document that each is a duplicate of. Of a kept document, the size of its group.
     others_or_sizes: Vec<u32>,

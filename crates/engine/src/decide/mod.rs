@@ -1,6 +1,6 @@
 //! Decides which documents of the batch are kept, and names for each duplicate the kept document that it repeats.
 //!
-//! The archive says which of its documents are kept; those of the batch are decided one after the other, in a fixed order. A document is
+//! The archive says which of its documents are kept; those of the batch are decided one after the other, in a fixed order. One is
 //! kept unless it forms a pair with a kept document before it. So every duplicate forms a pair with its kept document, and no
 //! two kept documents form a pair. Connected components would chain: if A and B are a pair, and B and C are one, they make C
 //! a duplicate of A, though A and C may have little in common.

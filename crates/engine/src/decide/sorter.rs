@@ -302,7 +302,7 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Sorts the pairs by counting, so many at once as there is room for, and adds them to `greedy`.
+    /// Sorts the pairs of the bucket by counting, in pieces that fit `sorted`, and adds them to `greedy`.
     fn decide(&self, sorted: &mut Sorted, greedy: &mut Greedy) -> std::io::Result<()> {
         let mut counts = vec![0_usize; BUCKET_DOCUMENTS];
         self.each(|pair, _| counts[later_in_bucket(pair)] += 1)?;

@@ -23,12 +23,13 @@ const FILES_AT_ONCE: usize = 32;
 #[derive(Debug, Clone)]
 pub(crate) struct Chunk {
     splits: Vec<Split>,
-    /// Says which rows these are, of which state of which files.
+    /// Names the files, their state, and the row groups that the chunk has. Chunks of other rows have other names.
     pub(crate) name: String,
 }
 
 impl Documents {
-    /// All documents in chunks, in the order of the inputs. Each has parts for `threads` threads, if there are so many.
+    /// Cuts the inputs into chunks, in order. A chunk has at least one split for each of `threads` threads, but the last may have
+    /// fewer.
     ///
     /// # Errors
     /// When a file is missing, or its store fails.

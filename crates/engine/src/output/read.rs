@@ -87,7 +87,10 @@ pub async fn read_rows(
     let format = OutputFormat::from_name(&location.file_name());
     let format = format.ok_or_else(|| EngineError::BadData {
         object: name.clone(),
-        reason: "the name must end in .parquet, .csv or .jsonl, which says the format".into(),
+        reason: format!(
+            "the name must end in {}, which says the format",
+            OutputFormat::endings()
+        ),
     })?;
     let bytes = location.read().await?;
     let first_line = || {
@@ -110,7 +113,7 @@ pub async fn read_rows(
             let reader = reader.build(Cursor::new(bytes.clone()));
             each_row(&name, kind, reader.map_err(arrow_error(&name))?, &mut each)
         }
-        // Each row has the names of the columns, and there is none.
+        // JSON Lines has the names of the columns in its rows only, and this file has no row.
         OutputFormat::JsonLines if bytes.is_empty() => return Ok(None),
         OutputFormat::JsonLines => {
             let first: serde_json::Map<String, serde_json::Value> =

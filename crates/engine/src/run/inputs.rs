@@ -265,7 +265,7 @@ fn check_decidable(settings: &RunSettings, why: &str) -> Result<()> {
     let reason = match &settings.verify {
         _ if !settings.within => "leave out --no-within",
         Some(verify) if !verify.is_by_sketch() => {
-            "which cannot be by texts: leave out --verify or, if the archive has sketches, use --verify sketch"
+            "pairs cannot be verified by texts then; leave out --verify or, if the archive has sketches, use --verify sketch"
         }
         _ => return Ok(()),
     };

@@ -102,7 +102,7 @@ pub async fn run(
             view: &view,
             verifier: verifier.as_ref(),
             documents: &documents,
-            // The archive has the decisions of a day that it has.
+            // A rerun that writes no decisions needs none: the archive keeps those of the first run.
             decide: decide
                 .as_ref()
                 .filter(|decide| decide.has_output() || !view.already_committed),

@@ -24,7 +24,8 @@ pub(super) struct View {
 
 impl View {
     /// Decides which days of the archive the batch is compared with: all but its own; or, if the archive holds the batch
-    /// already, those that it was compared with before its commit. `decisions` are those that a commit of the batch has.
+    /// already, those that it was compared with before its commit. `decisions` says how a commit
+    /// of the batch would be decided.
     pub(super) async fn resolve(
         run: Run<'_>,
         opened: OpenedArchive,
