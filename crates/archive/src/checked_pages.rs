@@ -1,7 +1,9 @@
-//! Checks of Parquet pages before the Parquet library decodes them.
+//! Checks the structure of Parquet pages before the Parquet library decodes them. Checksums are in
+//! `file_checksums` and `row_group_sums`.
 //!
-//! For a forged page of delta-encoded text, the library would allocate memory for as many values as the page claims, up
-//! to 2⁶⁴, which ends the process. It would do so too after it skipped a plain text whose length goes beyond the page.
+//! For a forged page of delta-encoded text, the library would allocate memory for as many values as
+//! the page claims, up to 2⁶⁴, which ends the process. Skipping a plain text whose length goes
+//! beyond its page would have the same effect.
 
 use std::fs::File;
 use std::io::{BufReader, Seek as _, SeekFrom};
@@ -105,7 +107,7 @@ impl ChunkReader for FileParts {
     }
 }
 
-/// Row groups of a file whose pages are read from `R` and checked.
+/// Row groups of a file. Reads their pages from `R`, and checks each page.
 pub struct CheckedRowGroups<R> {
     source: Arc<R>,
     metadata: Arc<ParquetMetaData>,
@@ -249,8 +251,8 @@ impl<R: ChunkReader> PageReader for CheckedPages<R> {
     }
 }
 
-/// `None` if a page of delta-encoded text claims more values than its header has, or one of plain text a length that goes beyond
-/// the page.
+/// Checks the texts of a page. Returns `None` if delta-encoded text claims more values than the
+/// page header, or if a plain text is longer than the rest of the page.
 fn check_texts(page: &Page, column: &ColumnDescPtr) -> Option<()> {
     let streams = match page.encoding() {
         Encoding::PLAIN if column.physical_type() == Type::BYTE_ARRAY && page.num_values() > 0 => {
@@ -274,7 +276,7 @@ fn check_texts(page: &Page, column: &ColumnDescPtr) -> Option<()> {
 /// `None` if one of the first `count` texts is longer than the rest of the page.
 fn check_lengths(mut values: &[u8], count: u32) -> Option<()> {
     for _ in 0..count {
-        // Nulls have no bytes, so there may be fewer.
+        // Nulls have no bytes, so the page may have fewer texts than `count`.
         let Some((length, rest)) = values.split_first_chunk() else {
             break;
         };
@@ -328,7 +330,8 @@ fn value_bytes<'a>(page: &'a Page, column: &ColumnDescPtr) -> Option<&'a [u8]> {
 
 /// Skips integers in the encoding DELTA_BINARY_PACKED, and returns the count that their header claims.
 fn skip_delta_stream(bytes: &mut &[u8]) -> Option<u64> {
-    // The header: values and miniblocks of a delta block, values in all, the first value.
+    // The stream's header: values per delta block, miniblocks per delta block, total values, first
+    // value.
     let delta_block_values = varint(bytes)?;
     let miniblocks = usize::try_from(varint(bytes)?).ok()?;
     let count = varint(bytes)?;
@@ -422,7 +425,7 @@ mod tests {
                 .unwrap();
             forged[at..at + 4].copy_from_slice(&0x3539_5e98_u32.to_le_bytes());
             let groups = row_groups(&file, 0, forged.into());
-            // The row is skipped.
+            // The selection skips the row of the forged text.
             let selection = RowSelection::from_consecutive_ranges(std::iter::once(2..3), ROWS);
             let read = groups
                 .read(ProjectionMask::all(), ROWS, Some(selection))

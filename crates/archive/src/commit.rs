@@ -26,7 +26,8 @@ use crate::fingerprints::FingerprintFile;
 use crate::schema::{DAY, kept_field};
 use crate::table::Archive;
 
-/// Attempts to commit before giving up, if other commits (such as another program's OPTIMIZE) come first each time.
+/// Maximum attempts to commit, if another commit (such as another program's OPTIMIZE) comes first
+/// each time.
 pub(crate) const COMMIT_ATTEMPTS: usize = 20;
 
 /// The outcome of committing a day.
@@ -43,18 +44,18 @@ pub enum Append {
 /// Whether a day that is in the archive may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existing {
-    /// No: other rows for the day are refused.
+    /// No: a commit of other rows for the day is refused.
     Keep,
-    /// Yes: the same commit removes its rows.
+    /// Yes: the commit of the new rows also removes the day's old rows.
     Replace,
 }
 
-/// What was decided about the rows of a batch, and which of them are appended.
+/// The decisions on the rows of a batch, and whether the archive gets only the kept rows.
 #[derive(Debug, Clone)]
 pub struct RowDecisions {
-    /// Whether each row of the batch's file is kept.
+    /// For each row of the batch's file: whether it is kept.
     pub kept: BooleanBuffer,
-    /// How they were decided, and whether only the kept rows are appended.
+    /// The settings of the decisions, and whether only the kept rows are appended.
     pub decisions: DayDecisions,
 }
 
@@ -87,7 +88,7 @@ impl RowDecisions {
     }
 }
 
-/// The rows with a column `kept`.
+/// Adds the column `kept` to the rows.
 fn with_kept(rows: &RecordBatch, kept: BooleanArray) -> Result<RecordBatch, ArrowError> {
     let mut fields: Vec<FieldRef> = rows.schema().fields().iter().cloned().collect();
     fields.push(kept_field());
@@ -143,8 +144,9 @@ impl Archive {
         Ok(require_conditional_create(self.location()).await?)
     }
 
-    /// Writes `file` as data files of `day` and reads them back. Leaves out rows without a fingerprint. If the archive has the
-    /// column `kept`, it gets the `decisions`, or null without them.
+    /// Writes `file` as data files of `day` and reads them back. Leaves out rows without a
+    /// fingerprint. If the archive has the column `kept`, the column gets the `decisions`, or nulls
+    /// if there are none.
     ///
     /// # Errors
     /// [`ArchiveError::SpecMismatch`] when the fingerprints are of another spec, [`ArchiveError::Digest`] when the store
@@ -318,8 +320,8 @@ impl Archive {
         Ok(self.files()?.iter().any(|file| file.day == Some(day)))
     }
 
-    /// Removes the data files of a day that was not committed. A failure is only a warning: a leftover file harms no
-    /// reader.
+    /// Removes the data files of a day that was not committed. Only warns if that fails: a leftover
+    /// file harms no reader.
     pub async fn discard(&self, staged: &StagedDay) {
         self.remove_written(&staged.files).await;
     }
@@ -350,8 +352,8 @@ impl Archive {
     /// Whether the day is committed with rows of this digest, and with these decisions.
     ///
     /// # Errors
-    /// [`ArchiveError::DayDiffers`] and [`ArchiveError::DecisionsDiffer`] when it is committed with other rows or decisions,
-    /// and `existing` keeps them.
+    /// [`ArchiveError::DayDiffers`] and [`ArchiveError::DecisionsDiffer`] when it is committed with
+    /// other rows or decisions, and `existing` is [`Existing::Keep`].
     pub async fn is_committed(
         &self,
         day: NaiveDate,
@@ -370,8 +372,8 @@ impl Archive {
         }
     }
 
-    /// Tries once to commit a day that was compared with `base_version`. The outer error comes before the commit; after
-    /// the inner one, the commit's own, the outcome is unknown.
+    /// Tries once to commit a day that was compared with `base_version`. After an outer error,
+    /// nothing was committed. The inner error is the commit's own, and leaves its outcome unknown.
     async fn try_commit(
         &mut self,
         staged: &StagedDay,

@@ -79,7 +79,8 @@ impl Archive {
         Ok(compacted)
     }
 
-    /// Commits the new files, and tries again after other commits, unless they removed files that the new ones replace.
+    /// Commits the new files. If another commit comes first, tries again, unless that commit
+    /// removed a file that the new ones replace.
     async fn commit_merged(
         &mut self,
         sets: &[MergeSet],

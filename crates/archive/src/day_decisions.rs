@@ -1,11 +1,13 @@
-//! Which documents of a day an archive got, and how they were decided.
+//! [`DayDecisions`]: whether an archive got all documents of a day or only the kept ones, and by
+//! which settings they were decided.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Decisions about a day. Two commits of the same rows are the same day only if these are equal, too.
+/// How the documents of a day were decided, and which of them were appended. Does not hold the
+/// decisions on single documents.
 ///
 /// As text, in tags and records: `all` or `kept`, a space, and the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub struct DayDecisions {
     /// Whether only the kept documents were appended.
     pub only_kept: bool,
-    /// The settings by which they were decided, as this program shows them.
+    /// The settings by which the documents were decided, as this program shows them.
     pub settings: String,
 }
 
@@ -58,7 +60,7 @@ impl From<DayDecisions> for String {
     }
 }
 
-/// How errors call a day's decisions.
+/// Describes a day's decisions for errors.
 pub(crate) fn describe(decisions: Option<&DayDecisions>) -> String {
     match decisions {
         None => "all documents, without decisions".into(),

@@ -1,9 +1,10 @@
 //! The records of how days were committed, kept where other programs do not rewrite them.
 //!
-//! A Delta application transaction marks a committed day; its application id is the day. The transaction's version,
-//! which Delta leaves to the program, points to a record beside the table, `_dedup-job/days/DAY-VERSION.json`. It is
-//! the first 63 bits of the record's SHA-256, so that a damaged or replaced record is detected. The tags of the day's
-//! data files say the same and cost no request, but other programs drop them when they rewrite files.
+//! A Delta application transaction marks a committed day; its application id is the day. The
+//! transaction's version, which Delta leaves to the program, points to a record beside the table,
+//! `_dedup-job/days/DAY-VERSION.json`. The version is the first 63 bits of the record's SHA-256, so
+//! that readers detect a damaged or replaced record. The tags of the day's data files say the same
+//! and cost no request, but other programs drop them when they rewrite files.
 //!
 //! Transaction version 0 marks a removed day, 1 a day that an earlier release committed without a record.
 
@@ -43,8 +44,8 @@ pub struct CommittedDay {
     pub base_version: u64,
     /// Its rows in the archive; `None` if an earlier release of this program committed it.
     pub rows: Option<u64>,
-    /// What was decided about its documents; `None` if nothing was. The digest is that of all documents, those too that were
-    /// not appended.
+    /// How its documents were decided; `None` if they were not. `digest` covers all documents of
+    /// the batch, even those that were not appended.
     #[serde(default)]
     pub decisions: Option<DayDecisions>,
 }
@@ -59,8 +60,8 @@ impl CommittedDay {
         })
     }
 
-    /// Whether a batch is this day: the same rows, and the same decisions if the batch has some or the day has only its kept
-    /// documents.
+    /// Whether this day was committed with a batch of this digest and these decisions. A batch
+    /// without decisions also equals a day with decisions if the day has all documents.
     pub(crate) fn is_same(&self, digest: &str, decisions: Option<&DayDecisions>) -> bool {
         let same_decisions = match (&self.decisions, decisions) {
             (Some(committed), None) => !committed.only_kept,
@@ -69,7 +70,7 @@ impl CommittedDay {
         self.digest == digest && same_decisions
     }
 
-    /// The error that the archive at `path` has `day` already, and that a batch is another one.
+    /// The error for a batch that differs from the `day` that the archive at `path` already has.
     pub(crate) fn differs(
         self,
         path: String,
@@ -230,7 +231,8 @@ impl Archive {
         Ok(false)
     }
 
-    /// The day that was committed with rows of this digest. Of several, the one compared with the earliest version.
+    /// The day that was committed with rows of this digest. If several were, the one compared with
+    /// the earliest version.
     ///
     /// # Errors
     /// As [`Self::committed`].
@@ -247,7 +249,8 @@ impl Archive {
                 continue;
             }
             let committed = match self.committed(day).await {
-                // With which rows the day was committed is no longer known; another day may have the digest.
+                // The log no longer tells this day's committed rows; another day may have the
+                // digest.
                 Err(error @ ArchiveError::ForeignTable { .. }) => {
                     tracing::warn!("{error}");
                     continue;
@@ -340,7 +343,8 @@ impl Archive {
             .map_err(|error| bad_data(error.to_string()))
     }
 
-    /// Writes a record. Must come before the log entry that points to it; a vacuum deletes records without an entry.
+    /// Writes a record. Callers write it before the log entry that points to it; a vacuum deletes
+    /// records without an entry.
     pub(crate) async fn write_record(&self, day: NaiveDate, record: &Record) -> Result<()> {
         let location = self
             .location()

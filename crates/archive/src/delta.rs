@@ -1,4 +1,4 @@
-//! The Delta library: the store in which it reads and writes a table's log, and its panics, turned into errors.
+//! Calls the Delta library: gives it the store of a table's log, and turns its panics into errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -51,7 +51,8 @@ fn table_url(location: &Location) -> Result<Url, StorageError> {
         path: location.given().to_owned(),
         reason: reason.into(),
     };
-    // The Delta library decodes these characters when it reads a name back, and then finds no file of that name.
+    // The Delta library decodes names with these characters when it reads them back, and then finds
+    // no file.
     if location.path().as_ref().contains(['%', '\\']) {
         return Err(bad("an archive's path must not contain % or \\"));
     }

@@ -1,5 +1,5 @@
-//! A row group's column of fingerprints, as encoded pages: fetched whole from a store, or read from a local file while
-//! they are decoded.
+//! The encoded fingerprints of a row group. From a store they are fetched whole; from a local file
+//! they are read while they are decoded.
 //!
 //! Pages of a local file go through one small buffer: they are decoded while they are in the processor's cache, and do
 //! not evict the probe's tables from it.
@@ -38,7 +38,7 @@ impl Encoded {
         #[cfg(target_os = "linux")]
         {
             let length = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
-            // Failure costs time, nothing else.
+            // If the advice fails, reading takes longer, nothing else.
             let _ = rustix::fs::fadvise(&file, range.start, length, rustix::fs::Advice::WillNeed);
         }
         Ok(Self::Local(Arc::new(file)))
@@ -60,7 +60,7 @@ enum Source {
     },
 }
 
-/// The bytes of a local file read last, and their offset in the file.
+/// The bytes that were last read from a local file, and their offset in it.
 #[derive(Default)]
 struct ReadBuffer {
     start: u64,

@@ -47,7 +47,7 @@ pub enum ArchiveError {
         /// What lies there.
         found: String,
     },
-    /// A Delta table with a feature by which its rows are not simply those of its data files.
+    /// A Delta table with a feature that makes its rows differ from those in its data files.
     #[error(
         "{path}: another program changed this Delta table in a way that this version cannot read correctly: {feature}"
     )]
@@ -76,7 +76,8 @@ pub enum ArchiveError {
         path: String,
         /// The day.
         day: String,
-        /// What another program changed: a file, or the log, with the version that it no longer has.
+        /// What another program changed: a data file, or the log, named with the version that it
+        /// lost.
         file: String,
     },
     /// A stored spec that this program cannot read.
@@ -208,7 +209,8 @@ pub enum ArchiveError {
     },
 }
 
-// Errors of libraries may quote what was sent, secrets included, so only the scrubbed message is shown.
+// Errors of libraries may quote a request with its secrets, so `Debug` shows only the scrubbed
+// message.
 impl std::fmt::Debug for ArchiveError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} error: {self}", self.kind())
@@ -251,7 +253,7 @@ impl ArchiveError {
         }
     }
 
-    /// A data file that the log names is missing.
+    /// The error for a missing data file that the log names.
     pub(crate) fn missing(object: &str) -> Self {
         Self::BadData {
             object: object.to_owned(),
@@ -303,7 +305,7 @@ fn delta_kind(error: &DeltaTableError) -> ErrorKind {
                 | TransactionError::VersionAlreadyExists(_)
         } | DeltaTableError::VersionAlreadyExists(_)
     );
-    // The table requires a feature of its readers or writers that the library does not know.
+    // The table requires a reader or writer feature that the library does not know.
     let is_unsupported = matches!(
         error,
         DeltaTableError::Transaction {

@@ -10,8 +10,9 @@
 //! │ sector 0 │ sector 1 │ … │ last  │ `index_sum` covers both    │ `footer_sum`         │
 //! ```
 //!
-//! Each checksum is a 64-bit XXH3; sector sums are stored little-endian. Sectors check the pages of ids. Fingerprints
-//! are decoded by whole row groups, and checked by the sums of [`crate::row_group_sums`], which the footer has.
+//! Each checksum is a 64-bit XXH3; sector sums are stored little-endian. Readers check the pages of
+//! ids, sketches and decisions by sectors. They decode fingerprints by whole row groups, and check
+//! them by [`crate::row_group_sums`], which are in the footer.
 
 use std::fmt;
 use std::ops::Range;

@@ -25,19 +25,21 @@ use crate::error::{ArchiveError, Result};
 use crate::layout::{PAGE_ROWS, writer_properties};
 use crate::schema::{self, IdType};
 
-/// Rows of the record batches that the Parquet writer gets, and that a file is read in. Since all have the same size,
-/// and so have the pages, the file's bytes do not depend on the record batches that [`FingerprintWriter::write`] gets.
+/// Rows of the record batches that the Parquet writer gets, and of those that a reader gets. This
+/// fixed size fixes the pages, too, so the file's bytes do not depend on how callers of
+/// [`FingerprintWriter::write`] split the rows.
 const RECORD_BATCH_ROWS: usize = 4 * PAGE_ROWS;
 
 /// SHA-256 over the rows of a batch that have a fingerprint, independent of files and row groups.
 ///
-/// It is over the spec's digest, then for each row, in the file's order, the fingerprint, the id and, if the spec has
-/// sketches, the sketch. Numbers are 8 bytes, little-endian; before a text id comes its length in bytes.
+/// It hashes the spec's digest, then for each row, in the file's order, the fingerprint, the id
+/// and, if the spec has sketches, the sketch. Numbers are 8 bytes, little-endian; before a text id
+/// comes its length in bytes.
 #[derive(Debug, Clone)]
 pub struct RowDigest(Sha256);
 
 impl RowDigest {
-    /// The digest of no rows under `spec`.
+    /// Starts the digest of rows under `spec`, with no rows yet.
     #[must_use]
     pub fn new(spec: &Spec) -> Self {
         Self(Sha256::new_with_prefix(spec.digest()))
@@ -126,7 +128,7 @@ pub struct FingerprintWriter {
     digest: RowDigest,
     rows: u64,
     without_fingerprint: u64,
-    /// The last fingerprint.
+    /// The last fingerprint written, which the next must not precede.
     last: Option<i64>,
     id_type: IdType,
     spec: Spec,

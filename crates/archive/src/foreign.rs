@@ -1,7 +1,8 @@
 //! Refusing Delta tables that this program would misread.
 //!
-//! Other programs may use features that change which rows count, or what their columns mean. Such a feature is refused
-//! by its name: if it were ignored, a run would find deleted documents, and `compact` would bring them back.
+//! Other programs may use features that change which rows count, or what their columns mean. This
+//! module refuses such a table, and names the feature: without that, a run would find deleted
+//! documents, and `compact` would bring them back.
 
 use deltalake_core::DeltaTable;
 use deltalake_core::kernel::{DataType, StructField};
@@ -16,11 +17,11 @@ const HARMLESS: [&str; 4] = [
     "timestampNtz",
     "v2Checkpoint",
     "vacuumProtocolCheck",
-    // Each file is checked for a deletion vector instead.
+    // `refuse_unreadable` checks each file for a deletion vector instead.
     "deletionVectors",
 ];
 
-/// Refuses a table whose rows are not simply those of its data files.
+/// Refuses a table with a feature that makes its rows differ from those in its data files.
 ///
 /// # Errors
 /// [`ArchiveError::Unreadable`] naming the feature, [`ArchiveError::BadData`] for a data file outside the table.

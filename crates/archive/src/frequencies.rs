@@ -139,7 +139,8 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
     decoded.unwrap_or_else(|_| Err(bad("the pages are damaged")))
 }
 
-/// The idf of features that `features` extracts, for fingerprints of `spec`: with its seed and power. Errors call the file of
+/// The idf weights for fingerprints of `spec`, with the seed and idf power of `spec`. `features` is
+/// the spec that split texts into the features of `frequencies`. Errors call the file of
 /// frequencies `name`.
 ///
 /// # Errors

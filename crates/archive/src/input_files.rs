@@ -14,15 +14,16 @@ use crate::error::{ArchiveError, Result};
 use crate::foreign;
 use crate::schema::SPEC_KEY;
 
-/// Requests under way at the same time.
+/// Maximum number of concurrent requests.
 const CONCURRENT_REQUESTS: usize = 32;
 
 /// Lists the files that a path stands for, as [`Stores::expand`] does; for a Delta table, the data files of its latest
 /// version.
 ///
 /// # Errors
-/// As [`Stores::expand`]. For a table, [`ArchiveError`] when its log cannot be read, or has features by which its rows are
-/// not simply those of its files; [`ArchiveError::BadData`] when a data file is missing.
+/// As [`Stores::expand`]. For a table, [`ArchiveError`] when its log cannot be read, or a feature
+/// makes its rows differ from those in its files; [`ArchiveError::BadData`] when a data file is
+/// missing.
 pub async fn input_files(
     stores: &Stores,
     given: &str,

@@ -8,16 +8,16 @@ use simhash::Spec;
 
 use crate::schema::{FINGERPRINT, ID, IdType, SKETCH, SPEC_KEY};
 
-/// Rows of a row group: enough to probe at once, few enough to share out between threads.
+/// Rows of a row group: enough to probe at once, few enough to spread a file over several threads.
 pub const ROW_GROUP_ROWS: usize = 1 << 20;
 /// Rows of a page of fingerprints.
 pub(crate) const PAGE_ROWS: usize = 8192;
-/// Rows of the smallest page of ids and of sketches: few, because a whole page is read to get one row. Pages of integer
-/// ids, which take few bytes, have many times as many.
+/// Minimum rows of a page of ids or sketches. Few, because a reader fetches a whole page to get one
+/// row. A page of integer ids, which take few bytes, has many times as many rows.
 const SMALL_PAGE_ROWS: usize = 256;
-/// A page of ids ends when it has this many bytes; tested every [`SMALL_PAGE_ROWS`] rows.
+/// Limit of a page of ids, in bytes; the writer tests it every [`SMALL_PAGE_ROWS`] rows.
 const ID_PAGE_BYTES: usize = 16 << 10;
-/// As [`ID_PAGE_BYTES`], of sketches.
+/// Limit of a page of sketches, in bytes; tested as [`ID_PAGE_BYTES`] is.
 const SKETCH_PAGE_BYTES: usize = 8 << 10;
 
 /// The properties of every Parquet file of fingerprints that this program writes.
@@ -38,7 +38,7 @@ pub(crate) fn writer_properties(spec: &Spec, id_type: IdType) -> WriterPropertie
         .set_column_dictionary_enabled(id.clone(), false)
         .set_column_compression(id.clone(), zstd)
         .set_column_data_page_size_limit(id, ID_PAGE_BYTES)
-        // All have one length and no order: nothing to compress.
+        // All sketches have one length and they are not sorted, so there is nothing to compress.
         .set_column_encoding(sketch.clone(), Encoding::DELTA_LENGTH_BYTE_ARRAY)
         .set_column_dictionary_enabled(sketch.clone(), false)
         .set_column_data_page_size_limit(sketch, SKETCH_PAGE_BYTES)

@@ -3,9 +3,10 @@
 //! An archive has the columns `fp`, `id` and the partition column `day`; if its spec has sketches, also `sketch`; if it was
 //! created with decisions, also `kept`. Each day is one commit, and its data files are Parquet sorted by `fp`. [`Archive`] creates it, appends to it, and maintains it.
 //!
-//! A run reads a [`Snapshot`]: an archive at one version, or plain Parquet files. [`FingerprintReader`] reads one of
-//! its files, fingerprints by row group, ids, sketches and decisions by row. The map writes the batch's own fingerprints as one
-//! [`FingerprintFile`], which every later stage reads.
+//! A run reads a [`Snapshot`]: an archive at one version, or plain Parquet files.
+//! [`FingerprintReader`] reads one file of a snapshot: fingerprints by row group; ids, sketches and
+//! decisions by row. The map writes the batch's own fingerprints as one [`FingerprintFile`], which
+//! every later stage reads.
 
 pub mod checked_pages;
 mod commit;

@@ -1,13 +1,16 @@
-//! What an archive's log says of a data file, for the reader of the file: its tail's offsets and checksums.
+//! [`LogFacts`]: offsets and checksums of a data file's tail, which the reader of the file takes
+//! from the archive's log.
 
 use serde::{Deserialize, Serialize};
 
 use crate::file_checksums::Tail;
 
-/// What the log says of a data file, for its reader. Empty for plain files and for files of other programs.
+/// What the log records about a data file for its reader. Empty for plain files and for files that
+/// other programs wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogFacts {
-    /// Offsets and checksums of its tail, which has the checksums of everything before.
+    /// Offsets and checksums of the file's tail; the tail has the checksums of everything before
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Tail>,
 }

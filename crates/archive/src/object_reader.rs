@@ -16,7 +16,7 @@ use storage::{Location, short_body};
 
 use crate::file_checksums::{SectorSums, Tail};
 
-/// Bytes read from the end of a file at first: most footers fit.
+/// Bytes that the first request reads from the end of a file: enough for most footers.
 const FOOTER_HINT: usize = 64 << 10;
 
 /// An object that the Parquet library reads by byte ranges.
@@ -25,7 +25,8 @@ pub struct ObjectReader {
     store: Arc<dyn ObjectStore>,
     path: Path,
     size: u64,
-    /// The checksums of the object's sectors. If present, reads fetch whole sectors and check them.
+    /// The checksums of the object's sectors. If present, the Parquet library's reads fetch whole
+    /// sectors and check them; `read_range` does not.
     sums: Option<SectorSums>,
 }
 
@@ -41,7 +42,7 @@ impl ObjectReader {
         }
     }
 
-    /// The same object, with reads checked by the sums of its sectors.
+    /// The same object; checks the Parquet library's reads by the checksums of its sectors.
     #[must_use]
     pub(crate) fn checked_by(self, sums: SectorSums) -> Self {
         Self {
@@ -90,7 +91,7 @@ impl ObjectReader {
         ParquetMetaDataReader::decode_metadata(&bytes[..end])
     }
 
-    /// Reads the bytes of `ranges`: fetches each sector that they touch once, and checks it.
+    /// Reads the bytes of `ranges`. Fetches each sector that they touch only once, and checks it.
     async fn read_checked_ranges(
         &self,
         sums: &SectorSums,

@@ -1,18 +1,20 @@
-//! Reading the header of a Parquet page, checked before the Parquet library parses it.
+//! Reads and checks the header of a Parquet page before the Parquet library parses it.
 //!
-//! In a forged header, a text can claim to have 2⁶⁴ bytes: the library would ask for all that memory, which ends the
-//! process. In a header that is cut off by the end of the file, it would parse missing fields for hours.
+//! In a forged header, a text can claim to have 2⁶⁴ bytes: the library would ask for all that
+//! memory, which ends the process. If the end of the file cuts a header off, the library would
+//! parse missing fields for hours.
 
 use std::io::{Cursor, Error, ErrorKind, Read, Result, Take};
 
-/// The most bytes of a header. Some programs put whole texts into it: the least and the greatest of the page.
+/// Maximum bytes of a header. Some programs put whole texts into it: the minimum and maximum of the
+/// page.
 const MAX_HEADER_BYTES: u64 = 64 << 20;
-/// The deepest nesting of a header. Parquet's own headers have two levels below the first.
+/// Maximum nesting of a header. Parquet's own headers have two levels below the first.
 const MAX_DEPTH: usize = 16;
 
-/// Reads one page header, from where `R` is; after the header, it fails.
+/// Reads one page header, from the position of `R` on. Reading past the header fails.
 ///
-/// Nothing is read before the first call: the library asks for readers that it does not use.
+/// Reads nothing before the first call, because the library asks for readers that it does not use.
 pub struct HeaderReader<R> {
     source: R,
     header: Option<Cursor<Vec<u8>>>,
@@ -59,7 +61,7 @@ struct Header<R> {
 }
 
 impl<R: Read> Header<R> {
-    /// Reads the fields of a struct, and the byte behind the last.
+    /// Reads the fields of a struct, and the stop byte after them.
     fn read_fields(&mut self, depth: usize) -> Result<()> {
         loop {
             let field = self.read_byte()?;
@@ -70,14 +72,15 @@ impl<R: Read> Header<R> {
             if id_delta == 0 {
                 self.read_varint()?;
             }
-            // The value of a boolean field is in its kind.
+            // A boolean field's type is also its value.
             if !matches!(kind, 1 | 2) {
                 self.read_value(kind, depth)?;
             }
         }
     }
 
-    /// Reads a value of a kind that Parquet has.
+    /// Reads a value of the Thrift type `kind`. Refuses maps and unknown types, which page headers
+    /// never have.
     fn read_value(&mut self, kind: u8, depth: usize) -> Result<()> {
         let inside = depth.checked_sub(1).ok_or(ErrorKind::InvalidData)?;
         match kind {
@@ -121,7 +124,8 @@ impl<R: Read> Header<R> {
         Err(ErrorKind::InvalidData.into())
     }
 
-    /// Reads `count` bytes. Takes memory for those that are there, not for those that are claimed.
+    /// Reads `count` bytes. Allocates memory only for bytes that the source has, whatever `count`
+    /// claims.
     fn read_bytes(&mut self, count: u64) -> Result<()> {
         let read = (&mut self.source)
             .take(count)
@@ -137,7 +141,8 @@ impl<R: Read> Header<R> {
 mod tests {
     use super::*;
 
-    /// What a reader of `bytes` gives, byte by byte as the library reads.
+    /// Reads `bytes` one by one, as the library does; returns what was read, and the error that
+    /// ended it.
     fn read(bytes: &[u8]) -> (Vec<u8>, ErrorKind) {
         let mut reader = HeaderReader::new(bytes);
         let mut read = Vec::new();

@@ -61,7 +61,7 @@ impl IdSet {
         self.len() == 0
     }
 
-    /// For each row of a record batch: whether its id is in the set. Adds the ids that are to `found`.
+    /// For each row of a record batch: whether its id is in the set. Adds each such id to `found`.
     fn row_mask(&self, batch: &RecordBatch, found: &mut HashSet<FoundId>) -> BooleanArray {
         let ids = batch.column(1);
         (0..batch.num_rows())
@@ -99,9 +99,9 @@ enum FoundId {
 pub struct Removed {
     /// Documents removed.
     pub documents: u64,
-    /// Distinct ids of them, if they were removed by id.
+    /// Distinct ids of the removed documents, if they were removed by id.
     pub ids: u64,
-    /// Days that they belonged to.
+    /// Days of the removed documents.
     pub days: u64,
     /// Files removed from the table.
     pub files: u64,
@@ -370,7 +370,7 @@ fn arrow_error(file: &DataFile) -> impl FnOnce(ArrowError) -> ArchiveError {
     move |source| ArchiveError::Arrow { object, source }
 }
 
-/// The rows of a record batch that have a fingerprint, and an id other than `ids`.
+/// The rows of a record batch that have a fingerprint, and an id that is not in `ids`.
 fn rows_without(batch: &RecordBatch, ids: &IdSet) -> Result<RecordBatch, ArrowError> {
     let with = ids.row_mask(batch, &mut HashSet::new());
     let present = arrow::compute::is_not_null(batch.column(0))?;

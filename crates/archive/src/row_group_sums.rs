@@ -1,10 +1,11 @@
 //! Checksums of the fingerprints of each row group, checked at almost no cost while they are decoded.
 //!
-//! A delta-encoded value is the sum of all deltas before it, so one flipped bit shifts every later value of the page by
-//! the same amount. A plain sum misses a shift of 2²⁰ values by 2⁴⁴. So of each segment of 64 values, eight also add
-//! the product of their halves (the NH hash of UMAC, Black et al. 1999), which changes by an amount that depends on the
-//! value. These are the last eight: a shift lasts until the end of the page, and so reaches the last values of the
-//! segment in which it begins.
+//! A delta-encoded value is the sum of all deltas before it, so one flipped bit shifts every later
+//! value of the page by the same amount. A plain sum misses a shift of 2²⁰ values by 2⁴⁴, which
+//! adds 2⁶⁴. So in each segment of 64 values, the last eight also add the product of their 32-bit
+//! halves (the NH hash of UMAC, Black et al. 1999). A shift changes a product by an amount that
+//! depends on the value. It lasts until the end of the page, so it reaches the last eight values of
+//! the segment in which it begins.
 
 use parquet::file::metadata::KeyValue;
 
@@ -17,14 +18,16 @@ const HIGH_KEY: u32 = 0x85eb_ca6b;
 
 /// Rows of a segment. Segments are counted from the start of the row group.
 pub(crate) const SEGMENT_ROWS: usize = 64;
-/// Rows at the end of each segment that add a product: a multiple of what any processor's vector holds.
+/// Rows at the end of each segment that add a product: a multiple of the 64-bit lanes of any
+/// processor's vector.
 const MULTIPLIED_ROWS: usize = 8;
 const _: () = assert!(ROW_GROUP_ROWS.is_multiple_of(SEGMENT_ROWS));
 
 /// How fingerprints are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Method {
-    /// The sum of all values, and of the products of the halves of some.
+    /// The sum of all values, plus the products of the halves of the last eight values in each
+    /// whole segment.
     Products,
     /// The sum of all values, as in files of earlier releases.
     Plain,
@@ -54,7 +57,7 @@ impl Method {
     }
 }
 
-/// The product of a fingerprint's halves.
+/// The product of a fingerprint's two halves, each plus its key.
 fn product(fingerprint: i64) -> u64 {
     let value = fingerprint.cast_unsigned();
     let low = (value as u32).wrapping_add(LOW_KEY);

@@ -34,8 +34,8 @@ pub const TAIL_TAG: &str = "dedup-job.tail";
 pub const DAY_DIGEST_TAG: &str = "dedup-job.day-digest";
 /// Tag of a data file: the table version that its day was compared with.
 pub const BASE_VERSION_TAG: &str = "dedup-job.base-version";
-/// Tag of a data file: which documents of its day were appended, and how they were decided; a
-/// [`DayDecisions`](crate::DayDecisions).
+/// Tag of a data file: whether its day's commit appended all documents or only the kept ones, and
+/// by which settings they were decided; a [`DayDecisions`](crate::DayDecisions).
 pub const DECISIONS_TAG: &str = "dedup-job.decisions";
 
 /// The type of an archive's ids, fixed when it is created.
@@ -144,7 +144,7 @@ pub(crate) fn kept(rows: &RecordBatch) -> Option<&BooleanArray> {
 /// Checks that all sketches have this size; nulls pass.
 ///
 /// # Errors
-/// What is wrong with the first that has another.
+/// A message about the first sketch of another size.
 pub(crate) fn check_sketches(sketches: &BinaryArray, size: SketchBits) -> Result<(), String> {
     let mut lengths = sketches.iter().flatten().map(<[u8]>::len);
     match lengths.find(|length| *length != size.bytes()) {

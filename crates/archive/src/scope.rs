@@ -1,9 +1,10 @@
-//! Which rows of an archive a run is compared with; a rerun, with those that came before its day.
+//! Selects the rows of an archive that a run compares its batch with. A rerun of a committed day
+//! selects the rows that came before that day.
 //!
-//! A data file of this program has a tag with the version that its day was compared with: these versions order the
-//! days. Files of other programs have no such tag, and their order is read from the log. The rows of such a file were
-//! in the table at a version if the version has the file, or if it has all files from which a rewrite without a change of
-//! data made the file.
+//! A data file of this program has a tag with the version that its day was compared with: these
+//! versions order the days. Files of other programs have no such tag, so their order comes from the
+//! log. The rows of such a file were in the table at a version in two cases: the version has the
+//! file; or a rewrite that added no rows made the file, only from files that the version has.
 
 use std::collections::HashMap;
 
@@ -40,11 +41,11 @@ pub enum Scope {
 /// When the rows of a file were added: before or after the commit of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Added {
-    /// All by that version or earlier ones.
+    /// That version or earlier ones added all of them.
     Before,
-    /// All by later versions.
+    /// Later versions added all of them.
     After,
-    /// Some of them before, the others after.
+    /// Some were added before, the others after.
     Both,
 }
 
@@ -64,10 +65,11 @@ const REWRITES: [&str; 2] = ["DELETE", "OPTIMIZE"];
 impl Archive {
     /// The rows to compare the batch `file` with, and how its day was committed, if it was.
     ///
-    /// If the day is committed already, the batch is compared with the rows that the archive had before that commit,
-    /// except those removed since. Without a `day`, a committed day is recognised by the batch's digest. `commit` is
-    /// `None` if the run will not commit the batch; otherwise it says whether a committed day with other rows, or other
-    /// `decisions`, is replaced.
+    /// If the day is committed already, the batch is compared with the rows that the archive had
+    /// before that commit, except those removed since. Without a `day`, the batch's digest
+    /// identifies the committed day. `commit` is `None` if the run will not commit the batch;
+    /// otherwise it says whether the run replaces a committed day that has other rows or other
+    /// `decisions`.
     ///
     /// # Errors
     /// [`ArchiveError::DayDiffers`] and [`ArchiveError::DecisionsDiffer`] when the day is committed with other rows or
@@ -234,7 +236,7 @@ fn classify_added(
         let day = values.and_then(|values| values.get(crate::schema::DAY));
         day.cloned().flatten()
     };
-    // By day: when the rows of the files that the entry removes were added.
+    // For each day: when the rows of the files that the entry removes were added.
     let mut removed: HashMap<Option<String>, Added> = HashMap::new();
     for action in actions {
         if let Action::Remove(remove) = action

@@ -1,4 +1,5 @@
-//! [`Snapshot`], which a batch is compared with: an archive at one version, or plain Parquet files of fingerprints.
+//! [`Snapshot`]: what a run compares its batch with, either an archive at one version or plain
+//! Parquet files of fingerprints.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +16,7 @@ use crate::schema::IdType;
 use crate::scope::Scope;
 use crate::table::Archive;
 
-/// Footers read at the same time.
+/// Maximum number of footers read concurrently.
 const CONCURRENT_FOOTERS: usize = 32;
 
 /// The open files of an archive at one version, or open plain files.
@@ -130,7 +131,7 @@ impl Snapshot {
         self.files
             .iter()
             .flat_map(|file| file.reader.row_groups())
-            // Footers may claim any number.
+            // A damaged footer may claim any number of rows.
             .fold(0, u64::saturating_add)
     }
 

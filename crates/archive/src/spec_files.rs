@@ -31,7 +31,8 @@ fn stop_words_name(digest: &str) -> String {
     format!("{DIRECTORY}/stop-words-{digest}.txt")
 }
 
-/// Writes the files that `spec` names below the archive's `location`. Must come before the archive's first commit.
+/// Writes the files that `spec` names below the archive's `location`. `Archive::create` calls this
+/// before its first commit.
 ///
 /// # Errors
 /// [`ArchiveError`] when they cannot be written.
@@ -62,7 +63,8 @@ async fn read(file: &Location) -> Result<bytes::Bytes> {
     })
 }
 
-/// Reads the files that `spec` names below the archive's `location`.
+/// Reads the files that `spec` names below the archive's `location`, and builds the model of
+/// `spec`.
 ///
 /// # Errors
 /// [`ArchiveError`] when they cannot be read, or differ from the digests in the spec.

@@ -19,7 +19,8 @@ use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::table::Archive;
 
-/// Minimum age of deleted files while another process may be writing: the log does not name its files yet.
+/// Minimum age of deleted files while another process may be writing: the log does not yet name
+/// that process's files.
 const MIN_AGE: Duration = Duration::from_secs(24 * 3600);
 
 /// Settings of a vacuum.
@@ -100,7 +101,7 @@ impl Archive {
         let failed = || ArchiveError::delta(given);
         let age = chrono::Duration::from_std(older_than).ok();
         let cutoff = age.and_then(|age| Utc::now().checked_sub_signed(age));
-        // A time before the calendar's first: no file is that old.
+        // The cutoff lies before the calendar begins: no file is that old.
         let Some(cutoff) = cutoff else {
             return Ok(Vec::new());
         };
@@ -172,7 +173,7 @@ fn unfinished_files(
     for entry in entries {
         let entry = entry.map_err(failed)?;
         let path = entry.path();
-        // This does not follow symlinks.
+        // `metadata` of an entry does not follow symlinks.
         let metadata = match entry.metadata() {
             // Its writer has just renamed it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,

@@ -173,7 +173,8 @@ impl Job<'_> {
 struct Timing {
     /// Probing the archive; on a cluster, this includes `start`.
     probe: f64,
-    /// On a cluster: until the first slice began, plus the time in which the slowest executor got its tables.
+    /// On a cluster: the time until the first slice began, plus the longest time that an executor
+    /// took to get its tables.
     start: f64,
     /// Building the tables of the batch, and `probe`.
     join: f64,

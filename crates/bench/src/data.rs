@@ -10,11 +10,11 @@ pub fn random_batch(fingerprints: usize) -> Vec<u64> {
     (0..fingerprints).map(|_| rng.next_u64()).collect()
 }
 
-/// Returns `count` of the row groups of a sorted archive of `archive` random fingerprints; a row group has
-/// [`ROW_GROUP`].
+/// Returns `count` row groups of [`ROW_GROUP`] fingerprints each, from a sorted archive of
+/// `archive` random fingerprints.
 ///
-/// Every thousandth fingerprint is replaced by one that differs in one bit from a fingerprint of the batch, if that
-/// falls into the row group.
+/// Every thousandth fingerprint is replaced by one that differs in one bit from a fingerprint of
+/// the batch, if that one is in the range of the row group.
 pub fn row_groups(batch: &[u64], archive: u64, count: usize) -> Vec<Vec<u64>> {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     let groups = archive.div_ceil(ROW_GROUP as u64).max(count as u64);

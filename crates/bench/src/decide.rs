@@ -1,5 +1,5 @@
-//! Decisions about a random graph: which documents to keep, from pairs in any order; against connected components of the
-//! same pairs in scipy, which decides nothing yet.
+//! Decides which documents of a random graph to keep, from pairs in any order. For comparison,
+//! scipy finds the connected components of the same pairs; they decide on no document yet.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -114,7 +114,7 @@ fn decide(args: &Args) -> Greedy {
     greedy
 }
 
-/// The number of documents kept, with all pairs in memory.
+/// The number of documents that a plain loop over the pairs in memory keeps: the known answer.
 fn kept_in_memory(args: &Args) -> usize {
     let count = args.documents as usize;
     let pairs = || (0..args.pairs).map(|number| pair(number, args.documents));
@@ -140,7 +140,8 @@ fn kept_in_memory(args: &Args) -> usize {
     kept.into_iter().filter(|kept| *kept).count()
 }
 
-/// The seconds that scipy takes for the connected components of the pairs, which are in numpy's memory before.
+/// The seconds that scipy takes to find the connected components of the pairs. Loading the pairs
+/// into numpy is not measured.
 fn components(args: &Args, python: &Path) -> f64 {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path().join("pairs");

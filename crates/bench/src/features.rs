@@ -180,8 +180,8 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
     models
 }
 
-/// Returns a table of `terms` document frequencies: the greatest of `texts`, and of made-up features if `texts` have
-/// too few.
+/// Returns the idf of the `terms` most frequent features of `texts`. If `texts` have fewer
+/// features, made-up ones fill the table.
 fn padded_idf(texts: &[String], terms: usize) -> Idf {
     let spec = Spec {
         tokenizer: Tokenizer::WordsCjkBigrams,

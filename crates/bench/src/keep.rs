@@ -1,5 +1,5 @@
-//! `keep`: which documents of real corpora are kept, by our decisions and by other programs, against the exact similarities
-//! of all pairs.
+//! Measures which documents of real corpora dedup-job and other programs keep. The exact
+//! similarities of all pairs show their mistakes.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -45,12 +45,13 @@ struct Counts {
     left_in: usize,
     /// Dropped documents that are no duplicate of any kept document.
     lost: usize,
-    /// Those of them that are not even near one.
+    /// Dropped documents that are not even near any kept document.
     far: usize,
 }
 
 impl Counts {
-    /// Counts by the neighbours of each document with their similarities, which are all pairs from [`NEAR`] on.
+    /// Counts the mistakes of a method that keeps the documents `kept`. `neighbours` has for each
+    /// document all others with a similarity of at least [`NEAR`], and the similarity.
     fn of(kept: &HashSet<usize>, neighbours: &[Vec<(usize, f64)>]) -> Self {
         let mut counts = Self {
             kept: kept.len(),
@@ -116,7 +117,7 @@ pub fn run(args: &Args) -> Vec<Value> {
     rows
 }
 
-/// For each text, the others that are near it.
+/// For each text, the others that are near it, with their similarity.
 fn neighbours(texts: &[String]) -> Vec<Vec<(usize, f64)>> {
     let mut neighbours = vec![Vec::new(); texts.len()];
     for ((a, b), similarity) in Truth::compute(texts, NEAR).pairs() {
@@ -142,7 +143,8 @@ fn ours(args: &Args, corpus: &Path, options: &str) -> (HashSet<usize>, f64) {
         .expect("the program");
     assert!(ran.success(), "{options}: {ran}");
     let seconds = begin.elapsed().as_secs_f64();
-    // Decisions have ids; documents that share one have the order of the corpus.
+    // A decision names its document by id. Decisions with the same id come in the order of the
+    // corpus.
     let mut places: HashMap<String, Vec<usize>> = HashMap::new();
     for (place, id) in documents::strings(corpus, "id")
         .into_iter()

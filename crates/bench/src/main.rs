@@ -1,6 +1,7 @@
-//! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its figures and can write
-//! them as JSON. `cluster`, `decide`, `join`, `latency`, `map` and `scale` also check their results against known answers,
-//! `sharp` those of random fingerprints.
+//! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its
+//! figures and can write them as JSON. `cluster`, `decide`, `join`, `latency`, `map` and `scale`
+//! also check their results against known answers; `sharp` checks only the results of random
+//! fingerprints.
 
 mod cluster;
 mod data;

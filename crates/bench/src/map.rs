@@ -1,4 +1,5 @@
-//! `dedup-job fingerprint` on Parquet files, against the kernel alone on the same texts in memory.
+//! `dedup-job fingerprint` on Parquet files, against the kernel alone: [`Fingerprinter`] on such
+//! texts in memory.
 //!
 //! The documents have just been written, so the page cache holds them if they fit. Every fingerprint in the output is
 //! checked against one computed from its text directly.

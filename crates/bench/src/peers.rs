@@ -38,8 +38,8 @@ pub enum Found {
 }
 
 impl PeerArgs {
-    /// Runs the peers on a corpus, unless their results are kept. Without results and without a Python there are no
-    /// peers.
+    /// Returns what the peers find in a corpus. Reads the results of an earlier run if `--peers`
+    /// has them; otherwise runs the peers with `--python`, or returns none without it.
     pub fn run(&self, corpus: &Path) -> Vec<Peer> {
         let stem = corpus.file_stem().unwrap_or_default();
         let kept = self.peers.as_ref().map(|directory| directory.join(stem));

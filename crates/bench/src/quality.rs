@@ -30,7 +30,7 @@ pub struct Args {
     distances: Vec<u32>,
 }
 
-/// Least similarities of a near-duplicate.
+/// Levels: similarities from which on a pair counts as near-duplicates.
 const LEVELS: [f64; 3] = [0.8, 0.9, 0.95];
 
 /// A method, and the pairs that it finds.
@@ -56,7 +56,8 @@ pub fn run(args: &Args) -> Vec<Value> {
             truth.count(0.9),
             truth.count(0.95)
         );
-        // P is precision, R recall, F their harmonic mean, at each level; v: of verified pairs.
+        // P is precision, R recall, F their harmonic mean, at each level; v marks figures of
+        // verified pairs.
         println!(
             "{:<44} {:>3} {:>8} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5}",
             "method",
@@ -275,7 +276,7 @@ fn at_distances(
         .collect()
 }
 
-/// Returns the peers' methods: those that make fingerprints at each distance.
+/// Returns the peers' methods. A peer that makes fingerprints gives one method for each distance.
 fn peer_methods(args: &Args, corpus: &Path) -> Vec<Method> {
     let mut methods = Vec::new();
     for peer in args.peers.run(corpus) {

@@ -229,7 +229,7 @@ fn run_once(args: &Args, program: &Path, directory: &Path, base: &Path) -> Value
     serde_json::from_slice(&output.stdout).expect("the summary")
 }
 
-/// Reads the pairs of a file whose distance is at most `distance`.
+/// Reads from a file the pairs within `distance` bits.
 fn pairs_up_to(hits: &Path, distance: u32) -> RecordBatch {
     let file = File::open(hits).expect("the hits");
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).expect("Parquet");

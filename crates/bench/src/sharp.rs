@@ -1,16 +1,18 @@
 //! How sharp fingerprints are: how many unrelated documents a new document meets in a large archive, and which
 //! near-duplicates it finds.
 //!
-//! Every combination of tokenizer, weight and power of idf is measured, and the methods of other programs (peers):
+//! For every combination of tokenizer, weight and power of idf, and for the methods of other
+//! programs (peers), it measures:
 //!
 //! - pairs of documents of different sources, which are all false, and their estimated number for each new document;
 //! - pairs inside a source whose pages share templates: which of them are near-duplicates;
 //! - pairs of revisions of a document;
-//! - short texts in which one word is replaced;
+//! - short texts in which one word is replaced (not for peers);
 //! - megabytes of text per second.
 //!
-//! Similarities are exact ([`crate::truth`]). Distances of all pairs are counted by brute force, so a spec takes
-//! seconds. Random fingerprints come first: their false pairs are known, and checked.
+//! Similarities are exact ([`crate::truth`]). Brute force counts the distances of all pairs, which
+//! takes seconds for a spec. The first row has random fingerprints, whose number of false pairs is
+//! known and checked.
 
 mod corpora;
 mod distances;

@@ -1,10 +1,12 @@
 //! The pairs of texts whose exact Jaccard similarity reaches a minimum.
 //!
-//! Comparing every text with every other takes minutes for ten thousand texts. Two sets of similarity J share at least
-//! J times the elements of either. So if the elements are in a fixed order, each set's first `n - ⌈J n⌉ + 1` of n
-//! elements contain one that the other set's first elements contain, too (prefix filter: R. Bayardo, Y. Ma, R. Srikant,
-//! "Scaling Up All Pairs Similarity Search", WWW 2007). With the rarest shingles first, few other texts have one of
-//! them, and an inverted index finds these. Only texts that share one are compared.
+//! Comparing every text with every other takes minutes for ten thousand texts. Two sets of
+//! similarity J share at least J times the elements of either. Let all sets have the same order of
+//! elements, and let the prefix of a set be its first `n - ⌈J n⌉ + 1` of n elements. Then the
+//! prefixes of the two sets have a common element (prefix filter: R. Bayardo, Y. Ma, R. Srikant,
+//! "Scaling Up All Pairs Similarity Search", WWW 2007). The rarest shingles come first, so few
+//! texts have a prefix element in common. An inverted index finds these texts, and only they are
+//! compared.
 
 use std::collections::HashMap;
 

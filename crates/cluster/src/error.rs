@@ -63,7 +63,7 @@ pub enum ClusterError {
     Version {
         /// The process.
         address: String,
-        /// Both versions.
+        /// Both versions, or that the other process is not a scheduler of dedup-job.
         reason: String,
     },
     /// No executor is there to do the work.
@@ -71,7 +71,7 @@ pub enum ClusterError {
     NoExecutors {
         /// The scheduler.
         address: String,
-        /// For how long there was no executor, or how executors were lost.
+        /// How long the scheduler has had no executor, or how executors were lost.
         reason: String,
     },
     /// A task failed.

@@ -68,7 +68,7 @@ fn read_items(plan: &Plan) {
         let source: &dyn std::any::Any = table.data_source().as_ref();
         let items = source.downcast_ref::<MemorySourceConfig>();
         for batch in items.iter().flat_map(|items| items.partitions()).flatten() {
-            // The items are of one of the two maps; the other's decoder refuses them.
+            // The items belong to map 1 or to map 2; the decoder of the other map refuses them.
             let _ = work::decode(batch);
             let _ = DocumentItem::decode(batch);
         }
@@ -117,7 +117,7 @@ pub fn read_operator(bytes: &[u8]) {
         });
         let plan = node.and_then(|node| node.try_into_physical_plan(&CONTEXT, &codec));
         if let Ok(plan) = plan {
-            // Most operators alone are no allowed plan.
+            // `check_plan` refuses most operators when they stand alone.
             let _ = check_plan(plan.as_ref());
         }
     }
@@ -169,7 +169,7 @@ pub async fn read_answer(blocks: [Vec<u8>; 2]) -> Result<(), String> {
 /// Settles a receipt, and adds it to a run's progress.
 fn account(receipt: &Receipt) {
     let mut open = BTreeSet::from([0, 1, 2]);
-    // An error means that some of its items were answered before.
+    // An error means that some items of the receipt were answered before.
     let _ = settle(receipt, &mut open, true);
     receipt.add_to(&Progress::default());
 }
@@ -231,7 +231,7 @@ pub fn read_header(text: &str) {
     headers.insert(STATE, value);
     let announcement: Option<Announcement> = headers::get(&headers, EXECUTOR);
     let state: Option<ClusterState> = headers::get(&headers, STATE);
-    // Formatted, because messages show both.
+    // Formats both values, as log and error messages do.
     let _ = format!("{announcement:?} {state:?}");
 }
 

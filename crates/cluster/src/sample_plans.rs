@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use engine::batch::BatchName;
 use engine::documents::Columns;
-use engine::probe::{Answer, CompareSketches, Probe, ProbeExec};
+use engine::probe::{Answer, CompareSketches, Originals, Probe, ProbeExec};
 use engine::work::{self, WorkItem};
 use simhash::Spec;
 
@@ -64,7 +64,7 @@ pub(crate) fn documents() -> Result<Plan> {
     }])?)
 }
 
-/// Returns the settings of the sample probe.
+/// Returns the settings of map 2 in the sample plans.
 pub(crate) fn probe_settings() -> Probe {
     Probe {
         batch: BatchName {
@@ -83,12 +83,12 @@ pub(crate) fn probe_settings() -> Probe {
         day: Some(-1),
         columns: ColumnNames::given_or_standard(None, None),
         sketches: Some(CompareSketches { max_differing: 31 }),
-        answer: Answer::ClassPairs,
+        answer: Answer::ClassPairs(Originals::Nearest),
         kept_base: true,
     }
 }
 
-/// Returns the settings of the sample map 1.
+/// Returns the settings of map 1 in the sample plans.
 pub(crate) fn fingerprint_settings() -> FingerprintSettings {
     FingerprintSettings {
         columns: Columns::default(),
@@ -147,7 +147,7 @@ pub(crate) fn foreign_plans() -> Result<Vec<(Plan, &'static str)>> {
     use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
     use datafusion::physical_plan::empty::EmptyExec;
 
-    /// Reads a file of the executor's machine.
+    /// Returns a scan of a file on the executor's machine.
     fn csv(schema: SchemaRef) -> Plan {
         let source = Arc::new(CsvSource::new(schema));
         let scan = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)

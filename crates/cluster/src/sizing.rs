@@ -5,12 +5,13 @@
 //! | slices | each a third of a slot's share of the remaining encoded fingerprints, between 4 MiB and 256 MiB |
 //! | memory of an executor | the batch (40 bytes per document), the tables of a part, and 64 MiB per slot |
 //! | start | every executor loads the batch and builds its tables |
-//! | probe | the whole work over all slots, at [`EFFICIENCY`] of one process with as many threads |
+//! | probe | the probe's seconds on one core, divided by the number of slots and by [`EFFICIENCY`] |
 //! | requests | one per row group and pass, up to two more for the ids of its pairs, three per file, one per executor for the batch |
 //! | bytes from the store | the encoded fingerprints once per pass, and the batch once per executor |
 //!
-//! Example: 8 billion fingerprints against a batch of 10 million at k = 3, on 50 executors with 4 slots each. The
-//! archive is as this program writes it: 4.3 bytes per fingerprint, row groups of 2²⁰, files of 2²⁴.
+//! Example: 8 billion fingerprints against a batch of 10 million at k = 3, on 50 executors with 4
+//! slots each. The archive is as this program writes it: 4.3 bytes per fingerprint, row groups of
+//! 2²⁰ fingerprints, files of 2²⁴.
 //!
 //! | | |
 //! |---|---:|
@@ -18,11 +19,12 @@
 //! | memory of an executor | 2.1 GB |
 //! | start | 2.0 s |
 //! | probe | 0.9 s |
-//! | requests | at most 24,365, 487 an executor |
+//! | requests | at most 24,365: 487 per executor |
 //! | bytes from the store | 46.4 GB: 34.4 GB of fingerprints and 12 GB of the batch |
 //! | bytes to each executor | 928 MB; 715 MB/s while it probes |
 //!
-//! So the start and the store decide, not the cores: 4 executors take 13 s; with a batch of 1 million, 50 take 0.7 s.
+//! So the start and the store limit this run, not the cores. 4 executors take 13 s. With a batch of
+//! 1 million, 50 executors take 0.7 s.
 
 use hamming::Plan;
 
@@ -35,7 +37,8 @@ use crate::client::slices::Weights;
 pub const EFFICIENCY: f64 = 0.85;
 /// Nanoseconds that an executor takes to load a document of the batch: fetch, decode, check and group.
 ///
-/// Measured by `bench cluster`: a batch of a million takes 140 ms, with its tables.
+/// Measured by `bench cluster`: an executor loads a batch of 1 million documents and builds its
+/// tables in 140 ms.
 pub const LOAD_NS: f64 = 130.0;
 /// Bytes of a document of the batch in memory, without tables.
 pub const DOCUMENT_BYTES: u64 = 40;
@@ -103,7 +106,7 @@ impl Sizing {
         }
     }
 
-    /// Returns the seconds from the fingerprints of the batch to the last pair.
+    /// Returns the seconds of map 2: the start and the probe.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.start_seconds + self.probe_seconds

@@ -1,4 +1,5 @@
-//! Registers the SQL functions `simhash` and `hamming_distance` with DataFusion, and prints the distances of documents.
+//! Registers the SQL functions `simhash` and `hamming_distance` with DataFusion, and prints the
+//! distances of three documents.
 //!
 //! ```console
 //! cargo run --release -p engine --example udf

@@ -1,4 +1,4 @@
-//! The columns of pairs of classes: what a probe answers with when documents are decided.
+//! The columns of class pairs, which a probe returns when the run decides which documents to keep.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 
-/// A class of the batch.
+/// Column: the number of a class of the batch.
 pub(crate) const CLASS: &str = "class";
-/// The other class of the batch; null if the other is a document of the archive.
+/// Column: the number of the other class; null if the other side is a document of the archive.
 pub(crate) const OTHER_CLASS: &str = "other_class";
 
 /// Schema of pairs of classes.

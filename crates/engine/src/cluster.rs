@@ -1,7 +1,8 @@
-//! The interface of a cluster to a run: it does both maps.
+//! The interface between a run and a cluster. The cluster does both maps: it fingerprints, and it
+//! probes.
 //!
-//! The cluster does the maps only. The reduce, the output and the commit happen in this process, where an answer that comes
-//! twice does no harm, and a missing one is noticed.
+//! The reduce, the output and the commit stay in this process, which drops repeated answers and
+//! notices missing ones.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -30,14 +31,15 @@ pub trait Cluster: Debug + Send + Sync {
         request: FingerprintRequest<'_>,
     ) -> Result<Option<FingerprintedRows>>;
 
-    /// Its executors, and their memory for the batch and its tables.
+    /// The number of executors, and their memory for the batch and its tables.
     async fn capacity(&self) -> Result<Capacity>;
 
     /// Puts the batch's file where the executors find it; returns its name there.
     async fn share(&self, file: &FingerprintFile) -> Result<BatchName>;
 
-    /// Map 2: the pairs of the work items, each at least once. The stream ends without an error only if all items were
-    /// answered; each answer is reported to the run's progress.
+    /// Map 2: finds the pairs of the work items, each at least once. The stream ends without an
+    /// error only if all items were answered; the cluster reports each answer to the run's
+    /// progress.
     async fn probe(&self, items: Vec<Numbered>, probe: Probe) -> Result<SendableRecordBatchStream>;
 
     /// What the cluster did so far, in numbers.
@@ -55,11 +57,12 @@ pub struct FingerprintRequest<'a> {
     pub id_type: IdType,
     /// The spec of the fingerprints.
     pub spec: &'a Spec,
-    /// The archive that keeps the tables of the spec; `None` when `spec_options` name them.
+    /// The archive that keeps the spec's files (document frequencies, stop words); `None` when
+    /// `spec_options` name them.
     pub archive: Option<&'a Archive>,
-    /// The fields of the spec that the options set, and the tables that they name.
+    /// The spec fields that the options set, and the files that they name.
     pub spec_options: &'a SpecOptions,
-    /// Whether the rows get the columns for decisions.
+    /// Whether the rows get the decision columns.
     pub keys: bool,
 }
 
@@ -76,7 +79,7 @@ pub struct FingerprintedRows {
 pub struct Capacity {
     /// Number of executors.
     pub executors: usize,
-    /// Bytes for the batch and its tables in the executor with the fewest.
+    /// Bytes for the batch and its tables in the executor that has the least.
     pub memory: usize,
 }
 
@@ -87,7 +90,7 @@ pub struct ClusterSummary {
     pub scheduler: String,
     /// Jobs that it was given.
     pub jobs: u32,
-    /// Slices that the work was cut into: the work items that an executor takes at once.
+    /// Slices that the work was cut into. A slice is the work items that an executor takes at once.
     pub slices: u64,
     /// Slices that were sent again because their answers were lost.
     pub slices_again: u64,

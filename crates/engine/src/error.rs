@@ -1,6 +1,9 @@
 //! The errors of this crate, and their kinds.
 
+use std::path::Path;
+
 use archive::ArchiveError;
+use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use hamming::{DesignError, PlanError};
 use storage::{ErrorKind, StorageError, io_kind, plain_message, scrub, store_kind};
@@ -32,7 +35,7 @@ pub enum EngineError {
     /// An option that the data does not allow, such as `--append` to plain files.
     #[error("{0}")]
     Usage(String),
-    /// Specs, tables of frequencies and options that contradict each other.
+    /// Specs, document frequencies and options that contradict each other.
     #[error("{0}")]
     Configuration(String),
     /// A defect of the program.
@@ -96,6 +99,18 @@ impl EngineError {
         }
     }
 
+    /// The error when the Arrow file at `path` cannot be read or written.
+    pub(crate) fn arrow(path: &Path, error: ArrowError) -> Self {
+        let object = path.display().to_string();
+        match error {
+            ArrowError::IoError(_, source) => Self::Io {
+                path: object,
+                source,
+            },
+            source => ArchiveError::Arrow { object, source }.into(),
+        }
+    }
+
     /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -117,7 +132,8 @@ impl EngineError {
     }
 }
 
-// Errors of libraries may quote requests, secrets included, so only the scrubbed message is shown.
+// A library's error may quote a request with its secrets, so `Debug` shows only the scrubbed
+// message.
 impl std::fmt::Debug for EngineError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} error: {self}", self.kind())
@@ -136,7 +152,8 @@ impl From<EngineError> for DataFusionError {
     }
 }
 
-/// The message of an error of a query. Our own errors name their object themselves; others get the name of the operation.
+/// The message of a query's error. Our own errors name their object; other errors get the name of
+/// the operation.
 fn query_message(operation: &str, error: &DataFusionError) -> String {
     let engine = first_cause::<EngineError>(error).map(ToString::to_string);
     let archive = || first_cause::<ArchiveError>(error).map(ToString::to_string);

@@ -30,7 +30,7 @@ use crate::recipe::Recipe;
 use crate::stream;
 use crate::udf::{FingerprintAndSketch, Part, Simhash};
 
-/// Rows that are sorted at once; the sorted batches are then merged.
+/// Rows of a record batch that is sorted at once; DataFusion then merges the sorted ones.
 const SORTED_ROWS: usize = 1 << 15;
 
 /// A batch's file of fingerprints, with counts of its documents.
@@ -42,11 +42,13 @@ pub struct FingerprintedBatch {
     pub invalid_utf8: u64,
     /// Documents that repeat the id of an earlier document of the batch.
     pub duplicate_ids: u64,
-    /// What documents are ordered by for decisions, in the order of the file's rows; `None` unless decisions are made.
+    /// The keys that order the documents for decisions, in the order of the file's rows; `None` if
+    /// nothing is decided.
     pub keys: Option<Keys>,
 }
 
-/// The fingerprints and ids of `documents`, which this process makes as they are read; with what decisions need if `keys`.
+/// The fingerprints and ids of `documents`, which this process makes while it reads them; with the
+/// decision columns if `keys`.
 ///
 /// # Errors
 /// None in practice: documents are read only when the rows are.
@@ -71,7 +73,7 @@ pub fn local_rows(
     Ok(UnsortedRows { rows, invalid_utf8 })
 }
 
-/// The schema of fingerprints that are not sorted yet, with the columns for decisions if `keys`.
+/// The schema of fingerprints that are not sorted yet, with the decision columns if `keys`.
 #[must_use]
 pub fn rows_schema(id_type: IdType, spec: &Spec, keys: bool) -> SchemaRef {
     let rows = archive::schema::fingerprints(id_type, spec.sketch, true);
@@ -155,8 +157,8 @@ impl UnsortedRows {
     }
 }
 
-/// Sorts the rows and writes them to the file at `path`, and their keys, if they have some, to one below `scratch`. Errors
-/// call the documents `given`.
+/// Sorts the rows and writes them to the file at `path`. If they have keys, writes these to a file
+/// below `scratch`. Errors name the documents `given`.
 ///
 /// # Errors
 /// [`EngineError`] naming the input file when a document cannot be read, or has no id.
@@ -224,8 +226,9 @@ pub async fn write_sorted(
 }
 
 impl FingerprintedBatch {
-    /// Writes a file below `scratch` with those documents of this batch, committed as `date`, that `archive` still holds.
-    /// Documents without a fingerprint, which no archive holds, remain too.
+    /// Writes the documents of this batch that `archive` still holds to a file below `scratch`. The
+    /// batch was committed as `date`. Documents without a fingerprint, which no archive holds,
+    /// remain too.
     ///
     /// # Errors
     /// [`EngineError`] when the rows of the day cannot be read, or the remaining ones cannot be written.

@@ -228,7 +228,7 @@ fn for_each_text(batch: &RecordBatch, mut each: impl FnMut(&str)) -> datafusion:
 
 /// Column of hashes of features.
 const HASH: &str = "hash";
-/// Column of numbers of documents.
+/// Column of document counts.
 const COUNT: &str = "count";
 
 fn counts_schema() -> SchemaRef {
@@ -255,7 +255,8 @@ struct Counts {
     texts: Mutex<Option<SendableRecordBatchStream>>,
 }
 
-/// Distinct hashes at which the table is emitted: it then has 4 MiB, few enough for the CPU's second-level cache.
+/// Distinct hashes at which the table is emitted: it then takes 4 MiB, which fit the CPU's
+/// second-level cache.
 const FULL: usize = 1 << 17;
 
 impl Counts {

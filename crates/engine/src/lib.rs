@@ -1,4 +1,5 @@
-//! A run on DataFusion: documents to fingerprints, the probe as an operator of ours, the reduce as a stock plan.
+//! Runs a batch on DataFusion: fingerprints its documents, probes the archive with an operator of
+//! its own, and reduces the pairs with stock operators.
 //!
 //! ```text
 //! documents ──▶ fingerprint (map 1) ──▶ batch ─┐

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
 
-/// Bytes that the pool may hand out in all.
+/// The pool's limit in bytes; `usize::MAX` if it has none.
 pub(crate) fn limit_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
     match pool.memory_limit() {
         MemoryLimit::Finite(limit) => limit,

@@ -1,7 +1,8 @@
 //! The columns of pairs: the one table that schemas, the reduce, the output and its readers follow.
 //!
-//! A new column needs a name, an entry of [`COLUMNS`], and a value from the stage that makes it: `probe::pair_builder` or
-//! `verify::compare`; the similarity has both, and each run one of them or none.
+//! To add a column, add its name, an entry of [`COLUMNS`], and its value in the stage that makes
+//! it: `probe::pair_builder` or `verify::compare`. Either stage can make the similarity; a run uses
+//! one of them for it, or none.
 
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ pub const BASE_ID: &str = "base_id";
 pub const DISTANCE: &str = "distance";
 /// Day of the other document; null if it has none.
 pub const BASE_DAY: &str = "base_day";
-/// Similarity of the two texts, or what their sketches estimate of it; null if a text or a sketch was not found.
+/// Similarity of the two texts, exact or estimated from their sketches; null if a text or a sketch
+/// was not found.
 pub const SIMILARITY: &str = "similarity";
 
 /// A column of pairs.
@@ -39,8 +41,8 @@ enum Maker {
     Key,
     /// The probe; of rows with equal key columns, the reduce keeps the least value.
     Least,
-    /// The probe, from sketches, or the verification, from texts; in runs without both, pairs lack it. Of rows with equal key
-    /// columns, the reduce keeps the greatest value.
+    /// The probe makes it from sketches, or the verification from texts; if a run has neither,
+    /// pairs lack the column. Of rows with equal key columns, the reduce keeps the greatest value.
     Greatest,
 }
 
@@ -131,7 +133,7 @@ pub(crate) fn layouts() -> [Vec<&'static str>; 2] {
         .map(|similarities| columns(similarities).map(|column| column.name).collect())
 }
 
-/// Rows of `schema`, whose columns are looked up by name: first in `made`, then in `from`.
+/// A record batch of `schema`. Looks its columns up by name: first in `made`, then in `from`.
 ///
 /// # Errors
 /// [`ArrowError`] when a column is missing, has another type, or has a null where none may be.

@@ -156,7 +156,7 @@ impl Progress {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Notes that a partition of the probe is done. The last call counts.
+    /// Notes the time when a partition of the probe is done; the last partition counts.
     pub fn note_probe_done(&self) {
         *self
             .probe_done

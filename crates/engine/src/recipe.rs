@@ -1,4 +1,5 @@
-//! The recipe of a batch's fingerprints: the archive's spec, with which the options must agree, or else the options' spec.
+//! How a batch's fingerprints are made: under the archive's spec, which the options must not
+//! contradict, or without an archive under the options' spec.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use storage::Stores;
 
 use crate::error::{EngineError, Result};
 
-/// The fields of a spec that the options set. Other fields are the archive's, or else the default.
+/// The spec fields that the options set. The others come from the archive's spec or, without an
+/// archive, from the default spec.
 #[derive(Debug, Clone, Default)]
 pub struct SpecOptions {
     /// See [`Spec::tokenizer`].
@@ -37,12 +39,13 @@ pub struct SpecOptions {
     pub stop_words: Option<OptionFile>,
 }
 
-/// The power of the inverse document frequency in a new spec. It keeps unrelated documents apart in an archive of a billion,
-/// also where the frequencies were learnt from other documents than those; docs/quality.md has the figures.
+/// The power of the inverse document frequency in a new spec. In an archive of a billion documents
+/// it keeps unrelated ones apart, even if the frequencies were learnt from other documents;
+/// docs/quality.md has the figures.
 pub const IDF_POWER: IdfPower = IdfPower::Half;
 
-/// The sketch of a new archive with document frequencies. At `-k 8` its estimates tell pairs that are near-duplicates from
-/// others where smaller sketches err; docs/quality.md has the figures.
+/// The sketch size of a new archive with document frequencies. At `-k 8` it tells near-duplicates
+/// from other pairs where smaller sketches err; docs/quality.md has the figures.
 pub const LEARNT_SKETCH: SketchBits = SketchBits::Bits256;
 
 /// A file that an option names, with its content.
@@ -89,7 +92,8 @@ impl Recipe {
 }
 
 impl SpecOptions {
-    /// The model of the default spec with the fields that the options set, and the files that an archive keeps of it.
+    /// The model of the default spec with the options' fields, and the spec files that an archive
+    /// keeps.
     ///
     /// # Errors
     /// [`EngineError`] when a file has bad data, or the options contradict each other.
@@ -108,7 +112,7 @@ impl SpecOptions {
     /// The model of an archive, with which the options must agree.
     ///
     /// # Errors
-    /// As [`Self::check`], and when the archive's tables cannot be read.
+    /// As [`Self::check`], and when the archive's spec files cannot be read.
     pub async fn model_from_archive(&self, archive: &Archive) -> Result<Model> {
         self.check(&archive.location().to_string(), archive.spec())?;
         Ok(archive.model().await?)
@@ -128,7 +132,8 @@ impl SpecOptions {
         }
     }
 
-    /// The model of the plain files called `name`, which have this spec. They keep no tables, so the options must name them.
+    /// The model of the plain fingerprint files called `name`, which were made under `spec`. Plain
+    /// files keep no document frequencies or stop words, so the options must name those.
     ///
     /// # Errors
     /// As [`Self::model_and_files`], and [`ArchiveError::SpecMismatch`] when the options ask for another spec.
@@ -138,7 +143,7 @@ impl SpecOptions {
         Ok(model)
     }
 
-    /// The files that an archive of this spec keeps, so that others can make the same model.
+    /// The files that an archive of this spec keeps, so that later runs make the same model.
     ///
     /// # Errors
     /// As [`Self::model_and_files`].
@@ -146,7 +151,8 @@ impl SpecOptions {
         Ok(self.complete(spec.clone())?.1)
     }
 
-    /// Checks that the options contradict no field of `spec`, that of `name`.
+    /// Checks that the options do not contradict `spec`, which is the spec of the object called
+    /// `name`.
     ///
     /// # Errors
     /// [`ArchiveError::SpecMismatch`], or [`EngineError`] when a file has bad data.
@@ -172,7 +178,8 @@ impl SpecOptions {
         }
     }
 
-    /// `spec` with all fields that the options set; the weights by document frequency; and the files that an archive keeps.
+    /// `spec` with all fields that the options set, the weights by document frequency, and the spec
+    /// files that an archive keeps.
     fn resolve(&self, spec: Spec) -> Result<(Spec, Option<Idf>, SpecFiles)> {
         let mut spec = self.set_plain_fields(spec);
         let stop_words = self.stop_words(&spec)?;
@@ -196,7 +203,7 @@ impl SpecOptions {
         Ok((spec, idf, files))
     }
 
-    /// The model of `spec` with all fields that the options set, and the files that an archive keeps of it.
+    /// The model of `spec` with the options' fields, and the spec files that an archive keeps.
     fn complete(&self, spec: Spec) -> Result<(Model, SpecFiles)> {
         let (spec, idf, files) = self.resolve(spec)?;
         let stop_words = files.stop_words.clone();
@@ -250,7 +257,8 @@ impl SpecOptions {
     }
 }
 
-/// Refuses the spec `asked`, that of the options, if it differs from `spec`, that of `name`.
+/// Refuses the options' spec `asked` if it differs from `spec`, which is the spec of the object
+/// called `name`.
 fn check_same(name: &str, spec: &Spec, asked: &Spec) -> Result<()> {
     if spec == asked {
         return Ok(());

@@ -1,4 +1,5 @@
-//! The reduce: drops repeated pairs and sorts. Stock DataFusion, which spills to the disk when memory is full.
+//! The reduce: drops repeated pairs and sorts the others. Stock DataFusion operators do it, and
+//! spill to the disk when memory is full.
 
 use datafusion::dataframe::DataFrame;
 use datafusion::error::Result;
@@ -9,9 +10,10 @@ use crate::pairs;
 
 /// Keeps one row for each pair of ids and base day; sorts by new id, distance, base id and base day.
 ///
-/// A pair of ids repeats when several documents of a day share an id, and when a work item is done twice. The row with the
-/// smallest distance is kept, with the greatest similarity. Two documents of the batch that share an id are a pair of that
-/// id with itself. The probe treats documents that share id and fingerprint as one.
+/// A pair of ids repeats when several documents of one day share an id, and when a work item is
+/// done twice. The kept row gets the smallest distance and the greatest similarity of the repeated
+/// rows. Two documents of the batch that share an id are a pair of that id with itself. The probe
+/// treats documents that share id and fingerprint as one.
 ///
 /// # Errors
 /// When `found` lacks a column of [`pairs::schema`].

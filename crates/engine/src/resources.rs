@@ -18,7 +18,8 @@ use crate::progress::Progress;
 /// Batches by digest; the first task that asks for one loads it.
 type Batches = Arc<Mutex<HashMap<String, Arc<OnceCell<Arc<Batch>>>>>>;
 
-/// What all tasks of a run in a process share, as an extension of the session's configuration.
+/// What the tasks of a run share within one process. It is an extension of the session's
+/// configuration.
 #[derive(Debug, Default)]
 pub struct Resources {
     /// Progress of the run; in an executor, of one task.
@@ -29,14 +30,16 @@ pub struct Resources {
     readers: Arc<Mutex<HashMap<String, FingerprintReader>>>,
     /// Directory for copies of batches that another process made; `None` if this process makes them.
     received: Option<PathBuf>,
-    /// Permits to compute, if there are more tasks than cores.
+    /// Permits that tasks hold while they compute; `None` if there are no more tasks than cores.
     cores: Option<Arc<Semaphore>>,
-    /// Tasks of an executor at the same time, each of which fetches ahead for itself; `None` outside of executors.
+    /// Number of tasks that an executor runs at the same time, each of which fetches ahead for
+    /// itself; `None` outside of executors.
     tasks: Option<usize>,
 }
 
-/// Calls `load` on a thread that may block. If another process wrote the file, `received` names it, and a panic is an error
-/// of bad data: the Parquet reader panics at some damaged files. Otherwise a panic is an internal error.
+/// Calls `load` on a blocking thread, and turns its panic into an error. `received` names the file
+/// if another process wrote it. A panic then means bad data, because the Parquet reader panics at
+/// some damaged files; otherwise it is an internal error.
 async fn load_on_thread(
     load: impl FnOnce() -> Result<Batch> + Send + 'static,
     received: Option<String>,
@@ -63,8 +66,9 @@ impl Resources {
         }
     }
 
-    /// The resources of an executor for a run. Batches come from another process: they are checked and, if they are in a
-    /// store, copied to `directory`. There are `tasks` tasks at the same time; those that compute hold a permit of `cores`.
+    /// The resources of an executor for one run. Another process makes the batches: the executor
+    /// checks them and, if they are in a store, copies them to `directory`. It runs `tasks` tasks
+    /// at the same time; a task holds a permit of `cores` while it computes.
     #[must_use]
     pub fn executor(
         stores: Stores,
@@ -81,7 +85,7 @@ impl Resources {
         }
     }
 
-    /// The threads that one queue of fetches serves, and the bytes of memory for them.
+    /// For one queue of fetches: the threads that it serves, and the bytes of memory for them.
     pub(crate) fn fetch_limits(
         &self,
         threads: usize,
@@ -93,7 +97,7 @@ impl Resources {
         }
     }
 
-    /// Drops the loaded batches, once no task uses them.
+    /// Forgets the loaded batches; the last task that uses one frees it.
     pub fn release_batches(&self) {
         let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         batches.clear();
@@ -108,7 +112,7 @@ impl Resources {
         }
     }
 
-    /// The same resources with a progress of its own, for another task.
+    /// These resources with a new progress, for another task.
     #[must_use]
     pub fn for_another_task(&self) -> Self {
         Self {
@@ -221,7 +225,8 @@ mod tests {
 
     use super::*;
 
-    /// Row 47: a batch that another process wrote is not the program's defect.
+    /// Fault 47 (docs/faults.md): a damaged batch from another process is bad data, not an internal
+    /// error.
     #[tokio::test]
     async fn a_panic_at_a_received_batch_is_bad_data() {
         let load = |received: Option<String>| {

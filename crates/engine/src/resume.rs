@@ -1,9 +1,10 @@
-//! Fingerprints of chunks of a batch, kept between the attempts of a run, so that one that was stopped can go on.
+//! Keeps the fingerprints of finished chunks, so that a run with `--resume` can go on after a stop.
 //!
-//! Each batch has a directory of its own in the one that is given, and each chunk a file in it, in Arrow's IPC format. The name of
-//! the file is the digest of all that its rows depend on: the state of the input files, the columns, the fingerprint
-//! specification, and this program's version. A file appears when it is complete. So a file that is there can be used, and one of
-//! other inputs is not mistaken for it. The batch's directory is deleted when the run succeeds.
+//! Each batch has its own directory inside the given one, and each chunk a file there, in Arrow's
+//! IPC format. The name of the file is the digest of everything that its rows depend on: the splits
+//! and the versions of the input files, the columns, the fingerprint spec, and the version of this
+//! program. A file appears only when it is complete, so a run can use each file that has the name
+//! of one of its chunks. A run that succeeds deletes the batch's directory.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -37,11 +38,12 @@ const PREFIX: &str = "dedup-job-resume-";
 const LOCK: &str = "lock";
 /// The start of the names of files that are not complete.
 const DRAFT: &str = ".tmp";
-/// Number of the format of chunks. To be raised when other rows are made of the same documents under the same specification.
+/// Version of the format of chunks. Raise it when the same documents under the same spec give other
+/// rows.
 const FORMAT: &str = "1";
-/// Key of the number of texts that are not UTF-8, in a file of a chunk.
+/// Metadata key of a chunk's file: the number of texts that are not UTF-8.
 const INVALID_UTF8: &str = "invalid-utf8";
-/// Key of the number of rows.
+/// Metadata key of a chunk's file: the number of rows.
 const ROWS: &str = "rows";
 
 /// The directory that keeps the finished work of a batch. One run at a time uses it.
@@ -59,7 +61,7 @@ pub(crate) struct Work<'a> {
     pub(crate) columns: &'a Columns,
     pub(crate) recipe: &'a Recipe,
     pub(crate) id_type: IdType,
-    /// Whether the rows have what decisions need.
+    /// Whether the rows have the decision columns.
     pub(crate) keys: bool,
     pub(crate) progress: &'a Progress,
 }
@@ -72,7 +74,8 @@ struct Part {
 }
 
 impl ResumeDirectory {
-    /// Opens the directory of the batch `new` in the one at `given`; both are made if they are not there.
+    /// Opens the directory of the batch `new` inside the directory `given`; creates both if they
+    /// are missing.
     ///
     /// # Errors
     /// [`EngineError::Usage`] when another run of this batch uses it.
@@ -116,7 +119,8 @@ impl ResumeDirectory {
         Ok(())
     }
 
-    /// The fingerprints of a batch: those of finished chunks are read, the others are made, chunk by chunk.
+    /// The fingerprints of a batch: reads those of finished chunks, and makes the others, chunk by
+    /// chunk.
     ///
     /// # Errors
     /// [`EngineError`] when documents cannot be read, or a file of a chunk cannot be written.
@@ -197,7 +201,8 @@ impl ResumeDirectory {
         })
     }
 
-    /// Deletes the batch's directory after a run that succeeded, and the one around it if nothing else is in that.
+    /// Deletes the batch's directory after a run that succeeded, then its parent directory if that
+    /// is empty.
     pub(crate) fn remove(self) {
         // What remains does no harm: the next run of the batch uses it.
         if std::fs::remove_dir_all(&self.path).is_ok()
@@ -264,7 +269,7 @@ impl Part {
     }
 }
 
-/// The rows of all parts.
+/// The rows of all chunks, dealt to the partitions in turn.
 fn table(
     context: &SessionContext,
     schema: SchemaRef,
@@ -297,7 +302,7 @@ fn failed(path: &Path) -> impl Fn(std::io::Error) -> EngineError {
     }
 }
 
-/// Makes errors of Arrow errors about the file of a chunk.
+/// Turns Arrow errors into errors about the file of a chunk.
 fn arrow_error(path: &Path) -> impl Fn(ArrowError) -> EngineError {
     move |source| {
         ArchiveError::Arrow {

@@ -24,15 +24,15 @@ use crate::resources::Resources;
 use crate::stream::BATCH_ROWS;
 use crate::udf::{FingerprintBits, HammingDistance, Simhash};
 
-/// What a process may use of the machine.
+/// The threads, memory and spill directory that a process may use.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Threads, and partitions of a plan.
     pub threads: usize,
-    /// Bytes of memory. An eighth of them is for what no reservation counts, such as decoded pages, and freed memory that
-    /// the allocator keeps.
+    /// Bytes of memory. One eighth stays outside the pool, for memory that no reservation counts:
+    /// decoded pages, and freed memory that the allocator keeps.
     pub memory: usize,
-    /// Directory for what sorts and aggregates spill; it must exist.
+    /// Directory to which sorts and aggregates spill; it must exist.
     pub spill: PathBuf,
 }
 
@@ -44,7 +44,7 @@ impl Limits {
     }
 }
 
-/// A session within `limits`, with everything registered.
+/// Creates a session within `limits`, with our functions and our planner registered.
 ///
 /// # Errors
 /// [`EngineError`] when the spill directory cannot be used.

@@ -1,4 +1,4 @@
-//! Streams: read ahead by a task, in batches of one size, and as a table of a plan.
+//! Reads streams ahead, coalesces their record batches, and makes tables of them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +17,7 @@ use futures::StreamExt as _;
 use futures::stream::{BoxStream, Stream};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-/// Rows of a batch between operators.
+/// Rows of a record batch between operators.
 pub const BATCH_ROWS: usize = 8192;
 /// The most items of a stream that are read ahead.
 const AHEAD: usize = 2;
@@ -93,7 +93,7 @@ fn received<T: Send + 'static>(
     .boxed()
 }
 
-/// A stream of batches of `schema` that an iterator makes.
+/// A stream of the record batches that an iterator makes.
 pub fn of_batches(
     schema: SchemaRef,
     batches: impl Iterator<Item = arrow::array::RecordBatch> + Send + 'static,
@@ -102,12 +102,14 @@ pub fn of_batches(
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// The same rows in batches of `rows` rows, or of 4 MiB if that is less: sorting and sending have a cost for each batch.
+/// The same rows in record batches of `rows` rows, or of 4 MiB if that is less: sorting and sending
+/// have a cost for each record batch.
 #[must_use]
 pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableRecordBatchStream {
     let schema = stream.schema();
     let coalescer = BatchCoalescer::new(Arc::clone(&schema), rows);
-    // The stream, the coalescer, and the bytes of the batches whose rows the coalescer holds.
+    // The stream, the coalescer, and the bytes of the record batches whose rows the coalescer
+    // holds.
     let begin = (Some(stream), coalescer, 0_usize);
     let batches =
         futures::stream::try_unfold(begin, |(mut stream, mut coalescer, mut held)| async move {
@@ -127,7 +129,7 @@ pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableReco
                             coalescer.has_completed_batch(),
                         ) {
                             (0, _) => 0,
-                            // Rows after a completed batch are from the last pushed one.
+                            // Rows after a completed record batch are from the last pushed one.
                             (_, true) => bytes,
                             (_, false) => held + bytes,
                         };

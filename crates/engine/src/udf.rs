@@ -31,7 +31,7 @@ impl Simhash {
     }
 }
 
-/// What functions of a text under a model have in common.
+/// What the functions of a text share.
 #[derive(Debug)]
 struct TextFunction {
     model: Model,
@@ -80,8 +80,8 @@ impl Hash for TextFunction {
     }
 }
 
-/// Calls `each` with every text of an array, in order: null for a null. Replaces bytes that are not UTF-8 by replacement
-/// characters, and counts such texts in `invalid_utf8`.
+/// Calls `each` with every text of an array, in order; `None` for a null. Replaces bytes that are
+/// not UTF-8 by replacement characters, and counts such texts in `invalid_utf8`.
 fn for_each_text(
     texts: &ArrayRef,
     invalid_utf8: &AtomicU64,
@@ -204,8 +204,9 @@ impl ScalarUDFImpl for Simhash {
     }
 }
 
-/// A part of what [`FingerprintAndSketch`] returns, as a function of it. DataFusion moves its own `get_field` into the
-/// projection below, where the structure would be made once for each part.
+/// A field of what [`FingerprintAndSketch`] returns, and the function that reads it. DataFusion
+/// would move its own `get_field` into the projection below, which would then make the structure
+/// once for each field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Part {
     Fingerprint,

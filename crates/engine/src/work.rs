@@ -174,7 +174,7 @@ impl PartitionStream for Queue {
     }
 }
 
-/// The items as a batch of [`schema`].
+/// Encodes the items as a record batch of [`schema`].
 ///
 /// # Errors
 /// None in practice.
@@ -265,10 +265,10 @@ fn facts_json(item: &WorkItem) -> Result<Option<String>> {
     }
 }
 
-/// The items in a batch of [`schema`].
+/// Decodes the items in a record batch of [`schema`].
 ///
 /// # Errors
-/// When the batch has another schema, or a row is neither a row group nor a range.
+/// When the record batch has another schema, or a row is neither a row group nor a range.
 pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
     if batch.schema().fields() != schema().fields() {
         return Err(DataFusionError::Plan(

@@ -37,7 +37,7 @@ fn context_of(spill: &Path, memory: usize, stores: Stores) -> SessionContext {
     session(&limits, Arc::new(Resources::new(stores))).unwrap()
 }
 
-/// One of ten documents has no text, another an empty one; the others are of several lengths.
+/// One of ten documents has no text, another has an empty one; the others have several lengths.
 fn text(number: usize) -> Option<String> {
     match number % 10 {
         3 => None,
@@ -226,7 +226,7 @@ fn numbered(numbers: std::ops::Range<i64>) -> Vec<Row> {
     numbers.map(row).collect()
 }
 
-/// Row 42.
+/// Fault 42 (docs/faults.md).
 #[tokio::test]
 async fn all_frames_and_members_are_read_from_disk_and_store() {
     let directory = tempfile::tempdir().unwrap();
@@ -273,7 +273,7 @@ async fn all_frames_and_members_are_read_from_disk_and_store() {
     }
 }
 
-/// Row 43.
+/// Fault 43 (docs/faults.md).
 #[tokio::test]
 async fn a_key_is_the_very_object() {
     let directory = tempfile::tempdir().unwrap();
@@ -308,7 +308,7 @@ async fn a_key_is_the_very_object() {
     }
 }
 
-/// Row 41: the length of a record is limited by the memory, on the disk and in a store.
+/// Fault 41 (docs/faults.md): the memory limits the length of a record, on the disk and in a store.
 #[tokio::test]
 async fn a_record_is_limited_by_the_memory() {
     let directory = tempfile::tempdir().unwrap();

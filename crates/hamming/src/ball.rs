@@ -1,6 +1,7 @@
-//! Hamming balls over short words: their volumes, their members, and the members as bits of a 64-bit mask.
+//! Hamming balls around short bit strings: their sizes, their members, and the members as a 64-bit
+//! mask.
 
-/// The number of words of `bits` bits that are within `radius` of a given one.
+/// The number of `bits`-bit values within `radius` bits of any one of them.
 pub(crate) fn volume(bits: u32, radius: u32) -> f64 {
     let mut choose = 1.0;
     let mut sum = 1.0;
@@ -11,7 +12,8 @@ pub(crate) fn volume(bits: u32, radius: u32) -> f64 {
     sum
 }
 
-/// Every word of `bits` bits with at most `radius` ones. Xor with a word turns them into the ball around it.
+/// Every `bits`-bit value with at most `radius` ones. Xor with a value turns them into the ball
+/// around that value.
 pub(crate) fn flips(bits: u32, radius: u32) -> Vec<u32> {
     let mut flips = Vec::new();
     push_flips(bits, radius, 0, &mut flips);
@@ -27,7 +29,8 @@ fn push_flips(bits: u32, radius: u32, chosen: u32, flips: &mut Vec<u32>) {
     }
 }
 
-/// `WORD_BALLS[r - 1][i]` has a bit for each 6-bit number within `r` bits of `i`; `r` is 1 or 2.
+/// Bit `j` of `WORD_BALLS[r - 1][i]` is set if the 6-bit numbers `i` and `j` differ in at most `r`
+/// bits; `r` is 1 or 2.
 pub(crate) const WORD_BALLS: [[u64; 64]; 2] = {
     let mut balls = [[0; 64]; 2];
     let mut bit = 0;
@@ -48,7 +51,7 @@ pub(crate) const WORD_BALLS: [[u64; 64]; 2] = {
     balls
 };
 
-/// Every word of 16 bits with exactly two ones, ascending.
+/// Every 16-bit value with exactly two ones, ascending.
 pub(crate) const TWO_BIT_WORDS: [u16; 120] = {
     let mut words = [0; 120];
     let (mut at, mut upper) = (0, 0);

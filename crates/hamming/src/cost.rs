@@ -1,4 +1,4 @@
-//! [`Cost`], a mechanism's prediction, and the memory access times that the predictions share.
+//! [`Cost`], which every mechanism predicts, and the times that the predictions share.
 
 /// The predicted cost of a design's tables over one part of the batch, on one core.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,11 +15,11 @@ pub(crate) struct Cost {
     pub(crate) build_seconds: f64,
 }
 
-/// Adding one entry to a table, in nanoseconds: permuting it where the table does, sorting and indexing it.
+/// Nanoseconds to add one entry to a table: to permute it (in permuted tables), sort and index it.
 pub(crate) const BUILD_NS: f64 = 40.0;
 
-/// Nanoseconds by which a random access to `bytes` bytes of tables is slower than a hit in the first-level cache, when
-/// misses overlap.
+/// Extra nanoseconds of a random access to tables of `bytes` bytes, over a hit in the first-level
+/// cache, when cache misses overlap.
 pub(crate) fn access_ns(bytes: usize) -> f64 {
     match bytes >> 20 {
         0 => 0.0,

@@ -4,14 +4,14 @@
 //! in at most k bits differs in at most rᵢ bits of some block i; else it would differ in at least Σ(rᵢ + 1) > k bits.
 //! The designs of Manku, Jain and Das Sarma (WWW 2007, section 3.1.2) are those below with radius 0.
 //!
-//! | name          | tables at k = 3 | key bits | every pair within k … |
+//! | name          | tables at k = 3 | bits of a block | every pair within k … |
 //! |---------------|---:|-------|---|
 //! | `blocks-N`    | N  | 64/N  | agrees within the block's radius on one of N blocks; at N = k + 1 the radii are 0 |
 //! | `choose-N-M`  | C(N, M) | 64·M/N | agrees exactly on M of N blocks, for M = N − k |
-//! | `nested-N`    | N² | 64/N + (64 − 64/N)/N | agrees on one of N = k + 1 blocks and, of the rest cut again, on one of N |
+//! | `nested-N`    | N² | 64/N + (64 − 64/N)/N | agrees on one of N = k + 1 blocks, and on one of the N blocks that the other bits are cut into |
 //! | `halves`      | 4  | 16 + 16 | agrees within 1 bit on a half, and so exactly on one quarter of it and within 1 bit on the other |
 //! | `variants-N`  | N  | 64/N  | agrees within the block's radius (at most 2) on one of N blocks; each entry is stored under every value of the block within that radius |
-//! | `exhaustive`  | 1  | 0     | is compared, because the key is empty |
+//! | `exhaustive`  | 1  | 0     | is compared, because the block is empty |
 //!
 //! `halves` takes one lookup in each of only four tables, and yet has few candidates: two halves of radius 1
 //! (Σ(rᵢ + 1) = 4 > 3), each cut once more by the same principle. `variants-N` is for larger distances: its tables are
@@ -22,14 +22,15 @@ use std::fmt;
 /// The largest distance that a join supports.
 pub const MAX_DISTANCE: u32 = 16;
 
-/// The key of one table: a pair agrees on the block when at most `radius` of its bits differ.
+/// The bits of a fingerprint that one table indexes: a pair agrees on the block when at most
+/// `radius` of them differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Block {
-    /// The bits of the key.
+    /// The bits of the block.
     pub mask: u64,
     /// How many of them may differ.
     pub radius: u32,
-    /// Further bits, of which at most one may differ. Only `halves` has any.
+    /// Bits outside `mask`, at most one of which may differ; 0 in every design but `halves`.
     pub beside: u64,
 }
 
@@ -65,9 +66,9 @@ enum Family {
 pub(crate) enum Mechanism {
     /// A permuted copy of the batch for each block.
     Permuted,
-    /// A scan by halves, and tables of their quarters.
+    /// A scan of the halves, and tables of their quarters.
     Halves,
-    /// Entries under every key within the block's radius.
+    /// Tables that hold each entry under every key within the block's radius.
     Variants,
 }
 
@@ -233,8 +234,8 @@ impl Design {
                         "N must be between 3 and 6, and at most one more than the distance",
                     );
                 }
-                // The first block has the fewest bits, so its buckets are the largest; but a sorted archive reads its
-                // table in order.
+                // The first block is the narrowest: its buckets are the largest, but a sorted
+                // archive reads them in order.
                 let wide = 64u32.div_ceil(n);
                 let first = u64::MAX << (wide * (n - 1));
                 let masks = std::iter::once(first).chain(split_mask(!first, n - 1));

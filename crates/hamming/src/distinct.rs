@@ -1,6 +1,7 @@
-//! The distinct fingerprints of a batch, and the rows that have each.
+//! [`Distinct`]: the distinct fingerprints of a batch, and the rows of each; [`EntriesByRow`], the
+//! inverse.
 
-/// The distinct values of a batch in ascending order, and the rows that have each.
+/// The distinct fingerprints of a batch in ascending order, and the rows that hold each.
 ///
 /// A document copied a million times is one value with a million rows, so that neither the tables nor the probe grow
 /// with the copies.
@@ -15,8 +16,9 @@ pub struct Distinct {
 /// The batch's rows in the order of their values.
 #[derive(Debug, Clone)]
 enum RowOrder {
-    /// The rows from `first` on, then those before it. Of sorted fingerprints, `first` is 0; of fingerprints that are sorted as
-    /// signed numbers, it is the first that is not negative.
+    /// The rows from `first` on, then the rows before it. If the fingerprints are sorted, `first`
+    /// is 0. If they are sorted as signed numbers, `first` is the row of the first that is not
+    /// negative.
     Rotated { first: u32, count: u32 },
     /// Any order.
     Listed(Vec<u32>),
@@ -49,7 +51,7 @@ impl Distinct {
         let count = u32::try_from(fingerprints.len()).expect("a batch has less than 2^32 rows");
         let descent = fingerprints.windows(2).position(|pair| pair[0] > pair[1]);
         let (before, after) = fingerprints.split_at(descent.map_or(0, |at| at + 1));
-        // Equal values at both ends would not have ascending rows.
+        // Strictly less: if both ends held the same value, its rows would not be ascending.
         let is_rotated = before.is_empty() || (after.is_sorted() && after.last() < before.first());
         if is_rotated {
             let sorted = after.iter().chain(before).copied();
@@ -101,7 +103,7 @@ impl Distinct {
         self.rows.row(at)
     }
 
-    /// An index of the entries by row.
+    /// Builds the map from each row to its entry.
     #[must_use]
     pub fn entries_by_row(&self) -> EntriesByRow {
         let entries = 0..self.values.len() as u32;
@@ -147,21 +149,22 @@ impl Distinct {
     }
 }
 
-/// Words of bits that share a count of [`EntriesByRow::Ranked`].
+/// How many words of `starts` each count of [`EntriesByRow::Ranked`] covers.
 const WORDS_A_COUNT: usize = 8;
 
 /// For each row, the index of its value in [`Distinct::values`]. For sorted fingerprints, it takes 17/16 bits a row.
 #[derive(Debug, Clone)]
 pub enum EntriesByRow {
-    /// Values start at some places of their order. The entry of a row is the last that starts at its place or before it.
+    /// A bitmap with rank counts. A row's place is its index in the order of fingerprints. Its
+    /// entry is the last value that starts at that place or before it.
     Ranked {
         /// The row at the first place.
         first: u32,
-        /// Rows.
+        /// The number of rows.
         count: u32,
         /// Bit `i` is set if a value starts at place `i`.
         starts: Vec<u64>,
-        /// Values that start before each group of [`WORDS_A_COUNT`] words.
+        /// For each group of [`WORDS_A_COUNT`] words: how many values start before it.
         counts: Vec<u32>,
     },
     /// The entry of each row.
@@ -207,8 +210,8 @@ impl EntriesByRow {
     }
 }
 
-/// The distinct values of an ascending sequence, and the index at which the copies of each start, followed by the
-/// length of the sequence.
+/// Returns the distinct values of an ascending sequence, and the index of the first copy of each,
+/// followed by the length of the sequence.
 fn distinct_with_starts(sorted: impl Iterator<Item = u64>) -> (Vec<u64>, Vec<u32>) {
     let mut values: Vec<u64> = Vec::with_capacity(sorted.size_hint().0);
     let mut starts = Vec::with_capacity(sorted.size_hint().0 + 1);

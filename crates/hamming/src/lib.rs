@@ -24,18 +24,18 @@
 //! assert_eq!(found, [(0, 0, 1), (0, 0b1111, 3), (0, 1 << 63, 2)]);
 //! ```
 
-// Words that have one meaning in all modules:
+// Terms of this crate:
 //
-// block    the bits of a design that a table is built for
-// key      the bits of a block by which a table is indexed; a bucket holds the entries of one value of the key
+// block    the bits of a fingerprint that one table indexes; a design has several blocks
+// key      the leading bits of a block; they select a bucket: the entries with one value of the key
 // tag      16 or 32 bits of an entry beside its key, kept in the bucket: compared before the entry itself
 // strip    the cache lines of a bucket that are compared before the first branch
 // survivor a candidate whose tag passes
 // run      consecutive fingerprints with the same leading bits
 // tile     the 32 fingerprints of a chunk that are prefetched and tested together
-// region   consecutive values that share their upper bits, filled while they are in the cache
+// region   the part of a table whose keys share their upper bits; filled at once while in the cache
 
-// Leaves.
+// What the mechanisms build on.
 mod ball;
 mod cost;
 mod design;
@@ -50,13 +50,13 @@ mod unchecked;
 mod isa;
 mod mechanism;
 
-// Mechanisms, and what two of them share.
+// The mechanisms, and `buckets`, which `halves` and `variants` share.
 mod buckets;
 mod halves;
 mod permuted;
 mod variants;
 
-// The planner, the tables and their probe; `dispatch` leads them to the mechanism.
+// The planner, the tables and their probe; `dispatch` calls the mechanism of a design for them.
 mod dispatch;
 mod plan;
 mod probe;

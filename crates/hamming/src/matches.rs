@@ -11,7 +11,7 @@ pub struct Match {
     pub distance: u32,
 }
 
-/// The matches of one probe, with a limit at which the probe gives up.
+/// The matches of one probe. When there are more than `limit`, the probe gives up.
 #[derive(Debug)]
 pub(crate) struct Matches<'a> {
     matches: &'a mut Vec<Match>,
@@ -19,7 +19,8 @@ pub(crate) struct Matches<'a> {
 }
 
 impl<'a> Matches<'a> {
-    /// Collects into `matches`. They are full when there are more than `limit`, earlier ones included.
+    /// Appends to `matches`. It is full once it holds more than `limit` matches, counting those it
+    /// already holds.
     pub(crate) fn new(matches: &'a mut Vec<Match>, limit: usize) -> Self {
         Self { matches, limit }
     }

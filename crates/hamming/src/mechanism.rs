@@ -1,4 +1,5 @@
-//! The interface of a mechanism: a way to index a part of the batch, and to probe it.
+//! [`MechanismTables`], the trait of a mechanism: a way to index a part of the batch and to probe
+//! it.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use crate::design::Design;
 use crate::isa::Kernel;
 use crate::matches::Matches;
 
-/// Values of the batch itself that are probed at once: enough that partitioning them by a table's keys pays.
+/// How many of the batch's own values a probe takes at once: so many that partitioning them by a
+/// table's keys pays.
 pub(crate) const OWN_CHUNK: usize = 1 << 18;
 
 /// The tables of one mechanism over a part of the batch.
@@ -30,8 +32,9 @@ pub(crate) trait MechanismTables: Sized {
     /// The best number of fingerprints to probe at once.
     fn chunk_len(&self) -> usize;
 
-    /// The best number of the batch's own values to probe at once, if such a probe leaves out each value's match with
-    /// itself, so that [`crate::Tables::probe_own`] adds it; `None` if the probe reports it.
+    /// How many of the batch's own values to probe at once, for a mechanism that leaves out each
+    /// value's match with itself: [`crate::Tables::probe_own`] adds that match. `None` for a
+    /// mechanism that reports it.
     fn own_chunk_len(&self) -> Option<usize>;
 
     /// Whether a probe may report a pair more than once.
@@ -48,17 +51,18 @@ pub(crate) trait MechanismTables: Sized {
     ) -> Times;
 }
 
-/// The part of the batch that the tables index, and whether the chunk is of the batch itself.
+/// The part of the batch that the tables index, the chunk's place in the batch if it has one, and
+/// the largest distance.
 #[derive(Debug)]
 pub(crate) struct BatchPart<'a> {
     /// The values of the part.
     pub(crate) values: &'a [u64],
     /// The index of `values[0]` in the batch.
     pub(crate) first: usize,
-    /// The index of `chunk[0]` in the batch, if the chunk is of the batch's own values: then the probe leaves out each
-    /// value's match with itself.
+    /// The index of `chunk[0]` in the batch, if the chunk consists of the batch's own values. The
+    /// probe then leaves out each value's match with itself.
     pub(crate) own_start: Option<usize>,
-    /// Pairs are reported up to this distance.
+    /// The largest distance of a match.
     pub(crate) max_distance: u32,
 }
 

@@ -11,7 +11,8 @@ use memmap2::MmapMut;
 /// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
 
-/// An array of fixed length, aligned to a page, or to a huge page if it is at least as large as one.
+/// An array of fixed length. It is aligned to a page, or to a huge page if it is at least that
+/// large.
 pub(crate) struct Array<T> {
     backing: Backing,
     /// The byte of the backing at which the array begins.

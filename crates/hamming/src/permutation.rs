@@ -1,6 +1,6 @@
 //! A permutation of the 64 bits that brings the bits of a mask to the top.
 
-/// A bijection of the bits of a fingerprint, which keeps distances.
+/// A bijection of a fingerprint's bits; it preserves Hamming distances.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Permutation {
     /// Left rotations: for each, the mask of the original bits that it moves, and by how many places.
@@ -8,7 +8,8 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation that brings the bits of `mask` to the top and the rest below, both in order.
+    /// The permutation that brings the bits of `mask` to the top. It keeps the order of these bits,
+    /// and that of the others.
     pub(crate) fn to_top(mask: u64) -> Self {
         let mut rotations: Vec<(u64, u32)> = Vec::new();
         let mut target = 64;

@@ -1,14 +1,16 @@
 //! The planner: what each design would cost, and the choice among them.
 //!
-//! Each mechanism's own `plan.rs` decides the layout of its tables and predicts their bytes, build time and nanoseconds
-//! for one probed fingerprint; the tables are then built by the same decisions. The planner adds the passes over the
-//! archive: a batch whose tables do not fit is cut into parts, and the archive is read once for each.
+//! Each mechanism's own `plan.rs` decides the layout by which the mechanism builds its tables, and
+//! predicts their bytes, build time and nanoseconds for one probed fingerprint. The planner adds
+//! the passes over the archive: a batch whose tables do not fit is cut into parts, and each part
+//! takes a pass over the archive. For each fingerprint that it probes, a mechanism pays:
 //!
-//! - Permuted tables: each fingerprint is permuted for each table, looked up under each directory prefix in the radius,
-//!   and compared with the candidates there.
-//! - `halves`: the scan of each fingerprint, and lookups of the few that it lets through. The scan of the leading half
-//!   is nearly free in a sorted archive.
-//! - `variants-N`: one bucket of each table: its cache lines, and the candidates whose tags pass.
+//! - Permuted tables: in each table, one permutation, one lookup for each directory prefix within
+//!   the radius, and the comparison with the candidates there.
+//! - `halves`: the scan, and lookups if the scan lets the fingerprint through, which is rare. The
+//!   scan of the leading half is nearly free in a sorted archive.
+//! - `variants-N`: one bucket in each table: its cache lines, and the comparison with the
+//!   candidates whose tags pass.
 //!
 //! Predicted / measured nanoseconds of one core for one fingerprint of a sorted archive of 10⁹ (`bench designs`, two
 //! threads of an Intel Xeon, AVX-512, at 2.9 GHz), by the size of the batch and k:
@@ -41,13 +43,13 @@ use crate::dispatch::AnyTables;
 
 /// Reading and decoding one fingerprint of the archive, in nanoseconds; every pass pays it again.
 const DECODE_NS: f64 = 3.0;
-/// More parts than memory requires are chosen only if they take less than this share of the time: every part reads the
-/// archive again, perhaps over a network.
+/// The planner takes more parts than memory requires only if they cut the time to less than this
+/// share: every part reads the archive again, perhaps over a network.
 const WORTH_A_PASS: f64 = 0.4;
 /// The most parts that a batch is cut into.
 const MAX_PARTS: usize = 64;
 
-/// What a plan is chosen for: the memory that it may take, and the work that it has to do.
+/// What a plan is chosen for: the memory of its tables, and the number of fingerprints to probe.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes that the tables may take.
@@ -70,17 +72,17 @@ impl Default for Limits {
 pub struct Plan {
     /// The design.
     pub design: Design,
-    /// Parts that the batch is cut into, and passes over the archive.
+    /// How many parts the batch is cut into. Each part takes one pass over the archive.
     pub parts: usize,
     /// Peak bytes of the tables of a part, while they are built.
     pub bytes: usize,
-    /// Directory lookups for one probed fingerprint, in a pass.
+    /// Lookups in tables for one probed fingerprint, in one pass.
     pub lookups: f64,
-    /// Candidates compared with one probed fingerprint, in a pass.
+    /// Candidates for one probed fingerprint, in one pass.
     pub candidates: f64,
-    /// Nanoseconds of one core for one probed fingerprint, all passes, without decoding it.
+    /// Nanoseconds of one core to probe one fingerprint in all passes, without decoding it.
     pub probe_ns: f64,
-    /// Seconds of one core to build the tables, all parts.
+    /// Seconds of one core to build the tables of all parts.
     pub build_seconds: f64,
     /// Distinct fingerprints of a part.
     entries: usize,
@@ -92,7 +94,7 @@ pub enum PlanError {
     /// The distance or the name of the design is wrong.
     #[error(transparent)]
     Design(#[from] DesignError),
-    /// No tables fit.
+    /// The tables of every design considered take more memory than is allowed.
     #[error(
         "the smallest tables for {fingerprints} distinct fingerprints take {needed} bytes even in {MAX_PARTS} parts, {allowed} are allowed"
     )]
@@ -208,7 +210,7 @@ impl Plan {
             })
     }
 
-    /// The error that none of `designs` fits, with the bytes of the smallest tables.
+    /// Returns the error that none of `designs` fits; it holds the bytes of the smallest tables.
     fn out_of_memory(designs: &[Design], fingerprints: usize, limits: &Limits) -> PlanError {
         let needed = designs
             .iter()
@@ -221,15 +223,16 @@ impl Plan {
         }
     }
 
-    /// Seconds of one core to build the tables, and to decode and probe `queries` fingerprints, all passes.
+    /// Seconds of one core to build the tables of all parts, and to decode and probe `queries`
+    /// fingerprints in each pass.
     #[must_use]
     pub fn seconds(&self, queries: u64) -> f64 {
         let decode = DECODE_NS * self.parts as f64;
         self.build_seconds + 1e-9 * (decode + self.probe_ns) * queries as f64
     }
 
-    /// The range of indexes that part `part`, counted from 0, has when `fingerprints` distinct values are cut into
-    /// `parts` parts.
+    /// The index range of part `part` (counted from 0) of `fingerprints` distinct values that are
+    /// cut into `parts` parts.
     #[must_use]
     pub fn part_range(parts: usize, part: usize, fingerprints: usize) -> std::ops::Range<usize> {
         let start =
@@ -313,7 +316,8 @@ mod tests {
                     let Ok(tight) = Plan::choose(n, k, &limited(memory, queries)) else {
                         break;
                     };
-                    // Parts that memory forces may save time, but less than the planner demands of parts by choice.
+                    // Parts forced by the memory limit may even save time, but not enough for the
+                    // planner to have chosen them without the limit.
                     assert!(
                         tight.bytes <= memory && tight.seconds(queries) >= WORTH_A_PASS * before,
                         "k = {k}, {n}"

@@ -22,7 +22,7 @@ pub struct Scratch {
     /// Time spent so far on lookups, and on comparing fingerprints (not texts).
     pub comparing: Duration,
     buffers: AnyBuffers,
-    /// The most fingerprints of a piece, which is probed at once; 0 is no limit.
+    /// The most fingerprints to probe at once, as one piece of a chunk; 0 means no limit.
     max_piece_len: usize,
 }
 
@@ -45,8 +45,9 @@ impl Tables {
         }
     }
 
-    /// Probes `chunk` from index `from` on, until it ends or a bounded number of matches is found. Returns the number
-    /// of fingerprints probed: at least one if any is left.
+    /// Probes a piece of `chunk` that begins at index `from`: short enough to have at most 2²⁰
+    /// matches, or one fingerprint long. Returns the number of fingerprints probed: at least one if
+    /// any is left.
     ///
     /// Appends matches as [`Self::probe`] does. A caller that consumes them between two calls bounds its memory.
     ///
@@ -66,7 +67,9 @@ impl Tables {
     /// Probes the batch's own values in `range`, from index `from` of the range on, as [`Self::probe_some`] does. It is
     /// faster, because a value's match with itself needs no lookup.
     ///
-    /// The `query` of a match is an index into `range`. One call appends all matches of a query.
+    /// The `query` of a match counts from the start of `range`. Two values in `range` that the
+    /// tables index match twice, once as the query and once as the entry. One call appends all
+    /// matches of a query.
     ///
     /// # Panics
     /// When `range` reaches beyond the batch's values, or `from` beyond `range`.
@@ -108,8 +111,9 @@ impl Tables {
         done
     }
 
-    /// Probes as [`Self::probe_some`] does. If the chunk is of the batch's own values, `own_start` is the index of
-    /// `chunk[0]` in the batch, and each value's match with itself is left out.
+    /// Probes as [`Self::probe_some`] does. If the chunk consists of the batch's own values,
+    /// `own_start` is the index of `chunk[0]` in the batch, and the probe leaves out each value's
+    /// match with itself.
     fn probe_bounded(
         &self,
         kernel: Kernel,

@@ -1,4 +1,5 @@
-//! Indexing without bounds checks, in types whose indexes are in bounds by construction.
+//! Indexing without bounds checks: [`ByUpperBits`] and [`BallMap`], whose indexes are in bounds by
+//! construction.
 
 use crate::ball::WORD_BALLS;
 
@@ -47,7 +48,7 @@ impl<'a, T> ByUpperBits<'a, T> {
     }
 }
 
-/// Lower bits of a value, which select a bit of a 64-bit word.
+/// How many lower bits of a value select a bit of a 64-bit word.
 const WORD_BITS: u32 = 6;
 
 /// A bitmap with a bit for each value of `HIGH` + 6 bits, in which Hamming balls are marked.
@@ -115,12 +116,13 @@ impl<'a, const HIGH: u32> BallMap<'a, HIGH> {
         ((value >> WORD_BITS) as usize, (value % 64) as usize)
     }
 
-    /// Sets the bits of `marks` in the word with index `word`: one from [`Self::place`], with any of its `HIGH` bits
-    /// flipped.
+    /// Sets the bits of `marks` in the word with index `word`. Callers take the index from
+    /// [`Self::place`], and flip none but its `HIGH` bits.
     #[inline(always)]
     fn mark(&mut self, word: usize, marks: u64) {
         debug_assert!(self.words.len() == 1 << HIGH && word < self.words.len());
-        // SAFETY: `place` gives words of `HIGH` bits, the callers flip no others, and `cleared` took 2^`HIGH` words.
+        // SAFETY: `place` returns an index of `HIGH` bits, callers flip only those, and `cleared`
+        // keeps 2^`HIGH` words.
         unsafe { *self.words.get_unchecked_mut(word) |= marks };
     }
 }

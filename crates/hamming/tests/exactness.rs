@@ -1,4 +1,5 @@
-//! The join finds what a double loop over `count_ones` finds: at every k, with every design and every kernel of this machine.
+//! The join finds what a double loop over `count_ones` finds, at every k, with every design and
+//! every kernel of this machine.
 
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use rand::{Rng, RngCore, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use testkit::oracle;
 
-/// A random batch and a random archive, with planted pairs at every distance from 0 to 20, many fingerprints close to one,
-/// repeated ones, and the extremes.
+/// A random batch and a random archive with planted pairs at every distance from 0 to 20. Many
+/// fingerprints of the batch are close to one of them, some repeat it, and both sets hold extremes.
 fn planted(batch: usize, archive: usize, seed: u64) -> (Vec<u64>, Vec<u64>) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut new: Vec<u64> = (0..batch).map(|_| rng.next_u64()).collect();
@@ -64,7 +65,8 @@ fn joined(tables: &Tables, kernel: Kernel, archive: &[u64]) -> Vec<oracle::Pair>
     pairs
 }
 
-/// The pairs of the tables' part of the batch with all of its values, `step` values at a time, in the oracle's form.
+/// Joins the tables' part of the batch with all values of the batch, `step` values at a time, and
+/// returns the pairs in the oracle's form.
 fn joined_with_itself(tables: &Tables, kernel: Kernel, step: usize) -> Vec<oracle::Pair> {
     let values = tables.batch().values().len();
     let (mut scratch, mut pairs) = (Scratch::default(), Vec::new());
@@ -235,7 +237,8 @@ fn parts_of_the_batch_find_the_whole() {
     }
 }
 
-/// Batches so large that the planner chooses other layouts. All pairs are planted: random fingerprints are never so near.
+/// Batches so large that the planner chooses other layouts. All pairs are planted: no two random
+/// fingerprints are this near.
 #[test]
 fn large_batches_find_all_that_is_planted() {
     for (name, k, size) in [
@@ -282,8 +285,8 @@ fn large_batches_find_all_that_is_planted() {
     }
 }
 
-/// A sorted archive with many fingerprints for each key, which share one lookup of a bucket, and batches with many entries for
-/// each key or each tag: every strip of a bucket is compared.
+/// Every strip of a bucket is compared: in a sorted archive, whose many fingerprints of one key
+/// share a lookup, and with batches that have many entries for each key or each tag.
 #[test]
 fn every_strip_of_a_crowded_bucket_is_compared() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
@@ -316,8 +319,9 @@ fn every_strip_of_a_crowded_bucket_is_compared() {
     }
 }
 
-/// Archives so dense that the scan by runs is worth it, sorted and not, with pairs at every distance on either half. The maps
-/// are kept from chunk to chunk, and the buffers from tables to tables.
+/// Archives so dense that the scan by runs is worth it, sorted and not, with planted pairs at
+/// distances 0, 2 and 4. One scratch serves all chunks and all tables: a stale map would miss
+/// pairs.
 #[test]
 fn dense_archives_are_scanned_by_runs_exactly() {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
@@ -361,8 +365,8 @@ fn dense_archives_are_scanned_by_runs_exactly() {
     }
 }
 
-/// Sorted archives with long runs of one leading quarter, and batches crowded in it: the maps of long runs, and lines that
-/// overflow or are crowded.
+/// Archives with one long run (one leading quarter), sorted and not, and batches with many entries
+/// in that quarter: they exercise the maps of long runs, and lines that overflow or are crowded.
 #[test]
 fn long_runs_and_crowded_keys_are_scanned_exactly() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
@@ -375,7 +379,7 @@ fn long_runs_and_crowded_keys_are_scanned_exactly() {
         for at in 0..2000 {
             let near = flipped(new[rng.random_range(0..new.len())], at as u32 % 5, &mut rng);
             old.push(near);
-            // Near the quarter, on both sides of the join.
+            // In the quarter or near it, on both sides of the join.
             let inside = flipped(quarter | near >> 16, at as u32 % 3, &mut rng);
             new[at % 1500] = flipped(inside, at as u32 % 3, &mut rng);
             old.push(inside);
@@ -462,7 +466,7 @@ fn matches_of_one_call_are_bounded() {
     with_itself.sort_unstable();
     for design in Design::all(4).unwrap() {
         let tables = Tables::new(Distinct::new(&new), design);
-        // More pairs than one call appends.
+        // The batch has more pairs with itself than one call appends.
         assert!(joined_with_itself(&tables, Kernel::detect(), values.len()) == with_itself);
         assert!(
             joined(&tables, Kernel::detect(), &old) == truth,

@@ -1,9 +1,10 @@
 //! Sums hashed features into a fingerprint: bit i is 1 if the features whose hash has bit i set weigh more than the others
 //! (Charikar; Manku, Jain and Das Sarma, section 2).
 //!
-//! Features of equal weight are counted by carry-save adders (Harley and Seal's positional population count): word d holds
-//! binary digit d of all 64 counters, and the comparison with half the number of features works on these words too.
-//! Weighted features are added to 64 counters of 32 bits, flushed to 64 sums of 64 bits.
+//! Carry-save adders count features of equal weight (Harley and Seal's positional population
+//! count). The 64 counters are bit-sliced: word d holds binary digit d of each. The final
+//! comparison with half the number of features is bit-sliced, too. Weights are added to 64 counters
+//! of 32 bits, which are flushed to 64 sums of 64 bits.
 
 use crate::isa::{Kernel, Work};
 
@@ -19,9 +20,9 @@ pub fn weighted_fingerprint(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> 
     kernel.run(Weighted { hashes, weights })
 }
 
-/// The binary digits of a counter: no more than 2⁴⁰ hashes fit into memory.
+/// The number of binary digits of a counter. It suffices: 2⁴⁰ hashes would take 8 TiB of memory.
 const DIGITS: usize = 40;
-/// The number of words that are added at once.
+/// The number of hashes that a lane adds at once.
 const GROUP: usize = 8;
 
 struct Unweighted<'a> {
@@ -37,14 +38,14 @@ impl Work for Unweighted<'_> {
         let rest = &self.hashes[groups.len() * GROUP * LANES..];
         let mut last = [[0; LANES]; GROUP];
         last.as_flattened_mut()[..rest.len()].copy_from_slice(rest);
-        // Each lane counts its own hashes. The number of digits in use is known beforehand, so that no branch depends on a
-        // carry.
+        // Each lane counts its own hashes. Their number bounds the digits in use, so no branch
+        // depends on a carry.
         let mut digits = [[0u64; LANES]; DIGITS];
         let used = bits(GROUP * (groups.len() + 1));
         for group in groups.iter().chain([&last]) {
             add_group(&mut digits[..used], group);
         }
-        // The sum of all lanes.
+        // Adds up the counters of all lanes.
         let used = used + bits(LANES);
         let mut total = [0u64; DIGITS];
         let total = &mut total[..used];
@@ -56,7 +57,8 @@ impl Work for Unweighted<'_> {
                 carry = (a & b) | (carry & (a ^ b));
             }
         }
-        // A bit is set if its counter exceeds half, compared from the highest digit down.
+        // Sets the bits whose counters exceed half the number of hashes. Compares all 64 counters
+        // at once, from the highest digit down.
         let half = self.hashes.len() / 2;
         let (mut more, mut same) = (0, u64::MAX);
         for (digit, &sum) in total.iter().enumerate().rev() {
@@ -73,7 +75,7 @@ const fn bits(number: usize) -> usize {
     (usize::BITS - number.leading_zeros()) as usize
 }
 
-/// Adds a group of words to the counters, which have more than three digits.
+/// Adds a group of hashes to the counters. These have at least four digits, enough for one group.
 #[inline(always)]
 fn add_group<const LANES: usize>(digits: &mut [[u64; LANES]], group: &[[u64; LANES]; GROUP]) {
     let [first, second, third, rest @ ..] = digits else {
@@ -97,7 +99,7 @@ fn add_group<const LANES: usize>(digits: &mut [[u64; LANES]], group: &[[u64; LAN
     }
 }
 
-/// Adds two words to a digit and returns the carry.
+/// Adds two words to one digit of the counters, and returns the carries.
 #[inline(always)]
 fn add<const LANES: usize>(
     digit: &mut [u64; LANES],
@@ -114,7 +116,8 @@ fn add<const LANES: usize>(
     carry
 }
 
-/// Weights added to 32-bit counters before these are flushed: 31 weights below 2²⁷ sum to less than 2³².
+/// The number of weights that are added to the 32-bit counters before a flush: 31 weights below 2²⁷
+/// sum to less than 2³².
 const CHUNK: usize = 31;
 
 struct Weighted<'a> {
@@ -135,7 +138,7 @@ impl Work for Weighted<'_> {
                 let halves = [hash as u32, (hash >> 32) as u32];
                 for (half, partial) in halves.iter().zip(partial.as_chunks_mut::<32>().0) {
                     for (bit, sum) in partial.iter_mut().enumerate() {
-                        // All ones where the bit is set.
+                        // All ones if the hash has this bit, else 0.
                         let set = ((half << (31 - bit)).cast_signed() >> 31).cast_unsigned();
                         *sum += weight & set;
                     }

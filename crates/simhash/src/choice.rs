@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 
 /// A setting that is chosen by name, such as [`crate::Weight`].
 pub trait Choice: Copy + PartialEq + fmt::Debug + 'static {
-    /// What is chosen, in the plural: `weights`.
+    /// The plural noun for the values in error messages, such as `weights`.
     const PLURAL: &'static str;
     /// Every value by its name, in the order of help; the usual one first.
     const NAMES: &'static [Name<Self>];
@@ -96,7 +96,8 @@ impl<T: Copy + PartialEq> Name<T> {
         self.help
     }
 
-    /// The range of N, and the crate feature that this build lacks, as ` (...)` each; empty if neither applies.
+    /// The limits of the name, for help texts: the range of N, and the crate feature that this
+    /// build lacks. Each begins with a space and stands in parentheses; empty without limits.
     #[must_use]
     pub fn limits(&self) -> String {
         let mut limits = match self.values {
@@ -126,7 +127,8 @@ impl<T: Copy + PartialEq> Name<T> {
         }
     }
 
-    /// The value called `text`, if it has this name and this build supports it.
+    /// Parses `text` as this name; `None` if it is another name, or if this build lacks its crate
+    /// feature.
     fn parse(&self, text: &str) -> Option<T> {
         if self.missing_feature.is_some() {
             return None;

@@ -82,8 +82,10 @@ impl Fingerprinter {
         fingerprint
     }
 
-    /// As [`Self::fingerprint`]. Besides, if the text has a fingerprint and the spec asks for sketches, appends the text's
-    /// sketch to `sketch`, [`crate::SketchBits::bytes`] bytes.
+    /// Returns the fingerprint of `text`, and appends its sketch to `sketch`,
+    /// [`crate::SketchBits::bytes`] bytes.
+    ///
+    /// Appends nothing if the text has no fingerprint or the spec has no sketches.
     pub fn fingerprint_and_sketch(&mut self, text: &str, sketch: &mut Vec<u8>) -> Option<u64> {
         let hashes = self.take_hashes(text);
         let fingerprint = self.fingerprint_of_hashes(&hashes);
@@ -94,8 +96,8 @@ impl Fingerprinter {
         fingerprint
     }
 
-    /// The hashes of the features of `text`, in the order of the text, once per occurrence; in the buffer of this
-    /// fingerprinter, to which the caller gives them back.
+    /// Takes the buffer `self.hashes`, and fills it with the hashes of the features of `text`, in
+    /// the order of the text, once per occurrence. The caller puts the buffer back.
     fn take_hashes(&mut self, text: &str) -> Vec<u64> {
         let seed = self.model.spec().seed;
         let Hash::Murmur3X64128Low64 = self.model.spec().hash;
@@ -194,8 +196,8 @@ impl Fingerprinter {
     }
 }
 
-/// Fills `weights` with the weight of each distinct feature, below 2²⁷; for [`Addends::Occurrences`], with that of one
-/// occurrence.
+/// Fills `weights` with the weight of each distinct feature, below 2²⁷. For
+/// [`Addends::Occurrences`], it is the weight of one occurrence.
 fn weigh(model: &Model, count: &Count, weights: &mut Vec<u32>) {
     let weight = model.spec().weight;
     let idf = |hash| model.idf().map_or(1, |idf| idf.weight(hash));
@@ -203,7 +205,7 @@ fn weigh(model: &Model, count: &Count, weights: &mut Vec<u32>) {
     let each = count.distinct.iter().zip(&count.occurrences);
     weights.extend(each.map(|(&hash, &tf)| match weight.addends() {
         Addends::Occurrences => idf(hash),
-        // A weight below 2¹⁵ times an idf below 2¹².
+        // Does not overflow: a weight below 2¹⁵ times an idf below 2¹².
         Addends::Presences | Addends::Weights => weight.weigh(tf) * idf(hash),
     }));
     weight.apply_levels(weights);

@@ -40,7 +40,7 @@ pub fn murmur3_low64(bytes: &[u8], seed: u32) -> u64 {
 /// [`murmur3_low64`] of the first `len` bytes of `word`, fewer than 16, without a branch on the length.
 #[inline(always)]
 pub(crate) fn murmur3_low64_short(word: &[u8; 16], len: usize, seed: u32) -> u64 {
-    /// Masks of the lowest `len` bytes of two words.
+    /// `KEEP[len]` selects the lowest `len` of 16 bytes.
     const KEEP: [[u64; 2]; 16] = {
         let mut masks = [[0; 2]; 16];
         let mut len = 0;
@@ -53,7 +53,7 @@ pub(crate) fn murmur3_low64_short(word: &[u8; 16], len: usize, seed: u32) -> u64
     };
     let word = u128::from_le_bytes(*word);
     let [low, high] = KEEP[len & 15];
-    // A word without bytes is zero, and mixes to zero.
+    // MurmurHash3 does not mix an empty word. Mixing it is the same: 0 mixes to 0.
     let h1 = u64::from(seed) ^ mix1(word as u64 & low) ^ len as u64;
     let h2 = u64::from(seed) ^ mix2((word >> 64) as u64 & high) ^ len as u64;
     let h1 = h1.wrapping_add(h2);

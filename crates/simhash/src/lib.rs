@@ -4,9 +4,11 @@
 //! each feature to 64 bits, [`weight`] and [`Idf`] say how much each feature counts, and [`accumulate`] sums the weighted
 //! bits and takes the signs of the sums (Charikar's simhash, as in Manku, Jain and Das Sarma, WWW 2007, section 2).
 //!
-//! [`Spec`] names every choice on the way, because only fingerprints made under equal specs may be compared. A [`Model`] is
-//! a spec with the tables that it names; a [`Fingerprinter`] makes fingerprints under a model. [`Similarity`] compares two
-//! texts exactly.
+//! [`Spec`] names every choice on the way, because only fingerprints made under equal specs may be
+//! compared. A [`Model`] is a spec with the tables that it names; a [`Fingerprinter`] makes
+//! fingerprints under a model. [`Similarity`] compares two texts exactly; [`sketch`] estimates
+//! their similarity without the texts. [`noise`] says how many unrelated documents a new document
+//! meets within k bits.
 //!
 //! ```
 //! use simhash::{Fingerprinter, Model, Spec};

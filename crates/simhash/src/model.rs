@@ -1,4 +1,4 @@
-//! A spec with the tables that it names.
+//! A spec with the tables that it names: document frequencies and stop words.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -155,7 +155,7 @@ impl Model {
     }
 }
 
-// Models of one spec have the same tables: the spec has their digests.
+// Models with equal specs have equal tables, because the specs hold the digests of the tables.
 impl PartialEq for Model {
     fn eq(&self, other: &Self) -> bool {
         self.spec == other.spec

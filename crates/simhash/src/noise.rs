@@ -1,30 +1,35 @@
-//! Noise: the unrelated documents within k bits that a new document meets in a large archive, as measured.
+//! Noise: how many unrelated documents within k bits a new document meets in a large archive.
 //!
-//! Two texts about different things have common words, so their fingerprints are nearer to each other than random ones.
-//! How near depends on the weights. The table has the rates of `bench sharp` among pages of four unrelated sources (manuals,
-//! proposals, command pages); docs/quality.md says how they were measured. Other documents can differ by a factor of ten.
+//! Two texts about different things have common words, so their fingerprints are nearer to each
+//! other than random ones. How near depends on the weights. `bench sharp` measured the rates of the
+//! table, among pages of four unrelated sources (C++ and PowerShell manuals, Ethereum proposals,
+//! command pages); docs/quality.md says how. The rates of other documents can differ by a factor of
+//! ten.
 
 use crate::spec::Spec;
 use crate::tokenize::Tokenizer;
 use crate::weight::{IdfPower, Weight};
 
-/// The rates of one weight.
+/// The measured rates of one weight and power of idf.
 struct Row {
     weight: Weight,
     idf: Option<IdfPower>,
-    /// For each k from 0 on: unrelated documents within k bits for each document in an archive of a billion. Below ten seen
-    /// pairs they are extrapolated from larger distances.
+    /// Item k: the unrelated documents within k bits that a new document meets in an archive of a
+    /// billion documents. Where fewer than ten such pairs were measured, the rate is extrapolated
+    /// from larger distances.
     per_billion: [f64; MAX_DISTANCE + 1],
 }
 
-/// The largest distance in the table.
+/// The largest k in the table, in bits.
 const MAX_DISTANCE: usize = 16;
 
-/// The unrelated documents within `k` bits that a document meets in an archive of `archive` documents; `None` if fingerprints
-/// of this spec were not measured.
+/// Estimates how many unrelated documents within `k` bits a new document meets in an archive of
+/// `archive` documents.
+///
+/// `None` if the table has no rate for this spec or this `k`.
 #[must_use]
 pub fn unrelated_documents(spec: &Spec, k: u32, archive: u64) -> Option<f64> {
-    // Of text in spaced scripts, these have the same features.
+    // These tokenizers extract the same features from text in scripts with spaces.
     let measured = [
         Tokenizer::WordsCjkGrams,
         Tokenizer::WordsCjkBigrams,

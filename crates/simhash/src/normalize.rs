@@ -62,8 +62,9 @@ fn fold_by_definition(text: &str) -> String {
 
 /// Appends `text` in NFKC with full case folding.
 ///
-/// Characters that never combine with the character before them are folded one by one: ASCII in bulk, others by a table
-/// ([`pages`]). Characters that may combine are folded by definition, together with the character before them.
+/// Most characters never combine with the character before them: ASCII is folded in bulk, other
+/// such characters one by one by a table ([`pages`]). Characters that may combine are folded by
+/// definition, together with the character before them.
 fn nfkc_casefold(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
     out.reserve(bytes.len() + crate::text::PADDING);
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(folded.as_str(), "Ｅ\u{301}t");
     }
 
-    /// Texts that mix characters that combine with others.
+    /// Texts with many characters that combine with their neighbours.
     fn text() -> impl Strategy<Value = String> {
         let pieces = prop_oneof![
             Just("e".to_owned()),

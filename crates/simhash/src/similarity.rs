@@ -22,8 +22,9 @@ pub enum Measure {
     Cosine,
     /// `1 - d / n`, where d is the Levenshtein distance of the folded texts and n the length of the longer, in characters.
     Edit,
-    /// What the sketches of the two texts estimate of [`Measure::Jaccard`], whose shingles are then of three features; see
-    /// [`crate::sketch`]. Needs a spec with sketches.
+    /// The estimate of the Jaccard similarity from the sketches of the two texts; see
+    /// [`crate::sketch`]. A shingle is three features here, not three words. Needs a spec with
+    /// sketches.
     Sketch,
 }
 

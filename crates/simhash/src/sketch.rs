@@ -1,14 +1,17 @@
 //! Sketches: a few bits of minhash from which the Jaccard similarity of two texts is estimated without the texts.
 //!
-//! A sketch is made from the set of shingles of three consecutive features. Its bits are bins: each shingle belongs to one
-//! bin, and a bin keeps the shingle with the smallest hash (one-permutation hashing: P. Li, A. Owen, C.-H. Zhang, "One
-//! Permutation Hashing", NIPS 2012). Of that hash it stores one bit (P. Li, A. C. König, "b-Bit Minwise Hashing", WWW
-//! 2010). A bin without shingles takes those of another bin, chosen by a sequence of hashes that is the same for all texts
-//! (optimal densification: A. Shrivastava, ICML 2017), so that texts shorter than the sketch have one, too.
+//! A sketch summarizes the set of a text's shingles, each of three consecutive features. The hash
+//! of a shingle assigns it to one of the bins, and each bin keeps its smallest hash
+//! (one-permutation hashing: P. Li, A. Owen, C.-H. Zhang, "One Permutation Hashing", NIPS 2012).
+//! The sketch stores one bit of each bin's hash (P. Li, A. C. König, "b-Bit Minwise Hashing", WWW
+//! 2010). A bin without shingles takes the hash of another bin, chosen by a sequence of hashes that
+//! is the same for all texts (optimal densification: A. Shrivastava, ICML 2017). So texts with
+//! fewer shingles than bins have sketches, too.
 //!
-//! A bin of two texts has the same smallest shingle with probability J, their Jaccard similarity; otherwise its bits are
-//! equal with probability 1/2. So a share e of equal bits estimates J as 2e − 1, with a standard error of
-//! √((1 − J²) / bits), 0.06 at J = .7 with 128 bits; somewhat more for texts with fewer shingles than bits.
+//! A bin has the same smallest hash in two texts with probability J, their Jaccard similarity;
+//! otherwise its two bits are equal with probability 1/2. So a share e of equal bits estimates J as
+//! 2e − 1, with a standard error of √((1 − J²) / bits): 0.06 at J = 0.7 with 128 bits. The error is
+//! larger for texts with few shingles for each bin.
 
 use crate::choice::{Choice, Name, by_name};
 
@@ -70,7 +73,7 @@ impl SketchBits {
     }
 }
 
-/// A number of bits as a number, in a spec.
+/// Serializes [`SketchBits`] as a JSON number, for [`crate::Spec`].
 pub(crate) mod number {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
@@ -96,7 +99,7 @@ pub struct Sketcher {
     smallest: Vec<u64>,
 }
 
-/// A bin without shingles. No shingle has this value, because its lowest bits are 0.
+/// The value of a bin without shingles. A shingle never has it: the lowest bits of its value are 0.
 const EMPTY: u64 = u64::MAX;
 
 impl Sketcher {
@@ -135,7 +138,7 @@ impl Sketcher {
         }
     }
 
-    /// The bit of a bin.
+    /// The bit that the sketch stores for a bin.
     fn bit(&self, bin: u32) -> u64 {
         let mut value = self.smallest[bin as usize];
         let mut attempt = 0;
@@ -144,12 +147,12 @@ impl Sketcher {
             let other = mix(u64::from(bin) << 32 | attempt) >> (64 - self.bits.trailing_zeros());
             value = self.smallest[other as usize];
         }
-        // Mixed with the bin's number: bins that take the same shingle have independent bits.
+        // Mixes in the bin's number, so that bins with the same hash store independent bits.
         mix(value ^ u64::from(bin)) >> 63
     }
 }
 
-/// The hash of a shingle with one more feature.
+/// Extends the hash of a shingle by one more feature.
 #[inline(always)]
 fn join(shingle: u64, feature: u64) -> u64 {
     (shingle.rotate_left(23) ^ feature).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -163,7 +166,7 @@ fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// The Jaccard similarity that two sketches of equal length estimate, from 0 to 1.
+/// Estimates the Jaccard similarity of two texts from their sketches, from 0 to 1.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -179,7 +182,7 @@ pub fn differing_bits(a: &[u8], b: &[u8]) -> u32 {
     a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
 }
 
-/// The similarity that sketches of `bits` bits estimate which differ in `differing` of them.
+/// Estimates the similarity of two texts whose sketches of `bits` bits differ in `differing` bits.
 #[must_use]
 pub fn similarity_by_bits(differing: u32, bits: u32) -> f64 {
     (1.0 - 2.0 * f64::from(differing) / f64::from(bits)).max(0.0)
@@ -207,7 +210,7 @@ mod tests {
         crate::hash::murmur3_low64(&feature.to_le_bytes(), 0)
     }
 
-    /// Two texts, the second of which has every `every`th feature replaced, and their Jaccard similarity.
+    /// A text, a revision of it with each `every`th feature replaced, and their Jaccard similarity.
     fn revised(seed: u64, length: u64, every: u64) -> ([Vec<u64>; 2], f64) {
         let feature = |at: u64| hash(seed * 1_000_003 + at);
         let text: Vec<u64> = (0..length).map(feature).collect();
@@ -247,7 +250,7 @@ mod tests {
                 }
                 let expected = ((1.0 - jaccard * jaccard) / f64::from(bits)).sqrt();
                 let spread = (squares / pairs as f64).sqrt();
-                // Bins of short texts are copies of each other, so that they say less.
+                // Many bins of a short text copy other bins, which increases the spread.
                 let most = if length < 10 * u64::from(bits) {
                     2.5
                 } else {
@@ -282,7 +285,8 @@ mod tests {
                         .collect();
                     sum += estimate(&own, &sketch(size, &other));
                 }
-                // Texts without a common shingle; half of the errors are cut off at 0.
+                // The texts have no common shingle, and `estimate` cuts off the negative half of
+                // the errors.
                 let mean = sum / others as f64;
                 let expected = 0.4 / f64::from(bits).sqrt();
                 assert!(
@@ -308,7 +312,7 @@ mod tests {
     proptest! {
         #[test]
         fn only_the_set_of_shingles_matters(features in proptest::collection::vec(0u64..50, 3..60), times in 1usize..4) {
-            // A text that repeats itself has the shingles at its seams besides; two and three repetitions have the same.
+            // Repetition adds the shingles at the seams. Two or more repetitions have the same set.
             let text: Vec<u64> = features.iter().map(|&feature| hash(feature)).collect();
             let repeated = |times: usize| text.repeat(times);
             prop_assert_eq!(sketch(SketchBits::Bits128, &repeated(times + 1)), sketch(SketchBits::Bits128, &repeated(times + 2)));

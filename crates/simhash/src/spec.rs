@@ -66,11 +66,13 @@ pub struct Spec {
     pub weight: Weight,
 }
 
-/// Words; in Chinese, Japanese and Korean text, characters and pairs of characters. Each counts by the square root of its
-/// occurrences, so that the words which every text has do not decide.
+/// The default features are words, and in Chinese, Japanese and Korean text characters and pairs of
+/// characters. A feature weighs the square root of its occurrences, so that words common to all
+/// texts do not dominate.
 ///
-/// Among the choices that need no table of document frequencies, this spec finds most revisions of pages in English and
-/// Chinese while unrelated pages stay apart in an archive of a billion. docs/quality.md has figures for every choice.
+/// The default needs no table of document frequencies. It balances two aims: to find revisions of
+/// English and Chinese pages, and to keep unrelated pages apart in an archive of a billion
+/// documents. docs/quality.md has figures for each choice.
 impl Default for Spec {
     fn default() -> Self {
         Self {
@@ -119,7 +121,7 @@ pub enum SpecError {
         /// The parser's error.
         source: serde_json::Error,
     },
-    /// The spec is well-formed, but has another version or width.
+    /// The spec is well-formed, but has another version or another number of bits.
     #[error("fingerprint spec has {field} {found}, this version reads {expected} only")]
     Unsupported {
         /// The field.
@@ -173,7 +175,7 @@ impl Spec {
         self.features_only() == other.features_only()
     }
 
-    /// This spec with every field that does not decide the features set to a fixed value.
+    /// This spec, with a fixed value in each field that does not affect the features.
     pub(crate) fn features_only(&self) -> Self {
         Self {
             idf: None,
@@ -194,7 +196,7 @@ impl Spec {
             _ => unreachable!("a spec serialises as an object"),
         };
         let (left, right) = (object(self), object(other));
-        // Optional fields without a value are missing in the JSON.
+        // The JSON leaves out some fields without a value, so the keys of both specs are needed.
         let fields: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
         let value = |object: &serde_json::Map<String, serde_json::Value>, field: &str| {
             object

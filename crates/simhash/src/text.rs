@@ -12,7 +12,8 @@ const ZEROS: &str = match str::from_utf8(&[0; PADDING]) {
     Err(_) => unreachable!(),
 };
 
-/// A folded text, padded with zeros, so that every feature has 16 bytes to read. Reused from text to text.
+/// A folded text, padded with zeros so that 16 bytes can be read from the start of every feature.
+/// Its buffer is reused from text to text.
 #[derive(Debug, Clone, Default)]
 pub struct Folded {
     /// The text and [`PADDING`] zeros.

@@ -40,8 +40,8 @@ pub enum Tokenizer {
     WordsJieba,
     /// N consecutive features of [`Tokenizer::WordsCjkBigrams`], N from 2 to 16; a text with fewer is one shingle.
     Shingles(u8),
-    /// The features of [`Tokenizer::WordsCjkBigrams`], and N consecutive ones of them, N from 2 to 16. Shingles tell texts
-    /// apart that are about the same things in other words.
+    /// The features of [`Tokenizer::WordsCjkBigrams`], and the shingles of N consecutive ones, N
+    /// from 2 to 16. Shingles tell apart texts on one subject that share words but not phrases.
     WordsAndShingles(u8),
     /// N consecutive letters and digits, N from 1 to 16, ignoring all characters between them.
     Chars(u8),

@@ -2,20 +2,20 @@
 
 use crate::choice::{Choice, Name, by_name};
 
-/// The weight of a feature that occurs tf times in the text. If the spec names a table of document frequencies,
-/// [`crate::Idf`] multiplies it.
+/// The weight of a feature that occurs tf times in the text. If the spec names a table of document
+/// frequencies, the feature's idf ([`crate::Idf`]) multiplies this weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Weight {
     /// `tf`: every occurrence counts.
     Tf,
     /// `1 + ln tf`, in steps of 1/1024.
     LogTf,
-    /// The square root of tf, in steps of 1/256, at most 128.
+    /// The square root of tf, in steps of 1/256, below 128.
     SqrtTf,
     /// 1: only presence counts.
     Set,
-    /// Five levels, 1 to 5, as in the literature: the feature's [`Weight::LogTf`] times 5 over the greatest in the text,
-    /// rounded up.
+    /// Five levels, 1 to 5, as in the literature: 5 times the feature's [`Weight::LogTf`], divided
+    /// by the greatest of the text, rounded up. Idf multiplies [`Weight::LogTf`], not the level.
     Levels,
 }
 
@@ -42,7 +42,8 @@ by_name!(Weight);
 
 /// The power to which the inverse document frequency is raised before it multiplies a weight.
 ///
-/// The smaller the power, the less rare features count for. It has no effect in a spec without document frequencies.
+/// The smaller the power, the smaller the weight of rare features relative to frequent ones. A spec
+/// without document frequencies ignores the power.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IdfPower {
     /// The inverse document frequency itself.
@@ -69,7 +70,8 @@ impl Choice for IdfPower {
 by_name!(IdfPower);
 
 impl IdfPower {
-    /// Raises `idf` to this power, by roots that are the same on every machine.
+    /// Raises `idf` to this power, by square roots computed in software, which are equal on every
+    /// machine.
     pub(crate) fn raise(self, idf: f64) -> f64 {
         let half = libm::sqrt(idf);
         match self {
@@ -80,13 +82,14 @@ impl IdfPower {
         }
     }
 
-    /// Whether this is the usual power, which a spec does not mention.
+    /// Whether the power is 1, which the JSON of a spec leaves out.
     pub(crate) fn is_one(&self) -> bool {
         *self == Self::One
     }
 }
 
-/// What a fingerprint adds up, before [`crate::Idf`] multiplies the weights.
+/// Which features a fingerprint sums, and with which weights; idf ([`crate::Idf`]) multiplies
+/// these.
 pub(crate) enum Addends {
     /// Every occurrence of a feature, with weight 1.
     Occurrences,
@@ -100,7 +103,7 @@ pub(crate) enum Addends {
 const LEVELS: u64 = 5;
 
 impl Weight {
-    /// What a fingerprint of this weight adds up.
+    /// Which features a fingerprint of this weight sums.
     pub(crate) fn addends(self) -> Addends {
         match self {
             Self::Tf => Addends::Occurrences,

@@ -32,7 +32,7 @@ const TEXTS: [(&str, &str); 5] = [
     ("short", "404 Not Found"),
 ];
 
-/// The spec of words and bigrams of CJK characters, all occurrences of which count, after `change`.
+/// A spec of words and bigrams of CJK characters with weight [`Weight::Tf`], changed by `change`.
 fn spec(change: impl FnOnce(&mut Spec)) -> Spec {
     let mut spec = Spec {
         tokenizer: Tokenizer::WordsCjkBigrams,

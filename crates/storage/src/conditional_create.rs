@@ -1,4 +1,4 @@
-//! The test whether a store honours conditional creates: they must fail if the object exists.
+//! Tests whether a store honours conditional creates: a create must fail if the object exists.
 //!
 //! A commit to an archive is one conditional create of a log entry. A server that ignores the condition lets two runs
 //! overwrite each other's commits, and reports success to both.
@@ -15,8 +15,8 @@ const NAME: &str = "_dedup-job/conditional-create";
 const CONTENT: &str =
     "Kept to prove, before a commit, that the store does not create what is there already.\n";
 
-/// Refuses a store that does not honour conditional creates. The object that the test creates stays, so that each later
-/// test takes one small request. Local file systems need no test.
+/// Refuses a store that does not honour conditional creates. Leaves the object of the test in the
+/// store, so that a later test needs only one small request. Does not test local file systems.
 ///
 /// # Errors
 /// [`StorageError::Unconditional`] if the store does not honour them, after removing the object; or the store's own error.
@@ -36,7 +36,8 @@ pub async fn require_conditional_create(archive: &Location) -> Result<()> {
             .store()
             .put_opts(tested.path(), CONTENT.into(), options);
         match created.await {
-            // The object was created or, if it existed, overwritten: the second request tells which.
+            // The store created the object or overwrote an existing one; the second request shows
+            // which.
             Ok(_) => {}
             Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => return Ok(()),
             Err(Error::NotImplemented { .. } | Error::NotSupported { .. }) => {

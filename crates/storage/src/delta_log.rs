@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The directory of a table's log, below the table's own.
+/// Name of the log's directory in the directory of a table.
 pub const LOG_DIRECTORY: &str = "_delta_log";
 
 /// Whether a file of this name in `_delta_log/` is an entry, that is, a commit or a checkpoint.
@@ -14,7 +14,7 @@ pub fn is_log_entry(name: &str) -> bool {
         && (name.ends_with(".json") || name.contains(".checkpoint."))
 }
 
-/// The directory of the table to whose log the object at `path` belongs; `None` if it is no log entry.
+/// The directory of the table whose log has `path` as an entry; `None` if `path` is no log entry.
 pub(crate) fn table_of_entry(path: &str) -> Option<&str> {
     let (log, _) = path
         .rsplit_once('/')
@@ -37,7 +37,8 @@ pub(crate) fn is_local_table(directory: &Path) -> bool {
     }
 }
 
-/// The nearest table at or above a local path, also behind symlinks. The path need not exist.
+/// The nearest table at or above a local path, or above the real path behind its symlinks. The path
+/// need not exist.
 pub(crate) fn local_table_above(path: &Path) -> Option<PathBuf> {
     let real = path.ancestors().find_map(|above| above.canonicalize().ok());
     let behind_links = real.iter().flat_map(|real| real.ancestors());

@@ -98,7 +98,8 @@ pub enum StorageError {
     Internal(String),
 }
 
-// Errors of libraries may quote what was sent, secrets included, so only the scrubbed message is shown.
+// Errors of libraries may quote a request with its secrets, so `Debug` shows only the scrubbed
+// message.
 impl std::fmt::Debug for StorageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} error: {self}", self.kind())

@@ -1,6 +1,7 @@
-//! Explanations of stores' errors for people.
+//! Turns errors of object stores into a kind and a message for people.
 //!
-//! Services report errors as XML, which may quote secrets. An explanation keeps the error's code and one sentence.
+//! Services report errors as XML, which may quote secrets. From this XML, a message quotes only the
+//! code and the first line of the service's message.
 
 use std::error::Error as StdError;
 
@@ -20,16 +21,17 @@ pub(crate) struct Explained {
 
 /// The message for an object that another writer replaced while this process read it.
 pub(crate) const REPLACED: &str = "it was replaced while it was read";
-/// HTTP statuses of refused access, as errors quote them.
+/// HTTP statuses of refused access, as the messages of `object_store` quote them.
 const REFUSED: [&str; 2] = [": 401 ", ": 403 "];
-/// Paths of the clouds' metadata services, which hand out credentials to their own machines.
+/// Paths of the metadata services from which a cloud's virtual machines get their credentials.
 const METADATA_PATHS: [&str; 3] = [
     "/latest/api/token",
     "/metadata/identity",
     "/computeMetadata/",
 ];
 
-/// The services' error codes, or phrases of their messages; the kind of the error; and the advice of its message.
+/// For each known failure: error codes of the services, or phrases of their messages; the kind; and
+/// the advice that the message gives.
 const CODES: [(&[&str], ErrorKind, &str); 9] = [
     (
         &[
@@ -113,19 +115,21 @@ pub fn store_kind(error: &Error) -> ErrorKind {
     explain(error).kind
 }
 
-/// The kind of the store's or system's error that caused `error`; `None` if neither did.
+/// The kind of the store error or system error that caused `error`; `None` if neither kind caused
+/// it.
 #[must_use]
 pub fn cause_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
     explain_cause(error).map(|explained| explained.kind)
 }
 
-/// The message of `error` without secrets. If a store's error caused it, the explanation of the store's error.
+/// The message of `error` without secrets; if a store's error caused it, the explanation of that
+/// error.
 #[must_use]
 pub fn plain_message(error: &(dyn StdError + 'static)) -> String {
     explain_cause(error).map_or_else(|| scrub(&error.to_string()), |explained| explained.text)
 }
 
-/// Explains the first error of a store, or of the system, among `error` and its causes.
+/// Explains the first store error or system error in the chain of `error` and its causes.
 fn explain_cause(error: &(dyn StdError + 'static)) -> Option<Explained> {
     let found = causes(error).find_map(|error| {
         if let Some(error) = error.downcast_ref::<Error>() {
@@ -140,7 +144,8 @@ fn explain_cause(error: &(dyn StdError + 'static)) -> Option<Explained> {
     found.or_else(|| explain_quoted(&error.to_string()))
 }
 
-/// Explains an error by a store's message that it quotes: the Delta library keeps only messages of the log's store.
+/// Explains an error whose text quotes a store's message: the Delta library keeps a store's error
+/// only as text.
 fn explain_quoted(text: &str) -> Option<Explained> {
     let quoted = [
         "Error interacting with object store",
@@ -196,7 +201,7 @@ fn explain_code(text: &str) -> Option<Explained> {
             text: scrub(&text),
         });
     }
-    // Without credentials in the environment, the client asks the machine's metadata service.
+    // The client asks the metadata service only if the environment has no credentials.
     METADATA_PATHS.iter().any(|path| text.contains(path)).then(|| Explained {
         kind: ErrorKind::Permission,
         text: "no credentials: neither AWS_ACCESS_KEY_ID, AZURE_STORAGE_ACCOUNT_KEY nor GOOGLE_APPLICATION_CREDENTIALS is set, \
@@ -205,7 +210,7 @@ fn explain_code(text: &str) -> Option<Explained> {
     })
 }
 
-/// `CODE: MESSAGE` of a service's answer.
+/// The code and message of a service's answer, as `CODE: MESSAGE`; `None` without a code.
 fn code_and_message(text: &str) -> Option<String> {
     let code = element(text, "Code")?;
     Some(match element(text, "Message") {
@@ -226,7 +231,8 @@ fn causes<'a>(
     std::iter::successors(Some(error), source_of)
 }
 
-/// The error that `error` wraps. For an `io::Error` that is `get_ref`: its `source` is the wrapped error's own source.
+/// The error that `error` wraps. For an `io::Error` this calls `get_ref`, because
+/// `io::Error::source` skips the error that it wraps.
 fn source_of<'a>(error: &&'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     let error: &'a (dyn StdError + 'static) = *error;
     match error.downcast_ref::<std::io::Error>() {
@@ -235,7 +241,8 @@ fn source_of<'a>(error: &&'a (dyn StdError + 'static)) -> Option<&'a (dyn StdErr
     }
 }
 
-/// The kind of an I/O error of the system; `None` for other errors, some of which libraries wrap as `io::Error`.
+/// The kind of an I/O error that the operating system reported. `None` for other errors, also for
+/// those that a library wrapped in an `io::Error`.
 fn system_io_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
     let error = error.downcast_ref::<std::io::Error>()?;
     let wrapped = error.get_ref().is_some_and(|inner| {
@@ -257,9 +264,10 @@ fn kind_without_code(error: &Error, whole: &str) -> ErrorKind {
         }
         Error::Generic { store, .. } if *store == "LocalFileSystem" => causes(error)
             .find_map(system_io_kind)
-            // A range past the end of the file: the file is not the one that was opened.
+            // The system reported no error: the range lies past the end of the file, so the file is
+            // not the one that was opened.
             .unwrap_or(ErrorKind::Data),
-        // Listings wrap refusals in generic errors.
+        // A listing reports refused access as a generic error.
         _ if is_refused(whole) => ErrorKind::Permission,
         _ => ErrorKind::Unreachable,
     }
@@ -288,7 +296,8 @@ fn sentence(error: &Error, answer: Option<String>, whole: &str) -> String {
     }
 }
 
-/// The messages of the error and its causes. Some errors repeat their cause's message, some do not.
+/// The messages of the error and its causes, joined by colons. Leaves out a cause's message that
+/// the text already contains.
 fn chain_text(error: &Error) -> String {
     let mut text = error.to_string();
     for cause in causes(error).skip(1) {
@@ -300,7 +309,7 @@ fn chain_text(error: &Error) -> String {
     text
 }
 
-/// The first line, up to an XML body.
+/// The first line of `text`, cut off where an XML body begins.
 fn without_bodies(text: &str) -> String {
     let end = text.find(['<', '\n']).unwrap_or(text.len());
     text[..end].trim().trim_end_matches(':').to_owned()

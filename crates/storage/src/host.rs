@@ -68,7 +68,7 @@ fn short_digest(text: &str) -> String {
     digits
 }
 
-/// The origin of `name`, by its tag and the tag `ours` of this machine and boot.
+/// The origin of `name`, seen from the machine and boot whose tag is `ours`.
 fn compare_tags(ours: &str, name: &str) -> Option<Origin> {
     let mut parts = name.splitn(3, '-');
     let (host, boot, _) = (parts.next()?, parts.next()?, parts.next()?);

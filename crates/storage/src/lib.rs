@@ -4,7 +4,8 @@
 //! object stores behind them. [`LocalFile`], [`Upload`] and [`Draft`] read and write single files. Errors are
 //! [`StorageError`]; each has an [`ErrorKind`], and a message for people that shows no secret.
 //!
-//! This crate does not interpret the contents of files. Of Delta tables it knows only the file names in their logs.
+//! This crate does not interpret the contents of files. All it knows about Delta tables is the file
+//! names in their logs.
 
 mod conditional_create;
 mod delta_log;

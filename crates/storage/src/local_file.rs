@@ -35,7 +35,7 @@ impl Attributes {
 }
 
 impl LocalFile {
-    /// Remembers the file at `path` as it is now.
+    /// Records the attributes that the file at `path` has now.
     ///
     /// # Errors
     /// [`StorageError::NotFound`], or [`StorageError::Io`].

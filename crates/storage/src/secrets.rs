@@ -1,4 +1,4 @@
-//! Removes secrets from messages: errors of libraries may quote the requests that were sent.
+//! Removes secrets from messages: errors of libraries may quote requests.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ const SECRET_PARAMETERS: [&str; 5] = [
 ];
 /// Replaces each secret.
 const HIDDEN: &str = "***";
-/// Values of fewer bytes stay: they may be ordinary words.
+/// Minimum bytes of a secret: `scrub` leaves shorter values, which may be ordinary words.
 const MIN_BYTES: usize = 8;
 
 /// The secrets in this process's environment, the longest first: a shorter one may be part of a longer one.
@@ -79,7 +79,7 @@ pub fn scrub(text: &str) -> String {
     text
 }
 
-/// Replaces `<Error>` elements of XML.
+/// Replaces each XML element `<Error>` by `***`.
 fn without_xml_errors(text: &str) -> String {
     const END: &str = "</Error>";
     let mut clean = String::with_capacity(text.len());
@@ -99,7 +99,7 @@ fn without_xml_errors(text: &str) -> String {
     }
 }
 
-/// Replaces the values of a query parameter; `parameter` is its name with the `=`.
+/// Replaces the values of a query parameter by `***`; `parameter` is its name with the `=`.
 fn without_values(text: &str, parameter: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     let mut rest = text;

@@ -10,7 +10,8 @@ use object_store::path::Path;
 use crate::digest::Digester;
 use crate::store::wait_briefly;
 
-/// An upload of one object, which [`Self::complete`] makes visible. An upload that is dropped before is aborted.
+/// An upload of one object. [`Self::complete`] makes the object visible; dropping the upload before
+/// that aborts it.
 pub struct Upload {
     writer: BufWriter,
     sent: Digester,

@@ -5,9 +5,10 @@
 //! in at least d bits. For a planted pair, e ≤ k bits of a codeword are flipped. The result differs from every other
 //! codeword in at least d − e bits. That is more than k if d ≥ 2k + 1, so the planted pairs are the only ones.
 //!
-//! The code is systematic with the message in the high bits: ascending messages give fingerprints that ascend as signed
-//! numbers, and a day of any size is generated in order. The join does the same work as on random numbers: the values
-//! of any group of fewer than d′ bits are uniform (d′ is the distance of the dual code), and no bit depends on the day.
+//! The code is systematic with the message in the high bits: ascending messages give fingerprints
+//! that ascend as signed numbers, and a day of any size is generated in order. The join does the
+//! same work as on random numbers: any d′ − 1 bits of the codewords have uniform values (d′ is the
+//! minimum distance of the dual code), and no bit depends on the day.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -20,7 +21,8 @@ pub const MAX_DISTANCE: u32 = 10;
 pub struct Code {
     message_bits: u32,
     min_distance: u32,
-    /// Codeword of each value of each byte of a message, lowest byte first.
+    /// `bytes[i][v]` is the codeword of the message whose byte i, from the lowest, is `v` and whose
+    /// other bytes are 0.
     bytes: Vec<[u64; 256]>,
 }
 
@@ -188,7 +190,7 @@ pub struct BatchFingerprint {
 /// Where a fingerprint is in the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchivePosition {
-    /// Its number: days in their order, and in each day fingerprints in ascending order.
+    /// Its number in the archive: days come in order, and the fingerprints of a day ascend.
     pub number: u64,
     /// Its day.
     pub day: u64,
@@ -201,8 +203,8 @@ pub struct Generator {
     code: Code,
 }
 
-/// Number of fingerprints of a chunk, which is generated and sorted as a whole. Small, because to plant one pair takes
-/// a whole chunk.
+/// Number of fingerprints of a chunk, which is generated and sorted as a whole. Chunks are small,
+/// because planting a pair generates the whole chunk of its archive fingerprint.
 const CHUNK: u64 = 1 << 10;
 
 impl Generator {
@@ -271,7 +273,8 @@ impl Generator {
         let mut batch = Vec::with_capacity(settings.batch as usize);
         let mut cached = ((u64::MAX, u64::MAX), (0, Vec::new()));
         for pair in 0..settings.pairs {
-            // Spread over the archive in ascending order, so each chunk is generated once.
+            // Pairs are spread over the archive in ascending order, so each chunk is generated
+            // once.
             let number = part_start(settings.archive, pair, settings.pairs);
             let day = part_of(settings.archive, number, settings.days);
             let in_day = number - self.first_of_day(day);
@@ -347,7 +350,7 @@ fn part_of(total: u64, number: u64, parts: u64) -> u64 {
     ((u128::from(number) + 1) * u128::from(parts)).div_ceil(u128::from(total)) as u64 - 1
 }
 
-/// Draws `count` different numbers; returns them in ascending order.
+/// Draws `count` different numbers of `range`; returns them in ascending order.
 fn draw(rng: &mut ChaCha8Rng, range: std::ops::Range<u64>, count: usize) -> Vec<u64> {
     let mut drawn = Vec::with_capacity(count);
     while drawn.len() < count {
@@ -486,8 +489,8 @@ mod tests {
             archive[2000..].to_vec(),
             batch.iter().map(|new| new.fingerprint).collect(),
         ];
-        // Half of 2000 random fingerprints have a bit set, within five standard deviations; likewise the XOR of nearby
-        // bits.
+        // Of 2000 random fingerprints, 1000 have a given bit set, within five standard deviations
+        // (112). The same holds for the XOR of nearby bits.
         for day in days {
             for (bits, shift) in [1u64, 3, 5, 7, 15]
                 .iter()

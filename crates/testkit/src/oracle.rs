@@ -35,8 +35,8 @@ pub fn pairs_inside(set: &[u64], max_distance: u32) -> Vec<Pair> {
     pairs
 }
 
-/// Returns which of `documents` documents are kept if each is decided in turn: one is kept unless it has a pair with a kept
-/// document before it.
+/// Decides on `documents` documents in turn: keeps each one, unless it forms a pair with a kept
+/// document before it. Returns for each document whether it is kept.
 #[must_use]
 pub fn kept_in_turn(documents: usize, is_pair: impl Fn(usize, usize) -> bool) -> Vec<bool> {
     let mut kept: Vec<bool> = Vec::new();
@@ -49,10 +49,10 @@ pub fn kept_in_turn(documents: usize, is_pair: impl Fn(usize, usize) -> bool) ->
 
 /// Returns the pairs of [`pairs_within`], for large sets.
 ///
-/// Cuts the 64 bits into `max_distance + 1` blocks, and compares fingerprints that agree on a block. No pair is missed:
-/// fingerprints that differ in every block differ in more than `max_distance` bits. Simple rather than fast, and
-/// without code of the join. Up to a `max_distance` of about 7, blocks are long enough that few fingerprints agree on
-/// one.
+/// Cuts the 64 bits into `max_distance + 1` blocks, and compares fingerprints that agree on a
+/// block. No pair is missed: fingerprints that differ in every block differ in more than
+/// `max_distance` bits. The code is simple rather than fast, and shares nothing with the join. Up
+/// to a `max_distance` of about 7, blocks are long enough that few fingerprints agree on one.
 #[must_use]
 pub fn pairs_by_blocks(left: &[u64], right: &[u64], max_distance: u32) -> Vec<Pair> {
     let blocks = max_distance + 1;

@@ -21,7 +21,7 @@ pub struct Settings {
 /// How a page relates to its origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Like no other page.
+    /// No copy of another page.
     Unrelated,
     /// A copy with the same text.
     Mirror,
@@ -163,7 +163,8 @@ impl Pages {
         Origin::Batch(number)
     }
 
-    /// Returns one of a page's two random streams: 0 decides its layout, 1 how it is copied.
+    /// Returns one of a page's two random streams: `purpose` 0 decides its layout, 1 how it is
+    /// copied.
     fn rng(&self, page: Origin, purpose: u64) -> ChaCha8Rng {
         let mut rng = ChaCha8Rng::seed_from_u64(self.settings.seed);
         rng.set_stream(match page {

@@ -500,7 +500,7 @@ impl Connection {
     }
 }
 
-/// A stream that drops what is written to it after its first error.
+/// Writes to a stream. Drops all bytes after the stream's first error, or if there is no stream.
 ///
 /// A server that refuses a request may close before it has read all of it; its response can still be read.
 struct UntilError<'a>(Option<&'a TcpStream>);

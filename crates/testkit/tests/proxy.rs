@@ -18,7 +18,7 @@ const EMPTY: &str = "HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n";
 const PUT: &str = "PUT /length HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
 const HEAD: &str = "HEAD /length HTTP/1.1\r\n\r\n";
 
-/// A server that answers by the path of the request, and records what it receives.
+/// A server that chooses its response by the path of the request, and records the requests.
 #[derive(Default)]
 struct Upstream {
     connections: AtomicUsize,

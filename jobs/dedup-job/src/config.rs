@@ -1,7 +1,8 @@
 //! The configuration file: a TOML file whose keys are the long names of options.
 //!
-//! Keys at the top are options of every command; a table named after a command holds that command's options. The options of
-//! the file become arguments in front of those of the command line. So the same rules check both, and flags win.
+//! Keys at the top are options of every command; a table named after a command holds that command's
+//! options. [`parse`] inserts the file's options as arguments before those of the command line. So
+//! clap checks both by the same rules, and the command line wins.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -42,7 +43,8 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
     let Some((command, _)) = matches.subcommand() else {
         return Ok(given);
     };
-    // Directly after the command's name, so that the arguments of the command line come later and win.
+    // Inserts them directly after the command's name, so that the command line's arguments come
+    // later and win.
     let mut all = arguments.to_vec();
     let at = position_after(arguments, command);
     all.splice(at..at, added.into_iter().map(OsString::from));
@@ -61,8 +63,8 @@ pub fn parse(arguments: &[OsString]) -> Result<Cli, Refused> {
         })
 }
 
-/// Writes `--append kept` as `--append=kept`, which is how clap is told to read it: in `run --append day.parquet` it would else take
-/// the documents for the value.
+/// Turns `--append kept` into `--append=kept`, the only form with a value that clap accepts.
+/// Without that rule, clap would take `day.parquet` in `run --append day.parquet` for the value.
 fn join_optional_values(arguments: &[OsString]) -> Vec<OsString> {
     let mut joined: Vec<OsString> = Vec::with_capacity(arguments.len());
     let mut are_options = true;
@@ -88,7 +90,8 @@ fn read_table(path: &Path) -> Result<Table, Failure> {
     })
 }
 
-/// The options that the file sets for this command, as arguments, without those that the command line sets.
+/// The file's options for this command, as arguments. Options that the command line sets are left
+/// out.
 fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, String> {
     let Some((command, own)) = matches.subcommand() else {
         return Ok(Vec::new());
@@ -105,7 +108,7 @@ fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, St
                     if !has_option(subcommand, option) {
                         return Err(misplaced(&definition, command, option));
                     }
-                    // Documents without --new on the command line stand for it.
+                    // Documents that the command line names without --new replace the file's `new`.
                     let stands_for = match option.as_str() {
                         "new" => "documents",
                         other => other,
@@ -137,13 +140,13 @@ fn has_option(command: &Command, option: &str) -> bool {
         .any(|argument| is_called(argument, option))
 }
 
-/// Whether an option has this long name, or had it in an earlier version.
+/// Whether an option has this long name, now or (as an alias) in an earlier version.
 fn is_called(argument: &clap::Arg, option: &str) -> bool {
     let earlier = argument.get_all_aliases().unwrap_or_default();
     argument.get_long() == Some(option) || earlier.contains(&option)
 }
 
-/// Whether an option of every command may stand in the file under this name.
+/// Whether `option` names an option of every command that the file may set: any but --config.
 fn is_common(definition: &Command, option: &str) -> bool {
     option != "config"
         && definition
@@ -151,8 +154,8 @@ fn is_common(definition: &Command, option: &str) -> bool {
             .any(|argument| argument.get_long() == Some(option) && argument.is_global_set())
 }
 
-/// The error for an option in the wrong place of the file: says where it belongs. If several commands have the option, it
-/// names the table of `command`.
+/// The error for an option in the wrong place of the file. It says where the option belongs; if
+/// several commands have the option, it prefers the table of `command`.
 fn misplaced(definition: &Command, command: &str, option: &str) -> String {
     if is_common(definition, option) {
         return format!("`{option}` belongs at the top of the file, above all tables");
@@ -175,7 +178,8 @@ fn is_given(matches: &ArgMatches, id: &str) -> bool {
         && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Adds one option: a list repeats the option, `true` adds a switch, and `false` adds nothing or the switch's opposite.
+/// Adds one option: a list repeats the option, `true` adds a switch, and `false` adds nothing or
+/// the switch's opposite.
 fn push_option(arguments: &mut Vec<String>, option: &str, value: &Value) -> Result<(), String> {
     let text = match value {
         Value::Boolean(true) => {
@@ -183,7 +187,7 @@ fn push_option(arguments: &mut Vec<String>, option: &str, value: &Value) -> Resu
             return Ok(());
         }
         Value::Boolean(false) => {
-            // The only switch that is on by default, and so the only one with an opposite.
+            // Only `within` is on by default, so only it has an opposite.
             arguments.extend((option == "within").then(|| "--no-within".to_owned()));
             return Ok(());
         }

@@ -28,10 +28,10 @@ pub enum Failure {
     /// The configuration file cannot be used.
     #[error("{0}")]
     Configuration(String),
-    /// A local file operation failed.
+    /// A local file, or another operation of the system, failed.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The file, or the operation, such as `starting threads`.
         path: String,
         /// The system's error.
         source: std::io::Error,
@@ -60,7 +60,7 @@ impl Failure {
         if !matches!(self, Self::ClosedPipe) {
             // Errors of libraries may quote requests, secrets included.
             let text = storage::scrub(&self.to_string());
-            // If the terminal is closed, as after SIGHUP, the exit code is all that can be reported.
+            // If the terminal is closed, as after SIGHUP, only the exit code reports the failure.
             let _ = writeln!(std::io::stderr(), "dedup-job: {text}");
         }
         ExitCode::from(self.code())
@@ -92,7 +92,8 @@ impl Failure {
     }
 }
 
-/// Prints clap's help, version or error, and returns its exit code: 64 for wrong arguments, or else 0.
+/// Prints clap's help, version or error, and returns its exit code: 64 for wrong arguments, 0 for
+/// help and version.
 pub fn report_clap(error: &clap::Error) -> ExitCode {
     // If standard output is closed, there is nowhere to report it.
     let _ = error.print();

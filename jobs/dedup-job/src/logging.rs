@@ -8,7 +8,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::args::{CommonArgs, LogFormat};
 
-/// The crates of this project, which log at the level that is asked for.
+/// This project's crates, which log at the level of `-v` or `--quiet`.
 const OURS: [&str; 7] = [
     "dedup_job",
     "cluster",
@@ -28,7 +28,7 @@ pub fn start(common: &CommonArgs) {
         2 => LevelFilter::DEBUG,
         _ => LevelFilter::TRACE,
     };
-    // Failures of other libraries are reported as errors of ours.
+    // A failure in another library reaches the user as an error of this project's crates.
     let others = match common.verbose {
         0 => LevelFilter::OFF,
         _ => level.min(LevelFilter::WARN),
@@ -36,7 +36,8 @@ pub fn start(common: &CommonArgs) {
     let targets = Targets::new()
         .with_default(others)
         .with_targets(OURS.map(|name| (name, level)))
-        // This module warns that it cannot push the end of a job to executors; ours poll instead.
+        // This module warns that it cannot push a job's end to the executors; our executors poll
+        // for it.
         .with_target(
             "ballista_scheduler::state::executor_manager",
             LevelFilter::OFF,
@@ -52,7 +53,8 @@ pub fn start(common: &CommonArgs) {
     }
 }
 
-/// Standard error; removes secrets from each line, because libraries may quote them.
+/// A writer to standard error that removes secrets from each line, because libraries may quote
+/// them.
 #[derive(Default)]
 struct Scrubbed(Vec<u8>);
 

@@ -1,4 +1,5 @@
-//! `dedup-job`: arguments become settings, then one call into a library, a summary and an exit code.
+//! `dedup-job`: turns arguments into settings, calls a library once, prints a summary and exits
+//! with a code.
 
 mod args;
 mod commands;

@@ -1,4 +1,5 @@
-//! What a command runs with: threads, a memory limit, a scratch directory, a DataFusion session and a runtime.
+//! What a command runs with: threads, a memory limit, a scratch directory, a DataFusion session and
+//! a runtime.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The object stores, and the local file system, behind paths.
+    /// The object stores and the local file system that paths refer to.
     pub fn stores(&self) -> &Stores {
         &self.resources.stores
     }
@@ -69,15 +70,15 @@ pub fn run<T>(
     done
 }
 
-/// Threads for work that blocks for a short time: the default of tokio.
+/// Threads for short blocking work: tokio's default.
 const BLOCKING: usize = 512;
 
 /// A runtime with this many worker threads.
 pub fn runtime(threads: usize) -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
-        // A partition of row files in an object store holds two threads as long as it runs: one parses a file, one fetches the
-        // next.
+        // Each running partition of JSON Lines or CSV files in an object store occupies two
+        // blocking threads: one parses a file, the other fetches the next.
         .max_blocking_threads(BLOCKING + 2 * threads)
         .enable_all()
         .build()
@@ -95,7 +96,8 @@ pub fn threads(common: &CommonArgs) -> usize {
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
 }
 
-/// The memory limit in bytes: --memory-limit, or three quarters of the memory of the machine or of its control group.
+/// The memory limit in bytes: --memory-limit, or three quarters of the memory of the machine or of
+/// its control group.
 pub fn memory_limit(common: &CommonArgs) -> usize {
     let bytes = common
         .memory_limit
@@ -111,7 +113,8 @@ pub fn memory_limit(common: &CommonArgs) -> usize {
     usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// Allows as many open files as the system lets this process have: each draft of a copied document file is one.
+/// Raises the limit on open files to the system's maximum: `--kept` holds one draft open per copied
+/// file.
 pub fn allow_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -119,7 +122,7 @@ pub fn allow_open_files() {
         current: limit.maximum,
         ..limit
     };
-    // The limit that there is serves all but large batches.
+    // If this fails, the present limit still suffices for all but large batches.
     let _ = setrlimit(Resource::Nofile, raised);
 }
 

@@ -1,4 +1,5 @@
-//! The progress of a command on standard error: a bar on a terminal, a line every 10 seconds elsewhere.
+//! Shows a command's progress on standard error: a bar on a terminal, a line every 10 seconds
+//! elsewhere.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ fn executors(progress: &Progress) -> Option<u64> {
     progress.is_on_cluster().then(number)
 }
 
-/// Whether the stage counts what it has done.
+/// Whether the stage counts the documents or fingerprints that it has processed.
 fn is_counted(stage: Stage) -> bool {
     matches!(stage, Stage::Fingerprint | Stage::Probe)
 }
@@ -111,7 +112,8 @@ fn draw_bar(progress: &Progress, stop: &AtomicBool) {
     bar.finish_and_clear();
 }
 
-/// A function that takes a unit and returns the bar's style by `template`; it shows rates in whole numbers.
+/// Returns a function from a unit to the bar's style under `template`; the style shows whole-number
+/// rates.
 fn style(template: &'static str) -> impl Fn(&'static str) -> Option<ProgressStyle> {
     move |unit| {
         let rate = |state: &ProgressState, text: &mut dyn std::fmt::Write| {

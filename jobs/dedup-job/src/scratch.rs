@@ -1,4 +1,4 @@
-//! The scratch directory of a process, and the removal of those that killed processes left.
+//! Creates a process's scratch directory, and removes those that killed processes left.
 
 use std::fs::{DirEntry, File, Permissions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -26,7 +26,8 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Creates a directory in --scratch, or the system's temporary directory, after removing those of killed processes.
+    /// Removes the directories of killed processes, then creates one in --scratch or the system's
+    /// temporary directory.
     pub fn create(common: &CommonArgs) -> Result<Self, Failure> {
         let parent = match &common.scratch {
             Some(given) if !is_in_store(given) => PathBuf::from(given),
@@ -62,7 +63,7 @@ impl Scratch {
     }
 }
 
-/// Removes the directories of dead processes, as far as they belong to this user.
+/// Removes the directories of dead processes; file permissions protect those of other users.
 fn remove_abandoned(parent: &Path) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -73,15 +74,15 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Whether the process of a directory is dead for certain.
+/// Whether the directory's process is certainly dead.
 fn is_abandoned(directory: &DirEntry, origin: Option<Origin>) -> bool {
     let lock = || File::open(directory.path().join(LOCK)).map(|lock| lock.try_lock());
     match origin {
         // Locks of other hosts may be invisible here.
         Some(Origin::OtherHost) => false,
-        // If the lock is held, the process lives: another machine has the tag of this one.
+        // A held lock shows that the process lives: on another machine with the tag of this one.
         Some(Origin::EarlierBoot) => !matches!(lock(), Ok(Err(TryLockError::WouldBlock))),
-        // A directory without a tag is of an earlier version, whose process may be alive.
+        // An earlier version of dedup-job made a directory without a tag; its process may be alive.
         Some(Origin::ThisBoot) | None => is_old(directory) && matches!(lock(), Ok(Ok(()))),
     }
 }

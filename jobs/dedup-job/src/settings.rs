@@ -1,4 +1,5 @@
-//! Settings of the libraries, from the options that several commands share. Files that those options name are read here.
+//! Builds settings of the libraries from options that several commands share, and reads the files
+//! that those options name.
 
 use cluster::{ClusterError, Tls};
 use engine::SpecOptions;
@@ -56,7 +57,8 @@ impl FeatureArgs {
 }
 
 impl SpecArgs {
-    /// The fields of a spec that the options set; reads the files of stop words and document frequencies.
+    /// The fields of a spec that the options set; reads the files of stop words and document
+    /// frequencies.
     pub async fn spec_options(&self, stores: &Stores) -> engine::Result<SpecOptions> {
         Ok(SpecOptions {
             weight: self.weight,

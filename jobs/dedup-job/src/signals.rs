@@ -1,4 +1,4 @@
-//! SIGHUP, SIGINT and SIGTERM: the process drops its work and removes its temporary files.
+//! Handles SIGHUP, SIGINT and SIGTERM: the process drops its work and removes its temporary files.
 
 use std::time::Duration;
 
@@ -8,12 +8,13 @@ use tokio::sync::oneshot;
 
 use crate::exit::Failure;
 
-/// How long a commit in progress may go on after a signal, so that both the day and its output are in place, or neither.
+/// Time that a commit gets to finish after a signal, so that both the archive's day and the output
+/// are in place.
 const GRACE: Duration = Duration::from_millis(1000);
 
 /// The signals that ask a process to stop.
 struct Signals {
-    /// `None` if the process ignores it, as under `nohup`.
+    /// `None` if the process ignores SIGHUP, as under `nohup`.
     hangup: Option<Signal>,
     interrupt: Signal,
     terminate: Signal,
@@ -61,7 +62,8 @@ impl Signals {
     }
 }
 
-/// Whether the process inherited an ignored SIGHUP, as under `nohup`; listening for it would undo that.
+/// Whether the process inherited an ignored SIGHUP, as under `nohup`; listening for it would undo
+/// that.
 fn is_hangup_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status
@@ -72,12 +74,13 @@ fn is_hangup_ignored() -> bool {
     ignored.is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Waits for a signal that asks the process to stop; with `with_stdin`, also for the end of standard input.
+/// Waits for a signal that asks the process to stop; with `with_stdin`, also for the end of
+/// standard input.
 pub async fn wait_for_stop(with_stdin: bool) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let (ended, end) = oneshot::channel();
     if with_stdin {
-        // The thread may block until the process ends.
+        // This thread may block until the process ends.
         std::thread::spawn(move || {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let _ = ended.send(());
@@ -90,7 +93,7 @@ pub async fn wait_for_stop(with_stdin: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs `work` until it ends or a signal arrives.
+/// Runs `work` until it ends or a signal arrives. After a signal, a commit gets `GRACE` to finish.
 pub async fn until_signal<T>(
     progress: &Progress,
     work: impl Future<Output = Result<T, Failure>>,

@@ -58,7 +58,7 @@ pub fn size(bytes: u64) -> String {
     indicatif::BinaryBytes(bytes).to_string()
 }
 
-/// The text with replacement characters for those that would steer the terminal, or the direction of writing.
+/// Replaces the characters of a text that control the terminal or change the direction of writing.
 pub fn visible(text: &str) -> String {
     let is_steering = |c: char| {
         c.is_control()

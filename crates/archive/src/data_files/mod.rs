@@ -1,4 +1,5 @@
-//! Data files of an archive: they are written, read back, and only then named by the log.
+//! Data files of an archive: the program writes them, reads them back, and only then names them in
+//! the log.
 
 mod read;
 mod write;

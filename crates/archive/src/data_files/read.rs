@@ -27,7 +27,8 @@ const RECORD_BATCH_ROWS: usize = 8192;
 pub(crate) struct StoredRows {
     name: String,
     batches: ParquetRecordBatchReader,
-    /// Indices of the columns of `schema` in the file; `None` for sketches or decisions that the file does not have.
+    /// For each column of `schema`, its index in the file; `None` for sketches or decisions that
+    /// the file lacks.
     columns: Vec<Option<usize>>,
     id_type: IdType,
     sketch: SketchBits,
@@ -35,7 +36,7 @@ pub(crate) struct StoredRows {
 }
 
 impl StoredRows {
-    /// Opens the bytes of a file, which errors call `name`, to read the columns of `schema`.
+    /// Opens the bytes of a file to read the columns of `schema`. Errors call the file `name`.
     ///
     /// # Errors
     /// [`ArchiveError::BadData`] when a column is missing or has another type.

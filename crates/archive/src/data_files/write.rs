@@ -20,8 +20,9 @@ use crate::row_group_sums::RowGroupSummer;
 use crate::schema::DAY;
 use crate::table::Archive;
 
-/// Rows to write, handed out in any number, whatever the sizes of the record batches that they come in. The batches are
-/// sorted by fingerprint, nulls last; rows without a fingerprint are skipped.
+/// Hands out rows in any number, whatever the sizes of the record batches that hold them. The
+/// record batches must be sorted by fingerprint, nulls last; rows without a fingerprint are
+/// skipped.
 pub(crate) struct RowsToWrite<I> {
     batches: I,
     rest: Option<RecordBatch>,
@@ -58,7 +59,8 @@ impl<I: Iterator<Item = Result<RecordBatch>>> RowsToWrite<I> {
 }
 
 impl Archive {
-    /// Writes the next `count` rows as data files of `day`. Adds each file to `written`, even if an error follows.
+    /// Writes the next `count` rows as data files of `day`. Adds each complete file to `written`,
+    /// even if an error follows.
     pub(crate) async fn write_files<I>(
         &self,
         day: Option<NaiveDate>,
@@ -162,7 +164,8 @@ impl Archive {
         };
         let closed = closed.await;
         if let Err(error) = closed {
-            // The file is complete if only the store's answer was lost.
+            // The store may have completed the file though its answer was lost, so compare the
+            // digests.
             let error = failed(error);
             let stored = self.location().child(&path)?.digest().await;
             if !stored.is_ok_and(|found| found == (upload.size(), upload.sha256())) {
@@ -205,7 +208,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Removes data files that no log entry names. A failure is only a warning: a leftover file harms no reader.
+    /// Removes data files that no log entry names. Only warns if that fails: a leftover file harms
+    /// no reader.
     pub(crate) async fn remove_written(&self, written: &[WrittenFile]) {
         let store = self.object_store();
         for data in written {

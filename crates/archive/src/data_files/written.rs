@@ -40,7 +40,7 @@ pub(crate) struct DayTags {
 }
 
 impl DayTags {
-    /// The tags of a file in the log; `None` for a file of another program.
+    /// The day's tags of a file in the log; `None` if another program wrote the file.
     pub(crate) fn from_file(file: &DataFile) -> Option<Self> {
         Some(Self {
             digest: file.day_digest.clone()?,

@@ -34,7 +34,7 @@ impl ColumnNames {
     }
 }
 
-/// Index of the leaf column with the first of `names` that the file has. Refuses one with several values in a row.
+/// Index of the leaf column with the first of `names` that the file has. Refuses a repeated column.
 fn leaf(name: &str, schema: &SchemaDescriptor, names: &[String]) -> Result<usize> {
     let position = |column: &String| {
         schema
@@ -139,8 +139,9 @@ pub(super) fn sketch_leaf(name: &str, schema: &SchemaDescriptor) -> Result<Optio
     }
 }
 
-/// Index of the leaf column of decisions; `None` if the file has no such column with one value in a row. Its type is checked
-/// when it is read: a plain file may have a column of the same name that means something else.
+/// Index of the leaf column of decisions; `None` if the file has no such column, or a repeated one.
+/// `FingerprintReader::rows` checks its type: a plain file may have a column of the same name that
+/// means something else.
 pub(super) fn kept_leaf(schema: &SchemaDescriptor) -> Option<usize> {
     let mut columns = schema.columns().iter();
     columns.position(|column| column.path().parts() == [KEPT] && column.max_rep_level() == 0)

@@ -18,7 +18,7 @@ use crate::row_group_sums::SEGMENT_ROWS;
 /// Rows decoded in one step: few enough to stay in the L2 cache until they are probed.
 pub const STEP: usize = 1 << 14;
 
-// Row groups are summed step by step, so each step must begin where a segment begins.
+// `decode` sums a row group step by step, so each step must begin where a segment begins.
 const _: () = assert!(STEP.is_multiple_of(SEGMENT_ROWS));
 
 /// Consecutive fingerprints of a row group, decoded in one step. The next step reuses its memory.
@@ -49,7 +49,8 @@ impl DecodedStep {
 }
 
 impl FingerprintReader {
-    /// Fetches the encoded fingerprints of a row group. Those of a local file are read only when they are decoded.
+    /// Fetches the encoded fingerprints of a row group. Only opens a local file: [`Self::decode`]
+    /// reads its fingerprints.
     ///
     /// # Errors
     /// [`ArchiveError`] when they cannot be read.

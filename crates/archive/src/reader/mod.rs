@@ -1,4 +1,5 @@
-//! Reading one Parquet file of fingerprints: fingerprints by row group, ids and sketches by row.
+//! Reads one Parquet file of fingerprints: fingerprints by row group; ids, sketches and decisions
+//! by row.
 
 mod columns;
 mod decode;
@@ -45,8 +46,9 @@ pub struct FingerprintReader {
 }
 
 impl FingerprintReader {
-    /// Opens the file at `location`, reads its footer and finds its columns. Errors call the file `name`. The footer,
-    /// and ids and sketches when they are read, are checked by the checksums in `facts`.
+    /// Opens the file at `location`, reads its footer and finds its columns. Errors call the file
+    /// `name`. The checksums in `facts` check the footer now, and ids, sketches and decisions when
+    /// they are read.
     ///
     /// # Errors
     /// [`ArchiveError`] when it is missing, is no Parquet file, or lacks a usable column.
@@ -192,7 +194,7 @@ impl FingerprintReader {
         }
     }
 
-    /// What errors call a column chunk; `kind` is `fingerprint`, `id`, `sketch` or `decision`.
+    /// The name of a column chunk in errors; `kind` is `fingerprint`, `id`, `sketch` or `decision`.
     fn object_name(&self, row_group: usize, kind: &str) -> String {
         format!("{}, row group {row_group}, {kind} column", self.name)
     }

@@ -23,7 +23,7 @@ use crate::error::{ArchiveError, Result};
 use crate::file_checksums::SectorSums;
 use crate::schema::{self, IdType, KEPT};
 
-/// The columns to read of rows, besides their ids.
+/// The columns to read besides the ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowColumns {
     /// The sketches, of this size.
@@ -32,18 +32,19 @@ pub struct RowColumns {
     pub kept: bool,
 }
 
-/// Some rows, in their order.
+/// The columns of the requested rows, in the order of the rows.
 #[derive(Debug)]
 pub struct ReadRows {
     /// The ids, of the file's id type.
     pub ids: ArrayRef,
     /// The sketches; null where the file has none, and everywhere if none were asked for.
     pub sketches: BinaryArray,
-    /// What was decided; null where the file does not say it, and everywhere if it was not asked for.
+    /// The decisions; null where the file has none, and everywhere if none were asked for.
     pub kept: BooleanArray,
 }
 
-/// Positions of a file's pages, and their checksums; see [`FingerprintReader::row_pages`].
+/// Positions of a file's pages, and the checksums of its sectors; see
+/// [`FingerprintReader::row_pages`].
 #[derive(Debug, Clone)]
 pub struct RowPages {
     metadata: Arc<ParquetMetaData>,
@@ -150,7 +151,8 @@ impl FingerprintReader {
         })
     }
 
-    /// The values of some leaf columns, each with its kind, in the rows `rows` of a row group.
+    /// The values of the leaf columns `columns`, each an index and a kind, in the rows `rows` of a
+    /// row group.
     async fn columns(
         &self,
         pages: &RowPages,
@@ -209,8 +211,8 @@ impl FingerprintReader {
         values.collect()
     }
 
-    /// Byte ranges of the dictionary and of the pages with the selected rows of a leaf column, given with its kind; without
-    /// an offset index, of all pages.
+    /// Byte ranges to fetch of a leaf column, given by index and kind: the dictionary, and the
+    /// pages that have selected rows; the whole column chunk if the file has no offset index.
     fn page_ranges(
         &self,
         pages: &RowPages,

@@ -62,7 +62,7 @@ impl Archive {
             .with_comment("64-bit simhash fingerprints of documents, by day")
             .with_columns(columns)
             .with_partition_columns([DAY])
-            // Otherwise Delta refuses a key that it does not define.
+            // Without this, Delta refuses a key that it does not define.
             .with_raise_if_key_not_exists(false)
             .with_configuration([(SPEC_KEY, Some(spec.to_json()))])
             .with_save_mode(SaveMode::ErrorIfExists)
@@ -73,10 +73,12 @@ impl Archive {
         Self::open(location).await
     }
 
-    /// Requires that an archive can be created at `location`: nothing is there.
+    /// Requires that an archive can be created at `location`: nothing is there but the files of a
+    /// killed `create`.
     ///
     /// # Errors
-    /// [`ArchiveError::Exists`] when an archive is there, and [`ArchiveError`] when anything else is.
+    /// [`ArchiveError::Exists`] when the directory has a table, [`ArchiveError::NotEmpty`] when it
+    /// has anything else, or a store's error.
     pub async fn require_free(location: &Location) -> Result<()> {
         if Self::is_at(location).await? {
             return Err(ArchiveError::Exists {

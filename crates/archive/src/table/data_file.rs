@@ -1,4 +1,4 @@
-//! [`DataFile`], a data file as the log lists it; lists and verifies an archive's data files.
+//! [`DataFile`]: a data file as the log lists it. Lists and verifies an archive's data files.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ pub struct DataFile {
     pub day: Option<NaiveDate>,
     /// SHA-256 of its bytes, if the log says it.
     pub sha256: Option<String>,
-    /// Its tags that a reader of the file needs.
+    /// The tags that a reader of the file needs.
     pub(crate) facts: LogFacts,
     /// Digest of its day's rows, as they were committed.
     pub(crate) day_digest: Option<String>,

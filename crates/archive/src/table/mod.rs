@@ -26,7 +26,7 @@ use crate::spec_files;
 pub use data_file::DataFile;
 pub use info::{DayInfo, Info};
 
-/// The default maximum of rows of a data file; a day with more rows has several files.
+/// The default maximum rows of a data file; a day with more rows has several files.
 pub const FILE_ROWS: u64 = 16 * ROW_GROUP_ROWS as u64;
 
 /// An archive at one version.
@@ -89,7 +89,7 @@ impl Archive {
         })
     }
 
-    /// Replaces itself by the archive at its latest version.
+    /// Opens the archive again, in place, at its latest version.
     pub(crate) async fn reopen(&mut self) -> Result<()> {
         let latest = Self::open(&self.location).await?;
         *self = latest.with_file_rows(self.file_rows);
@@ -118,7 +118,7 @@ impl Archive {
         Ok(false)
     }
 
-    /// Sets the maximum of rows of each data file that it writes; 0 counts as 1.
+    /// Sets the maximum rows of each data file that the archive writes; 0 counts as 1.
     #[must_use]
     pub fn with_file_rows(mut self, rows: u64) -> Self {
         self.file_rows = rows.max(1);
@@ -157,7 +157,8 @@ impl Archive {
         self.has_kept
     }
 
-    /// Schema of the rows of its data files; if `nullable`, also of those that other programs wrote.
+    /// Schema of the rows of its data files. With `nullable`, fingerprints may be null, as in files
+    /// that other programs wrote.
     pub(crate) fn rows_schema(&self, nullable: bool) -> SchemaRef {
         schema::data_rows(self.id_type, self.spec.sketch, self.has_kept, nullable)
     }

@@ -31,7 +31,7 @@ pub struct Live {
     stats: Value,
 }
 
-/// Tag of a file with a deletion vector: the id that it deletes, for this reader.
+/// Tag of a file with a deletion vector: the id that the vector deletes. Only this reader uses it.
 const DELETED: &str = "model.deleted";
 
 /// The entries of the log, in order.
@@ -199,7 +199,7 @@ impl OtherProgram<'_> {
         }
     }
 
-    /// Rewrites the files with deletion vectors without what they delete.
+    /// Rewrites each file that has a deletion vector, without the rows that the vector deletes.
     pub async fn purge(&self) {
         for file in live(self.0).await {
             if !file.is_marked {

@@ -1,4 +1,4 @@
-//! A store in memory that kills its process, or loses its answer, at a chosen request.
+//! A store in memory. At a chosen request it kills the process that uses it, or loses the answer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,11 +18,11 @@ use tokio::sync::Notify;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     None,
-    /// The process dies before this request is carried out.
+    /// The process dies before the store carries out this request.
     Crash(u64),
-    /// The process dies after this request was carried out.
+    /// The process dies after the store carried out this request.
     CrashAfter(u64),
-    /// This request is carried out if it writes, and answered by an error.
+    /// The store carries out this request if it writes, but answers with an error.
     LostAnswer(u64),
 }
 

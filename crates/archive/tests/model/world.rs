@@ -27,7 +27,7 @@ fn date(day: usize) -> NaiveDate {
     NaiveDate::from_ymd_opt(2026, 1, 1 + day as u32).unwrap()
 }
 
-/// An input: its file, as the map writes it.
+/// An input: its file, as the map writes it, and the rows of the file.
 struct Input {
     file: FingerprintFile,
     rows: Vec<(i64, String)>,
@@ -41,12 +41,13 @@ fn spec() -> Spec {
     }
 }
 
-/// The sketch of a row, so that one of another row is noticed.
+/// The sketch of a row. It depends on the fingerprint, so that a test notices another row's sketch.
 pub fn sketch_of(fingerprint: i64) -> [u8; 8] {
     (!fingerprint.rotate_left(9)).to_be_bytes()
 }
 
-/// What is decided about a row, so that the decision on another row is noticed. Null where nothing was decided.
+/// Whether a row is kept. It depends on the fingerprint, so that a test notices another row's
+/// decision.
 fn is_kept(fingerprint: i64) -> bool {
     fingerprint.count_ones().is_multiple_of(2)
 }
@@ -82,7 +83,7 @@ static INPUT: LazyLock<Vec<Input>> = LazyLock::new(|| {
     (0..INPUTS).map(input).collect()
 });
 
-/// What the archive notes about the decisions of each day.
+/// The settings of the decisions of each day, as the archive records them.
 fn decisions() -> DayDecisions {
     DayDecisions {
         only_kept: false,
@@ -129,11 +130,11 @@ pub struct World {
 
 type Done<T = ()> = Result<T, String>;
 
-/// A run under way: the archive as it opened it, and what it compared its day with.
+/// An unfinished run: the archive as the run opened it, and the rows that it compared its day with.
 struct Run {
     archive: Archive,
     compared: Vec<Row>,
-    /// Whether it found its day committed.
+    /// Whether the run found its day already committed.
     is_committed: bool,
     scope: Scope,
 }
@@ -309,8 +310,9 @@ impl World {
         Ok(())
     }
 
-    /// Deletes a document by a deletion vector, and then purges it. Before the purge, the archive must refuse the
-    /// table; or it reads it without the document, and a compaction does not bring the document back.
+    /// Deletes a document by a deletion vector, and then purges it. Before the purge, the archive
+    /// must either refuse the table, or read it without the document; then a compaction must not
+    /// bring the document back.
     async fn delete_by_vector(&mut self, input: usize) -> Done {
         let Some((_, id)) = INPUT[input].rows.first() else {
             return Ok(());
@@ -398,7 +400,8 @@ impl World {
         compared_with(archive, day, input, commit).await
     }
 
-    /// Commits a run, comparing it again as long as other commits come first, and records it in the model.
+    /// Commits a run, and records it in the model. Compares its day again each time that another
+    /// commit comes first.
     async fn end(&mut self, run: Run, day: usize, input: usize, existing: Existing) -> Done {
         let text = |error: ArchiveError| error.to_string();
         let file = &INPUT[input].file;

@@ -30,7 +30,8 @@ pub struct Corpora {
     pub sources: Sources,
 }
 
-/// Replaces values by their numbers in alphabetical order; returns the values once each, and the numbers.
+/// Numbers the distinct values in alphabetical order. Returns the distinct values, and for each of
+/// `values` its number.
 fn number(values: &[String]) -> (Vec<String>, Vec<u32>) {
     let mut names = values.to_vec();
     names.sort_unstable();

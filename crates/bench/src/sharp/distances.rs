@@ -10,7 +10,8 @@ impl Default for Distances {
     }
 }
 
-/// Fingerprints that a thread compares with all others before it takes the next ones.
+/// Number of fingerprints in a block, which a thread compares with all others before it takes the
+/// next block.
 const BLOCK: usize = 512;
 
 impl Distances {
@@ -62,7 +63,7 @@ impl Distances {
     }
 }
 
-/// Lets threads take turns at the blocks, and adds up what they count.
+/// Distributes the blocks over threads; `count` counts the pairs of one block. Returns the sum.
 fn on_threads(blocks: usize, count: impl Fn(usize, &mut Tally) + Sync) -> Distances {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let count = &count;

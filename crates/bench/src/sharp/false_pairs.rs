@@ -1,9 +1,9 @@
 //! Pairs of documents of different sources. Each is false, whatever its distance, so their share tells how many
 //! unrelated documents a new document meets in an archive of a given size.
 //!
-//! Pairs share documents, so they are not independent: one document that is close to many makes many events. The
-//! interval takes them for independent, and is too narrow. How much one source decides is seen by leaving out each in
-//! turn.
+//! Pairs share documents, so they are not independent: one document that is close to many makes
+//! many events. The interval assumes independent pairs, so it is too narrow. Leaving out each
+//! source in turn shows how much one source decides.
 
 use engine::tune::tail;
 
@@ -35,9 +35,10 @@ pub struct Rate {
     pub events: u64,
     /// All pairs.
     pub pairs: u64,
-    /// The number of events to expect of as many pairs, at least and at most, with 95 % confidence.
+    /// The 95 % confidence interval of the expected number of events among as many pairs.
     pub interval: (f64, f64),
-    /// The number of events to expect from the distances of the other pairs, where few events were seen.
+    /// The expected number of events, extrapolated from larger distances; only if few events were
+    /// seen.
     pub extrapolated: Option<f64>,
 }
 
@@ -73,7 +74,7 @@ impl FalsePairs {
                         [a, b].map(|document| sources.of_documents[document as usize] as usize);
                     of_pair.sort_unstable();
                     let mut all = counted.between.iter_mut();
-                    // A pair inside one source is not found here.
+                    // Skips pairs inside one source.
                     if let Some(two) = all.find(|two| two.sources == of_pair) {
                         two.distances.add(0);
                     }
@@ -83,7 +84,8 @@ impl FalsePairs {
         }
     }
 
-    /// No pairs yet, for sources with so many documents each.
+    /// Counts no distances yet. `sizes` has for each source the number of documents that can be in
+    /// pairs.
     fn new(sizes: &[usize], sources: &Sources) -> Self {
         let two = |a: usize, b: usize| TwoSources {
             sources: [a, b],
@@ -125,8 +127,8 @@ impl FalsePairs {
         }
     }
 
-    /// Returns the least and the greatest share of pairs within `k` bits when one source is left out; `None` of two
-    /// sources.
+    /// Leaves out each source in turn; returns the least and the greatest share of pairs within `k`
+    /// bits. `None` if there are only two sources.
     pub fn shares_without_a_source(&self, k: u32) -> Option<(f64, f64)> {
         let last = self.between.iter().map(|two| two.sources[1]).max()?;
         if last < 2 {
@@ -161,7 +163,7 @@ impl FalsePairs {
 }
 
 impl Rate {
-    /// Returns how many of `archive` documents a new document meets, if so many `events` are expected of all pairs.
+    /// Scales `events` among all pairs to one new document in an archive of `archive` documents.
     pub fn per_document(&self, events: f64, archive: f64) -> f64 {
         events / self.pairs as f64 * archive
     }

@@ -11,7 +11,7 @@ use crate::peers::Found;
 /// The greatest distance that is recorded.
 pub const MAX_DISTANCE: u32 = 16;
 
-/// Sizes of the archives for which false pairs are estimated.
+/// Sizes of the archives for which false pairs are estimated, in documents.
 pub const ARCHIVES: [f64; 3] = [1e8, 1e9, 1e10];
 
 /// Figures of one method.
@@ -24,14 +24,14 @@ pub struct Measured {
     pub false_pairs: FalsePairs,
     /// For each part of the corpora, in their order.
     pub parts: Vec<Counts>,
-    /// For each corpus, each length; empty for other programs, which get no short texts.
+    /// For each corpus and each length; empty for other programs, which get no short texts.
     pub short: Vec<Vec<ShortCounts>>,
     /// For each corpus, megabytes of text per second.
     pub rates: Vec<f64>,
 }
 
 impl Measured {
-    /// Counts the pairs of what a method found in each corpus; `seconds` is its time for each.
+    /// Counts the pairs that a method found in each corpus; `seconds` has its time for each corpus.
     pub fn new(
         name: String,
         choices: Value,
@@ -58,7 +58,7 @@ impl Measured {
         }
     }
 
-    /// Returns those of `distances` for which the method has a figure of its own.
+    /// Returns `distances`, or only 0 for a method that reports pairs without distances.
     pub fn distances<'a>(&self, distances: &'a [u32]) -> &'a [u32] {
         if self.by_distance { distances } else { &[0] }
     }
@@ -134,7 +134,7 @@ impl Measured {
     }
 }
 
-/// Returns an object with the value of each level, by its similarity.
+/// Returns a JSON object that maps the similarity of each level to its value.
 fn by_level<T: Into<Value>>(levels: &[usize], value: impl Fn(usize) -> T) -> Value {
     let mut object = Map::new();
     for &level in levels {

@@ -1,5 +1,5 @@
-//! Near-duplicates inside one source, or among the revisions of documents: how many of them a method finds, and what
-//! else.
+//! Near-duplicates inside one source, or among the revisions of documents: the recall and the
+//! precision of a method.
 
 use super::distances::Distances;
 use crate::peers::Found;
@@ -21,8 +21,8 @@ pub struct Part {
     pub name: String,
     /// The numbers of the documents in the corpus, ascending.
     documents: Vec<u32>,
-    /// For each document, the number of its family: the source, or the document of which it is a revision. Recall is of
-    /// pairs inside a family.
+    /// For each document, the number of its family: the source, or the document of which it is a
+    /// revision. Recall counts only pairs inside a family.
     families: Vec<u32>,
     /// The similarities of pairs, whose documents are numbered within the part.
     truth: Truth,
@@ -59,7 +59,8 @@ impl Part {
         self.documents.len()
     }
 
-    /// Returns the distances of the pairs in this part. A pair that was found without a distance is at distance 0.
+    /// Returns the distances of the pairs in this part. A pair that was found without a distance
+    /// counts as distance 0.
     pub fn count(&self, found: &Found) -> Counts {
         let mut counts = Counts::default();
         let mut add_near = |pair: Pair, similarity: f64, distance: u32| {
@@ -116,22 +117,24 @@ pub struct Counts {
     pub found: Distances,
     /// For each level, the pairs with at least this similarity.
     pub near: [Distances; LEVELS.len()],
-    /// Those of them inside a family.
+    /// For each level, the pairs inside a family with at least this similarity.
     pub recalled: [Distances; LEVELS.len()],
 }
 
 impl Counts {
-    /// Returns the share of pairs within `k` bits whose similarity is at least a level.
+    /// Of the pairs within `k` bits, returns the share with at least the level's similarity.
     pub fn precision(&self, level: usize, k: u32) -> f64 {
         self.near[level].at_most(k) as f64 / self.found.at_most(k) as f64
     }
 
-    /// Returns the share that is within `k` bits of the pairs inside a family with at least a level's similarity.
+    /// Of the pairs inside a family with at least the level's similarity, returns the share within
+    /// `k` bits.
     pub fn recall(&self, part: &Part, level: usize, k: u32) -> f64 {
         self.recalled[level].at_most(k) as f64 / part.relevant[level] as f64
     }
 
-    /// Returns the number of pairs within `k` bits, for each of them whose similarity is at least a level.
+    /// Returns how many pairs are within `k` bits for each one with at least the level's
+    /// similarity: the inverse of the precision.
     pub fn candidates(&self, level: usize, k: u32) -> f64 {
         1.0 / self.precision(level, k)
     }

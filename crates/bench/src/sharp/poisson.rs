@@ -1,11 +1,12 @@
-//! The interval of a Poisson mean, given the number of events.
+//! The confidence interval of a Poisson mean, given the number of events.
 
 /// How sure an interval is.
 #[derive(Debug, Clone, Copy)]
 pub struct Confidence {
-    /// The probability that the mean is above the interval; the same that it is below.
+    /// The probability that the mean is above the interval, which equals the probability that it is
+    /// below.
     tail: f64,
-    /// The same as a number of standard deviations of the normal distribution.
+    /// How many standard deviations above its mean the normal distribution has this tail.
     deviations: f64,
 }
 
@@ -24,10 +25,12 @@ pub const NEARLY_SURE: Confidence = Confidence {
 /// The upper bound of the mean where no event was seen, with a one-sided probability of 95 % ("rule of three").
 pub const BOUND_OF_NONE: f64 = 3.0;
 
-/// Events up to which the interval is exact. Beyond them the approximation is closer than its printed digits.
+/// Largest number of events for which the interval is computed exactly. Above it, the error of the
+/// approximation is below the printed digits.
 const EXACT: u64 = 200;
 
-/// Returns the exact interval of Garwood (1936), for many events by the approximation of Wilson and Hilferty (1931).
+/// Returns the exact interval of Garwood (1936); above [`EXACT`] events, the approximation of
+/// Wilson and Hilferty (1931).
 pub fn interval(events: u64, confidence: Confidence) -> (f64, f64) {
     let Confidence { tail, deviations } = confidence;
     if events > EXACT {
@@ -61,7 +64,7 @@ fn mean_for(events: u64, probability: f64) -> f64 {
     low
 }
 
-/// Returns the probability of at most `events`.
+/// Returns the probability of at most `events` events under a mean.
 fn at_most(events: u64, mean: f64) -> f64 {
     let mut term = (-mean).exp();
     let mut sum = term;

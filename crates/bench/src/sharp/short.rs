@@ -8,14 +8,14 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::distances::Distances;
 
-/// Texts of one length, each with a copy in which one word is another.
+/// Texts of one length, each with a copy in which one word is replaced.
 pub struct ShortTexts {
     /// The number of words of each text.
     pub words: usize,
     pairs: Vec<(String, String)>,
 }
 
-/// Words that are drawn until one differs from the word that it replaces.
+/// Maximum number of words drawn to find one that differs from the word that it replaces.
 const DRAWS: usize = 100;
 
 impl ShortTexts {
@@ -91,7 +91,7 @@ impl ShortTexts {
 pub struct ShortCounts {
     words: usize,
     texts: usize,
-    /// Those of texts that have a fingerprint, as their copies do.
+    /// Only texts that have a fingerprint and whose copies have one are counted.
     distances: Distances,
 }
 
@@ -101,12 +101,14 @@ impl ShortCounts {
         self.texts
     }
 
-    /// Returns the share of texts within `k` bits of their copies. Texts without a fingerprint are not.
+    /// Returns the share of texts within `k` bits of their copies. A text without a fingerprint
+    /// counts as not found.
     pub fn recall(&self, k: u32) -> f64 {
         self.distances.at_most(k) as f64 / self.texts as f64
     }
 
-    /// Returns the counts, those within k bits for each k of `distances`.
+    /// Returns the counts as JSON; `found` has the texts within k bits of their copies, for each k
+    /// of `distances`.
     pub fn json(&self, distances: &[u32]) -> Value {
         let within = distances.iter().map(|&k| self.distances.at_most(k));
         json!({

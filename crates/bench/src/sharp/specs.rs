@@ -14,7 +14,7 @@ use simhash::{
 use super::corpora::Corpora;
 use crate::frequencies;
 
-/// The power of idf that multiplies weights; none without idf.
+/// The power of idf that multiplies weights; `None` leaves idf out.
 #[derive(Debug, Clone, Copy)]
 pub struct Power(pub Option<IdfPower>);
 
@@ -49,7 +49,7 @@ impl FromStr for Power {
     }
 }
 
-/// The choices of a spec that are measured; all others are the usual ones.
+/// The fields of a spec that vary; all others have their defaults.
 #[derive(Debug, Clone, Copy)]
 pub struct Choices {
     pub tokenizer: Tokenizer,
@@ -69,7 +69,7 @@ impl fmt::Display for Choices {
 }
 
 impl Choices {
-    /// Returns the model with a table of document frequencies, which a [`Power`] other than none needs.
+    /// Returns the model with these choices. Every [`Power`] except none needs `idf`.
     pub fn model(self, idf: Option<Arc<Idf>>) -> Model {
         let spec = Spec {
             weight: self.weight,
@@ -88,7 +88,7 @@ impl Choices {
     }
 }
 
-/// Returns the spec with the usual weight and without the name of a table.
+/// Returns the spec with the default weight, and without the digest of a table.
 fn spec(tokenizer: Tokenizer, power: Power) -> Spec {
     Spec {
         tokenizer,
@@ -105,11 +105,12 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// Counts in `sample`, or without one in each corpus for itself.
+    /// Counts document frequencies in `sample`; if it is empty, in each corpus separately.
     pub fn count(tokenizer: Tokenizer, sample: &[String], corpora: &Corpora) -> Self {
         let table = |texts: &[String]| {
             let mut counts = frequencies::count(texts, &spec(tokenizer, Power(None)));
-            // A feature that is not listed weighs the same. Most features are in one text.
+            // Drops features that only one text contains: they are the majority, and unlisted
+            // features weigh the same.
             counts.retain(|_, count| *count > frequencies::REST);
             frequencies::table(texts.len(), counts)
         };

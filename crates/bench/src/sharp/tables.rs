@@ -92,7 +92,8 @@ fn print_part(rows: &[Measured], at: usize, part: &Part, distances: &[u32]) {
     }
 }
 
-/// Prints the recall of short texts in which one word is replaced. `lengths` are words of a text and numbers of texts.
+/// Prints the recall of short texts in which one word is replaced. `lengths` has the words of a
+/// text, and the number of such texts.
 fn print_short(
     rows: &[Measured],
     at: usize,
@@ -149,7 +150,7 @@ fn print_rates(rows: &[Measured], corpora: &Corpora) {
     }
 }
 
-/// Returns k, or nothing if the method has none.
+/// Formats `k`; empty for a method without distances.
 fn k_of(row: &Measured, k: u32) -> String {
     if row.by_distance {
         k.to_string()

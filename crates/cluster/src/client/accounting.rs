@@ -1,6 +1,7 @@
-//! Accounts for answers: whether an answer is whole, which work items it settles, and what each executor did.
+//! Checks that an answer is whole, settles its work items, and adds up what each executor did.
 //!
-//! Ballista runs a task at least once. Map 2 may repeat rows, because the reduce removes them; map 1 must not.
+//! Ballista runs each task at least once, so an answer may come twice. Map 2 may repeat rows,
+//! because the reduce removes repeated pairs; map 1 must not.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,8 @@ use crate::error::{ClusterError, Result};
 use crate::wire::answer;
 use crate::wire::receipt::Receipt;
 
-/// Checks an answer while its record batches arrive: rows first, then one receipt with their number.
+/// Checks an answer while its record batches arrive: rows first, then one receipt with the number
+/// of rows.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerCheck {
     rows: u64,
@@ -79,7 +81,7 @@ pub(crate) fn settle(
     Ok(true)
 }
 
-/// Adds what an executor did for one slice to the totals by executor.
+/// Adds what an executor did for one slice to the total of that executor.
 pub(super) fn add_to_totals(totals: &mut Vec<ExecutorSummary>, more: ExecutorSummary) {
     let Some(total) = totals.iter_mut().find(|total| total.id == more.id) else {
         totals.push(more);
@@ -124,7 +126,8 @@ mod tests {
             assert!(!settle(&receipt(items, 0), &mut open, true).unwrap());
         }
         assert_eq!(open.len(), 4);
-        // Half of it was answered before: repeated documents do harm, repeated pairs do not.
+        // Item 1 was answered before, item 2 was not: repeated documents do harm, repeated pairs do
+        // not.
         assert!(settle(&receipt(&[1, 2], 0), &mut open, true).is_err());
         assert_eq!(open.len(), 4);
         assert!(settle(&receipt(&[1, 2], 0), &mut open, false).unwrap());

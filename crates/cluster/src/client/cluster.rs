@@ -1,4 +1,5 @@
-//! The engine's [`Cluster`] trait on Ballista: each of the two maps becomes a [`Map`], and its rows a stream.
+//! Implements the engine's [`Cluster`] trait for [`Remote`]: builds a [`Map`] for each of the two
+//! maps, and returns its rows as a stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -170,7 +171,7 @@ impl Cluster for Remote {
     }
 }
 
-/// Creates the directory of a shared location that is on a file system.
+/// Creates the directory of the shared location, if that is on a file system.
 fn create_directory(shared: &Location) -> engine::Result<()> {
     match shared.local() {
         None => Ok(()),

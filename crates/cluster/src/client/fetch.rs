@@ -1,7 +1,8 @@
 //! Fetches answers from executors.
 //!
-//! Ballista 55's client decodes what executors send without a check, and gives up at the first executor that does not
-//! answer. Here bytes are checked first, and an answer may come from any executor that has it.
+//! Ballista 55's client decodes the bytes of executors unchecked, and gives up at the first
+//! executor that does not answer. This client checks the bytes first, and takes an answer from any
+//! executor that has it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +29,7 @@ use crate::net::{CONNECT_TIMEOUT, MAX_MESSAGE, status_text};
 use crate::wire::answer;
 use crate::wire::receipt::Receipt;
 
-/// How often one executor is asked for an answer.
+/// Limit on the client's requests to one executor for one answer.
 const ATTEMPTS: u8 = 2;
 /// Pause between these attempts.
 const ATTEMPT_PAUSE: Duration = Duration::from_millis(200);
@@ -36,7 +37,7 @@ const ATTEMPT_PAUSE: Duration = Duration::from_millis(200);
 /// A whole answer.
 pub(super) struct Answer {
     pub(super) receipt: Receipt,
-    /// Rows that have not been sent on yet.
+    /// Rows not yet sent to the run.
     pub(super) unsent: Vec<RecordBatch>,
 }
 
@@ -54,8 +55,9 @@ pub(super) fn by_slice(locations: Vec<PartitionLocation>) -> Vec<Vec<PartitionLo
 }
 
 impl Remote {
-    /// Fetches the answer to one slice from any of its `locations`, the latest attempt first. Skips the executors in
-    /// `dead`, and adds those that fail to it. The error says why the answer is lost.
+    /// Fetches the answer to one slice from any of its `locations`, the latest attempt first. Skips
+    /// the executors in `dead`; when an executor fails, adds it to `dead`. The error says why the
+    /// answer is lost.
     pub(super) async fn fetch_any<T>(
         &self,
         map: &Map<'_, T>,
@@ -88,8 +90,8 @@ impl Remote {
         Err(reason)
     }
 
-    /// Fetches one answer. Sends its rows on at once, unless they must come exactly once; then they wait until the
-    /// receipt is settled.
+    /// Fetches one answer. Sends its rows to the run at once, unless each row must come exactly
+    /// once: then returns them as `unsent`, to wait until the receipt is settled.
     async fn fetch<T>(
         &self,
         map: &Map<'_, T>,

@@ -1,7 +1,8 @@
-//! One job: submits slices as a plan, waits until the job has ended, fetches its answers.
+//! Runs one job: submits slices as a plan, waits until the job has ended, fetches its answers.
 //!
-//! For Ballista a job has ended when its tasks are done. Here its answers are fetched and settled after that; the next
-//! round repeats slices whose answers are missing, see [`rounds`](super::rounds).
+//! Ballista ends a job when its tasks are done. Only then does the client fetch and settle the
+//! answers. The next round repeats the slices whose answers are missing (see
+//! [`rounds`](super::rounds)).
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::Ordering;
@@ -152,7 +153,8 @@ impl Remote {
         }
     }
 
-    /// Settles an answer, and sends its rows on if they are unsent; does nothing if its items were answered before.
+    /// Settles an answer, and sends its unsent rows to the run; does nothing if its items were
+    /// answered before.
     async fn account<T>(
         &self,
         map: &Map<'_, T>,

@@ -1,4 +1,4 @@
-//! [`Map`]: the differences between the two maps that a run submits.
+//! [`Map`]: the parameters in which map 1 and map 2 of a run differ.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -15,9 +15,9 @@ pub(super) type Rows = Result<RecordBatch>;
 pub(super) type BuildMap<'a> =
     &'a (dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> + Sync);
 
-/// A map over items of type `T`.
+/// The parameters of a map over items of type `T`.
 pub(super) struct Map<'a, T> {
-    /// Returns the number of an item, which no other item of the map has.
+    /// Returns the number of an item, unique in the map.
     pub(super) number: fn(&T) -> u32,
     /// Returns what an item costs, relative to others.
     pub(super) weight: &'a (dyn Fn(&T) -> u64 + Sync),

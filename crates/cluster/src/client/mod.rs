@@ -1,9 +1,10 @@
-//! A run's side of a cluster: cuts the maps into slices, submits them as jobs, fetches and accounts for the answers.
+//! The client of a cluster: cuts the work of a map into slices, submits them as jobs, fetches the
+//! answers.
 //!
 //! ```text
 //! cluster ─▶ rounds ─▶ job ─▶ scheduler_client     submit the plan
 //!              ▲        ├───▶ status               wait until the job has ended
-//!              │        └───▶ fetch ─▶ accounting  close the open items of each whole answer
+//!              │        └───▶ fetch ─▶ accounting  settle the open items of each whole answer
 //!              └── slices with an open item: the next round
 //! ```
 //!

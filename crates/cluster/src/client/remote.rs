@@ -1,8 +1,8 @@
-//! [`Remote`]: a run's connection to a cluster. It removes what the run left there when it is closed, or its [`Guard`]
-//! dropped.
+//! [`Remote`]: a run's connection to a cluster. Closing it, or dropping its [`Guard`], removes what
+//! the run left on the cluster.
 //!
-//! Ballista keeps jobs and results until a timeout. Here a run cancels its jobs and removes its files when it ends,
-//! even if it ends halfway.
+//! Ballista keeps jobs and results until a timeout. [`Remote`] cancels the run's jobs and removes
+//! its files when the run ends, even if the run fails.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,9 +20,9 @@ use crate::error::Result;
 use crate::net::address::Address;
 use crate::net::tls::Tls;
 
-/// Pause before a scheduler that does not answer is asked again.
+/// Pause between attempts to reach a scheduler that does not answer.
 pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Limit on removing what a run leaves on the cluster.
+/// Time limit on removing what a run leaves on the cluster.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Settings of a run on a cluster.
@@ -36,7 +36,7 @@ pub struct RemoteSettings {
     pub shared: String,
     /// Local directory for temporary files; it must exist.
     pub scratch: PathBuf,
-    /// How often the work is submitted again after the scheduler is lost.
+    /// Limit on how many times the client submits the work again after the scheduler is lost.
     pub resubmit: u32,
     /// The longest wait for the scheduler to answer, and for an executor while there is none.
     pub wait: Duration,
@@ -68,7 +68,7 @@ impl fmt::Debug for Remote {
     }
 }
 
-/// Removes what a run left on its cluster if it is dropped before [`Remote::close`].
+/// Removes what a run left on its cluster when the guard is dropped, unless [`Remote::close`] did.
 #[derive(Debug)]
 pub struct Guard(Option<Remote>);
 
@@ -141,7 +141,8 @@ impl Remote {
         }
     }
 
-    /// Cancels jobs and removes files at the same time: a scheduler that does not answer must not keep the files.
+    /// Cancels jobs and removes files at the same time, so that a scheduler that does not answer
+    /// cannot prevent the removal.
     async fn abandon(&self) {
         let (cleared, ()) = futures::join!(self.0.shared.remove_all(), self.cancel_jobs());
         if let Err(error) = cleared {

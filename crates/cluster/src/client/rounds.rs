@@ -24,7 +24,7 @@ use crate::error::{ClusterError, Result};
 const MAX_SLICES: usize = 4096;
 /// Limit on the work items of a job, for the same reason.
 const MAX_ITEMS: usize = 50_000;
-/// Limit on the rounds of a map that lose answers.
+/// Number of rounds of one map that may lose answers.
 const MAX_LOSSY_ROUNDS: u32 = 5;
 
 impl Remote {

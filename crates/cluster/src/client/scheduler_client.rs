@@ -66,7 +66,7 @@ impl Client {
         &self.address
     }
 
-    /// Returns the keys of this process.
+    /// Returns the key and certificates of this process.
     pub(super) fn tls(&self) -> Option<&Tls> {
         self.tls.as_ref()
     }

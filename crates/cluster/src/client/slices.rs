@@ -5,7 +5,7 @@
 
 /// A slice gets `1 / (slots * SLICES_PER_SLOT)` of the remaining weight.
 const SLICES_PER_SLOT: u64 = 3;
-/// The first slice weighs at most this many times the smallest.
+/// No weight is less than the first divided by this, except the last, which is the remainder.
 const SHRINK: u64 = 3;
 /// Smallest weight of a slice, in bytes: some tens of milliseconds of work, so that handing it out costs little.
 const MIN_WEIGHT: u64 = 4 << 20;

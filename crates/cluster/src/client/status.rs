@@ -13,9 +13,9 @@ use crate::error::{ClusterError, Result};
 use crate::net::status_text;
 use crate::wire::headers::ClusterState;
 
-/// Pause before a scheduler without executors is asked again.
+/// Pause between calls to a scheduler that has no executors.
 const EXECUTORS_PAUSE: Duration = Duration::from_millis(100);
-/// Limit on one reply about a job.
+/// Time limit on one reply about a job.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time without a useful reply after which the scheduler counts as lost.
 const SCHEDULER_PATIENCE: Duration = Duration::from_secs(10);
@@ -23,11 +23,11 @@ const SCHEDULER_PATIENCE: Duration = Duration::from_secs(10);
 /// Polls the scheduler, and remembers when it last replied and when it last had executors.
 pub(super) struct StatusPoller<'a> {
     remote: &'a Remote,
-    /// When the scheduler last gave a useful reply.
+    /// When the scheduler last gave a useful reply. A reply that does not know the job is useless.
     replied: Instant,
-    /// When there last was an executor, or none was needed.
+    /// When the scheduler last had an executor, or reported that the job was over.
     had_executors: Instant,
-    /// Whether the scheduler's last useful reply was about the job.
+    /// Whether the last useful reply contained a job's status.
     known: bool,
 }
 

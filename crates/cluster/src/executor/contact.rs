@@ -104,7 +104,8 @@ impl Contact {
         }
     }
 
-    /// Logs when the scheduler stops and when it answers again; returns the error if it then has another version.
+    /// Logs when the scheduler stops answering and when it answers again. Returns only if the
+    /// scheduler has another version by then, with that error.
     pub(super) async fn watch(mut self, health: &ExecutorHealth) -> ClusterError {
         let mut was_there = true;
         loop {
@@ -127,7 +128,8 @@ impl Contact {
         }
     }
 
-    /// Tells the scheduler that the executor stops, so that its work is handed out again at once.
+    /// Tells the scheduler that the executor stops, so that the scheduler hands out the executor's
+    /// work again at once.
     pub(super) async fn leave(&mut self, id: String) {
         let stopped = ExecutorStoppedParams {
             executor_id: id,

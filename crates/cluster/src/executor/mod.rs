@@ -65,10 +65,11 @@ pub struct ExecutorSettings {
     pub scheduler: Address,
     /// Address at which it serves answers; port 0 takes a free one.
     pub bind: SocketAddr,
-    /// Name or address by which clients reach it; by default that of `bind` or, if that is unspecified, this machine's
-    /// address on the route to the scheduler.
+    /// Host name or IP address by which clients reach it. The default is the IP address of `bind`;
+    /// if that is unspecified (`0.0.0.0` or `::`), this machine's address on the route to the
+    /// scheduler.
     pub advertise: Option<String>,
-    /// Slices that it works on at the same time, at most [`MAX_SLOTS`].
+    /// Number of slices that it computes at the same time, at most [`MAX_SLOTS`].
     pub slots: usize,
     /// Limits on memory, disk and threads.
     pub limits: Limits,
@@ -78,7 +79,7 @@ pub struct ExecutorSettings {
     pub directory: PathBuf,
     /// Its key and certificates; without them anyone can connect.
     pub tls: Option<Tls>,
-    /// Whether it may listen without keys at an address that other machines reach.
+    /// Whether it may listen without TLS at an address that other machines reach.
     pub insecure: bool,
 }
 
@@ -91,12 +92,12 @@ pub struct Started {
     pub address: String,
 }
 
-/// Runs an executor until `stop`; calls `ready` once the scheduler accepts the executor. Until a scheduler answers, it
-/// waits.
+/// Runs an executor until `stop`; calls `ready` once the scheduler accepts the executor. While no
+/// scheduler answers, the executor waits.
 ///
 /// # Errors
-/// [`ClusterError`] when it cannot listen, or the scheduler has another version; [`ClusterError::Exposed`] when other
-/// machines could reach it without keys.
+/// [`ClusterError`] when it cannot listen, or the scheduler has another version;
+/// [`ClusterError::Exposed`] when other machines could reach it without TLS.
 pub async fn run(
     settings: ExecutorSettings,
     ready: impl FnOnce(&Started),
@@ -175,7 +176,8 @@ pub async fn run(
     .max_decoding_message_size(MAX_MESSAGE);
     let serving = builder.add_service(flight).serve_with_incoming(incoming);
 
-    // Ballista's loop polls a scheduler of another version for ever, so the version is checked first.
+    // Ballista's loop polls a scheduler of another version for ever, so this call checks the
+    // version first.
     tokio::select! {
         accepted = contact.wait_until_accepted() => accepted?,
         () = &mut stop => return Ok(()),
@@ -212,7 +214,8 @@ fn create_private_directory(directory: &Path) -> Result<()> {
         .map_err(|error| ClusterError::Internal(format!("{}: {error}", directory.display())))
 }
 
-/// Wakes Ballista's poll loop: often while a run is active, otherwise seldom. By itself the loop sleeps for a second.
+/// Wakes Ballista's poll loop every [`ACTIVE_INTERVAL`] while a run is active, otherwise every
+/// [`IDLE_INTERVAL`]. By itself the loop sleeps for 1 s.
 async fn wake_regularly(caches: &RunCaches, wake: &Notify) {
     loop {
         let pause = match caches.any_active() {
@@ -239,7 +242,7 @@ fn registration(started: &Started, host: String, port: u16, tasks: usize) -> Exe
         id: started.id.clone(),
         host: Some(host),
         port: u32::from(port),
-        // The scheduler makes no calls to an executor: it fetches its work.
+        // The scheduler never calls an executor: executors fetch their work.
         grpc_port: 0,
         specification: Some(ExecutorSpecification {
             resources: vec![ExecutorResource {

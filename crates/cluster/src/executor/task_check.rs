@@ -50,7 +50,8 @@ impl ExecutionEngine for CheckedEngine {
     }
 }
 
-/// Checks that a job's name has only letters, digits, `-` and `_`: answers are written to a directory of that name.
+/// Checks that a job's name has only letters, digits, `-` and `_`: Ballista writes answers to a
+/// directory of that name.
 fn check_job_name(job: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     match !job.is_empty() && job.bytes().all(is_plain) {

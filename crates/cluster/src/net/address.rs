@@ -1,4 +1,4 @@
-//! Addresses of schedulers, `df://host:port`, and gRPC endpoints made of them.
+//! Addresses of schedulers (`df://host:port`) and of executors, and gRPC endpoints made of them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,7 +16,7 @@ const DEFAULT_PORT: u16 = 50050;
 /// Limit on one gRPC call.
 const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Address of a scheduler: `df://host:port`.
+/// Host and port of a scheduler, written `df://host:port`, or of an executor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     host: String,
@@ -24,7 +24,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Creates the address of a scheduler.
+    /// Creates the address of a scheduler or an executor.
     #[must_use]
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Address {
         self.port
     }
 
-    /// Returns whether the address is on this machine.
+    /// Returns whether the host is `localhost` or a loopback IP address.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let host = self.host.trim_matches(['[', ']']);
@@ -53,7 +53,7 @@ impl Address {
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Returns a gRPC endpoint for this address, with mutual TLS when there are keys.
+    /// Returns a gRPC endpoint for this address, with mutual TLS if `tls` is given.
     pub(crate) fn endpoint(&self, tls: Option<&Tls>) -> Result<Endpoint> {
         let scheme = if tls.is_some() { "https" } else { "http" };
         let endpoint = Endpoint::from_shared(format!("{scheme}://{}:{}", self.host, self.port))
@@ -89,7 +89,7 @@ impl FromStr for Address {
 
     fn from_str(given: &str) -> Result<Self> {
         let invalid = |reason: &str| ClusterError::Address {
-            // Addresses have no passwords; one given by mistake must not be shown.
+            // An address has no password; the error must not show one that was given by mistake.
             given: given.rsplit('@').next().unwrap_or(given).to_owned(),
             reason: reason.to_owned(),
         };

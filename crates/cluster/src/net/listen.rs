@@ -1,7 +1,7 @@
-//! Listening ports, and gRPC servers with the settings that all of ours share.
+//! Opens listening ports, and builds gRPC servers with the settings that all our servers share.
 //!
-//! Ballista's servers listen at any address. Here, a port that other machines reach needs keys or an explicit
-//! `--insecure`.
+//! Ballista's servers listen at any address. Here, a port that other machines reach needs TLS or an
+//! explicit `--insecure`.
 
 use std::net::SocketAddr;
 
@@ -16,13 +16,14 @@ use crate::error::{ClusterError, Result};
 /// Returns whether other machines can reach a port at `address`.
 #[must_use]
 pub fn is_exposed(address: SocketAddr) -> bool {
-    // ::ffff:127.0.0.1 is 127.0.0.1.
+    // The canonical form of ::ffff:127.0.0.1 is 127.0.0.1.
     !address.ip().to_canonical().is_loopback()
 }
 
-/// Listens at `address`; returns the incoming connections and the bound address, in which port 0 has become a free one.
+/// Listens at `address`; returns the incoming connections and the bound address, which has a free
+/// port in place of port 0.
 ///
-/// Without keys, an address that other machines reach is refused unless `insecure` is set.
+/// Without TLS, refuses an address that other machines reach unless `insecure` is set.
 pub(crate) async fn listen(
     address: SocketAddr,
     tls: Option<&Tls>,

@@ -13,11 +13,13 @@ pub(crate) mod address;
 pub(crate) mod listen;
 pub(crate) mod tls;
 
-/// Largest gRPC message, in bytes. A map over a large archive becomes several jobs, so that no plan reaches it.
+/// Largest gRPC message, in bytes. The client splits a map over a large archive into several jobs,
+/// so that no plan exceeds this.
 pub(crate) const MAX_MESSAGE: usize = 64 << 20;
 /// Limit on opening a connection.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Interval of HTTP/2 keep-alive pings; a peer that leaves one unanswered for twice as long is gone.
+/// Interval of HTTP/2 keep-alive pings; a peer that does not answer one within twice this interval
+/// counts as gone.
 pub(crate) const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// Returns the reason why a gRPC call failed, in one line.

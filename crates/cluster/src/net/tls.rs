@@ -1,6 +1,7 @@
 //! Mutual TLS: every process shows a certificate of one authority, and refuses peers that do not.
 //!
-//! Ballista 55 has no TLS settings for its servers, and no authentication at all. Only these keys keep strangers out.
+//! Ballista 55 has no TLS settings for its servers, and no authentication at all, so these
+//! certificates are the only authentication.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +28,7 @@ pub struct Tls {
     identity: Identity,
 }
 
-// Without the private key.
+// The debug output must not show the private key.
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls").finish_non_exhaustive()
@@ -40,7 +41,8 @@ impl Tls {
     /// # Errors
     /// [`ClusterError::Tls`] when a file cannot be read, or contains no certificate or key.
     pub fn read(authority: &PathBuf, certificate: &PathBuf, key: &PathBuf) -> Result<Self> {
-        // Dependencies link two crypto providers, so one must be chosen. This fails only if one was chosen already.
+        // Dependencies link two crypto providers, so the process must choose one. The call fails
+        // only if it has chosen one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let failed = |path: &PathBuf, reason: String| ClusterError::Tls {
             path: path.display().to_string(),

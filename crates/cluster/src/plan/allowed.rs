@@ -38,7 +38,7 @@ pub(crate) fn check_plan(plan: &dyn ExecutionPlan) -> Result<(), String> {
     }
 }
 
-/// Checks a task: one of our plans below the writer that Ballista puts on top.
+/// Checks that a task is one of our plans below the `ShuffleWriterExec` that Ballista puts on top.
 pub(crate) fn check_task(task: &dyn ExecutionPlan) -> Result<(), String> {
     match task.is::<ShuffleWriterExec>() {
         true => check_plan(only_input(task)?.as_ref()),

@@ -1,5 +1,5 @@
-//! `AnswerExec`: the top of every plan. Executes the map below it with the executor's cache for the run, and ends the
-//! map's rows with a receipt.
+//! `AnswerExec`: the top of every plan. Executes the map below it with the executor's cache for the
+//! run, and appends a receipt to the map's rows.
 //!
 //! Ballista 55 runs a task again when its executor is lost, and may report both results. The receipt tells the client
 //! whether an answer is whole, and which work items it answers.
@@ -157,7 +157,8 @@ impl ExecutionPlan for AnswerExec {
                 rows: count.load(Ordering::Relaxed),
                 ..Receipt::from_progress(&resources.progress, executor)
             };
-            // Used until here: the executor drops caches that no task uses.
+            // The task holds the cache until here, because the executor drops caches that no task
+            // holds.
             drop(cache);
             receipt_batch(&schema_of_receipt, &receipt)
         });
@@ -179,7 +180,7 @@ fn encode_error(error: DataFusionError, caches: &RunCaches) -> DataFusionError {
     let text = error_text::encode(error.kind(), &storage::scrub(&error.to_string()));
     match error.kind() {
         ErrorKind::Unreachable => DataFusionError::IoError(std::io::Error::other(text)),
-        // For example, the cache of an earlier run still takes the memory.
+        // The cause may be memory that the unused cache of an earlier run still holds.
         ErrorKind::TryAgain => {
             caches.drop_all_unused();
             DataFusionError::IoError(std::io::Error::other(text))

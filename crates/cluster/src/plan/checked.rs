@@ -1,8 +1,9 @@
-//! Checks the bytes of a foreign plan before DataFusion and Ballista decode them.
+//! Checks the bytes of a plan from another process before DataFusion and Ballista decode them.
 //!
-//! Their decoders trust the bytes. They allocate what a forged length claims, which ends the process. They can also
-//! panic, and Ballista 55's executor decodes tasks where nothing catches a panic. So a decoder gets only the operators
-//! of which our plans consist; [`super::allowed`] then checks that these form one of our plans.
+//! Their decoders trust the bytes. They allocate what a forged length claims, which ends the
+//! process. They can also panic, and Ballista 55's executor decodes tasks where nothing catches a
+//! panic. So [`CheckedNode`] passes only operators that our plans contain to the decoders;
+//! [`super::allowed`] then checks that these form one of our plans.
 
 use std::fmt::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -18,7 +18,7 @@ pub(crate) struct DocumentItem {
     pub(crate) file: String,
     /// Number of the file among those of the batch.
     pub(crate) file_number: u32,
-    /// Bytes of the file, as the client found it.
+    /// Size of the file in bytes when the client made the item.
     pub(crate) size: u64,
     /// Number of rows of the item, if the client knows it.
     pub(crate) rows: Option<u64>,

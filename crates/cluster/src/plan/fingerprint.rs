@@ -1,6 +1,7 @@
-//! `FingerprintExec`: map 1, from documents to fingerprints and ids.
+//! `FingerprintExec`: map 1, which reads documents and returns their fingerprints and ids.
 //!
-//! Stock operators do not share a fingerprint model and open files among the tasks of a run; this one does.
+//! DataFusion's operators cannot share one fingerprint model and one set of open files among the
+//! tasks of a run; this operator does.
 
 use std::fmt;
 use std::sync::Arc;
@@ -39,9 +40,9 @@ pub(crate) struct FingerprintSettings {
     /// Whether ids are 64-bit integers; otherwise they are strings.
     pub(crate) bigint_ids: bool,
     pub(crate) spec: Spec,
-    /// Location of the tables that the spec names.
+    /// Location under which the spec's IDF table and stop words are stored.
     pub(crate) tables: String,
-    /// Whether the rows get the columns for decisions.
+    /// Whether the rows also get the columns by which the run decides which documents to keep.
     pub(crate) keys: bool,
 }
 

@@ -1,4 +1,5 @@
-//! Plans of the maps: their operators, the resources that tasks share, the encoding, and the checks of foreign plans.
+//! Plans of the maps: their operators, the resources that tasks share, the encoding, and the checks
+//! of plans from other processes.
 //!
 //! ```text
 //! ShuffleWriterExec        Ballista's: writes the answer to a file of the executor
@@ -7,8 +8,8 @@
 //!       DataSourceExec     a table of work items in memory, one partition per slice
 //! ```
 //!
-//! Plans are physical, so the scheduler has nothing to plan. They contain names of files and runs, and settings, but
-//! neither data nor credentials.
+//! Plans are physical, so the scheduler has nothing to plan. A plan holds file names, run names and
+//! settings, but neither data nor credentials.
 
 pub(crate) mod allowed;
 pub(crate) mod answer;

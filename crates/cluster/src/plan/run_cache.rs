@@ -1,9 +1,10 @@
-//! [`RunCache`]: what the tasks of one run share in an executor: the batch with its tables, open files, the fingerprint
-//! model.
+//! [`RunCache`] holds what an executor's tasks of one run share: the batch with its tables, the
+//! open files, and the fingerprint model.
 //!
-//! Ballista 55 shares nothing but a `RuntimeEnv` between the tasks of a session, and builds all else anew for each
-//! task. The batch's tables take seconds to build, so the first task of a run builds them, and the others find them
-//! here. Each run has its own connections to stores, because these remember what they learned of an object, which may
+//! Ballista 55 shares nothing but a `RuntimeEnv` between the tasks of a session, and builds all
+//! else anew for each task. The batch's tables take seconds to build, so the first task of a run
+//! builds them, and the others find them here. Each run has its own connections to stores, because
+//! a connection pins each object to the size and entity tag that it saw first, and the object may
 //! change between runs.
 
 use std::collections::HashMap;
@@ -22,9 +23,10 @@ use simhash::{Model, Spec};
 use storage::{StoreOptions, Stores};
 use tokio::sync::{OnceCell, Semaphore};
 
-/// How long an unused cache is kept: the run's next slice may be on the way, and loading the batch again takes seconds.
+/// How long the executor keeps an unused cache: the run's next slice may be on the way, and loading
+/// the batch again takes seconds.
 const KEEP: Duration = Duration::from_secs(60);
-/// How long an unused cache is kept when another run needs room.
+/// How long the executor keeps an unused cache once a task of another run starts.
 const KEEP_BESIDE_OTHERS: Duration = Duration::from_secs(5);
 
 /// The caches of the runs that an executor works for.
@@ -40,7 +42,7 @@ pub(crate) struct RunCaches {
     cores: Arc<Semaphore>,
     /// Number of tasks that run at the same time.
     tasks: usize,
-    /// By the name of the run.
+    /// The caches, by run name.
     caches: Mutex<HashMap<String, Entry>>,
 }
 
@@ -88,8 +90,8 @@ impl RunCaches {
         }
     }
 
-    /// Returns the cache of the run called `run_name`, created if the run is new. Drops the caches of other runs that
-    /// have been unused for a while.
+    /// Returns the cache of the run called `run_name`; creates it if the run is new. Drops the
+    /// caches of other runs that have been unused for [`KEEP_BESIDE_OTHERS`].
     pub(crate) fn get_or_create(&self, run_name: &str) -> datafusion::error::Result<Arc<RunCache>> {
         self.drop_unused(KEEP_BESIDE_OTHERS, Some(run_name));
         let mut caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
@@ -119,7 +121,7 @@ impl RunCaches {
         Ok(cache)
     }
 
-    /// Returns whether a task of any run is running, or was a few seconds ago.
+    /// Returns whether a task of any run is running, or was within [`KEEP_BESIDE_OTHERS`].
     pub(crate) fn any_active(&self) -> bool {
         let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         caches
@@ -132,7 +134,7 @@ impl RunCaches {
         self.drop_unused(Duration::ZERO, None);
     }
 
-    /// Drops the caches that have been unused for a minute.
+    /// Drops the caches that have been unused for [`KEEP`].
     pub(crate) fn drop_expired(&self) {
         self.drop_unused(KEEP, None);
     }
@@ -154,11 +156,11 @@ impl RunCaches {
             stays
         });
         drop(caches);
-        // Frees gigabytes, so not under the lock.
+        // This frees gigabytes, so it happens after the lock is released.
         drop(dropped);
     }
 
-    /// Returns the resources and the context of a new task of the run whose cache this is.
+    /// Returns the resources and the context of a new task of the run that owns `cache`.
     pub(crate) fn new_task(&self, cache: &Arc<RunCache>, identity: Option<String>) -> TaskParts {
         let resources = Arc::new(cache.resources.for_another_task());
         let session = &self.context;
@@ -191,7 +193,8 @@ pub(crate) struct TaskParts {
 }
 
 impl RunCache {
-    /// Returns the model of `spec`, whose tables are kept at `tables`; the first call loads it.
+    /// Returns the model of `spec`, whose IDF table and stop words are stored under `tables`; the
+    /// first call loads it.
     pub(crate) async fn model(&self, spec: &Spec, tables: &str) -> Result<Model> {
         let load = || async {
             let location = self.resources.stores.locate(tables)?;
@@ -227,7 +230,7 @@ impl RunCache {
     }
 }
 
-/// Returns the error for a file that is no longer the one that the client cut into work items.
+/// Returns the error for a file that changed after the client cut it into work items.
 pub(crate) fn file_changed_error(file: &str) -> EngineError {
     let path = file.to_owned();
     storage::StorageError::Changed { path }.into()

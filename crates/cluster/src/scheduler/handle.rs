@@ -1,7 +1,8 @@
-//! [`Scheduler`]: Ballista's scheduler, what is tracked beside it, and the state of the cluster from both.
+//! [`Scheduler`]: Ballista's scheduler with our [`Tracking`], and the state of the cluster, which
+//! combines both.
 //!
-//! Ballista's reply about a job has neither the number of executors nor the number of finished tasks, so the state has
-//! both.
+//! Ballista's reply about a job has neither the number of executors nor the number of finished
+//! tasks, so [`ClusterState`] has both.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

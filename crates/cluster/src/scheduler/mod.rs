@@ -36,14 +36,15 @@ pub struct SchedulerSettings {
     pub executor_timeout: Duration,
     /// Its key and certificates; without them anyone can connect.
     pub tls: Option<Tls>,
-    /// Whether it may listen without keys at an address that other machines reach.
+    /// Whether it may listen without TLS at an address that other machines reach.
     pub insecure: bool,
 }
 
 /// Runs a scheduler until `stop`; calls `ready` with the address at which it listens.
 ///
 /// # Errors
-/// [`ClusterError`] when it cannot listen; [`ClusterError::Exposed`] when other machines could reach it without keys.
+/// [`ClusterError`] when it cannot listen; [`ClusterError::Exposed`] when other machines could
+/// reach it without TLS.
 pub async fn run(
     settings: SchedulerSettings,
     ready: impl FnOnce(SocketAddr),
@@ -65,7 +66,8 @@ pub async fn run(
         no_executors_grace_period_seconds: u64::from(u32::MAX),
         grpc_server_max_decoding_message_size: MAX_MESSAGE as u32,
         grpc_server_max_encoding_message_size: MAX_MESSAGE as u32,
-        // Answers are removed when the client says so, or is gone; not after a time.
+        // Ballista must not remove answers after a time: this process removes them when the client
+        // says so or is gone.
         finished_job_data_clean_up_interval_seconds: 0,
         // The scheduler would call executors only to stop them, at a port that they do not have.
         override_create_grpc_client_endpoint: Some(Arc::new(|_| {

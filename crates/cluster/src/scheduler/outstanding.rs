@@ -1,5 +1,5 @@
-//! [`Outstanding`]: the tasks that an executor was given and has not reported. If there are more of them than it runs,
-//! a task or a report was lost on the way.
+//! [`Outstanding`]: the tasks that an executor was given and has not reported. If the executor runs
+//! fewer tasks, a task or a report was lost on the way.
 //!
 //! An executor reports finished tasks and fetches new ones in the same call. Ballista 55's scheduler marks tasks as
 //! running before its reply arrives, and Ballista's executor takes reports out of their queue before the call succeeds.
@@ -20,7 +20,8 @@ type Key = (String, u32, u32);
 #[derive(Debug, Default)]
 pub(crate) struct Outstanding {
     tasks: HashSet<Key>,
-    /// Since when there have been more tasks than the executor runs.
+    /// Since when the executor has run fewer tasks than `tasks` holds; `None` while it runs them
+    /// all.
     missing: Option<Instant>,
 }
 

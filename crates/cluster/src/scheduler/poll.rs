@@ -1,4 +1,4 @@
-//! One call of an executor, which reports finished tasks and fetches new ones.
+//! Handles one call of an executor, which reports finished tasks and fetches new ones.
 //!
 //! Around Ballista's `poll_work`:
 //!
@@ -20,13 +20,14 @@ use super::outstanding::Outstanding;
 use super::tracking::TrackedExecutor;
 use crate::wire::headers::{self, Announcement, EXECUTOR};
 
-/// How long the reply to an idle executor is held while there is no work.
+/// How long the scheduler holds its reply to an idle executor while there is no work.
 const POLL_HOLD: Duration = Duration::from_secs(1);
-/// Interval at which a reply that is held is tried again.
+/// Interval at which the scheduler asks Ballista again while it holds a reply.
 pub(super) const HOLD_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Scheduler {
-    /// Takes an executor's reports, and returns its next tasks. `announcement` is the executor's header.
+    /// Takes an executor's reports, and returns its next tasks. The executor's announcement is in
+    /// the header [`EXECUTOR`].
     pub(super) async fn poll(
         &self,
         request: Request<PollWorkParams>,

@@ -1,8 +1,8 @@
 //! The gRPC service of a scheduler: Ballista's calls with our checks and headers.
 //!
-//! Ballista 55 accepts any plan from any client of its major version, and replies at once to a client that asks for a
-//! job's status. Here plans are checked, the reply is held while the job goes on, and calls that no process of ours
-//! makes are refused.
+//! Ballista 55 accepts any plan from any client of its major version, and replies at once to a
+//! client that asks for a job's status. This service checks plans, holds that reply while the job
+//! goes on, and refuses calls that no process of ours makes.
 
 use std::time::{Duration, Instant};
 
@@ -27,8 +27,8 @@ use crate::plan::checked::CheckedNode;
 use crate::plan::codec::Codec;
 use crate::wire::headers::{self, CLIENT, STATE, WAIT};
 
-/// How long the reply about a job's status is held while the job goes on. Our client asks again at once: the hold is
-/// its pause.
+/// How long the scheduler holds its reply about a job's status while the job goes on. Our client
+/// asks again at once: the hold is its pause.
 const STATUS_HOLD: Duration = Duration::from_millis(500);
 
 /// The service of a scheduler.

@@ -11,7 +11,8 @@ use ballista_core::serde::protobuf::TaskDefinition;
 
 use super::outstanding::Outstanding;
 
-/// Limit on the hand-outs of a slice. If so many executors are lost with the slice, the slice is the cause.
+/// Limit on the hand-outs of a slice. If this many executors were lost with the slice, the slice
+/// counts as the cause.
 const MAX_HAND_OUTS: u32 = 6;
 
 /// An executor that has called.
@@ -31,7 +32,7 @@ pub(super) struct Tracking {
     pub(super) jobs: HashMap<String, Instant>,
     /// By job and slice: how often the slice was handed out.
     hand_outs: HashMap<String, HashMap<u32, u32>>,
-    /// Jobs that are ended because of a slice, with the slice.
+    /// By job: the slice that makes the scheduler end the job.
     doomed: HashMap<String, u32>,
 }
 

@@ -1,7 +1,8 @@
 //! Watches for executors and clients that do not call any more.
 //!
-//! Ballista 55 expires silent executors itself, and resets their tasks; here our tracking forgets them, too. Ballista
-//! never ends a job whose client is gone, which would keep executors busy in vain; this does.
+//! Ballista 55 expires silent executors itself, and resets their tasks; here our tracking forgets
+//! them, too. Ballista never ends a job whose client is gone, which would keep executors busy in
+//! vain; this module does.
 
 use std::time::Duration;
 

@@ -7,10 +7,10 @@
 //! nulls                | JSON       one record batch of one row, the last
 //! ```
 //!
-//! Ballista 55 buffers whatever an executor sends after the schema, without a limit. Its decoder can panic on damaged
-//! bytes. It also asks Arrow not to validate arrays: that is its feature `arrow-ipc-optimizations`, which
-//! `ballista-scheduler` and `ballista-executor` switch on. An executor may be a foreign one, so [`decode`] checks the
-//! bytes first and the arrays afterwards.
+//! Ballista 55 buffers whatever an executor sends after the schema, without a limit. Its decoder
+//! can panic on damaged bytes. Its feature `arrow-ipc-optimizations`, which `ballista-scheduler`
+//! and `ballista-executor` switch on, also asks Arrow not to validate arrays. An executor may be a
+//! foreign one, so [`decode`] checks the bytes first and the arrays afterwards.
 
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -126,7 +126,8 @@ fn damaged(reason: impl Into<String>) -> DataFusionError {
 
 /// Returns the record batch if its arrays are valid and have its length.
 ///
-/// Arrow 59.3.2 validates record batches whatever Ballista asks for, but documents that it does as asked.
+/// Arrow 59.3.2 validates record batches even when Ballista asks it not to, but its documentation
+/// says the opposite, so this function does not rely on it.
 fn validated(batch: RecordBatch) -> Result<RecordBatch> {
     for column in batch.columns() {
         let sound = column.to_data().validate_full();
@@ -166,12 +167,12 @@ mod tests {
         let mut damaged = sound.clone();
         damaged[text] = 0xff;
         let error = read(damaged).await.unwrap_err();
-        // By the library's decoder or, if it skips validation, by the check behind it.
+        // The error comes from Arrow's decoder or, if that skips validation, from `validated`.
         let by_decoder = error.contains("invalid utf-8");
         assert!(by_decoder || error.contains(DAMAGED), "{error}");
         let error = read(with_body_length(&sound, 1 << 45)).await.unwrap_err();
         assert!(error.contains("35184372088832"), "{error}");
-        // Whatever byte changes: rows or an error.
+        // Whichever byte changes, `decode` returns valid rows or an error.
         for at in 0..sound.len() {
             let mut damaged = sound.clone();
             damaged[at] ^= 0x55;

@@ -1,16 +1,19 @@
 //! Checks an Arrow IPC stream of another process before one of Arrow's readers decodes it.
 //!
-//! Arrow's `StreamReader`, which decodes the work items of a plan, allocates the length that a message claims before it
-//! looks for the bytes; an allocation that fails ends the process. Arrow's `StreamDecoder`, which decodes answers,
-//! buffers a message of any length, and allocates what a compressed buffer claims. So every length must fit into what
-//! contains it. Features that our tables never use are refused: nested columns, dictionaries, column metadata,
-//! compressed record batches, overlapping buffers.
+//! Arrow's `StreamReader`, which decodes the work items of a plan, allocates the length that a
+//! message claims before it looks for the bytes; an allocation that fails ends the process. Arrow's
+//! `StreamDecoder`, which decodes answers, buffers a message of any length, and allocates what a
+//! compressed buffer claims. So [`Checker`] demands that every length fits into the part that
+//! contains it. Features that our tables never use are refused: nested columns, dictionaries,
+//! column metadata, compressed record batches, overlapping buffers.
 //!
 //! ```text
 //! stream  = message* end
 //! message = ffffffff length metadata body      the metadata states the body's length
-//! end     = ffffffff 0                         another stream may follow; "ffffffff" may be missing
+//! end     = ffffffff 0                         another stream may follow
 //! ```
+//!
+//! Old writers omit "ffffffff"; the checker accepts both forms.
 
 use std::iter;
 
@@ -262,8 +265,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Fault 47, a process that is not ours: each of these makes a reader allocate more than there is, or copy the same
-    /// bytes many times.
+    /// Fault 47, a process that is not ours: each of these makes a reader allocate more bytes than
+    /// the stream has, or copy the same bytes many times.
     #[test]
     fn what_readers_must_not_get_is_refused_by_name() {
         let sound = written(numbers(), None);
@@ -291,8 +294,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// A value of 2^45 at any offset: the stream is refused, or Arrow's reader does not allocate so much, which would
-    /// end the process.
+    /// Writes 2^45 at every offset: `check` refuses the stream, or Arrow's reader does not allocate
+    /// 32 TiB, which would end the process.
     #[test]
     fn no_number_of_a_stream_is_allocated() {
         let sound = written(numbers(), None);

@@ -1,6 +1,7 @@
 //! Classes of the batch: documents that have the same pairs.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,9 +9,9 @@ use hamming::{Distinct, EntriesByRow};
 
 use super::Batch;
 
-/// The classes of a batch. The documents of a class have equal fingerprints and, where pairs are compared by their
-/// sketches, equal sketches: so they are duplicates of each other, and have the same pairs. A page that is in the batch a
-/// million times is one class.
+/// The classes of a batch. The documents of a class have equal fingerprints and, where pairs are verified, equal contents:
+/// equal sketches or equal texts, whichever are compared. So they are duplicates of each other, and have the same pairs. A
+/// page that is in the batch a million times is one class.
 #[derive(Debug)]
 pub enum Classes {
     /// Each distinct fingerprint is a class, and has its number.
@@ -20,8 +21,8 @@ pub enum Classes {
         /// The class of each row of the batch's file that has a fingerprint.
         of_row: EntriesByRow,
     },
-    /// Sketches tell documents of equal fingerprints apart.
-    BySketch {
+    /// Contents tell documents of equal fingerprints apart.
+    ByContent {
         /// The class of each row of the batch's file that has a fingerprint.
         of_row: Vec<u32>,
         /// The first row of each class.
@@ -32,27 +33,28 @@ pub enum Classes {
 }
 
 impl Classes {
-    /// The classes of `batch`, by fingerprint alone or `by_sketch` too.
-    pub(super) fn new(batch: &Batch, by_sketch: bool) -> Self {
-        let distinct = &batch.distinct;
-        if !by_sketch {
-            return Self::ByFingerprint {
-                of_row: distinct.entries_by_row(),
-                distinct: Arc::clone(distinct),
-            };
+    /// The classes of `batch` by fingerprint alone.
+    pub(super) fn by_fingerprint(batch: &Batch) -> Self {
+        Self::ByFingerprint {
+            of_row: batch.distinct.entries_by_row(),
+            distinct: Arc::clone(&batch.distinct),
         }
+    }
+
+    /// The classes of `batch` by fingerprint and `content`, which is called for the rows of each fingerprint in turn.
+    pub(crate) fn by_content<C: Eq + Hash>(batch: &Batch, content: impl Fn(u32) -> C) -> Self {
+        let distinct = &batch.distinct;
         let count = distinct.values().len();
-        let rows_in_all: usize = batch.ids.iter().map(|chunk| chunk.len()).sum();
-        let mut of_row = vec![0; rows_in_all];
+        let mut of_row = vec![0; batch.rows()];
         let mut rows: Vec<u32> = Vec::with_capacity(count);
         let mut starts = Vec::with_capacity(count + 1);
-        let mut of_sketch: HashMap<Option<&[u8]>, u32> = HashMap::new();
+        let mut of_content: HashMap<C, u32> = HashMap::new();
         for entry in 0..count as u32 {
             starts.push(rows.len() as u32);
-            of_sketch.clear();
+            of_content.clear();
             for row in distinct.rows(entry) {
                 let next = rows.len() as u32;
-                let class = *of_sketch.entry(batch.sketch(row)).or_insert(next);
+                let class = *of_content.entry(content(row)).or_insert(next);
                 if class == next {
                     rows.push(row);
                 }
@@ -60,11 +62,16 @@ impl Classes {
             }
         }
         starts.push(rows.len() as u32);
-        Self::BySketch {
+        Self::ByContent {
             of_row,
             rows,
             starts,
         }
+    }
+
+    /// The most heap bytes of the classes by content of a batch of `rows` rows.
+    pub(crate) fn by_content_bytes(rows: usize) -> usize {
+        12 * rows
     }
 
     /// The number of classes.
@@ -72,7 +79,7 @@ impl Classes {
     pub fn count(&self) -> usize {
         match self {
             Self::ByFingerprint { distinct, .. } => distinct.values().len(),
-            Self::BySketch { rows, .. } => rows.len(),
+            Self::ByContent { rows, .. } => rows.len(),
         }
     }
 
@@ -81,7 +88,7 @@ impl Classes {
     pub fn of_row(&self, row: u32) -> Option<u32> {
         match self {
             Self::ByFingerprint { of_row, .. } => of_row.entry(row),
-            Self::BySketch { of_row, .. } => of_row.get(row as usize).copied(),
+            Self::ByContent { of_row, .. } => of_row.get(row as usize).copied(),
         }
     }
 
@@ -89,7 +96,7 @@ impl Classes {
     pub(crate) fn of_fingerprint(&self, entry: u32) -> Range<u32> {
         match self {
             Self::ByFingerprint { .. } => entry..entry + 1,
-            Self::BySketch { starts, .. } => {
+            Self::ByContent { starts, .. } => {
                 let entry = entry as usize;
                 starts[entry]..starts[entry + 1]
             }
@@ -100,7 +107,7 @@ impl Classes {
     pub(crate) fn row(&self, class: u32) -> u32 {
         match self {
             Self::ByFingerprint { distinct, .. } => distinct.row(class, 0),
-            Self::BySketch { rows, .. } => rows[class as usize],
+            Self::ByContent { rows, .. } => rows[class as usize],
         }
     }
 
@@ -109,7 +116,7 @@ impl Classes {
     pub fn bytes(&self) -> usize {
         match self {
             Self::ByFingerprint { of_row, .. } => of_row.bytes(),
-            Self::BySketch {
+            Self::ByContent {
                 of_row,
                 rows,
                 starts,

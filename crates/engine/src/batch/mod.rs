@@ -146,6 +146,12 @@ impl Batch {
         self.memory.size()
     }
 
+    /// The number of its rows that have a fingerprint.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.ids.iter().map(|chunk| chunk.len()).sum()
+    }
+
     /// The ids of `rows`, in this order.
     ///
     /// # Errors
@@ -173,7 +179,10 @@ impl Batch {
         if let Some(classes) = &*classes {
             return Ok(Arc::clone(classes));
         }
-        let made = Classes::new(self, by_sketch);
+        let made = match by_sketch {
+            true => Classes::by_content(self, |row| self.sketch(row)),
+            false => Classes::by_fingerprint(self),
+        };
         self.memory
             .try_grow(made.bytes())
             .map_err(|_| EngineError::OutOfMemory {

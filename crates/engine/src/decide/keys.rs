@@ -5,8 +5,8 @@ use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use archive::IdType;
 use archive::schema::ID;
-use archive::{ArchiveError, IdType};
 use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
@@ -17,7 +17,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::{SessionContext, ident};
 use futures::TryStreamExt as _;
 
-use crate::documents::{KEY_COLUMNS, POSITION, PREFERENCE};
+use crate::documents::{KEY_COLUMNS, POSITION, PREFERENCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
 use crate::stream;
 
@@ -39,6 +39,7 @@ fn schema(id_type: IdType) -> SchemaRef {
 pub struct Keys {
     path: PathBuf,
     id_type: IdType,
+    rows: u64,
 }
 
 /// Writes keys in the order of the batch's file.
@@ -46,7 +47,6 @@ pub(crate) struct KeysWriter {
     keys: Keys,
     schema: SchemaRef,
     writer: FileWriter<BufWriter<File>>,
-    rows: u64,
 }
 
 impl KeysWriter {
@@ -60,21 +60,21 @@ impl KeysWriter {
         let keys = Keys {
             path: path.to_owned(),
             id_type,
+            rows: 0,
         };
         let writer = FileWriter::try_new(BufWriter::new(file), &schema);
         Ok(Self {
             writer: writer.map_err(|error| keys.failed(error))?,
             keys,
             schema,
-            rows: 0,
         })
     }
 
     /// Adds the next rows; `batch` has the columns of the schema but `row`.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let first = self.rows;
-        self.rows += batch.num_rows() as u64;
-        let Ok(end) = u32::try_from(self.rows) else {
+        let first = self.keys.rows;
+        self.keys.rows += batch.num_rows() as u64;
+        let Ok(end) = u32::try_from(self.keys.rows) else {
             return Err(EngineError::Usage(
                 "the batch has more than 2^32 - 1 documents: decide about fewer at once".into(),
             ));
@@ -152,6 +152,22 @@ impl Keys {
         writer.finish()
     }
 
+    /// The number of documents.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// The position in the inputs of each row of the batch's file.
+    pub(crate) fn positions(&self) -> Result<Vec<i64>> {
+        let mut all = Vec::with_capacity(usize::try_from(self.rows).unwrap_or(0));
+        for batch in self.read()? {
+            let batch = batch.map_err(|error| self.failed(error))?;
+            let (positions, _) = positions_and_bytes(&batch)?;
+            all.extend_from_slice(positions.values());
+        }
+        Ok(all)
+    }
+
     fn read(&self) -> Result<FileReader<BufReader<File>>> {
         let file = File::open(&self.path).map_err(|source| EngineError::Io {
             path: self.path.display().to_string(),
@@ -161,16 +177,6 @@ impl Keys {
     }
 
     fn failed(&self, error: ArrowError) -> EngineError {
-        match error {
-            ArrowError::IoError(_, source) => EngineError::Io {
-                path: self.path.display().to_string(),
-                source,
-            },
-            source => ArchiveError::Arrow {
-                object: self.path.display().to_string(),
-                source,
-            }
-            .into(),
-        }
+        EngineError::arrow(&self.path, error)
     }
 }

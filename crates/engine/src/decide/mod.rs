@@ -34,7 +34,7 @@ use serde::Serialize;
 
 use crate::batch::{Batch, Classes, Id};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
-use crate::documents::{KeptPlace, KeptRows};
+use crate::documents::{KeptPlace, RowSet};
 use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
@@ -77,11 +77,10 @@ pub struct DecisionCounts {
 pub(crate) struct Deciding {
     pub(crate) context: SessionContext,
     pub(crate) batch: Arc<Batch>,
+    pub(crate) classes: Arc<Classes>,
     pub(crate) keys: Keys,
-    /// Whether pairs are compared by their sketches.
-    pub(crate) by_sketch: bool,
-    /// Rows of the batch's file.
-    pub(crate) rows: u64,
+    /// Whether each row of the batch's file has a sketch or a text, whichever pairs are compared by; `None` if they are not.
+    pub(crate) have_content: Option<BooleanBuffer>,
     /// Day of the batch, in days since 1970.
     pub(crate) day: Option<i32>,
 }
@@ -90,17 +89,18 @@ pub(crate) struct Deciding {
 pub(crate) struct Decided {
     batch: Arc<Batch>,
     classes: Arc<Classes>,
+    /// Whether each row of the batch's file has a sketch or a text, whichever pairs are compared by; `None` if they are not.
+    have_content: Option<BooleanBuffer>,
     order: Order,
     greedy: Greedy,
     /// The document of the archive that each class is a duplicate of, by rank.
     of_archive: HashMap<u32, Neighbour>,
     /// Documents of the groups of documents of the archive, by day and id.
     archive_group_sizes: HashMap<(Option<i32>, Id), u64>,
-    by_sketch: bool,
     day: Option<i32>,
     pub(crate) counts: DecisionCounts,
     /// The positions of the kept documents in the inputs.
-    pub(crate) kept_positions: Arc<KeptRows>,
+    pub(crate) kept_positions: Arc<RowSet>,
     /// Whether each row of the batch's file is kept.
     pub(crate) kept_in_batch: BooleanBuffer,
     _memory: [MemoryReservation; 2],
@@ -124,12 +124,13 @@ impl Deciding {
     }
 
     async fn decide_here(self, pairs: SendableRecordBatchStream) -> Result<Decided> {
-        let classes = self.batch.classes(self.by_sketch)?;
+        let classes = self.classes;
         let count = classes.count();
+        let similarities = self.have_content.is_some();
         let runtime = self.context.runtime_env();
         let pool = &runtime.memory_pool;
         let memory = MemoryConsumer::new("decisions").register(pool);
-        let bytes = Order::bytes_for(count) + Greedy::bytes_for(count, self.by_sketch);
+        let bytes = Order::bytes_for(count) + Greedy::bytes_for(count, similarities);
         memory
             .try_grow(bytes)
             .map_err(|_| EngineError::OutOfMemory {
@@ -138,7 +139,7 @@ impl Deciding {
         let order = Order::new(&self.context, &self.keys, &classes).await?;
         let mut collected = Collected {
             order,
-            sorter: PairSorter::new(&self.context, count, self.by_sketch)?,
+            sorter: PairSorter::new(&self.context, count, similarities)?,
             of_archive: HashMap::new(),
             reserved: MemoryConsumer::new("duplicates of the archive").register(pool),
         };
@@ -158,7 +159,7 @@ impl Deciding {
             of_archive,
             reserved,
         } = collected;
-        let mut greedy = Greedy::new(count, self.by_sketch);
+        let mut greedy = Greedy::new(count, similarities);
         for rank in of_archive.keys() {
             greedy.add_duplicate_of_archive(*rank);
         }
@@ -170,18 +171,18 @@ impl Deciding {
         let mut decided = Decided {
             batch: self.batch,
             classes,
+            have_content: self.have_content,
             order,
             greedy,
             of_archive,
             archive_group_sizes: HashMap::new(),
-            by_sketch: self.by_sketch,
             day: self.day,
             counts: DecisionCounts::default(),
             kept_positions: Arc::default(),
             kept_in_batch: BooleanBuffer::new_unset(0),
             _memory: [memory, reserved],
         };
-        decided.count(&self.context, &self.keys, self.rows).await?;
+        decided.count(&self.context, &self.keys).await?;
         Ok(decided)
     }
 }
@@ -231,15 +232,14 @@ impl Decided {
         let rank = self.order.rank(class);
         match self.greedy.decision(rank) {
             Decision::Kept if self.order.row(rank) == row => Fate::Kept(Some(rank)),
-            // The sketches of a class are equal, if they are known.
+            // The sketches or texts of a class are equal, if they are known.
             Decision::Kept => Fate::Within {
                 kept: rank,
                 distance: 0,
-                similarity: self
-                    .batch
-                    .sketch(row)
-                    .filter(|_| self.by_sketch)
-                    .map(|_| 1.0),
+                similarity: match &self.have_content {
+                    Some(known) if known.value(row as usize) => Some(1.0),
+                    _ => None,
+                },
             },
             Decision::Of {
                 kept,
@@ -255,13 +255,13 @@ impl Decided {
     }
 
     /// Counts the documents of each group and of each fate, and marks those that are kept.
-    async fn count(&mut self, context: &SessionContext, keys: &Keys, rows: u64) -> Result<()> {
+    async fn count(&mut self, context: &SessionContext, keys: &Keys) -> Result<()> {
         let failed = || EngineError::query("counting the decisions");
         let table = keys.table(context)?;
         let mut batches = table.execute_stream().await.map_err(failed())?;
-        let mut kept_positions = KeptRows::default();
+        let mut kept_positions = RowSet::default();
         let mut kept_in_batch = BooleanBufferBuilder::new(0);
-        kept_in_batch.append_n(usize::try_from(rows).unwrap_or(0), false);
+        kept_in_batch.append_n(usize::try_from(keys.rows()).unwrap_or(0), false);
         while let Some(batch) = batches.next().await {
             let batch = batch.map_err(failed())?;
             let (positions, bytes) = crate::documents::positions_and_bytes(&batch)?;

@@ -1,4 +1,5 @@
-//! Chunks of a batch's documents: what a run that can be resumed reads at once.
+//! Cuts a batch into chunks: a run with `--resume` fingerprints one chunk after the other, and
+//! keeps the finished ones.
 
 use archive::IdType;
 use datafusion::dataframe::DataFrame;
@@ -10,20 +11,21 @@ use super::partition::Rows;
 use super::splits::Split;
 use crate::error::Result;
 
-/// Chunks of a batch, unless they would be too small or too large.
+/// The number of chunks that the chunk size aims at.
 const CHUNKS: u64 = 64;
-/// The least bytes of a chunk.
+/// The smallest chunk size, in bytes.
 const LEAST_BYTES: u64 = 8 << 20;
-/// The most bytes of a chunk of several parts.
+/// The largest chunk size, in bytes. A chunk exceeds it only to have a split for each thread.
 const MOST_BYTES: u64 = 4 << 30;
-/// Files whose state is looked up at the same time.
+/// Files whose version is looked up at the same time.
 const FILES_AT_ONCE: usize = 32;
 
-/// Parts of files, one after the other.
+/// Consecutive splits of the inputs.
 #[derive(Debug, Clone)]
 pub(crate) struct Chunk {
     splits: Vec<Split>,
-    /// Names the files, their state, and the row groups that the chunk has. Chunks of other rows have other names.
+    /// Names the chunk's splits and the versions of their files, so that chunks of other rows have
+    /// other names.
     pub(crate) name: String,
 }
 
@@ -47,7 +49,8 @@ impl Documents {
         for split in splits {
             let bytes = split.bytes();
             let number = split.file_number;
-            // The ids of documents without ids have the short name, which depends on all files.
+            // A document without an id gets one from its file's short name, which depends on all
+            // files.
             let of_file = format!(
                 "{number} {:?} {:?} {:?}\n",
                 split.to_string(),

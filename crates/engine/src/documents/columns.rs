@@ -1,4 +1,4 @@
-//! Which columns of a file are the id and the text or fingerprint.
+//! Finds a file's columns: the id, and the text or fingerprint.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::preference::Prefer;
 use crate::error::{EngineError, Result};
 
-/// Names of id columns that are found without an option, the best first: those of this program, FineWeb, RedPajama and
-/// Dolma, then those of Common Crawl, as its derivatives spell them.
+/// Names of id columns that are found without an option, the best first: the names in this program,
+/// FineWeb, RedPajama and Dolma, then Common Crawl's names, as its derivatives spell them.
 const ID_NAMES: [&str; 8] = [
     "id",
     "doc_id",
@@ -24,7 +24,8 @@ const ID_NAMES: [&str; 8] = [
 const TEXT_NAMES: [&str; 5] = ["text", "content", "raw_content", "plain_text", "body"];
 /// The most names of columns that an error lists.
 const LISTED: usize = 20;
-/// The most characters of each name: in a file without a header, a name is a document.
+/// The most characters of each name: of a file without a header, the first record is taken for
+/// names.
 const LISTED_CHARS: usize = 60;
 /// The name of a column of ready fingerprints.
 const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
@@ -38,13 +39,13 @@ pub struct Columns {
     pub text: Option<String>,
     /// The column of ready fingerprints.
     pub fingerprint: Option<String>,
-    /// What documents are preferred by.
+    /// How documents are ordered by preference.
     pub prefer: Prefer,
-    /// Whether files without a column of ids are read: their documents are called by file and row.
+    /// Whether files without an id column are accepted; their documents get the id `file:row`.
     pub row_ids: bool,
-    /// Whether texts are needed; a column of ready fingerprints is then not used.
+    /// Whether the command needs texts, so that it must not choose a fingerprint column instead.
     pub texts_only: bool,
-    /// Whether the command has no options that name columns; errors then name none.
+    /// Whether the command has no options that name columns, so that errors must not suggest them.
     #[serde(skip)]
     pub without_options: bool,
 }
@@ -80,12 +81,13 @@ impl fmt::Display for Content {
 /// The names of the columns that are read from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundColumns {
-    /// `None` if the file has no column of ids: its documents are then called by file and row.
+    /// `None` if the file has no id column; its documents then get the id `file:row`.
     pub(super) id: Option<String>,
     pub(super) content: Content,
-    /// Whether sketches are read too: those beside ready fingerprints, if the file's spec has them.
+    /// Whether the sketches beside ready fingerprints are read, which is so if the file's spec has
+    /// them.
     pub(super) sketches: bool,
-    /// What documents are preferred by.
+    /// How documents are ordered by preference.
     pub(super) prefer: Prefer,
 }
 

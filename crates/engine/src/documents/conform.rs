@@ -1,4 +1,4 @@
-//! Conversion of a file's rows to the schema of the table of documents.
+//! Converts a file's rows to the schema of the documents' table.
 
 use std::sync::Arc;
 
@@ -42,26 +42,27 @@ fn check_id_lengths(ids: &ArrayRef) -> Result<(), String> {
     check_id_length(usize::try_from(longest).unwrap_or(0))
 }
 
-/// The ids of a batch whose first row is row `first` of its file, counted from 0: those of the file or, if it has none,
-/// `file_name` and the number of the row, counted from 1.
+/// The ids of a record batch: those in the file or, if it has none, `file_name:row` with rows
+/// counted from 1. `rows` are the numbers of its rows in the file, counted from 0.
 pub(super) fn ids(
     batch: &RecordBatch,
     found: &FoundColumns,
     file_name: &str,
-    first: u64,
+    rows: &[u64],
     object: &str,
 ) -> Result<ArrayRef> {
     match &found.id {
         Some(name) => file_column(batch, name, object).cloned(),
         None => {
-            let rows = (first + 1..).take(batch.num_rows());
-            let ids = rows.map(|row| Some(format!("{file_name}:{row}")));
+            let ids = rows
+                .iter()
+                .map(|row| Some(format!("{file_name}:{}", row + 1)));
             Ok(Arc::new(ids.collect::<StringArray>()))
         }
     }
 }
 
-/// The column called `name` in a batch of the file `object`.
+/// The column called `name` in a record batch of the file `object`.
 pub(super) fn file_column<'a>(
     batch: &'a RecordBatch,
     name: &str,
@@ -71,15 +72,15 @@ pub(super) fn file_column<'a>(
     column.ok_or_else(|| EngineError::Internal(format!("{object}: column {name:?} was not read")))
 }
 
-/// Converts a batch of a file to the schema of the table. Refuses null ids, and ids that are too long. `ids` are the ids of
-/// the batch, and `first` is the position of its first row.
+/// Converts a record batch of a file to the schema of the table. Refuses null ids, and ids that are
+/// too long. `ids` are the ids of the record batch, and `positions` the positions of its rows.
 pub(super) fn conform(
     batch: &RecordBatch,
     ids: &ArrayRef,
     schema: &SchemaRef,
     id_type: IdType,
     found: &FoundColumns,
-    first: i64,
+    positions: Int64Array,
     object: &str,
 ) -> Result<RecordBatch> {
     let bad_data = |column: &str, reason: String| EngineError::BadData {
@@ -94,7 +95,7 @@ pub(super) fn conform(
     check(ids)?;
     let ids = to_id_type(ids, id_type)
         .map_err(|error| bad_data(name, format!("ids must be {id_type}: {error}")))?;
-    // Again: a replacement character has 3 bytes, and may replace 1.
+    // Check again: the conversion may replace 1 invalid byte by a replacement character of 3 bytes.
     check(&ids)?;
     let content = file_column(batch, found.content.column(), object)?;
     let content = match &found.content {
@@ -117,16 +118,15 @@ pub(super) fn conform(
                 .map_err(|reason| bad_data(name, reason))?,
             None => preference::keys(&bytes, descending).map_err(EngineError::Internal)?,
         };
-        let positions = first..first.saturating_add_unsigned(batch.num_rows() as u64);
         columns.push(Arc::new(preference));
         columns.push(bytes);
-        columns.push(Arc::new(Int64Array::from_iter_values(positions)));
+        columns.push(Arc::new(positions));
     }
     RecordBatch::try_new(Arc::clone(schema), columns)
         .map_err(|error| bad_data(name, error.to_string()))
 }
 
-/// The bytes of each text; null without one, and for ready fingerprints.
+/// The length of each text in bytes; null for a null text, and for ready fingerprints.
 fn text_bytes(content: &ArrayRef) -> ArrayRef {
     match content.as_binary_view_opt() {
         Some(texts) => {

@@ -14,14 +14,15 @@ use super::rows::compression::Compression;
 use super::rows::format::RowFormat;
 use crate::error::{EngineError, Result};
 
-/// Batches of a file's id column and content column, under the file's names.
+/// Record batches of a file's id and content columns, under the file's column names.
 pub(super) type Batches = BoxStream<'static, Result<RecordBatch>>;
 
 /// A file of documents, or of ready fingerprints.
 #[derive(Debug, Clone)]
 pub(super) struct InputFile {
     pub(super) location: Location,
-    /// Its path below the directory that all files of the batch are in, for the ids of documents without ids.
+    /// Its path below the common directory of all files; documents without an id get theirs from
+    /// it.
     pub(super) short_name: String,
     pub(super) columns: FoundColumns,
     /// The type of its ids, as the file has them.
@@ -40,13 +41,13 @@ pub(super) enum Source {
     Local(LocalFile),
     /// Parquet in a store: the pages of a row group are fetched at once.
     Remote(ObjectReader),
-    /// A format of rows.
+    /// A row format: JSON Lines or CSV.
     Rows {
         /// The format.
         format: &'static dyn RowFormat,
         /// The compression.
         compression: Compression,
-        /// Bytes without compression, estimated.
+        /// Estimated bytes after decompression.
         bytes: u64,
         /// The file as it was when it was opened; `None` for an object in a store.
         local: Option<LocalFile>,
@@ -63,7 +64,8 @@ pub(super) struct RowRange {
 }
 
 impl InputFile {
-    /// Estimated bytes of a file of rows without compression; 0 for Parquet, whose footer has them.
+    /// Estimated bytes of a row file after decompression; 0 for Parquet, whose footer has the
+    /// sizes.
     pub(super) fn decompressed_bytes(&self) -> u64 {
         match &self.source {
             Source::Rows { bytes, .. } => *bytes,

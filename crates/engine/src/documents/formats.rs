@@ -1,6 +1,7 @@
 //! The formats of input files: the one table of their endings, and how each is opened.
 //!
-//! A new format of rows is an entry of [`FORMATS`] and a file in `rows` that implements [`RowFormat`].
+//! To add a row format, add an entry to [`FORMATS`], and a file in `rows` that implements
+//! [`RowFormat`].
 
 use storage::Location;
 use tokio::sync::Semaphore;
@@ -23,7 +24,7 @@ struct Format {
 /// What reads a format.
 #[derive(Clone, Copy)]
 enum Reader {
-    /// Row groups of columns; compressed inside.
+    /// Row groups of columns, compressed inside the file.
     Parquet,
     /// Records of text; the file may be compressed, and its name then has a second ending.
     Rows(&'static dyn RowFormat),
@@ -45,7 +46,8 @@ static FORMATS: [Format; 3] = [
     },
 ];
 
-/// The endings of files that can be read: first of files that are not compressed, then with each compression.
+/// The endings of readable files: first without compression, then the row formats with each
+/// compression.
 #[must_use]
 pub fn extensions() -> Vec<String> {
     let plain = FORMATS.iter().flat_map(|format| format.endings);
@@ -64,7 +66,8 @@ pub fn extensions() -> Vec<String> {
     plain.chain(compressed).collect()
 }
 
-/// The ending of a file's name that says how it is read, with that of its compression; `None` for another name.
+/// The ending of a file's name with that of its compression, such as `.csv.gz`; `None` for a name
+/// that no format has.
 pub(super) fn ending(name: &str) -> Option<String> {
     let (_, compression) = reader(name)?;
     let (stem, _) = Compression::split(name);
@@ -91,8 +94,8 @@ fn reader(name: &str) -> Option<(Reader, Compression)> {
     }
 }
 
-/// Opens a file and finds its columns; `None` for a file of rows without a first record to find them by. `row_files` has a
-/// permit for each file of rows that may be opened at the same time.
+/// Opens a file and finds its columns; `None` for a row file without a first record to find them
+/// in. `row_files` has a permit for each row file that may be opened at the same time.
 pub(super) async fn open(
     location: Location,
     columns: &Columns,

@@ -38,7 +38,7 @@ pub(crate) use chunks::Chunk;
 pub use columns::{Columns, Content};
 pub use formats::extensions;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
-pub use position::KeptRows;
+pub use position::RowSet;
 pub use preference::Prefer;
 pub(crate) use table::{KEY_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes};
 
@@ -48,10 +48,10 @@ use crate::resources::Resources;
 
 /// The most files that are opened at the same time.
 const OPENED: usize = 16;
-/// The most files of rows (JSON Lines, CSV) among them: to open one, a whole record is held in memory.
+/// The most row files (JSON Lines, CSV) among them: opening one holds a whole record in memory.
 const ROW_FILES_OPENED: usize = 4;
 
-/// A part of a file that is read in one go, as one process names it to another.
+/// A split of a file, in the form in which one process names it to another.
 #[derive(Debug, Clone)]
 pub struct DocumentSplit {
     /// The file.
@@ -96,7 +96,8 @@ impl Documents {
         Self::open_files(context, given.join(", "), locations, columns).await
     }
 
-    /// Opens exactly the files at `locations`, and finds their columns; errors call all of them `given`.
+    /// Opens exactly the files at `locations`, and finds their columns. Errors that concern all of
+    /// them name them `given`.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -130,6 +131,15 @@ impl Documents {
         Ok(Self { files, given })
     }
 
+    /// Opens the same files again, and finds `columns` in them.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) async fn reopen(&self, context: &SessionContext, columns: &Columns) -> Result<Self> {
+        let locations = self.files.iter().map(|file| file.location.clone());
+        Self::open_files(context, self.given.clone(), locations.collect(), columns).await
+    }
+
     /// The paths as they were given, joined by commas.
     #[must_use]
     pub fn given(&self) -> &str {
@@ -142,7 +152,8 @@ impl Documents {
         self.files.len()
     }
 
-    /// Whether all files have a column of ids. Documents of the others are called by file and row.
+    /// Whether all files have an id column. In a file without one, a document gets the id
+    /// `file:row`.
     #[must_use]
     pub fn have_ids(&self) -> bool {
         self.files.iter().all(|file| file.columns.id.is_some())
@@ -198,7 +209,7 @@ impl Documents {
         Ok(found)
     }
 
-    /// The number of documents; `None` unless all files have footers, which say it.
+    /// The number of documents, from the files' footers; `None` unless all files have one.
     #[must_use]
     pub fn known_rows(&self) -> Option<u64> {
         let rows = |file: &Arc<InputFile>| {
@@ -233,8 +244,9 @@ impl Documents {
         self.all_splits().into_iter().map(named).collect()
     }
 
-    /// As [`Self::table`], with one partition, and of each file only the row group with this number; `None` for all. With
-    /// `keys_of`, it has the columns for decisions too, as if the file had this number among those of the batch.
+    /// As [`Self::table`], in one partition, with only row group `row_group` of each file, or all
+    /// row groups if it is `None`. `keys_of` adds the decision columns, as if each file had this
+    /// number among the batch's files.
     ///
     /// # Errors
     /// None in practice.
@@ -266,7 +278,8 @@ impl Documents {
             .collect()
     }
 
-    /// The text of the document with each id: `None` if there is none, the first that is read if there are several.
+    /// For each id, the text of the document that has it: of the first that is read if several have
+    /// it, `None` if none does.
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read.
@@ -286,8 +299,8 @@ impl Documents {
         }))
     }
 
-    /// The texts of the documents with these ids, which are text whatever the ids of the files; the first that is read, if
-    /// several have an id.
+    /// The texts of the documents with the `wanted` ids, which are compared as text even if the
+    /// files have integers. If several documents have an id, the first that is read counts.
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read.
@@ -349,7 +362,8 @@ impl Documents {
         )
     }
 
-    /// As [`Self::table`], of the documents with `wanted` ids only. Other texts of Parquet files are not decoded.
+    /// As [`Self::table`], with only the documents that have `wanted` ids. In Parquet files with an
+    /// id column, the reader decodes no other text.
     ///
     /// # Errors
     /// None in practice.
@@ -364,6 +378,22 @@ impl Documents {
         self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
     }
 
+    /// As [`Self::table_with_keys`], with only the documents at the positions in `wanted`. In
+    /// Parquet files, the reader decodes no other text.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub(crate) fn table_at(
+        &self,
+        context: &SessionContext,
+        id_type: IdType,
+        partitions: usize,
+        wanted: Arc<RowSet>,
+    ) -> Result<DataFrame> {
+        let wanted = Rows::At(wanted);
+        self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
+    }
+
     fn table_of_splits(
         &self,
         context: &SessionContext,
@@ -373,7 +403,7 @@ impl Documents {
         splits: Vec<Split>,
     ) -> Result<DataFrame> {
         let content = self.files.first().map(|file| &file.columns.content);
-        let keys = matches!(rows, Rows::WithKeys);
+        let keys = rows.have_keys();
         let schema = table::schema(id_type, content, self.has_sketches(), keys);
         let dealt = splits::deal(splits, partitions);
         let cores_to_spare = dealt.len() < partitions;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use archive::IdType;
-use arrow::array::{Array as _, ArrayRef, BooleanArray, RecordBatch};
+use arrow::array::{Array as _, ArrayRef, BooleanArray, Int64Array, RecordBatch};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -15,7 +15,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::file::Batches;
-use super::position::position;
+use super::position::{RowSet, position};
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
@@ -34,15 +34,19 @@ pub(super) enum Rows {
     WithKeys,
     /// Those with these ids.
     Wanted(Arc<HashSet<Id>>),
+    /// Those at these positions, with the columns of [`KEY_COLUMNS`](super::KEY_COLUMNS).
+    At(Arc<RowSet>),
 }
 
 impl Rows {
-    /// The ids that are read; `None` for all.
-    fn wanted(&self) -> Option<&Arc<HashSet<Id>>> {
-        match self {
-            Self::Wanted(wanted) => Some(wanted),
-            Self::All | Self::WithKeys => None,
-        }
+    /// Whether the rows have the columns of [`KEY_COLUMNS`](super::KEY_COLUMNS).
+    pub(super) fn have_keys(&self) -> bool {
+        matches!(self, Self::WithKeys | Self::At(_))
+    }
+
+    /// Whether the partition reads only some rows. All were read once before.
+    fn are_selected(&self) -> bool {
+        matches!(self, Self::Wanted(_) | Self::At(_))
     }
 }
 
@@ -72,8 +76,8 @@ impl PartitionStream for Partition {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        // Documents are read by id only after all were read, and counted.
-        let counts = self.rows.wanted().is_none();
+        // A selection follows a read of all documents, which counted them.
+        let counts = !self.rows.are_selected();
         let resources = context.session_config().get_extension::<Resources>();
         let resources = resources.filter(|_| counts);
         let partition = self.clone();
@@ -91,7 +95,7 @@ impl PartitionStream for Partition {
                     })
                 }
             })
-            // In a store, the next split is opened while one is read.
+            // For files in a store, open the next split while one is read.
             .buffered(if remote { 2 } else { 1 })
             .try_flatten()
             .inspect_ok(move |batch| {
@@ -119,25 +123,24 @@ impl Partition {
         let conformed = self.conformed(&split, object.clone());
         let Some(rows) = &split.rows else {
             let limit = row_limit(&self.context);
-            // A row without an id is an error, but not when only wanted ids are read: it is none of them.
-            let by_id = self.rows.wanted().is_some();
+            // A row without an id is an error, unless only wanted ids are read: such a row is not
+            // wanted.
+            let by_id = matches!(self.rows, Rows::Wanted(_));
             let batches = rows::batches(file, limit, by_id).map(conformed);
-            // A separate thread parses the file while another core fingerprints. A file in a store must be read by a
-            // thread that may block.
+            // A separate thread parses the file while another core fingerprints. A file in a store
+            // must be read on a blocking thread.
             return Ok(match self.cores_to_spare || split.is_remote() {
                 true => stream::read_ahead_on_thread(batches),
                 false => futures::stream::iter(batches).boxed(),
             });
         };
         let bytes = memory::limit_bytes(&self.context.runtime_env().memory_pool);
-        // Without a column of ids, the rows must be counted, so all are read.
-        let wanted = self.wanted_rows().filter(|_| file.columns.id.is_some());
-        let raw = parquet::read(&file, rows, object, wanted, bytes).await?;
+        let raw = parquet::read(&file, rows, object, self.wanted_rows(&split), bytes).await?;
         Ok(raw.map(conformed).boxed())
     }
 
-    /// A function that converts the batches of a split, in their order, to the table's schema, and keeps the wanted rows.
-    /// Errors call the batches `object`.
+    /// Returns a function that converts the record batches of a split, in their order, to the
+    /// table's schema, and keeps the selected rows. Errors name the split `object`.
     fn conformed(
         &self,
         split: &Split,
@@ -145,34 +148,72 @@ impl Partition {
     ) -> impl FnMut(Result<RecordBatch>) -> Result<RecordBatch> + Send + use<> {
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
         let file = Arc::clone(&split.file);
-        let wanted = self.rows.wanted().cloned();
-        let (file_number, mut next_row) = (split.file_number, split.first_row());
+        let selected = self.rows.clone();
+        let file_number = split.file_number;
+        let mut numbers = self.row_numbers(split);
         move |batch: Result<RecordBatch>| {
             let mut batch = batch?;
-            let first = next_row;
-            next_row += batch.num_rows() as u64;
+            let failed = |source| archive::ArchiveError::Arrow {
+                object: object.clone(),
+                source,
+            };
+            let mut rows: Vec<u64> = numbers.by_ref().take(batch.num_rows()).collect();
             let columns = &file.columns;
-            let mut ids = conform::ids(&batch, columns, &file.short_name, first, &object)?;
-            if let Some(wanted) = &wanted {
-                let failed = |source| archive::ArchiveError::Arrow {
-                    object: object.clone(),
-                    source,
-                };
-                let kept = are_wanted(&ids, id_type, wanted).map_err(failed)?;
+            let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
+            let kept = match &selected {
+                Rows::All | Rows::WithKeys => None,
+                Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(failed)?),
+                Rows::At(set) => {
+                    let is_selected = |row: &u64| Some(set.contains(file_number, *row));
+                    Some(rows.iter().map(is_selected).collect())
+                }
+            };
+            if let Some(kept) = kept {
                 batch = arrow::compute::filter_record_batch(&batch, &kept).map_err(failed)?;
                 ids = arrow::compute::filter(&ids, &kept).map_err(failed)?;
+                let mut kept = kept.values().iter();
+                rows.retain(|_| kept.next().unwrap_or(false));
             }
-            let place = position(file_number, first);
-            conform::conform(&batch, &ids, &schema, id_type, columns, place, &object)
+            let positions = rows.iter().map(|&row| position(file_number, row));
+            let positions = Int64Array::from_iter_values(positions);
+            conform::conform(&batch, &ids, &schema, id_type, columns, positions, &object)
         }
     }
 
-    /// The filter that tells which ids of a Parquet file are wanted; `None` when all are.
-    fn wanted_rows(&self) -> Option<parquet::WantedRows> {
-        let (wanted, id_type) = (self.rows.wanted().cloned()?, self.id_type);
-        Some(Box::new(move |ids: &ArrayRef| {
-            are_wanted(ids, id_type, &wanted)
-        }))
+    /// The numbers, in their file, of the rows that the reader of a split returns.
+    fn row_numbers(&self, split: &Split) -> Box<dyn Iterator<Item = u64> + Send> {
+        let numbers = split.first_row()..;
+        match &self.rows {
+            // The Parquet reader skips the other rows.
+            Rows::At(set) if split.rows.is_some() => {
+                let (set, file_number) = (Arc::clone(set), split.file_number);
+                Box::new(numbers.filter(move |&row| set.contains(file_number, row)))
+            }
+            _ => Box::new(numbers),
+        }
+    }
+
+    /// Which rows of a split the Parquet reader returns; `None` for all.
+    fn wanted_rows(&self, split: &Split) -> Option<parquet::WantedRows> {
+        match &self.rows {
+            Rows::All | Rows::WithKeys => None,
+            // In a file without an id column, the ids are row numbers, so the reader returns all
+            // rows.
+            Rows::Wanted(_) if split.file.columns.id.is_none() => None,
+            Rows::Wanted(wanted) => {
+                let (wanted, id_type) = (Arc::clone(wanted), self.id_type);
+                Some(parquet::WantedRows::WithIds(Box::new(
+                    move |ids: &ArrayRef| are_wanted(ids, id_type, &wanted),
+                )))
+            }
+            Rows::At(set) => {
+                let (set, file_number) = (Arc::clone(set), split.file_number);
+                let first = split.first_row();
+                Some(parquet::WantedRows::AtRows(Box::new(move |row| {
+                    set.contains(file_number, first + row)
+                })))
+            }
+        }
     }
 }
 
@@ -188,7 +229,7 @@ fn are_wanted(
     Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
 }
 
-/// The limits of each reader of rows, when as many read as can do so at the same time.
+/// The limits of one row-file reader, if as many of them read as can do so at the same time.
 pub(super) fn row_limit(context: &SessionContext) -> Limit {
     let runtime = context.runtime_env();
     let pool = &runtime.memory_pool;

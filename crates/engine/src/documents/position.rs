@@ -3,19 +3,20 @@
 /// Bits of a position that are the number of the row in its file.
 const ROW_BITS: u32 = 40;
 
-/// The position of a row in the inputs: the numbers of its file and of its row there. Positions have the order of the inputs.
+/// The position of a row in the inputs: its file's number, then its own number in the file.
+/// Positions sort in the order of the inputs.
 pub(super) fn position(file: usize, row: u64) -> i64 {
     ((file as u64) << ROW_BITS | row).cast_signed()
 }
 
-/// Rows of the inputs, as a bit each.
+/// A set of rows of the inputs, one bit for each row.
 #[derive(Debug, Clone, Default)]
-pub struct KeptRows {
-    /// By file, then 64 rows a word.
+pub struct RowSet {
+    /// For each file, the bits of its rows, 64 in a word.
     files: Vec<Vec<u64>>,
 }
 
-impl KeptRows {
+impl RowSet {
     /// Adds the row at a position.
     pub(crate) fn add(&mut self, position: i64) {
         let position = position.cast_unsigned();
@@ -40,6 +41,11 @@ impl KeptRows {
             .and_then(|words| words.get((row / 64) as usize));
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
+
+    /// Heap bytes of a set that may hold any of `rows` rows.
+    pub(crate) fn bytes_for(rows: u64) -> usize {
+        usize::try_from(rows / 8).unwrap_or(usize::MAX)
+    }
 }
 
 #[cfg(test)]
@@ -48,7 +54,7 @@ mod tests {
 
     #[test]
     fn rows_of_several_files_are_kept_apart() {
-        let mut kept = KeptRows::default();
+        let mut kept = RowSet::default();
         for (file, row) in [(0, 0), (0, 64), (2, 1_000_000)] {
             kept.add(position(file, row));
         }

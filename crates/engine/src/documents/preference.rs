@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray};
 use arrow::datatypes::{DataType, Float64Type, Int64Type, TimeUnit, UInt64Type};
 
-/// What documents are preferred by. Of equally preferred ones, that with the smallest id comes first.
+/// How documents are ordered by preference. Of equally preferred ones, that with the smallest id
+/// comes first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Prefer {
     /// The longest text, in bytes.
@@ -75,8 +76,8 @@ impl FromStr for Prefer {
     }
 }
 
-/// Keys of a column's values: compared by bytes, they have the order in which documents are preferred. A value without a key
-/// comes last.
+/// Sort keys of a column's values: in the order of their bytes, the most preferred value comes
+/// first. A value without a key comes last.
 pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, String> {
     let as_type = |column: &ArrayRef, data_type: &DataType| {
         arrow::compute::cast(column, data_type).map_err(|error| error.to_string())
@@ -94,7 +95,7 @@ pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, S
             let key = |text: &[u8]| directed(text_key(text), descending);
             return Ok(texts.map(|text| text.map(key)).collect());
         }
-        // One unit for all files.
+        // Files may have different units of time; keys have one.
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
             let micros = DataType::Timestamp(TimeUnit::Microsecond, None);
             as_type(&as_type(column, &micros)?, &DataType::Int64)?
@@ -120,11 +121,11 @@ pub(super) fn keys(column: &ArrayRef, descending: bool) -> Result<BinaryArray, S
     Ok(integers.map(|number| number.map(key)).collect())
 }
 
-/// The first byte of the key of a number, and of another text: numbers come first, whatever the direction.
+/// The first byte of a key. Numbers sort before other texts in either direction.
 const NUMBER: u8 = 1;
 const TEXT: u8 = 2;
 
-/// The key of a text: that of a number, if it is one.
+/// The key of a text; a text that is a number gets the key of the number.
 fn text_key(text: &[u8]) -> Vec<u8> {
     let number = std::str::from_utf8(text).unwrap_or_default().trim();
     if let Ok(integer) = number.parse::<i64>() {
@@ -138,13 +139,15 @@ fn text_key(text: &[u8]) -> Vec<u8> {
 
 fn integer_key(number: i128) -> Vec<u8> {
     let rounded = number as f64;
-    // A float has 53 bits: what the rounding took away tells neighbours apart.
+    // A float has 53 bits. The difference that rounding took away tells neighbouring integers
+    // apart.
     float_key(rounded, (number - rounded as i128) as i64)
 }
 
-/// The key of a number that is `rest` more than a float.
+/// The key of `number + rest`.
 fn float_key(number: f64, rest: i64) -> Vec<u8> {
-    // Both zeros are one value. A set sign turns the order of the other bits around.
+    // Adding 0.0 makes both zeros equal. The bits of negative floats sort in reverse, so invert
+    // them.
     let bits = (number + 0.0).to_bits();
     let ordered = match bits >> 63 {
         0 => bits | 1 << 63,
@@ -154,11 +157,11 @@ fn float_key(number: f64, rest: i64) -> Vec<u8> {
     [&[NUMBER], &ordered.to_be_bytes()[..], &rest.to_be_bytes()].concat()
 }
 
-/// A key, or one with the opposite order among the values of its kind.
+/// The key itself or, if `descending`, one that reverses the order among numbers and among texts.
 fn directed(mut key: Vec<u8>, descending: bool) -> Vec<u8> {
     if descending {
         key[1..].iter_mut().for_each(|byte| *byte = !*byte);
-        // "ab" comes before "a".
+        // In reverse, "ab" comes before "a".
         key.push(0xff);
     }
     key

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use super::file::{InputFile, RowRange};
 use super::parquet;
 
-/// Splits of one large row group for each partition: enough to deal evenly, whatever the sizes of other files.
+/// Splits that each partition gets of one large row group: enough to deal evenly, whatever the
+/// sizes of other files.
 const SPLITS_PER_PARTITION: u64 = 4;
 /// The least bytes of ids and content in a split of a row group. Two splits that share a page both decode it, and some
 /// writers make pages of many megabytes.
 const MIN_SPLIT_BYTES: u64 = 32 << 20;
-/// The most rows of a row group that is cut: with more, the lists of rows that a reader keeps would be large. No writer
-/// makes so many.
+/// A row group with more rows is not cut, because its reader would keep large lists of rows. No
+/// writer makes so many.
 const MAX_ROWS: usize = 1 << 28;
 
 /// A part of a file that is read in one go.
@@ -122,7 +123,8 @@ impl Split {
     }
 }
 
-/// Ranges of `rows` rows of `bytes` bytes in all, with at most about `most` bytes each.
+/// Cuts `rows` rows, which have `bytes` bytes in all, into ranges of at most about `most` bytes
+/// each.
 fn ranges(rows: usize, bytes: u64, most: u64) -> impl Iterator<Item = Range<usize>> {
     let pieces = usize::try_from(bytes.div_ceil(most.max(1))).unwrap_or(usize::MAX);
     let each = rows.div_ceil(pieces.max(1)).max(1);
@@ -131,7 +133,7 @@ fn ranges(rows: usize, bytes: u64, most: u64) -> impl Iterator<Item = Range<usiz
         .map(move |start| start..rows.min(start + each))
 }
 
-/// The bytes of `part` of `rows` rows that have `bytes` bytes in all.
+/// The bytes of `part` rows out of `rows`, which have `bytes` bytes in all.
 fn share(bytes: u64, part: usize, rows: usize) -> u64 {
     (u128::from(bytes) * part as u128 / rows.max(1) as u128) as u64
 }
@@ -167,8 +169,8 @@ pub(super) fn deal(splits: Vec<Split>, partitions: usize) -> Vec<Vec<Split>> {
         .collect()
 }
 
-/// The most bytes of a split, for `total` bytes in all. If these are one row group, every partition then gets the same
-/// number of splits.
+/// The most bytes of a split, for `total` bytes in all. If one row group has all these bytes, every
+/// partition then gets the same number of splits.
 fn split_bytes(total: u64, partitions: u64) -> u64 {
     let each = (total / partitions / MIN_SPLIT_BYTES).clamp(1, SPLITS_PER_PARTITION);
     total.div_ceil(each * partitions).max(MIN_SPLIT_BYTES)
@@ -248,7 +250,7 @@ mod tests {
             let ideal = bytes as f64 / partitions as f64;
             assert!(most / ideal < 1.001, "{bytes}, {partitions}: {most}");
         }
-        // Too little for all.
+        // Too few bytes to give every partition a split.
         assert_eq!(
             ranges(
                 1000,

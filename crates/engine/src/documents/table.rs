@@ -10,11 +10,11 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use super::columns::Content;
 use crate::error::{EngineError, Result};
 
-/// Name of the column of keys by which documents are preferred; null for a document without a value.
+/// Column of the keys that order documents by preference; null for a document without a value.
 pub(crate) const PREFERENCE: &str = "preference";
-/// Name of the column of positions in the inputs, which have the order of the inputs.
+/// Column of the documents' positions in the inputs.
 pub(crate) const POSITION: &str = "position";
-/// Name of the column of the bytes of texts; null without a text.
+/// Column of the lengths of texts, in bytes; null without a text.
 const BYTES: &str = "bytes";
 
 /// A column that a table of documents has for decisions.
@@ -50,18 +50,18 @@ pub(crate) const KEY_COLUMNS: [KeyColumn; 3] = [
     },
 ];
 
-/// The positions of the documents of a batch, and the bytes of their texts.
+/// The positions of the documents in a record batch, and the lengths of their texts in bytes.
 pub(crate) fn positions_and_bytes(batch: &RecordBatch) -> Result<(&Int64Array, &Int64Array)> {
     let column = |name: &str| batch.column_by_name(name)?.as_primitive_opt::<Int64Type>();
     let columns = column(POSITION).zip(column(BYTES));
     columns.ok_or_else(|| EngineError::Internal("documents have no positions".into()))
 }
 
-/// Name of the column of texts.
+/// Column of texts.
 pub(crate) const TEXT: &str = "text";
 
-/// The schema: an id, and a text or a fingerprint, with its sketch if the files have `sketches`, and with the columns of
-/// [`KEY_COLUMNS`] if `keys`.
+/// The schema: an id; a text or a fingerprint; a sketch if the files have `sketches`; and the
+/// columns of [`KEY_COLUMNS`] if `keys`.
 pub(super) fn schema(
     id_type: IdType,
     content: Option<&Content>,

@@ -1,4 +1,4 @@
-//! The encoders of the output formats: the same batches give the same bytes.
+//! Encodes rows in the output formats: the same record batches give the same bytes.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -18,7 +18,7 @@ use super::target::OutputFormat;
 use super::{PAGE_ROWS, ROW_GROUP_ROWS};
 use crate::error::{EngineError, Result};
 
-/// Writes batches of rows to a file in one of the formats.
+/// Writes record batches to a file in one of the formats.
 pub(super) struct Encoder {
     writer: FormatWriter,
     /// The file's name in errors.
@@ -32,7 +32,7 @@ enum FormatWriter {
 }
 
 impl Encoder {
-    /// An encoder of rows of `schema`. Writes the header of a CSV file.
+    /// Creates an encoder of rows of `schema`; for CSV, it writes the header.
     pub(super) fn new(
         format: OutputFormat,
         file: File,
@@ -60,7 +60,7 @@ impl Encoder {
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         let object = &self.object;
-        // Encoded in memory first, so that a full disk is not taken for bad data.
+        // Encode in memory first, so that a full disk is not taken for bad data.
         let (file, encoded) = match &mut self.writer {
             FormatWriter::Parquet(writer) => {
                 return writer
@@ -196,7 +196,7 @@ mod tests {
         .unwrap()
     }
 
-    /// The file that the batches become.
+    /// The file that the record batches become.
     fn encoded(format: OutputFormat, batches: &[RecordBatch]) -> Vec<u8> {
         let file = tempfile::NamedTempFile::new().unwrap();
         let schema = pairs::schema(IdType::String, Similarities::Known);

@@ -1,4 +1,5 @@
-//! What is at the place of an output: an earlier output of this program may be replaced, a file of another program may not.
+//! Tells what is at the place of an output: the program may replace its own earlier output, but no
+//! file of another program.
 
 use archive::frequencies::{DOCUMENT_FREQUENCY, FEATURE};
 use archive::schema::{FINGERPRINT, ID, SKETCH};
@@ -12,7 +13,7 @@ use crate::decide;
 use crate::error::Result;
 use crate::pairs::{self, NEW_ID};
 
-/// Bytes of a file that are read first. The first line ends in them, unless ids are long.
+/// Bytes of a file that are read first. They contain the first line, unless its ids are long.
 const HEAD: u64 = 4 << 10;
 /// The most bytes of a first line.
 const LONGEST_LINE: u64 = 16 << 20;
@@ -24,7 +25,8 @@ const METRICS: &[u8] = b"# HELP dedup_job_";
 pub const REPORT_START: &str =
     "<!doctype html>\n<html lang=\"en\" data-made-by=\"dedup-job report\">\n";
 
-/// The columns of an output of components: a document, the name of its component, and the documents of that.
+/// The columns of an output of components: a document, the name of its component, and the number of
+/// documents in the component.
 pub const COMPONENT_COLUMNS: [&str; 3] = [ID, "component", "component_size"];
 
 /// A kind of output.
@@ -94,8 +96,8 @@ pub async fn may_replace(location: &Location, kind: OutputKind) -> Result<bool> 
     Ok(matches!(found, Present::Nothing) || found == Present::Output(kind))
 }
 
-/// What is at `location`. Outputs of this program are Parquet with its name in the footer, CSV and JSON Lines with the
-/// columns of pairs, metrics, and reports.
+/// What is at `location`. It recognises Parquet by the program's name in the footer, CSV and JSON
+/// Lines by the columns, metrics and reports by their first bytes.
 ///
 /// # Errors
 /// [`EngineError`](crate::EngineError) when the file there cannot be read.
@@ -153,7 +155,7 @@ async fn parquet_kind(mut reader: ObjectReader, location: &Location) -> Result<O
     }
 }
 
-/// The kind of the rows in CSV or JSON Lines that can have this first line.
+/// The kind of a CSV or JSON Lines output with this first line; `None` for a line of no output.
 fn kind_by_first_line(line: &[u8]) -> Option<OutputKind> {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     if let Ok(object) = serde_json::from_slice::<Map<String, Value>>(line) {

@@ -26,7 +26,8 @@ use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::pairs::{self, Pairs};
 
-/// Rows of a page, and of a batch that the encoder gets: so the bytes do not depend on the batches that came in.
+/// Rows of a page, and of a record batch that the encoder gets. So the bytes do not depend on the
+/// sizes of the incoming record batches.
 const PAGE_ROWS: usize = 8192;
 /// Rows of a row group, a multiple of [`PAGE_ROWS`].
 const ROW_GROUP_ROWS: usize = 1 << 20;
@@ -45,8 +46,8 @@ pub struct DraftOutput {
     pub seconds: f64,
 }
 
-/// Writes rows of `schema` as a draft of `target`. With `max_hits` the rows are pairs, and of each id of the batch only so
-/// many are written: the first.
+/// Writes rows of `schema` as a draft of `target`. With `max_hits`, the rows must be pairs, of
+/// which only the first `max_hits` of each new id are written.
 ///
 /// # Errors
 /// [`EngineError`] when the stream fails or the file cannot be written; no file is left behind.
@@ -88,7 +89,7 @@ pub async fn write_draft(
     })
 }
 
-/// Keeps the first rows of each id of the batch, in a stream where the rows of an id are adjacent.
+/// Passes on the first rows of each new id, in a stream where the rows of an id are adjacent.
 struct FirstRows {
     limit: u32,
     left_out: u64,
@@ -145,7 +146,8 @@ impl DraftOutput {
     }
 }
 
-/// Hands rows to the encoder in batches of [`PAGE_ROWS`] rows, whatever the batches that came in.
+/// Hands rows to the encoder in record batches of [`PAGE_ROWS`] rows, whatever the sizes of the
+/// incoming ones.
 struct Writer {
     encoder: Encoder,
     coalescer: BatchCoalescer,

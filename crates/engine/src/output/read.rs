@@ -30,18 +30,18 @@ const BATCH_ROWS: usize = 8192;
 /// A row of an output of pairs or of decisions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadRow<'a> {
-    /// The document of the batch; a number in decimal.
+    /// Id of the document of the batch; an integer id in decimal.
     pub id: &'a str,
-    /// The pair that the row says; of decisions, `None` for a kept document.
+    /// The pair that the row states; `None` if the row is the decision on a kept document.
     pub pair: Option<ReadPair<'a>>,
-    /// Of decisions, the documents of the group.
+    /// The number of documents of the group, if the row is a decision.
     pub group_size: Option<i64>,
 }
 
-/// The other document of a pair: of decisions, the kept document that a duplicate repeats.
+/// The other document of a pair. In a decision, it is the kept document that a duplicate repeats.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReadPair<'a> {
-    /// The other document; a number in decimal.
+    /// Id of the other document; an integer id in decimal.
     pub base_id: &'a str,
     /// Bits in which the fingerprints differ.
     pub distance: i32,
@@ -74,8 +74,8 @@ impl ReadRow<'_> {
     }
 }
 
-/// Calls `each` with the rows of the output at `location`, in its order; returns whether they are pairs or decisions, and `None`
-/// for a file without rows that does not say it.
+/// Calls `each` with the rows of the output at `location`, in its order. Returns whether they are
+/// pairs or decisions; `None` for an empty JSON Lines file, which does not say it.
 ///
 /// # Errors
 /// [`EngineError`] when it cannot be read, is no such output, or has values that no output has.
@@ -159,7 +159,7 @@ fn kind(name: &str, columns: &[&str]) -> Result<OutputKind> {
     }
 }
 
-/// The kind and the schema of rows of text: the columns that are read by their types, others as text.
+/// The kind and the schema of rows of CSV or JSON Lines: ids and unknown columns are text.
 fn text_schema(name: &str, columns: &[&str]) -> Result<(OutputKind, SchemaRef)> {
     let kind = kind(name, columns)?;
     let field = |column: &&str| {
@@ -241,7 +241,7 @@ fn each_row(
     Ok(kind)
 }
 
-/// Makes errors of Arrow errors about the output `name`.
+/// Turns Arrow errors into errors about the output `name`.
 fn arrow_error(name: &str) -> impl Fn(ArrowError) -> EngineError {
     move |error| encode::arrow_error(name, error)
 }

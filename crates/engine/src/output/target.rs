@@ -1,4 +1,4 @@
-//! The target of the output of pairs: a file, whose ending says the format, or standard output.
+//! The target of an output of rows: a file, whose ending says the format, or standard output.
 
 use std::fmt;
 

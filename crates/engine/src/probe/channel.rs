@@ -5,8 +5,8 @@ use datafusion::error::Result;
 use hamming::Match;
 use tokio::sync::{mpsc, oneshot};
 
-/// An item's matches are sent when there are this many, before the item is done: equal fingerprints, in the batch or in the
-/// archive, can make any number of them.
+/// As soon as an item has this many matches, they are sent, before the item is done: equal
+/// fingerprints, in the batch or in the archive, can make any number of them.
 pub(super) const MATCHES: usize = 1 << 18;
 
 /// The sending end of an item's matches.

@@ -1,5 +1,5 @@
-//! Pairs of classes of the batch, for decisions: of a class with classes of the batch, and with its nearest document of the
-//! archive.
+//! Pairs of classes, for decisions: pairs each class with other classes of the batch, and with its
+//! nearest document of the archive or with all near ones.
 //!
 //! A page that is in the batch a million times is one class, and makes no pairs with itself.
 
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archive::IdType;
-use arrow::array::{ArrayRef, Date32Array, Float64Array, Int32Array, RecordBatch, UInt32Array};
+use arrow::array::{Date32Array, Float64Array, Int32Array, RecordBatch, UInt32Array};
 use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use datafusion::error::Result;
@@ -17,10 +17,11 @@ use hamming::Match;
 
 use super::ids::ArchiveMatches;
 use super::pair_builder::Sent;
-use super::request::{CompareSketches, Compared};
+use super::request::{CompareSketches, Compared, Originals};
 use crate::batch::{Batch, Classes, Id};
 use crate::class_pairs;
 use crate::error::EngineError;
+use crate::pairs::BASE_ID;
 use crate::stream::BATCH_ROWS;
 
 /// A document of the archive near a class.
@@ -28,7 +29,7 @@ use crate::stream::BATCH_ROWS;
 pub(crate) struct Neighbour {
     /// Bits in which the fingerprints differ.
     pub(crate) distance: u32,
-    /// What the sketches estimate.
+    /// The similarity that the sketches estimate.
     pub(crate) similarity: Option<f64>,
     /// Its day, in days since 1970.
     pub(crate) day: Option<i32>,
@@ -37,7 +38,8 @@ pub(crate) struct Neighbour {
 }
 
 impl Neighbour {
-    /// The nearest first, then the most similar, the earliest, and the one with the smallest id.
+    /// Orders neighbours: the nearest first, then the most similar, the earliest, and the one with
+    /// the smallest id.
     pub(crate) fn order(&self, other: &Self) -> Ordering {
         let similarity = |neighbour: &Self| neighbour.similarity.unwrap_or(f64::NEG_INFINITY);
         self.distance
@@ -54,7 +56,8 @@ pub(super) struct ClassPairs {
     sketches: Option<CompareSketches>,
     schema: SchemaRef,
     text_ids: bool,
-    /// The nearest document of the archive of each class so far.
+    originals: Originals,
+    /// The nearest document of the archive of each class so far, if only that is asked for.
     nearest: BTreeMap<u32, Neighbour>,
     memory: MemoryReservation,
 }
@@ -64,6 +67,7 @@ impl ClassPairs {
         batch: &Batch,
         id_type: IdType,
         sketches: Option<CompareSketches>,
+        originals: Originals,
         pool: &Arc<dyn MemoryPool>,
     ) -> std::result::Result<Self, EngineError> {
         Ok(Self {
@@ -71,19 +75,25 @@ impl ClassPairs {
             sketches,
             schema: class_pairs::schema(id_type),
             text_ids: id_type == IdType::String,
+            originals,
             nearest: BTreeMap::new(),
             memory: MemoryConsumer::new("nearest documents").register(pool),
         })
     }
 
-    /// Keeps the nearest documents of the archive for [`Self::take_nearest`].
-    pub(super) fn add_archive_matches(
+    /// Keeps the nearest documents of the archive for [`Self::take_nearest`], or sends all of them.
+    pub(super) async fn add_archive_matches<F>(
         &mut self,
         found: &ArchiveMatches,
         batch: &Batch,
-    ) -> Result<Sent> {
+        mut send: impl FnMut(RecordBatch) -> F,
+    ) -> Result<Sent>
+    where
+        F: Future<Output = bool>,
+    {
         let mut counts = Sent::default();
         let classes = Arc::clone(&self.classes);
+        let mut rows = Rows::default();
         for matched in &found.matches {
             let sketch = found.rows.sketch(matched.row);
             for class in classes.of_fingerprint(matched.entry) {
@@ -98,22 +108,42 @@ impl ClassPairs {
                     day,
                     id,
                 };
-                match self.nearest.get(&class) {
-                    Some(nearest) if nearest.order(&neighbour).is_le() => continue,
-                    Some(nearest) => self.memory.shrink(bytes_of(nearest)),
-                    None => {}
+                match self.originals {
+                    Originals::Nearest => self.keep_if_nearest(class, neighbour)?,
+                    Originals::All => {
+                        rows.push_archived(class, neighbour);
+                        if rows.classes.len() == ARCHIVED_ROWS
+                            && !send(std::mem::take(&mut rows).finish(self)?).await
+                        {
+                            return Ok(counts);
+                        }
+                    }
                 }
-                let grown = self.memory.try_grow(bytes_of(&neighbour));
-                grown.map_err(|_| EngineError::OutOfMemory {
-                    what: "the nearest documents of the archive".into(),
-                })?;
-                self.nearest.insert(class, neighbour);
             }
+        }
+        if !rows.classes.is_empty() {
+            send(rows.finish(self)?).await;
         }
         Ok(counts)
     }
 
-    /// Sends the pairs inside the batch. `matches` are of distinct fingerprints, each with itself too.
+    /// Keeps a document of the archive if it is the nearest of its class so far.
+    fn keep_if_nearest(&mut self, class: u32, neighbour: Neighbour) -> Result<()> {
+        match self.nearest.get(&class) {
+            Some(nearest) if nearest.order(&neighbour).is_le() => return Ok(()),
+            Some(nearest) => self.memory.shrink(bytes_of(nearest)),
+            None => {}
+        }
+        let grown = self.memory.try_grow(bytes_of(&neighbour));
+        grown.map_err(|_| EngineError::OutOfMemory {
+            what: "the nearest documents of the archive".into(),
+        })?;
+        self.nearest.insert(class, neighbour);
+        Ok(())
+    }
+
+    /// Sends the pairs inside the batch. `matches` are those of each distinct fingerprint with the
+    /// others and with itself.
     pub(super) async fn send_within<F>(
         &self,
         matches: &[Match],
@@ -164,20 +194,11 @@ impl ClassPairs {
     pub(super) fn take_nearest(&mut self) -> Result<Vec<RecordBatch>> {
         let nearest: Vec<(u32, Neighbour)> =
             std::mem::take(&mut self.nearest).into_iter().collect();
-        // Few rows at once: an id may have a megabyte.
-        let batches = nearest.chunks(1024).map(|some| {
-            let ids: Vec<Id> = some.iter().map(|(_, near)| near.id.clone()).collect();
-            let each = || some.iter().map(|(_, near)| near);
-            let rows = Rows {
-                classes: some.iter().map(|(class, _)| *class).collect(),
-                others: vec![None; some.len()],
-                distances: each().map(|near| near.distance.cast_signed()).collect(),
-                similarities: each().map(|near| near.similarity).collect(),
-                base: Some((
-                    Id::array(&ids, self.text_ids),
-                    each().map(|near| near.day).collect(),
-                )),
-            };
+        let batches = nearest.chunks(ARCHIVED_ROWS).map(|some| {
+            let mut rows = Rows::default();
+            for (class, neighbour) in some {
+                rows.push_archived(*class, neighbour.clone());
+            }
             Ok(rows.finish(self)?)
         });
         batches.collect()
@@ -195,6 +216,9 @@ fn bytes_of(neighbour: &Neighbour) -> usize {
     size_of::<(u32, Neighbour)>() + neighbour.id.bytes()
 }
 
+/// Pairs with documents of the archive in a record batch: few, because an id may take 1 MiB.
+const ARCHIVED_ROWS: usize = 1024;
+
 /// Rows of pairs of classes.
 #[derive(Default)]
 struct Rows {
@@ -202,20 +226,35 @@ struct Rows {
     others: Vec<Option<u32>>,
     distances: Vec<i32>,
     similarities: Vec<Option<f64>>,
-    /// Ids and days of documents of the archive; `None` if the others are classes.
-    base: Option<(ArrayRef, Date32Array)>,
+    /// Ids and days of documents of the archive; none if the others are classes.
+    base_ids: Vec<Id>,
+    base_days: Vec<Option<i32>>,
 }
 
 impl Rows {
+    /// Adds a pair of a class and a document of the archive.
+    fn push_archived(&mut self, class: u32, neighbour: Neighbour) {
+        self.classes.push(class);
+        self.others.push(None);
+        self.distances.push(neighbour.distance.cast_signed());
+        self.similarities.push(neighbour.similarity);
+        self.base_ids.push(neighbour.id);
+        self.base_days.push(neighbour.day);
+    }
+
     fn finish(self, pairs: &ClassPairs) -> Result<RecordBatch, ArrowError> {
         let rows = self.classes.len();
-        let (ids, days) = self.base.unwrap_or_else(|| {
-            let id_type = pairs.schema.field(2).data_type();
-            (
-                arrow::array::new_null_array(id_type, rows),
-                Date32Array::new_null(rows),
-            )
-        });
+        let (ids, days) = match self.base_ids.is_empty() {
+            true => {
+                let id_type = pairs.schema.field_with_name(BASE_ID)?.data_type();
+                let ids = arrow::array::new_null_array(id_type, rows);
+                (ids, Date32Array::new_null(rows))
+            }
+            false => (
+                Id::array(&self.base_ids, pairs.text_ids),
+                Date32Array::from(self.base_days),
+            ),
+        };
         RecordBatch::try_new(
             Arc::clone(&pairs.schema),
             vec![

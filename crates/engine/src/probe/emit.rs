@@ -49,9 +49,10 @@ impl Emitter {
     ) -> Result<Self> {
         let class_pairs = match probe.answer {
             Answer::Pairs => None,
-            Answer::ClassPairs => {
+            Answer::ClassPairs(originals) => {
                 let id_type = probe.batch.id_type();
-                Some(ClassPairs::new(&batch, id_type, probe.sketches, pool)?)
+                let sketches = probe.sketches;
+                Some(ClassPairs::new(&batch, id_type, sketches, originals, pool)?)
             }
         };
         Ok(Self {
@@ -69,10 +70,13 @@ impl Emitter {
         })
     }
 
-    /// Sends pairs with rows of the archive or, if pairs are limited, keeps the nearest for [`Self::finish`].
+    /// Sends pairs with rows of the archive or, if pairs are limited, collects the nearest for
+    /// [`Self::finish`].
     pub(super) async fn emit_archive_pairs(&mut self, found: ArchiveMatches) -> Result<()> {
         if let Some(pairs) = &mut self.class_pairs {
-            let counts = pairs.add_archive_matches(&found, &self.batch)?;
+            let sender = &self.sender;
+            let send = |rows| async move { sender.send(Ok(rows)).await.is_ok() };
+            let counts = pairs.add_archive_matches(&found, &self.batch, send).await?;
             self.add_counts(counts, 0);
             return Ok(());
         }
@@ -105,7 +109,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Sends the nearest documents that were kept.
+    /// Sends the pairs with the nearest documents of the archive, if they were collected.
     pub(super) async fn finish(mut self) -> Result<()> {
         if let Some(pairs) = &mut self.class_pairs {
             for rows in pairs.take_nearest()? {
@@ -181,7 +185,7 @@ impl Chain {
         self.last = SpawnedTask::spawn(async move { work(join(before).await?).await });
     }
 
-    /// Waits for the last item, then sends the nearest documents that were kept.
+    /// Waits for the last item, then calls [`Emitter::finish`].
     pub(super) async fn finish(self) -> Result<()> {
         join(self.last).await?.finish().await
     }

@@ -26,7 +26,7 @@ use super::request::Probe;
 use crate::resources::Resources;
 use crate::work;
 
-/// The most batches of pairs of a partition that wait for their reader.
+/// The most record batches of a partition that wait for their reader.
 const OUTPUT_BATCHES: usize = 2;
 
 /// The operator: work items in, pairs out.
@@ -41,7 +41,7 @@ pub struct ProbeExec {
 }
 
 impl ProbeExec {
-    /// The probe of the work items in `input`.
+    /// An operator that probes the work items in `input`.
     ///
     /// # Errors
     /// When `input` has another schema than [`work::schema`].

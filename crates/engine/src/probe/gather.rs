@@ -1,4 +1,5 @@
-//! Gathers fingerprints of several items: when many are probed at once, large tables are read in order, which is faster.
+//! Gathers the fingerprints of several work items: a probe of many at once reads large tables in
+//! order, which is faster.
 
 use std::collections::VecDeque;
 
@@ -44,9 +45,9 @@ impl Gathered {
 
     /// Probes the values, and sends each item its matches; false when a receiver is gone.
     ///
-    /// `probe(values, from, found)` probes some values from index `from` on, adds their matches to `found` in the order of
-    /// the values, and returns how many values it probed. Afterwards no values are left. The last item is: more values can
-    /// be added to it.
+    /// `probe(values, from, found)` probes some values from index `from` on, adds their matches to
+    /// `found` in the order of the values, and returns how many values it probed. Afterwards no
+    /// values are left. The last item stays, so that more values can be added to it.
     pub(super) fn probe(
         &mut self,
         mut probe: impl FnMut(&[u64], usize, &mut Vec<Match>) -> usize,
@@ -56,7 +57,7 @@ impl Gathered {
         while done < self.values.len() {
             done += probe(&self.values, done, &mut found);
             for next_match in found.drain(..) {
-                // End the items before that of this match now: the emitters wait for them in order.
+                // End the items before this match's item now: the emitters wait for them in order.
                 let is_next = |items: &VecDeque<(usize, Sink)>| {
                     items
                         .get(1)

@@ -97,8 +97,8 @@ impl IdReader {
         Reading { found, turn, task }
     }
 
-    /// Reads the rows of `matches`, which ascend by row of the row group. Leaves out the matches of rows that were not kept, if
-    /// decisions are read.
+    /// Reads the rows of `matches`, which ascend by row of the row group. If decisions are read,
+    /// leaves out matches with documents that are not kept.
     async fn read(
         &self,
         reader: &FingerprintReader,

@@ -26,4 +26,4 @@ pub(crate) use class_pairs::Neighbour;
 pub use exec::ProbeExec;
 pub use node::{ProbeNode, ProbePlanner};
 pub use probing::TOGETHER;
-pub use request::{Answer, CompareSketches, Probe};
+pub use request::{Answer, CompareSketches, Originals, Probe};

@@ -1,7 +1,8 @@
-//! The nearest documents of the archive, when the pairs of a document of the batch are limited.
+//! Collects the nearest documents of the archive for each fingerprint of the batch, when `max_hits`
+//! limits the pairs of a document.
 //!
-//! They are kept by fingerprint, not by document: a text that is in the batch a million times has its nearest documents
-//! once, until they are paired with each of its documents at the end.
+//! It has one list for each fingerprint, not for each document: a text that is in the batch a
+//! million times has one list, which is paired with each of its documents at the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ struct Neighbour {
 }
 
 impl Neighbour {
-    /// What neighbours are ordered by, as the output is.
+    /// The sort key of neighbours: they have the order of the output.
     fn order(&self) -> (u32, &ArchiveRow) {
         (self.values.distance, &self.row)
     }
@@ -93,7 +94,7 @@ impl Nearest {
         Ok(left_out)
     }
 
-    /// The documents that were kept, by day: matches, and the rows that they are with.
+    /// Returns the collected documents by day: matches, and the rows that they refer to.
     pub(super) fn into_matches(
         self,
         schema: &SchemaRef,

@@ -28,7 +28,7 @@ pub struct ProbeNode {
 }
 
 impl ProbeNode {
-    /// The pairs of the work items in `items`.
+    /// Plans the probe of the work items in `items`.
     ///
     /// # Errors
     /// None in practice: the schema of pairs is valid.
@@ -47,7 +47,7 @@ impl ProbeNode {
     }
 }
 
-// A schema has no order; nodes are equal or not comparable.
+// Schemas have no order, so two nodes are equal or not comparable.
 impl PartialOrd for ProbeNode {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         (self == other).then_some(Ordering::Equal)

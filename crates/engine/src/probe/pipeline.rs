@@ -211,7 +211,8 @@ impl Pipeline {
         .await
     }
 
-    /// Probes what is still gathered, waits for the last item's pairs, and sends the nearest that were kept.
+    /// Probes the fingerprints that are still gathered, waits for the last item's pairs, and lets
+    /// the emitter finish.
     pub(super) async fn finish(mut self) -> Result<()> {
         match self.has_failed() {
             true => self.buffers.gathered.clear(),
@@ -220,7 +221,8 @@ impl Pipeline {
         self.chain.finish().await
     }
 
-    /// Does CPU work with the tables of a part, on a thread where it does not hold up other tasks.
+    /// Does CPU work with the tables of a part on a blocking thread, so that it does not hold up
+    /// other tasks.
     async fn with_tables<T: Send + 'static>(
         &mut self,
         part: u32,
@@ -232,7 +234,7 @@ impl Pipeline {
             .tables(self.probe.tables(part), &self.pool, self.threads)
             .await?;
         self.resources.progress.stages.prepare.add(begin.elapsed());
-        // After the tables: a task that waits for a core then holds its part's tables.
+        // Get the permit after the tables: a task that waits for it then holds its part's tables.
         let core = self.resources.acquire_core().await;
         let mut buffers = std::mem::take(&mut self.buffers);
         let resources = Arc::clone(&self.resources);

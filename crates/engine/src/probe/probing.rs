@@ -1,4 +1,5 @@
-//! Stage 2, probe: decodes fingerprints and compares them with the tables of the batch, on a thread that may block.
+//! Stage 2, probe: decodes fingerprints and compares them with the tables of the batch, on a
+//! blocking thread.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -48,8 +49,9 @@ impl Buffers {
     }
 }
 
-/// Decodes a row group, and probes it at once, or gathers up to `together` row groups and probes them together. Sends
-/// matches by row, ascending; returns the number of fingerprints.
+/// Decodes a row group. Probes it at once if the tables are small, or else gathers up to `together`
+/// row groups and probes them together. Sends matches by row, ascending; returns the number of
+/// fingerprints.
 pub(super) fn probe_row_group(
     (reader, row_group, encoded): (&FingerprintReader, usize, Encoded),
     tables: &PartTables,

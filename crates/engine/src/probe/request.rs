@@ -21,7 +21,8 @@ pub struct Probe {
     pub design: String,
     /// Parts that the batch is cut into.
     pub parts: u32,
-    /// The most pairs of a document of the batch: so many nearest documents of the archive, and so many of the batch itself.
+    /// The most pairs of a document of the batch with the archive, and as many within the batch;
+    /// they are the nearest ones.
     pub max_hits: Option<u32>,
     /// Day of the batch, in days since 1970.
     pub day: Option<i32>,
@@ -29,22 +30,31 @@ pub struct Probe {
     pub columns: ColumnNames,
     /// How pairs are compared by their sketches; `None` for not at all.
     pub sketches: Option<CompareSketches>,
-    /// What the rows of the answer are.
+    /// Whether the answer has pairs of documents or of classes.
     pub answer: Answer,
     /// Whether only the kept documents of the archive form pairs.
     pub kept_base: bool,
 }
 
-/// What a probe answers with.
+/// What the rows of a probe's answer are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Answer {
     /// Pairs of documents.
     Pairs,
     /// Pairs of classes of the batch, for decisions; `max_hits` does not apply.
-    ClassPairs,
+    ClassPairs(Originals),
 }
 
-/// How pairs are compared by their sketches: each gets the similarity that these estimate.
+/// The documents of the archive in pairs with a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Originals {
+    /// The nearest one.
+    Nearest,
+    /// All within k bits, because a verification of their texts may drop the nearest.
+    All,
+}
+
+/// How pairs are compared by their sketches, which estimate the similarity of each pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CompareSketches {
     /// Pairs whose sketches differ in more bits are dropped.
@@ -58,7 +68,7 @@ pub(super) enum Compared {
     NotAsked,
     /// They are too different: there is no pair.
     Dissimilar,
-    /// One is not known.
+    /// A sketch is missing.
     Unknown,
     /// They estimate this similarity.
     Similar(f64),
@@ -76,7 +86,8 @@ impl CompareSketches {
         }
     }
 
-    /// Drops the pairs whose sketches, of this size, estimate a similarity below `least`.
+    /// The comparison that drops pairs whose sketches, of this `size`, estimate a similarity below
+    /// `least`.
     #[must_use]
     pub fn at_least(least: f64, size: SketchBits) -> Self {
         let is_enough = |differing| similarity_by_bits(differing, size.bits()) >= least;
@@ -100,10 +111,10 @@ impl Probe {
         }
     }
 
-    /// Schema of its rows.
+    /// Schema of the answer's rows.
     #[must_use]
     pub fn schema(&self) -> SchemaRef {
-        if self.answer == Answer::ClassPairs {
+        if matches!(self.answer, Answer::ClassPairs(_)) {
             return class_pairs::schema(self.batch.id_type());
         }
         let similarities = match self.sketches {

@@ -1,21 +1,22 @@
-//! The comparison of a run: build the tables, probe the archive and the batch, reduce, verify.
+//! The comparison of a run: build the tables, probe the archive and the batch; then reduce and verify, or decide.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::{Archive, ColumnNames, IdType};
+use archive::{ColumnNames, IdType};
 use arrow::buffer::BooleanBuffer;
 use datafusion::dataframe::DataFrame;
 use hamming::{Plan, PlanError};
 use storage::ErrorKind;
 
 use super::Run;
+use super::deciding::DraftDecisions;
 use super::inputs::plain_columns;
-use super::summary::{BaseSummary, Clock, DecisionSummary, ProbeSeconds};
+use super::summary::{BaseSummary, Clock, ProbeSeconds};
 use super::view::View;
 use crate::batch::BatchName;
-use crate::decide::{Decide, Deciding};
-use crate::documents::{Documents, KeptDrafts, KeptFiles};
+use crate::decide::Decide;
+use crate::documents::{Documents, KeptFiles};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::FingerprintedBatch;
 use crate::memory::free_bytes;
@@ -27,12 +28,6 @@ use crate::reduce::reduce;
 use crate::stream;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
 use crate::work::{self, WorkItem};
-
-/// Bytes of memory for the decision about a document: its class, its rank, what is decided, and the size of its group, and
-/// as much for sorting the documents.
-const DECISION_BYTES: usize = 64;
-/// Bytes of memory for decisions about any number of documents.
-const LEAST_DECISION_BYTES: usize = 1 << 20;
 
 /// The result of a comparison.
 pub(super) struct Compared {
@@ -47,15 +42,6 @@ pub(super) struct Compared {
     pub(super) distinct: usize,
     pub(super) verified: Option<Verified>,
     pub(super) base: BaseSummary,
-}
-
-/// Decisions and kept documents, not yet published.
-pub(super) struct DraftDecisions {
-    pub(super) decisions: Option<DraftOutput>,
-    pub(super) kept: Option<KeptDrafts>,
-    /// Whether each row of the batch's file is kept.
-    pub(super) kept_in_batch: BooleanBuffer,
-    pub(super) summary: DecisionSummary,
 }
 
 impl Compared {
@@ -97,11 +83,16 @@ impl Comparison<'_> {
         let passes = probe.parts;
         clock.end(Stage::Build);
         let (progress, settings) = (&self.run.resources.progress, self.run.settings);
+        let mut verified = None;
         let decided = match self.decide {
-            Some(decide) => Some(self.decide(probe.clone(), distinct, decide).await?),
+            Some(decide) => {
+                let (decided, of_decisions) =
+                    self.decide(probe.clone(), distinct, decide, clock).await?;
+                verified = of_decisions;
+                Some(decided)
+            }
             None => None,
         };
-        let mut verified = self.verified_by_sketch();
         let output = match &settings.output {
             Some(target) => {
                 if decided.is_some() {
@@ -111,11 +102,7 @@ impl Comparison<'_> {
                 verified = of_pairs;
                 Some(output)
             }
-            None => {
-                clock.end(Stage::Probe);
-                clock.seconds.of_probe = self.probe_seconds(0.0);
-                None
-            }
+            None => None,
         };
         let snapshot = &self.view.snapshot;
         Ok(Compared {
@@ -143,8 +130,7 @@ impl Comparison<'_> {
         clock: &mut Clock,
     ) -> Result<(DraftOutput, Option<Verified>)> {
         let settings = self.run.settings;
-        let verifier = self.verifier.zip(settings.verify.as_ref());
-        let unverified = match verifier {
+        let unverified = match self.verifier {
             Some(_) => Some(self.unverified_target()?),
             None => None,
         };
@@ -164,84 +150,14 @@ impl Comparison<'_> {
         clock.seconds.of_probe = self.probe_seconds(output.seconds);
 
         let mut verified = self.verified_by_sketch();
-        if let Some((verifier, verify)) = verifier {
+        if let Some(verifier) = self.verifier {
             let checked = output.rows;
             let counts;
             (output, counts) = self.verify(&output, verifier, target).await?;
-            verified = Some(counts.verified(verify, checked));
+            verified = Some(verifier.verified(&counts, checked));
             clock.end(Stage::Verify);
         }
         Ok((output, verified))
-    }
-
-    /// Probes for pairs of classes, decides about the documents, and writes the outputs of that as drafts.
-    async fn decide(
-        &self,
-        probe: Probe,
-        distinct: usize,
-        decide: &Decide,
-    ) -> Result<DraftDecisions> {
-        let Run {
-            context,
-            resources,
-            settings,
-        } = self.run;
-        let keys = self.batch.keys.as_ref();
-        let keys = keys.ok_or_else(|| EngineError::Internal("the batch has no keys".into()))?;
-        let probe = Probe {
-            answer: Answer::ClassPairs,
-            max_hits: None,
-            kept_base: self.view.archive.as_ref().is_some_and(Archive::has_kept),
-            ..probe
-        };
-        let pool = Arc::clone(&context.runtime_env().memory_pool);
-        let batch = resources.batch(&probe.batch, &pool).await?;
-        let by_sketch = probe.sketches.is_some();
-        let day = self.view.date.map(work::days_since_epoch);
-        let (found, expected) = self.begin_probe(probe, distinct).await?;
-        let found = found.execute_stream().await;
-        let found = found.map_err(EngineError::query("planning the probe"))?;
-        let deciding = Deciding {
-            context: context.clone(),
-            batch,
-            keys: keys.clone(),
-            by_sketch,
-            rows: self.batch.file.rows,
-            day,
-        };
-        let decided = Arc::new(deciding.decide(found).await?);
-        self.check_answers(expected)?;
-
-        let scratch = &settings.scratch;
-        let kept = match self.kept_files {
-            Some(files) => {
-                let positions = &decided.kept_positions;
-                let copying = self.documents.copy_kept(context, positions, files, scratch);
-                Some(copying.await?)
-            }
-            None => None,
-        };
-        let counts = decided.counts;
-        let kept_in_batch = decided.kept_in_batch.clone();
-        let decisions = match &decide.decisions {
-            Some(target) => {
-                let rows = decided.rows(context, keys, self.id_type).await?;
-                let schema = rows.schema();
-                Some(output::write_draft(rows, &schema, target, scratch, None).await?)
-            }
-            None => None,
-        };
-        Ok(DraftDecisions {
-            summary: DecisionSummary {
-                output: decide.decisions.as_ref().map(ToString::to_string),
-                kept_output: decide.kept.as_ref().map(|kept| kept.given.clone()),
-                kept_bytes: kept.as_ref().map(|kept| kept.bytes),
-                counts,
-            },
-            decisions,
-            kept,
-            kept_in_batch,
-        })
     }
 
     /// Plans the tables, and builds them here unless a cluster probes.
@@ -301,17 +217,6 @@ impl Comparison<'_> {
         Ok(planned)
     }
 
-    /// Bytes that decisions need besides the tables.
-    fn decision_bytes(&self) -> usize {
-        match self.decide {
-            Some(_) => usize::try_from(self.batch.file.rows)
-                .unwrap_or(usize::MAX)
-                .saturating_mul(DECISION_BYTES)
-                .saturating_add(LEAST_DECISION_BYTES),
-            None => 0,
-        }
-    }
-
     /// The request to probe the tables of `plan`.
     fn probe_request(&self, batch: BatchName, plan: &Plan) -> Probe {
         let settings = self.run.settings;
@@ -365,7 +270,11 @@ impl Comparison<'_> {
     }
 
     /// Plans the probe of all work items, here or on the cluster; returns its rows and the number of the items.
-    async fn begin_probe(&self, probe: Probe, distinct: usize) -> Result<(DataFrame, usize)> {
+    pub(super) async fn begin_probe(
+        &self,
+        probe: Probe,
+        distinct: usize,
+    ) -> Result<(DataFrame, usize)> {
         let Run {
             resources,
             settings,
@@ -394,7 +303,7 @@ impl Comparison<'_> {
 
     /// Refuses a probe that answered fewer work items than it was given: a missing answer must not pass unnoticed, whatever
     /// its cause.
-    fn check_answers(&self, expected: usize) -> Result<()> {
+    pub(super) fn check_answers(&self, expected: usize) -> Result<()> {
         let answered = self.run.resources.progress.take_answered().len();
         if answered != expected {
             return Err(EngineError::Internal(format!(
@@ -422,14 +331,14 @@ impl Comparison<'_> {
     }
 
     /// The seconds of the stages inside the probe, of which the last `write` seconds were spent on writing the output.
-    fn probe_seconds(&self, write: f64) -> ProbeSeconds {
+    pub(super) fn probe_seconds(&self, write: f64) -> ProbeSeconds {
         let progress = &self.run.resources.progress;
         let reduce = (progress.seconds_since_probe() - write).max(0.0);
         ProbeSeconds::new(&progress.stages, reduce, write)
     }
 
     /// What a verification by sketches did; `None` if the settings ask for none. Call it after [`Self::probe`].
-    fn verified_by_sketch(&self) -> Option<Verified> {
+    pub(super) fn verified_by_sketch(&self) -> Option<Verified> {
         let verify = self.run.settings.verify.as_ref();
         let verify = verify.filter(|verify| verify.is_by_sketch())?;
         let progress = &self.run.resources.progress;

@@ -243,7 +243,7 @@ impl<'a> Inputs<'a> {
             }
             Some(verify) => {
                 let model = verification_model(run, &opened, &recipe).await?;
-                Some(Verifier::open(context, verify, model, new, columns).await?)
+                Some(Verifier::open(context, verify, model, &documents, columns).await?)
             }
             None => None,
         };
@@ -262,14 +262,10 @@ impl<'a> Inputs<'a> {
 
 /// Refuses settings with which nothing can be decided; `why` says why it should be.
 fn check_decidable(settings: &RunSettings, why: &str) -> Result<()> {
-    let reason = match &settings.verify {
-        _ if !settings.within => "leave out --no-within",
-        Some(verify) if !verify.is_by_sketch() => {
-            "pairs cannot be verified by texts then; leave out --verify or, if the archive has sketches, use --verify sketch"
-        }
-        _ => return Ok(()),
-    };
-    Err(EngineError::Usage(format!("{why}: {reason}")))
+    match settings.within {
+        true => Ok(()),
+        false => Err(EngineError::Usage(format!("{why}: leave out --no-within"))),
+    }
 }
 
 /// The settings that decide which documents are kept, as text.
@@ -278,11 +274,10 @@ fn decision_settings(settings: &RunSettings) -> String {
     if let Prefer::Column { .. } = &settings.columns.prefer {
         text.push_str(&format!(" prefer={}", settings.columns.prefer));
     }
-    if let Some(verify) = settings
-        .verify
-        .as_ref()
-        .filter(|verify| verify.is_by_sketch())
-    {
+    if let Some(verify) = &settings.verify {
+        if !verify.is_by_sketch() {
+            text.push_str(&format!(" verify={}", verify.measure));
+        }
         text.push_str(&format!(" min-similarity={}", verify.min_similarity));
     }
     text

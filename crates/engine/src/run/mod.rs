@@ -11,6 +11,7 @@
 
 mod commit;
 mod compare;
+mod deciding;
 mod fingerprinting;
 mod inputs;
 mod settings;

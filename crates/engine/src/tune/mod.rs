@@ -1,5 +1,5 @@
-//! What a sample of documents says about settings: recall, precision and cost of each spec and largest distance, and the
-//! unrelated documents that a new document would meet in a large archive.
+//! Measures settings on a sample of documents: recall, precision and cost of each spec and largest
+//! distance, and the unrelated documents that a new document would meet in a large archive.
 
 mod alike;
 mod sketched;
@@ -32,7 +32,7 @@ use crate::progress::Progress;
 pub use sketched::AtSketch;
 use sketched::{Sketched, Sketches};
 
-/// The least similarity of each class of pairs; a last class has the pairs below all of them.
+/// The least similarity of each level of pairs; a last level has the pairs below all of them.
 pub const LEVELS: [f64; 4] = [0.95, 0.9, 0.8, 0.5];
 
 /// What to measure, and for which sizes.
@@ -59,7 +59,7 @@ pub struct Candidate {
     pub learn: Option<IdfPower>,
 }
 
-/// What was measured of the documents, and of one spec.
+/// What was measured on the sample under one spec.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tuned {
     /// The spec.
@@ -83,7 +83,7 @@ pub struct Tuned {
     pub distances: Vec<AtDistance>,
 }
 
-/// A part of a number of things.
+/// A part of a whole, as two counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Share {
     /// The part.
@@ -99,11 +99,11 @@ pub struct AtDistance {
     pub max_distance: u32,
     /// Pairs found.
     pub pairs: usize,
-    /// Pairs found, by class: one class for each of [`LEVELS`], then the pairs below all.
+    /// Pairs found, by level: one for each of [`LEVELS`], then the pairs below all.
     pub by_similarity: [usize; 5],
-    /// Pairs found that should be, as a share of [`Tuned::wanted`].
+    /// Recall: the pairs found that should be found, divided by [`Tuned::wanted`].
     pub recall: f64,
-    /// Pairs found that should be, as a share of all pairs found.
+    /// Precision: the pairs found that should be found, divided by all pairs found.
     pub precision: f64,
     /// Pairs below every one of [`LEVELS`] that a new document is expected to meet in an archive of [`Tune::archive`]
     /// documents like these.
@@ -116,7 +116,8 @@ pub struct AtDistance {
     pub table_bytes: usize,
     /// Predicted seconds of the join on one core.
     pub core_seconds: f64,
-    /// What a verification by sketches of each size would leave; empty if no pair found should be.
+    /// What a verification by sketches of each size would keep; empty if none of the pairs found
+    /// should be found.
     pub sketches: Vec<AtSketch>,
 }
 
@@ -228,7 +229,7 @@ fn compare(
     let Some(first) = candidates.first() else {
         return Ok(Vec::new());
     };
-    // The weights of a tokenizer share the document frequencies.
+    // Candidates that extract the same features share their document frequencies.
     let mut learnt: Vec<(&Spec, DocumentFrequencies)> = Vec::new();
     for candidate in candidates
         .iter()
@@ -239,7 +240,7 @@ fn compare(
             learnt.push((spec, frequencies(texts, &candidate.model)));
         }
     }
-    // One for each candidate; those that extract the same features share theirs.
+    // Candidates that extract the same features share their sketches, too.
     let mut sketches: Vec<(&Spec, Arc<Sketches>)> = Vec::new();
     for candidate in candidates {
         let spec = candidate.model.spec();
@@ -312,7 +313,7 @@ struct Counts {
     learnt: bool,
     /// The fingerprint of each text.
     bits: Vec<Option<u64>>,
-    /// Pairs at each distance, by class: one class for each of [`LEVELS`], then the pairs below all.
+    /// Pairs at each distance, by level: one for each of [`LEVELS`], then the pairs below all.
     pairs_at: [[usize; 5]; 65],
     /// Pairs at each distance that should be found.
     wanted_at: [usize; 65],
@@ -321,7 +322,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Fingerprints `texts`, and counts all pairs as if they were below all classes.
+    /// Fingerprints `texts`, and counts all pairs as if they were below all levels.
     fn new(texts: &[String], model: &Model, learnt: bool, sketches: Arc<Sketches>) -> Self {
         let mut fingerprinter = Fingerprinter::new(model.clone());
         let bits: Vec<Option<u64>> = texts
@@ -354,7 +355,8 @@ impl Counts {
         }
     }
 
-    /// Moves the pair of the texts `a` and `b` to the class of its similarity. A text without a fingerprint is in no pair.
+    /// Moves the pair of the texts `a` and `b` to the level of its similarity. A text without a
+    /// fingerprint is in no pair.
     fn add_alike(&mut self, a: usize, b: usize, similarity: f64, min_similarity: f64) {
         let (Some(x), Some(y)) = (self.bits[a], self.bits[b]) else {
             return;
@@ -444,7 +446,7 @@ impl Candidate {
     }
 }
 
-/// The number of documents among `texts` that contain each feature, of those that two or more contain.
+/// For each feature that two or more of `texts` contain, the number of texts that contain it.
 fn frequencies(texts: &[String], model: &Model) -> DocumentFrequencies {
     let mut fingerprinter = Fingerprinter::new(model.clone());
     let mut counts = HashMap::<u64, u32>::new();
@@ -470,8 +472,8 @@ fn frequencies(texts: &[String], model: &Model) -> DocumentFrequencies {
     }
 }
 
-/// The expected numbers of pairs that are compatible with 0, 1, … pairs seen: two-sided limits of 95 % by Garwood (1936). From
-/// as many pairs on as there are rows, the number seen is an estimate by itself.
+/// For 0, 1, … pairs seen, the least and the greatest expected number of pairs: two-sided 95 %
+/// limits by Garwood (1936). Ten or more pairs seen are an estimate by themselves.
 const LIMITS: [(f64, f64); 10] = [
     (0.0, 3.69),
     (0.03, 5.57),

@@ -1,4 +1,4 @@
-//! What sketches of each size would leave of the pairs within each distance.
+//! Measures which pairs within each distance a verification by sketches of each size would keep.
 
 use std::sync::Arc;
 
@@ -18,13 +18,14 @@ const KEPT: f64 = 0.99;
 pub struct AtSketch {
     /// Bits of a sketch.
     pub bits: u32,
-    /// The largest bound on the estimated similarity, in steps of 1/100, that keeps nearly all pairs that should be found.
+    /// The largest `--min-similarity`, in steps of 0.01, with which the verification keeps 99 % of
+    /// the pairs found that should be found.
     pub min_similarity: f64,
     /// Pairs that it keeps.
     pub pairs: usize,
-    /// Pairs kept that should be found, as a share of [`super::Tuned::wanted`].
+    /// Recall: the pairs kept that should be found, divided by [`super::Tuned::wanted`].
     pub recall: f64,
-    /// Pairs kept that should be found, as a share of all pairs kept.
+    /// Precision: the pairs kept that should be found, divided by all pairs kept.
     pub precision: f64,
 }
 
@@ -108,8 +109,8 @@ impl Sketched {
         }
     }
 
-    /// What each size would leave of the pairs within `k` bits, if `wanted` pairs should be found; `None` where no pair
-    /// within `k` bits should.
+    /// For each size, what a verification would keep of the pairs within `k` bits, if `wanted`
+    /// pairs should be found in all. Empty if none of the pairs within `k` bits should be found.
     pub(super) fn at_distance(&self, k: u32, wanted: usize) -> Vec<AtSketch> {
         let sizes = SIZES.into_iter().zip(&self.histograms);
         let each = sizes.filter_map(|(size, histogram)| histogram.at_distance(size, k, wanted));

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 
-/// Replaced words of two texts that still differ in a name only: a name, and a number or another form of the name.
+/// The most replaced words of two texts that differ only in a name: the name, and a number or
+/// another form of the name.
 const MAX_REPLACED: usize = 2;
 
-/// Whether `a` and `b` have the same words in the same places but for one or two, each replaced by one other word wherever
-/// it occurs: pages of a template about two things, rather than revisions of one page.
+/// Whether `a` and `b` have the same words in the same places, except for one or two that `b`
+/// replaces by another word wherever they occur. Then they are pages of one template about two
+/// things, not revisions of one page.
 pub(super) fn differ_in_a_name(a: &str, b: &str) -> bool {
     let mut replaced = BTreeSet::new();
     let (mut a, mut b) = (a.split_whitespace(), b.split_whitespace());

@@ -9,32 +9,41 @@ use arrow::datatypes::SchemaRef;
 use simhash::similarity::Prepared;
 use simhash::{Fingerprinter, Measure, Model, Similarity};
 
-use super::texts::{Place, Side, Texts};
-use super::{Counts, Origin, bad_pairs};
-use crate::batch::Id;
+use super::texts::{Place, Texts};
+use super::{Counts, bad_pairs};
 use crate::error::Result;
-use crate::pairs::{self, Pairs, SIMILARITY};
+use crate::pairs::{self, SIMILARITY};
 
 /// Compares the texts of pairs.
 pub(super) struct Comparer {
     pub(super) texts: Texts,
     pub(super) min_similarity: f64,
-    pub(super) origin: Origin,
-    /// Schema of the verified pairs.
-    pub(super) schema: SchemaRef,
     pub(super) counts: Arc<Counts>,
 }
 
+/// The texts of the two documents of a pair. An id can have several.
+pub(super) struct PairTexts<'a> {
+    /// Of the document of the batch.
+    pub(super) new: &'a [Place],
+    /// Of the other document.
+    pub(super) others: Vec<Place>,
+    /// Bits in which their fingerprints differ.
+    pub(super) distance: i32,
+}
+
 impl Comparer {
-    /// The pairs of `batch` that are similar enough, with their similarities. Each worker compares on a thread of its own.
-    pub(super) fn verify(
-        &self,
+    /// The pairs of `batch` that are similar enough, with their similarities, as rows of `schema`; `texts_of` gives the texts
+    /// of the pair at a row. Each worker compares on a thread of its own.
+    pub(super) fn verify<'a>(
+        &'a self,
         batch: &RecordBatch,
+        schema: &SchemaRef,
+        texts_of: impl Fn(usize) -> PairTexts<'a> + Sync,
         workers: &mut [Worker],
     ) -> Result<RecordBatch> {
-        let pairs = Pairs::read(batch).map_err(bad_pairs)?;
         let rows = batch.num_rows();
         let share = rows.div_ceil(workers.len()).max(1);
+        let texts_of = &texts_of;
         let similarities: Result<Vec<Vec<Option<f64>>>> = std::thread::scope(|scope| {
             let shares: Vec<_> = workers
                 .iter_mut()
@@ -43,7 +52,7 @@ impl Comparer {
                     let range = (at * share).min(rows)..((at + 1) * share).min(rows);
                     scope.spawn(move || {
                         range
-                            .map(|row| self.similarity(&pairs, row, worker))
+                            .map(|row| self.similarity(&texts_of(row), worker))
                             .collect()
                     })
                 })
@@ -69,7 +78,7 @@ impl Comparer {
             .without_text
             .fetch_add(unknown as u64, Ordering::Relaxed);
         let similarities: ArrayRef = Arc::new(Float64Array::from(similarities));
-        pairs::batch(&self.schema, &[(SIMILARITY, similarities)], Some(batch))
+        pairs::batch(schema, &[(SIMILARITY, similarities)], Some(batch))
             .and_then(|batch| arrow::compute::filter_record_batch(&batch, &keep))
             .map_err(bad_pairs)
     }
@@ -78,34 +87,27 @@ impl Comparer {
     ///
     /// If several documents share an id, the id can have several texts. The result is then the greatest similarity of the
     /// texts whose fingerprints are at the pair's distance or, if there are none, of all its texts.
-    fn similarity(
-        &self,
-        pairs: &Pairs<'_>,
-        row: usize,
-        worker: &mut Worker,
-    ) -> Result<Option<f64>> {
-        let new_id = Id::read(pairs.new_ids, row);
-        let new = self.texts.places(Side::Batch, &new_id);
-        let base_id = Id::read(pairs.base_ids, row);
-        let sides = self.origin.sides(pairs.base_day(row)).iter();
-        let others = sides.flat_map(|side| self.texts.places(*side, &base_id));
-        let others: Vec<Place> = others.copied().collect();
+    fn similarity(&self, pair: &PairTexts<'_>, worker: &mut Worker) -> Result<Option<f64>> {
+        let PairTexts {
+            new,
+            others,
+            distance,
+        } = pair;
         let mut fingerprints: HashMap<Place, Option<u64>> = HashMap::new();
-        if combinations(new, &others).nth(1).is_some() {
-            for place in new.iter().chain(&others) {
+        if combinations(new, others).nth(1).is_some() {
+            for place in new.iter().chain(others) {
                 fingerprints.insert(*place, worker.fingerprint(&self.texts, *place)?);
             }
         }
-        let distance = pairs.distance(row);
         let is_at_distance = |(own, other): &(Place, Place)| {
             let fingerprint = |place: &Place| fingerprints.get(place).copied().flatten();
             let both = fingerprint(own).zip(fingerprint(other));
-            both.is_some_and(|(a, b)| (a ^ b).count_ones().cast_signed() == distance)
+            both.is_some_and(|(a, b)| (a ^ b).count_ones().cast_signed() == *distance)
         };
-        let is_any_at_distance = combinations(new, &others).any(|pair| is_at_distance(&pair));
+        let is_any_at_distance = combinations(new, others).any(|pair| is_at_distance(&pair));
         let mut greatest = None;
         for (own, other) in
-            combinations(new, &others).filter(|pair| !is_any_at_distance || is_at_distance(pair))
+            combinations(new, others).filter(|pair| !is_any_at_distance || is_at_distance(pair))
         {
             let least = self.min_similarity.max(greatest.unwrap_or(0.0));
             let own = worker.prepared_text(&self.texts, own)?;

@@ -3,8 +3,11 @@
 //! It reads the ids of all documents, then only the texts of documents in a pair, and copies these texts to a file in the
 //! scratch directory. Memory grows with the pairs, not with the documents.
 
+mod class_pairs;
 mod compare;
+mod text_classes;
 mod texts;
+mod texts_at;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,14 +16,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive::IdType;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
-use compare::{Comparer, Worker};
+use compare::{Comparer, PairTexts, Worker};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::prelude::SessionContext;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::Serialize;
 use simhash::{Measure, Model};
-use texts::{Side, Texts};
+use texts::{Place, Side, Texts};
+
+pub(crate) use class_pairs::{UnverifiedPairs, VerifiedClassPairs};
+pub(crate) use text_classes::TextClasses;
 
 use crate::batch::Id;
 use crate::documents::{Columns, Documents};
@@ -69,19 +75,6 @@ pub(crate) struct Counts {
     without_text: AtomicU64,
 }
 
-impl Counts {
-    /// The result of verifying `checked` pairs.
-    pub(crate) fn verified(&self, verify: &Verify, checked: u64) -> Verified {
-        Verified {
-            measure: verify.measure,
-            min_similarity: verify.min_similarity,
-            checked,
-            dropped: self.dropped.load(Ordering::Relaxed),
-            without_text: self.without_text.load(Ordering::Relaxed),
-        }
-    }
-}
-
 /// The texts of both sides, and the model of their fingerprints and similarities.
 #[derive(Debug)]
 pub(crate) struct Verifier<'a> {
@@ -92,12 +85,12 @@ pub(crate) struct Verifier<'a> {
 }
 
 impl<'a> Verifier<'a> {
-    /// Opens the batch's documents and, if `verify` names them, the archive's.
+    /// Opens the texts of `documents` and, if `verify` names them, those of the archive.
     pub(crate) async fn open(
         context: &SessionContext,
         verify: &'a Verify,
         model: Model,
-        new: &[String],
+        documents: &Documents,
         columns: &Columns,
     ) -> Result<Self> {
         let columns = Columns {
@@ -112,9 +105,27 @@ impl<'a> Verifier<'a> {
         Ok(Self {
             verify,
             model,
-            batch: Documents::open(context, new, &columns).await?,
+            batch: documents.reopen(context, &columns).await?,
             archive,
         })
+    }
+
+    /// The result of comparing the texts of `checked` pairs.
+    pub(crate) fn verified(&self, counts: &Counts, checked: u64) -> Verified {
+        Verified {
+            measure: self.verify.measure,
+            min_similarity: self.verify.min_similarity,
+            checked,
+            dropped: counts.dropped.load(Ordering::Relaxed),
+            without_text: counts.without_text.load(Ordering::Relaxed),
+        }
+    }
+
+    /// A worker for each thread.
+    fn workers(&self, context: &SessionContext) -> Vec<Worker> {
+        let threads = context.state().config().target_partitions();
+        let worker = |_| Worker::new(self.verify.measure, &self.model);
+        (0..threads).map(worker).collect()
     }
 }
 
@@ -152,9 +163,9 @@ pub(crate) async fn verify(
 ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
     let Verifier {
         verify,
-        model,
         batch,
         archive,
+        ..
     } = verifier;
     // Ask for the texts of all documents in pairs, on each side where they can be.
     let mut texts = Texts::create(scratch, &context.runtime_env().memory_pool)?;
@@ -184,18 +195,16 @@ pub(crate) async fn verify(
     let comparer = Comparer {
         texts,
         min_similarity: verify.min_similarity,
-        origin,
-        schema,
         counts: Arc::clone(&counts),
     };
-    let threads = context.state().config().target_partitions();
-    let mut workers: Vec<_> = (0..threads)
-        .map(|_| Worker::new(verify.measure, model))
-        .collect();
+    let mut workers = verifier.workers(context);
     let reader = read_pairs(unverified.path())?;
     builder.spawn_blocking(move || {
         for rows in reader {
-            let verified = comparer.verify(&rows?, &mut workers)?;
+            let rows = rows?;
+            let pairs = Pairs::read(&rows).map_err(bad_pairs)?;
+            let texts_of = |row| texts_of_pair(&comparer.texts, &pairs, row, origin);
+            let verified = comparer.verify(&rows, &schema, texts_of, &mut workers)?;
             if sender.blocking_send(Ok(verified)).is_err() {
                 break;
             }
@@ -203,6 +212,26 @@ pub(crate) async fn verify(
         Ok(())
     });
     Ok((builder.build(), counts))
+}
+
+/// The texts of the pair at `row`.
+fn texts_of_pair<'a>(
+    texts: &'a Texts,
+    pairs: &Pairs<'_>,
+    row: usize,
+    origin: Origin,
+) -> PairTexts<'a> {
+    let base_id = Id::read(pairs.base_ids, row);
+    let sides = origin.sides(pairs.base_day(row)).iter();
+    let others: Vec<Place> = sides
+        .flat_map(|side| texts.places(*side, &base_id))
+        .copied()
+        .collect();
+    PairTexts {
+        new: texts.places(Side::Batch, &Id::read(pairs.new_ids, row)),
+        others,
+        distance: pairs.distance(row),
+    }
 }
 
 /// Pairs that are read and verified together.

@@ -14,8 +14,9 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 
+use super::texts_at::TextsAt;
 use crate::batch::Id;
-use crate::documents::{Documents, TextRows};
+use crate::documents::{Documents, RowSet, TextRows};
 use crate::error::{EngineError, Result};
 
 /// Where the documents of a pair are.
@@ -101,67 +102,86 @@ impl Texts {
         id_type: IdType,
     ) -> Result<()> {
         let ids: HashSet<Id> = self.wanted[side as usize].keys().cloned().collect();
-        let failed = || EngineError::query(documents.given());
         let partitions = context.state().config().target_partitions();
-        let mut rows = documents
-            .table_with_ids(context, id_type, partitions, Arc::new(ids))?
-            .execute_stream()
-            .await
-            .map_err(failed())?;
-        let wanted = &mut self.wanted[side as usize];
+        let table = documents.table_with_ids(context, id_type, partitions, Arc::new(ids))?;
+        let failed = || EngineError::query(documents.given());
+        let mut rows = table.execute_stream().await.map_err(failed())?;
         while let Some(batch) = rows.next().await {
             let batch = batch.map_err(failed())?;
             let TextRows { ids, texts } = TextRows::read(&batch)?;
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                let Some(places) = wanted.get_mut(&Id::read(ids, row)) else {
-                    continue;
-                };
-                let text = texts.value(row);
-                let mut hash = DefaultHasher::new();
-                hash.write(text);
-                let (hash, len) = (hash.finish(), text.len() as u64);
-                let failed = |source| EngineError::Io {
-                    path: self.path.display().to_string(),
-                    source,
-                };
-                // Documents that share an id mostly share the text. Store it once: every stored text is compared.
-                let mut is_known = false;
-                for place in places
-                    .iter_mut()
-                    .filter(|place| (place.hash, place.len) == (hash, len))
-                {
-                    self.writer.flush().map_err(failed)?;
-                    if read_at(self.writer.get_ref(), *place).map_err(failed)? == text {
-                        place.is_repeated = true;
-                        is_known = true;
-                        break;
-                    }
-                }
-                if is_known {
-                    continue;
-                }
-                self.writer.write_all(text).map_err(failed)?;
-                if places.is_empty() {
-                    // Few ids have several texts.
-                    places.reserve_exact(1);
-                } else {
-                    self.memory.try_grow(size_of::<Place>()).map_err(|_| {
-                        EngineError::OutOfMemory {
-                            what: "the texts of documents with the same id".into(),
-                        }
-                    })?;
-                }
-                places.push(Place {
-                    start: self.end,
-                    len,
-                    number: self.number,
-                    hash,
-                    is_repeated: false,
-                });
-                self.number += 1;
-                self.end += len;
+                self.add(side, &Id::read(ids, row), texts.value(row))?;
             }
         }
+        self.flush()
+    }
+
+    /// Copies the texts of the batch's documents at `positions` to the file. Each is found by its position as its id.
+    pub(super) async fn copy_at(
+        &mut self,
+        context: &SessionContext,
+        documents: &Documents,
+        id_type: IdType,
+        positions: RowSet,
+    ) -> Result<()> {
+        let mut found = TextsAt::read(context, documents, id_type, positions).await?;
+        while let Some(batch) = found.next().await? {
+            for (position, text) in batch.iter()? {
+                let id = Id::Number(position);
+                self.want(Side::Batch, id.clone())?;
+                self.add(Side::Batch, &id, text)?;
+            }
+        }
+        self.flush()
+    }
+
+    /// Writes a text of the document `id` to the file, if it was asked for and is not there.
+    fn add(&mut self, side: Side, id: &Id, text: &[u8]) -> Result<()> {
+        let Some(places) = self.wanted[side as usize].get_mut(id) else {
+            return Ok(());
+        };
+        let mut hash = DefaultHasher::new();
+        hash.write(text);
+        let (hash, len) = (hash.finish(), text.len() as u64);
+        let failed = |source| EngineError::Io {
+            path: self.path.display().to_string(),
+            source,
+        };
+        // Documents that share an id mostly share the text. Store it once: every stored text is compared.
+        for place in places
+            .iter_mut()
+            .filter(|place| (place.hash, place.len) == (hash, len))
+        {
+            self.writer.flush().map_err(failed)?;
+            if read_at(self.writer.get_ref(), *place).map_err(failed)? == text {
+                place.is_repeated = true;
+                return Ok(());
+            }
+        }
+        self.writer.write_all(text).map_err(failed)?;
+        if places.is_empty() {
+            // Few ids have several texts.
+            places.reserve_exact(1);
+        } else {
+            self.memory
+                .try_grow(size_of::<Place>())
+                .map_err(|_| EngineError::OutOfMemory {
+                    what: "the texts of documents with the same id".into(),
+                })?;
+        }
+        places.push(Place {
+            start: self.end,
+            len,
+            number: self.number,
+            hash,
+            is_repeated: false,
+        });
+        self.number += 1;
+        self.end += len;
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
         self.writer.flush().map_err(|source| EngineError::Io {
             path: self.path.display().to_string(),
             source,

@@ -28,7 +28,8 @@ enum Piece {
     Value(u64),
     /// A fingerprint that differs from an earlier one in these bits.
     Near { of: u16, bits: Vec<u8> },
-    /// An earlier fingerprint plus multiples of a step at some bit: dense, crowded, many with the same leading bits.
+    /// An earlier fingerprint plus multiples of a step, shifted by some bits: a dense set, which
+    /// shares its leading bits or crowds one key.
     Steps { of: u16, shift: u8, step: u8, count: u16 },
     Copies { of: u16, count: u8 },
 }

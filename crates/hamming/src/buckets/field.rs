@@ -28,8 +28,8 @@ pub(crate) fn counting_sort(
     for &value in values {
         starts[field.extract(value) as usize] += 1;
     }
-    // Prefix sums turn each count into the end of its values; placing a value then moves that by one towards their
-    // start.
+    // Prefix sums turn each count into the end of a field value's places. Each value that is placed
+    // moves the end back by one, until it is the start.
     let mut end = 0;
     for start in &mut *starts {
         end += *start;

@@ -1,4 +1,4 @@
-//! The loops over the queries of a table: from the key to the survivors of its bucket.
+//! The loops that look up queries in a table of tags, one by one or run by run.
 
 use super::queries::{Queries, Survivor};
 use super::strips::{STRIP_LINES, Strip, Strips};
@@ -148,8 +148,9 @@ impl<T: TagTable, const STRIPS_FIRST: bool> Work for OneByOne<'_, '_, T, STRIPS_
             if let Some(&fingerprint) = next {
                 *bucket = view.bucket(fingerprint);
                 let Bucket { start, end } = *bucket;
-                // As many lines as most buckets have, again without a branch on this bucket's own number; one more
-                // because buckets do not begin at line boundaries.
+                // Prefetch as many lines as most buckets have, again without a branch on this
+                // bucket's own number, and one more because buckets do not begin at line
+                // boundaries.
                 let lines = view.lines + 1;
                 for line in 0..lines {
                     prefetch_l2(view.tags, start as usize + line * lanes);
@@ -183,7 +184,8 @@ impl<T: TagTable, const STRIPS_FIRST: bool> Work for RunByRun<'_, '_, T, STRIPS_
             let bucket = view.bucket(first);
             let lines = ((bucket.end - bucket.start) as usize).div_ceil(T::Tag::LANES);
             let lines = lines.clamp(1, STRIP_LINES);
-            // The largest fingerprint with this key: in a sorted chunk, the key is the leading bits.
+            // The largest fingerprint with this key: only tables whose key is the leading bits are
+            // looked up run by run.
             let last = first | (u64::MAX >> view.key.bits);
             loop {
                 let rest = &fingerprints[query..];

@@ -7,9 +7,9 @@ use crate::isa::{Isa, Kernel, Work};
 use crate::memory::Array;
 use crate::prefetch::prefetch_l1;
 
-/// Leading bits of the key by which a chunk is partitioned: few enough that the cache holds one line for each partition
-/// that is written, and so many that the part of a table that one partition reads fits into the second-level cache and
-/// on few pages.
+/// How many leading bits of the key select the partition. They are few enough for the cache to hold
+/// the line that each partition is writing, and enough for the second-level cache to hold the part
+/// of a table that one partition reads, which then lies on few pages.
 const PARTITION_BITS: u32 = 10;
 const PARTITIONS: usize = 1 << PARTITION_BITS;
 
@@ -31,7 +31,8 @@ impl Default for Partitioned {
 }
 
 impl Partitioned {
-    /// Partitions `chunk` by the leading bits of `key`, replaces what was held, and returns it as queries.
+    /// Replaces the held fingerprints with those of `chunk`, partitioned by the leading bits of
+    /// `key`, and returns them as queries.
     pub(super) fn fill(&mut self, kernel: Kernel, key: Field, chunk: &[u64]) -> Queries<'_> {
         if self.chunk_indexes.len() < chunk.len() {
             // The old arrays are freed before the new ones are allocated.

@@ -9,7 +9,7 @@ use crate::design::Block;
 
 /// The most bits of a key.
 const MAX_KEY_BITS: u32 = 24;
-/// The most variants of a table, whose offsets have 32 bits.
+/// The most variants of a table: the starts of its buckets are 32-bit numbers.
 const MAX_VARIANTS: f64 = 4e9;
 /// The most candidates that a bucket should have: they lie in at most two adjacent cache lines, which cost one access.
 const FEW_CANDIDATES: f64 = 16.0;
@@ -60,7 +60,7 @@ impl TablePlan {
         };
         let variants = entries as f64 * volume(key.bits, block.radius);
         let candidates = variants / 2f64.powi(key.bits.cast_signed());
-        // Nearly all candidates differ from the key in as many bits as the radius allows.
+        // Nearly all candidates differ from the query's key in as many bits as the radius allows.
         let passing = candidates * scheme.first_share();
         let most = candidates + 2.0 * candidates.sqrt();
         let lines = most as usize / T::LANES + 1;

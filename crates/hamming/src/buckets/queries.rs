@@ -10,7 +10,7 @@ pub(crate) struct Queries<'a> {
 }
 
 impl Queries<'_> {
-    /// The index in the chunk of the fingerprint that has index `index` among the queries.
+    /// The index in the chunk of the query with index `index`.
     #[inline(always)]
     pub(crate) fn chunk_index(&self, index: u32) -> u32 {
         self.chunk_indexes
@@ -23,7 +23,7 @@ impl Queries<'_> {
 pub(crate) struct Survivor {
     /// The index of the fingerprint in [`Queries`].
     pub(crate) query: u32,
-    /// The index of its tag in [`super::Buckets`], which [`super::TagTable::compare`] overwrites with the place of the
-    /// entry.
+    /// The index of its tag in [`super::Buckets`]. [`super::TagTable::compare`] overwrites it with
+    /// the entry's index (`halves`) or the tag's prefix (`variants`).
     pub(crate) place: u32,
 }

@@ -8,7 +8,7 @@ const CAPACITY: usize = 32;
 /// A strip, and the queries for which it has survivors.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Strip {
-    /// The index of the first query.
+    /// The index of the first query that the strip is compared with.
     pub(super) query: u32,
     /// The queries for which any candidate passes the first test: bit i for query `query + i`.
     pub(super) any: u32,

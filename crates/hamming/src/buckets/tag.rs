@@ -7,10 +7,11 @@ use crate::isa::{Isa, any_line_mask};
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// A test of a tag: it passes when it differs from the query's tag in at most `limit` of the bits of `mask`.
+/// A test of a tag: a tag passes when it differs from the query's tag in at most `limit` of the
+/// bits of `mask`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct TagTest {
-    /// The bits that are compared; tags of 16 bits are always compared in all of them.
+    /// The bits that are compared. 16-bit tags ignore the mask: all their bits are compared.
     pub(crate) mask: u32,
     /// How many of them may differ.
     pub(crate) limit: u32,

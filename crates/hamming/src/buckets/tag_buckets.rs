@@ -30,7 +30,7 @@ impl<T: Tag> Buckets<T> {
     /// # Panics
     /// When the table cannot be built, see [`TablePlan::bytes`].
     pub(crate) fn zeroed(plan: &TablePlan) -> Self {
-        // With more, the 32-bit offsets would overflow, and pairs would be missed.
+        // With more variants, the 32-bit starts would overflow, and the join would miss pairs.
         assert!(
             plan.bytes < usize::MAX,
             "a table has less than 4e9 variants"
@@ -124,7 +124,8 @@ impl<'a, I: Isa, T: Tag> View<'a, I, T> {
         survivors: &mut Vec<Survivor>,
     ) {
         let mut first = start;
-        // As many candidates at once as a mask has bits: a branch for each line would be mispredicted.
+        // Tests as many candidates at once as a mask has bits: a branch for each line would be
+        // mispredicted.
         for tags in self.strip(start, lines).chunks(MASK_BITS) {
             let mut near = 0;
             for (line, lanes) in tags.chunks_exact(T::LANES).enumerate() {

@@ -15,8 +15,9 @@ pub(crate) trait TagTable: Sized {
     /// The buckets of tags.
     fn buckets(&self) -> &Buckets<Self::Tag>;
 
-    /// Compares the entries of `survivors` in full, and appends those within the distance to `matches`. Where the tags
-    /// have a second test, it comes first. Overwrites `survivors`.
+    /// Compares the entries of `survivors` in full, and appends those within the distance to
+    /// `matches`. If the second test of the tags differs from the first, it drops survivors before
+    /// any entry is read. Overwrites `survivors`.
     fn compare<I: Isa>(
         &self,
         isa: I,

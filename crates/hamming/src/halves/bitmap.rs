@@ -13,19 +13,19 @@ pub(super) struct Bitmap {
     words: Array<u64>,
 }
 
-/// Words of a region: the halves with the same upper quarter.
+/// Words of a region, which holds the halves with one upper quarter.
 const REGION_WORDS: usize = 1 << (QUARTER_BITS - 6);
 
 impl Bitmap {
-    /// The bytes that building the bitmap of `halves` halves takes, besides those of the bitmap.
+    /// Bytes needed to build the bitmap of `halves` halves, besides those of the bitmap.
     pub(super) fn building_bytes(halves: usize) -> usize {
         2 * ((4 << QUARTER_BITS) + 4) + 2 * halves
     }
 
     /// Builds the bitmap of `halves` and of their neighbours at 1 bit.
     ///
-    /// The bits of one region are set at a time, by the entries in it and by those whose upper quarter is 1 bit away,
-    /// so that the region stays in the first-level cache.
+    /// It fills one region at a time, so that the region stays in the first-level cache: from the
+    /// entries in it, then from those whose upper quarter is 1 bit away.
     pub(super) fn build(halves: impl ExactSizeIterator<Item = u32> + Clone) -> Self {
         // The lower quarters, sorted by the upper ones.
         let mut starts = vec![0u32; (1 << QUARTER_BITS) + 1];

@@ -1,4 +1,4 @@
-//! [`Layout`]: which filter the halves are looked up in, and its size; the number of entries decides.
+//! [`Layout`]: the kind and the size of the filters of halves, by the number of entries.
 
 /// Bits of a quarter.
 pub(super) const QUARTER_BITS: u32 = 16;
@@ -8,9 +8,9 @@ pub(super) const QUARTER_BITS: u32 = 16;
 pub(super) enum Layout {
     /// See [`super::lines::Lines`].
     Lines {
-        /// Bits of the key, the upper ones of a quarter.
+        /// How many upper bits of a quarter make the key.
         key_bits: u32,
-        /// Room for tags of each key.
+        /// How many tags each key has room for.
         lanes: usize,
     },
     /// See [`super::bitmap::Bitmap`].
@@ -44,8 +44,8 @@ impl Layout {
         }
     }
 
-    /// An upper bound of the share of fingerprints that pass because their key is crowded: it has more entries than
-    /// lanes.
+    /// An upper bound of the share of fingerprints that pass because a key of theirs is crowded:
+    /// only a key with more entries than lanes can be.
     pub(super) fn crowded_share(self, entries: usize) -> f64 {
         match self {
             // One key in 1,000 is beyond three standard deviations; a fingerprint has four keys.

@@ -1,4 +1,5 @@
-//! A filter of halves: for each value of a quarter, cache lines with the other quarters of the entries that have it.
+//! A filter of halves: for each key (the upper bits of a quarter), cache lines with the other
+//! quarters of the entries that have the key.
 
 use super::layout::QUARTER_BITS;
 use super::pick::pick;
@@ -7,12 +8,13 @@ use crate::memory::Array;
 use crate::prefetch::prefetch_l2;
 use crate::unchecked::ByUpperBits;
 
-/// Both quarters of a half as keys, each with the other quarter as the tag.
+/// The two sides of the filter: by the upper quarter with the lower as the tag, and the reverse.
 ///
-/// A fingerprint passes when an entry has the same upper quarter and a lower quarter within 1 bit, or the reverse. On
-/// each side, an entry's tag is in the lines of its key. When these are full, the entry overflows to the other side:
-/// there its quarter is put into the lines of all keys within 1 bit of its tag, so that the same fingerprints pass.
-/// When one of those is full too, the entry's key becomes crowded: every fingerprint with that key passes.
+/// A fingerprint passes when an entry has the same upper quarter and a lower quarter within 1 bit,
+/// or the reverse. On each side, an entry's tag is in the lines of its key. If these are full, the
+/// entry overflows to the other side: there its quarter goes into the lines of every key within 1
+/// bit of its tag, so that the same fingerprints pass. If any of those lines are full too, the
+/// entry's key becomes crowded: every fingerprint with that key passes.
 #[derive(Debug)]
 pub(super) struct Lines {
     key_bits: u32,
@@ -23,15 +25,15 @@ pub(super) struct Lines {
     crowded: bool,
 }
 
-/// The lines by one of the two quarters: that quarter is the key, the other the tag.
+/// The lines by one of the two quarters: its upper bits are the key, the other quarter is the tag.
 #[derive(Debug)]
 struct Side {
-    /// For each key, as many tags as it has lanes. Unused lanes are 0: a fingerprint that passes because of one costs a
-    /// lookup, which finds nothing.
+    /// For each key, one tag a lane. Unused lanes hold 0: a fingerprint that passes because of one
+    /// costs a lookup that finds nothing.
     tags: Array<u16>,
     /// For each key, how many of its lanes are in use.
     used: Vec<u8>,
-    /// A bit for each crowded key.
+    /// Bit `k` is set if key `k` is crowded.
     crowded: Vec<u64>,
     /// The quarter and the tag of each entry that found no lane.
     overflow: Vec<(u16, u16)>,
@@ -134,7 +136,7 @@ impl<const LANES: usize, const CROWDED: bool> Work for PickByLines<'_, LANES, CR
             prefetch_l2(upper.slice(), high_key);
             prefetch_l2(lower.slice(), low_key);
             if LANES == 64 {
-                // The second line of each.
+                // 64 tags of 16 bits fill two cache lines.
                 prefetch_l2(upper.slice().as_flattened(), high_key * LANES + LANES / 2);
                 prefetch_l2(lower.slice().as_flattened(), low_key * LANES + LANES / 2);
             }
@@ -179,8 +181,8 @@ impl Side {
         }
     }
 
-    /// Puts the other side's overflow into lanes of this side. An entry that finds no lane makes its key on the other
-    /// side crowded. Returns whether any entry did.
+    /// Puts the other side's overflow into lanes of this side. An entry that finds no lane makes
+    /// its key on the other side crowded. Returns whether any key became crowded.
     fn place_overflow(
         &mut self,
         lanes: usize,

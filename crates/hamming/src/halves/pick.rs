@@ -7,9 +7,9 @@ const TILE: usize = 32;
 
 /// Appends to `indexes` the index of each of `fingerprints` that passes, counted from `first`.
 ///
-/// `passing` returns the mask of a tile's fingerprints that pass. Few pass, so the branches are on the ones of the
-/// mask, not on the fingerprints. Before a tile is tested, `fetch` prefetches the cache lines of the next tile's
-/// fingerprints.
+/// `passing` returns the mask of a tile's fingerprints that pass. Few pass, so the loop branches
+/// once for each that passes, not once for each fingerprint. Before a tile is tested, `fetch`
+/// prefetches the cache lines of the next tile's fingerprints.
 #[inline(always)]
 pub(super) fn pick(
     fingerprints: &[u64],

@@ -19,7 +19,7 @@ const MARK_NS: f64 = 1.0;
 #[derive(Debug)]
 pub(super) struct HalvesPlan {
     entries: usize,
-    /// The filter that halves are looked up in.
+    /// The kind and the size of the two filters of halves.
     pub(super) layout: Layout,
     /// Decides whether a chunk is dense enough to be scanned by runs before it is scanned by halves.
     pub(super) run_scan: RunScanPlan,
@@ -44,8 +44,8 @@ impl HalvesPlan {
     pub(super) fn cost(&self) -> Cost {
         let mut cost = Cost::default();
         let entries = self.entries as f64;
-        // The share of the fingerprints that pass on one half: it is within 1 bit of an entry's half, or its key is
-        // crowded.
+        // The share of fingerprints that pass on one half: the half is within 1 bit of an entry's,
+        // or one of its keys is crowded.
         let near =
             (33.0 * entries / 2f64.powi(32)).min(1.0) + self.layout.crowded_share(self.entries);
         add_tables(&mut cost, &self.quarters, self.entries, near, false);

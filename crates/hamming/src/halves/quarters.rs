@@ -1,6 +1,7 @@
 //! The table of a quarter, which keeps the index of the entry beside each tag.
 //!
-//! The key is a quarter. The tag is the other quarter of the half, in which one bit may differ.
+//! The key is the upper bits of the quarter, or all of them. The tag is the other quarter of the
+//! half, in which one bit may differ.
 
 use crate::buckets::{
     Buckets, Field, Queries, Survivor, TablePlan, TagScheme, TagTable, TagTest, counting_sort,

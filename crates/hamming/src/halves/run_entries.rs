@@ -6,12 +6,12 @@ use crate::memory::Array;
 /// How many entries are copied from each run unconditionally; room for as many follows the last run.
 const SHORT: usize = 32;
 
-/// The entries of each run. Of an entry, the 32 bits that follow the leading [`RUN_BITS`] are kept.
+/// The entries of each run, reduced to the 32 bits that follow the leading [`RUN_BITS`].
 #[derive(Debug)]
 pub(super) struct RunEntries {
     /// Run `r` is `next[starts[r]..starts[r + 1]]`.
     starts: Array<u32>,
-    /// The 32 bits of all entries, and behind them room for [`SHORT`] more.
+    /// The 32 bits of each entry, and behind them room for [`SHORT`] more entries.
     pub(super) next: Array<u32>,
 }
 

@@ -1,11 +1,14 @@
-//! The scan by runs, which precedes the scan by halves in a dense archive: one in which many fingerprints, a run, share
-//! their leading 16 bits.
+//! The scan by runs, which precedes the scan by halves in a dense archive. A run is the
+//! fingerprints that share their leading 16 bits; in a dense archive, runs are long.
 //!
-//! It does not cut fingerprints in the middle: of a pair within 3 bits, either the trailing 28 bits agree, or at most 2
-//! of the leading 36 differ (Σ(rᵢ + 1) = 1 + 3 > 3). The trailing bits are tested with one access to a small Bloom
-//! filter. The leading bits are tested with a map, made once for each run: it marks each value of the next 20 bits
-//! that, behind the run's leading 16, is within 2 bits of an entry. A sorted run reads its map in order. With a batch
-//! of a million, one fingerprint in 50 passes one of the tests, and is then scanned by halves.
+//! It cuts fingerprints behind bit 36, not in the middle: of a pair within 3 bits, either the
+//! trailing 28 bits agree, or at most 2 of the leading 36 differ (Σ(rᵢ + 1) = 1 + 3 > 3). The
+//! trailing bits are tested with one access to a small Bloom filter. The leading bits are tested
+//! with a bitmap that is made once for each run, the map. It has a bit for each value of the 20
+//! bits that follow the run's leading 16 (or of fewer, see [`super::run_scan_plan`]); the bit is
+//! set if the 36 bits together are within 2 bits of an entry's. A sorted run reads its map in
+//! order. With a batch of a million, one fingerprint in 50 passes one of the tests, and is then
+//! scanned by halves.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -48,7 +51,7 @@ impl RunIndex {
 /// The map of one run, reused from run to run.
 #[derive(Debug)]
 pub(super) struct RunMap {
-    /// The index's id, the run, and the number of bits for which the map was made.
+    /// What the map was made for: the index's id, the run, and the number of bits that it covers.
     made_for: Option<(u64, u16, u32)>,
     words: Array<u64>,
     /// Entries of neighbouring runs, see [`RunEntries::gather`].
@@ -158,7 +161,8 @@ impl<const HIGH: u32> Work for MakeMap<'_, HIGH> {
         for &next in entries.of_run(run) {
             map.mark_within_2(next);
         }
-        // For each differing bit of the run's leading 16, one bit less may differ in those of the map.
+        // Entries of other runs differ in 1 or 2 of the leading 16 bits, which leaves 1 or 0 for
+        // the bits of the map.
         for &next in entries.gather((0..RUN_BITS).map(|bit| run ^ 1 << bit), gathered) {
             map.mark_within_1(next);
         }
@@ -210,7 +214,8 @@ mod tests {
     fn maps_and_filter_pass_what_is_near() {
         for entries in [0, 1, 40, 3000] {
             let mut rng = ChaCha8Rng::seed_from_u64(7);
-            // In few runs, so that these have neighbours, and more entries than are copied unconditionally.
+            // Few runs, so that they have neighbours, and more entries than `gather` copies
+            // unconditionally.
             let mut values: Vec<u64> = (0..entries)
                 .map(|_| rng.next_u64() & 0x0111_ffff_ffff_ffff | 0x4000 << 48)
                 .collect();

@@ -1,4 +1,5 @@
-//! The plan of [`super::run_scan`]: how dense a chunk must be for it, and how many bits its maps cover.
+//! The plan of [`super::run_scan`]: how dense a chunk must be for a scan by runs, and how many bits
+//! the maps cover.
 //!
 //! The map of a run costs the same however many fingerprints the run has. A map that covers fewer bits is made faster
 //! and fits into a nearer cache, but more fingerprints pass it. So the best number of bits depends on the density of
@@ -17,15 +18,15 @@ const PICKED_NS: [f64; 2] = [40.0, 90.0];
 /// bitmaps.
 const SAVED_NS: [f64; 2] = [7.0, 20.0];
 
-/// For each number of bits that maps may cover, what they cost with a batch of some size.
+/// The cost of maps with a batch of a given size, for each number of bits that they may cover.
 #[derive(Debug)]
 pub(super) struct RunScanPlan {
     maps: Vec<MapCost>,
-    /// Nanoseconds saved for one fingerprint: maps that cost less are worth it.
+    /// Nanoseconds that a scan by runs saves for one fingerprint: maps that cost less are worth it.
     saved_ns: f64,
 }
 
-/// What maps that cover some number of bits cost.
+/// The cost of maps that cover `bits` bits.
 #[derive(Debug, Clone, Copy)]
 struct MapCost {
     bits: u32,
@@ -59,8 +60,8 @@ impl RunScanPlan {
         }
     }
 
-    /// The number of bits that the maps of `chunk` best cover; `None` when the chunk is not dense enough for maps, or
-    /// not sorted, judged by its first and last fingerprint.
+    /// The number of bits that maps of `chunk` should cover; `None` when the chunk is too sparse
+    /// for maps or not sorted, judged by its first and last fingerprint.
     pub(super) fn best_map_bits(&self, chunk: &[u64]) -> Option<u32> {
         let (Some(&first), Some(&last)) = (chunk.first(), chunk.last()) else {
             return None;
@@ -98,7 +99,7 @@ impl RunScanPlan {
     }
 }
 
-/// In how many words one entry sets bits, in the maps of all runs together, if they cover `bits` bits.
+/// How many words one entry marks, in the maps of all runs together, if maps cover `bits` bits.
 const fn words_marked(bits: u32) -> u32 {
     let high = bits - WORD_BITS;
     let same_run = 1 + high + high * (high - 1) / 2;

@@ -2,9 +2,9 @@
 //!
 //! A half is looked up in one of two filters, by the size of the batch:
 //!
-//! - [`Lines`]: for each value of a quarter, at most two cache lines with the other quarters (16 bits each) of the
-//!   entries that have it. A fingerprint's lines are compared in registers. For a million entries, 8 MB a half: all in
-//!   cache.
+//! - [`Lines`]: for each key (the upper bits of a quarter), at most two cache lines with the other
+//!   quarters (16 bits each) of the entries that have the key. A fingerprint's lines are compared
+//!   in registers. For a million entries, the lines of a half take 8 MB and stay in the cache.
 //! - [`Bitmap`]: a bit for each of the 2³² values of a half, set for those within 1 bit of an entry's half; one access
 //!   to memory.
 //!
@@ -51,8 +51,8 @@ impl Scan {
         plan: HalvesPlan,
         threads: usize,
     ) -> Self {
-        // The halves are sorted by their upper quarter, so that filling lines and sorting for bitmaps miss the cache
-        // rarely.
+        // The halves come in the order of their upper quarter, so that filling lines and sorting
+        // for bitmaps rarely miss the cache.
         let filter = |half: usize| {
             let shift = [32, 0][half];
             let halves = quarters[2 * half]

@@ -3,7 +3,7 @@
 use crate::isa::{TAIL_BITS, tail_place};
 use crate::memory::Array;
 
-/// Entries for each word of the filter.
+/// At most about this many entries share a word on average, in batches of up to 2²⁴ entries.
 const WORD_ENTRIES: usize = 4;
 
 /// A Bloom filter over the trailing [`TAIL_BITS`] of the entries. Each entry sets three bits of one word, so that a
@@ -15,7 +15,7 @@ pub(super) struct TailFilter {
 }
 
 impl TailFilter {
-    /// The number of words, as a power of two.
+    /// The binary logarithm of the number of words.
     fn word_bits(entries: usize) -> u32 {
         let words = (entries / WORD_ENTRIES).max(1).next_power_of_two();
         words.ilog2().min(TAIL_BITS - 6)

@@ -10,7 +10,7 @@ use super::{Isa, Work};
 pub(crate) struct Avx2(());
 
 impl Avx2 {
-    /// The token, where the machine has the instructions.
+    /// The token, or `None` if the machine lacks the instructions.
     pub(crate) fn detect() -> Option<Self> {
         let detected = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")

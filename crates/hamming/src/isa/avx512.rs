@@ -12,7 +12,7 @@ pub(crate) struct Avx512 {
 }
 
 impl Avx512 {
-    /// The token, where the machine has the instructions.
+    /// The token, or `None` if the machine lacks the instructions.
     pub(crate) fn detect() -> Option<Self> {
         let avx2 = Avx2::detect()?;
         let detected = is_x86_feature_detected!("avx512f")
@@ -151,8 +151,8 @@ fn passing_avx512(filter: &RunFilter<'_>, eight: &[u64; 8]) -> u8 {
     let value = _mm512_srl_epi64(behind, count(64 - filter.map_bits));
     let word_bits = filter.word_bits();
     let word = _mm512_and_si512(eight, _mm512_set1_epi64((1 << word_bits) - 1));
-    // SAFETY: `value` has at most the bits of the largest map, and `word` those of an index into `tail`:
-    // `RunFilter::new` checks both.
+    // SAFETY: `value` has `map_bits` bits, at most those of the largest map, and `word` is below
+    // the length of `tail`, a power of two: `RunFilter::new` checks both.
     let (marked, tail) = unsafe {
         (
             _mm512_i64gather_epi64::<8>(

@@ -12,7 +12,7 @@ use super::{Isa, Work};
 pub(crate) struct Neon(());
 
 impl Neon {
-    /// The token, where the machine has the instructions.
+    /// The token, or `None` if the machine lacks the instructions.
     pub(crate) fn detect() -> Option<Self> {
         std::arch::is_aarch64_feature_detected!("neon").then_some(Self(()))
     }

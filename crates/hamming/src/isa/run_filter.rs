@@ -11,7 +11,7 @@ pub(crate) const RUN_BITS: u32 = 16;
 pub(crate) const MAP_BITS: RangeInclusive<u32> = 17..=20;
 /// Trailing bits of a fingerprint: those that even the largest map does not cover.
 pub(crate) const TAIL_BITS: u32 = 64 - RUN_BITS - *MAP_BITS.end();
-/// Lower bits of a value in a map, which select a bit of a 64-bit word.
+/// How many lower bits of a value in a map select a bit of a 64-bit word.
 pub(crate) const WORD_BITS: u32 = 6;
 /// Words of the largest map.
 pub(crate) const MAP_WORDS: usize = 1 << (*MAP_BITS.end() - WORD_BITS);
@@ -30,8 +30,9 @@ impl<'a> RunFilter<'a> {
     /// `tail`, the words of a Bloom filter.
     ///
     /// # Panics
-    /// When `map` does not have [`MAP_WORDS`] words, `map_bits` is above [`MAP_BITS`], or the number of words of `tail`
-    /// is no power of two: unchecked gathers rely on it.
+    /// When `map` does not have [`MAP_WORDS`] words, `map_bits` is above [`MAP_BITS`], or the
+    /// number of words of `tail` is not a power of two. The unchecked gathers of AVX-512 rely on
+    /// all three.
     #[inline(always)]
     pub(crate) fn new(map: &'a [u64], map_bits: u32, tail: &'a [u64]) -> Self {
         assert!(map_bits <= *MAP_BITS.end() && tail.len().is_power_of_two());

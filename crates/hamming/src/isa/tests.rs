@@ -1,5 +1,5 @@
-//! Every instruction set of this machine against the definitions. `buckets/tag.rs` tests the comparisons of cache
-//! lines.
+//! Compares every instruction set of this machine with the definitions. `buckets/tag.rs` tests the
+//! comparisons of cache lines.
 
 use proptest::prelude::*;
 

@@ -1,5 +1,6 @@
-//! The mechanism of the paper (section 3.1): a permuted, sorted copy of the batch for each block, with a directory over
-//! the leading bits of the block. It serves `blocks-N`, `choose-N-M`, `nested-N` and `exhaustive`.
+//! The mechanism of Manku, Jain and Das Sarma (WWW 2007, section 3.1): a permuted, sorted copy of
+//! the batch for each block, with a directory over the leading bits of the block. It serves
+//! `blocks-N`, `choose-N-M`, `nested-N` and `exhaustive`.
 //!
 //! Every fingerprint is looked up in every table, under each directory prefix within the block's radius.
 

@@ -30,7 +30,7 @@ pub(super) struct PermutedPlan {
 pub(super) struct PermutedTablePlan {
     /// The block that is permuted to the top.
     pub(super) block: Block,
-    /// Bits of a directory prefix: the leading ones of the key.
+    /// How many leading bits of the block make a directory prefix.
     pub(super) directory_bits: u32,
 }
 
@@ -79,7 +79,7 @@ impl PermutedPlan {
 /// The directory bits at which a probe of `block` is cheapest.
 fn cheapest_directory_bits(block: &Block, entries: usize) -> u32 {
     let width = block.mask.count_ones().min(MAX_DIRECTORY_BITS);
-    // With more bits than the binary number of entries has, most prefixes would have no entry.
+    // With more bits than the number of entries has in binary, most prefixes would have no entry.
     let useful = usize::BITS - entries.leading_zeros();
     let cost = |bits: u32| {
         let lookup = LOOKUP_NS + access_ns(8 * entries + (4 << bits));

@@ -126,7 +126,8 @@ fn owned_match(
     fingerprint: u64,
     candidate: u64,
 ) -> Option<Match> {
-    // A permutation of bits is linear over xor: reversing the difference gives the difference of the fingerprints.
+    // A permutation of bits commutes with xor: reversing the permuted difference gives the
+    // difference of the fingerprints.
     let difference = indexed.tables[at]
         .permutation
         .reverse(lookup.permuted ^ candidate);

@@ -5,12 +5,12 @@ use crate::ball;
 use crate::memory::Array;
 use crate::permutation::Permutation;
 
-/// A permuted and sorted copy of the batch, with a directory over the leading bits of the key.
+/// A permuted and sorted copy of the batch, with a directory over the leading bits of the block.
 #[derive(Debug)]
 pub(super) struct PermutedTable {
-    /// Brings the key's bits to the top.
+    /// Brings the block's bits to the top.
     pub(super) permutation: Permutation,
-    /// Bits of a directory prefix: the leading ones of the key.
+    /// How many leading bits of the block make a directory prefix.
     pub(super) directory_bits: u32,
     /// Entries with directory prefix `p` are `entries[starts[p]..starts[p + 1]]`.
     pub(super) starts: Array<u32>,

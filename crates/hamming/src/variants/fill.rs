@@ -4,7 +4,7 @@ use crate::ball;
 use crate::buckets::{Buckets, counting_sort};
 use crate::memory::Array;
 
-/// Lower bits of a key; the keys that share the other, upper bits are a region.
+/// How many lower bits of a key vary within a region: its keys share the upper bits.
 const REGION_BITS: u32 = 11;
 
 /// Bytes of an entry while it is put into buckets.
@@ -20,9 +20,10 @@ struct Entry {
 
 /// Puts every entry into the buckets of all keys within `radius` of its own.
 ///
-/// The buckets of one region are filled at a time, so that they stay in the cache. For each flip of upper bits, the
-/// entries come from the region with those bits flipped, and go under all keys that differ from their own in few enough
-/// lower bits: those that `radius` leaves.
+/// It fills the buckets of one region at a time, so that they stay in the cache. For each set of
+/// flipped upper bits, it takes the entries of the region whose upper bits differ in that set, and
+/// puts each under the keys that differ from its own in that set and in at most as many lower bits
+/// as `radius` still allows.
 pub(super) fn fill_variants(buckets: &mut Buckets<u32>, values: &[u64], radius: u32) {
     let (key, scheme) = (buckets.key, buckets.scheme);
     let lower_bits = key.bits.min(REGION_BITS);

@@ -22,7 +22,8 @@ use crate::mechanism::{BatchPart, MechanismTables, OWN_CHUNK, Times};
 use crate::parallel::build_in_parallel;
 use table::VariantTable;
 
-/// Bytes of a probed fingerprint and its row, which are held twice: gathered by the caller, and partitioned.
+/// Bytes held for one probed fingerprint: 8 for it and 4 for its row, once gathered by the caller
+/// and once partitioned.
 const PROBED_BYTES: usize = 24;
 
 /// One table of variants for each block.
@@ -49,8 +50,8 @@ impl MechanismTables for Variants {
         let tables = build_in_parallel(blocks.len(), threads, |at| {
             VariantTable::build(values, &blocks[at], &plan.tables[at])
         });
-        // The chunks of all threads together take an eighth of the tables' bytes, within bounds. A large chunk, once
-        // partitioned, reads a large table nearly in order.
+        // The chunks of all threads together take an eighth of the tables' bytes; each has 2²⁰ to
+        // 2²³ fingerprints. A large chunk, once partitioned, reads a large table nearly in order.
         let bytes: usize = tables.iter().map(VariantTable::bytes).sum();
         let most = bytes / 8 / (PROBED_BYTES * threads.max(1));
         Self {

@@ -63,7 +63,8 @@ mod tests {
 
     #[test]
     fn shares_are_those_of_all_tags() {
-        // Three blocks of 20, 22 and 22 bits with radii of 2, so that 2, 5 and 8 bits of one, two and three may differ.
+        // Three blocks of 20, 22 and 22 bits with radii of 2: at most 2 bits may differ in one
+        // block, 5 in two together, 8 in all three.
         let design = Design::named("variants-3", 8).unwrap();
         let all = TagTest { mask: !0, limit: 8 };
         let of_next = |behind: u32| TagTest {

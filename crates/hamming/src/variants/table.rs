@@ -9,7 +9,8 @@ use crate::matches::{Match, Matches};
 use crate::mechanism::BatchPart;
 use crate::prefetch::prefetch_l1;
 
-/// Repeated survivors, of the same query and prefix, are left out if survivors have more entries than this on average.
+/// If survivors have more entries than this on average, they are sorted, so that repeated ones (the
+/// same query and prefix) are skipped.
 const MANY_ENTRIES: usize = 16;
 
 /// The table of a block, with the entries under all keys within the block's radius.
@@ -59,14 +60,14 @@ impl TagTable for VariantTable {
         let scheme = self.buckets.scheme;
         let (starts, tags): (&[u32], &[u32]) = (starts, &self.buckets.tags);
         let unused = scheme.flip_bits + scheme.field.bits - prefix.bits;
-        // Without a branch, because it is unpredictable which survivors pass the second test: the next survivor
-        // overwrites one that does not.
+        // Branchless, because it is unpredictable which survivors pass the second test: the next
+        // survivor overwrites one that fails.
         let mut kept = 0;
         for at in 0..survivors.len() {
             let Survivor { query, place } = survivors[at];
             let candidate = tags[place as usize];
             let query_tag = scheme.tag(queries.fingerprints[query as usize]);
-            // From here on, `place` is the prefix of the tag, where its entries are in the index.
+            // From here on, `place` is the prefix of the tag, by which the index finds its entries.
             let place = candidate >> unused;
             prefetch_l1(starts, place as usize);
             survivors[kept] = Survivor { query, place };

@@ -6,8 +6,8 @@ use crate::memory::Array;
 /// The most leading bits of a tag by which entries are sorted.
 const MAX_PREFIX_BITS: u32 = 20;
 
-/// By how many leading bits of their tags `entries` entries are sorted: so many that there is at least one prefix for
-/// each entry, and at most two, within [`MAX_PREFIX_BITS`].
+/// How many leading bits of their tags `entries` entries are sorted by: as many as give one to two
+/// prefixes for each entry, but at most [`MAX_PREFIX_BITS`].
 fn prefix_bits(entries: usize) -> u32 {
     (usize::BITS - entries.leading_zeros()).clamp(1, MAX_PREFIX_BITS)
 }

@@ -1,5 +1,8 @@
-//! Fuzzes fingerprints with arbitrary texts: no tokenizer panics, every kernel gives the same fingerprint, and the features
-//! equal their definition, computed over the whole text by the Unicode libraries.
+//! Fuzzes fingerprints and similarities with arbitrary texts.
+//!
+//! No tokenizer panics, and every kernel makes the same fingerprint. The features of
+//! `words+cjk-bigrams` equal their definition, which the Unicode libraries compute over the whole
+//! text. Every similarity is symmetric and from 0 to 1.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -12,7 +15,7 @@ use simhash::tokenize::cjk::is_cjk;
 use simhash::{Choice as _, Fingerprinter, Kernel, Markup, Measure, Model, Normalize, Similarity, Spec, Tokenizer, Weight};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Every tokenizer, with some values of the other settings.
+/// Models of every tokenizer, each with three combinations of weight, folding and markup.
 static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
     let choices = [
         (Weight::Tf, Normalize::NfkcCasefold, None),
@@ -38,7 +41,7 @@ static BIGRAMS: LazyLock<Model> = LazyLock::new(|| {
     Model::plain(spec).expect("no tables")
 });
 
-/// Words and bigrams of CJK characters, each with the number of its occurrences, by their definitions.
+/// Counts words and bigrams of CJK characters by their definitions.
 fn by_definition(text: &str) -> BTreeMap<String, u32> {
     let nfkc = ComposingNormalizerBorrowed::new_nfkc();
     let composed = nfkc.normalize(text);

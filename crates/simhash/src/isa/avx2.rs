@@ -1,4 +1,4 @@
-//! AVX2 with BMI1, BMI2, LZCNT and POPCNT.
+//! Detects AVX2 with BMI1, BMI2, LZCNT and POPCNT, and runs loops compiled for them.
 
 use super::Work;
 

@@ -1,4 +1,5 @@
-//! AVX-512 F, BW and VL, with the instructions of [`Avx2`].
+//! Detects AVX-512 F, BW and VL with the instructions of [`Avx2`], and runs loops compiled for
+//! them.
 
 use super::Work;
 use super::avx2::Avx2;

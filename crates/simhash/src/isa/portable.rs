@@ -1,6 +1,7 @@
-//! Plain Rust, which every machine can run: the oracle of the instruction sets in the files beside it.
+//! `top_bits` in plain Rust: used on other machines than x86-64, and by tests as the oracle of the
+//! SSE2 version.
 
-/// The top bit of each byte: bit i of the result for byte i.
+/// Gathers the top bits of 64 bytes: bit i of the result is the top bit of byte i.
 #[inline(always)]
 pub(crate) fn top_bits(bytes: &[u8; 64]) -> u64 {
     let (words, _) = bytes.as_chunks::<8>();

@@ -1,8 +1,8 @@
-//! SSE2, which every x86-64 machine has.
+//! `top_bits` with SSE2, which every x86-64 machine has.
 
 use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_movemask_epi8};
 
-/// The top bit of each byte: bit i of the result for byte i.
+/// Gathers the top bits of 64 bytes: bit i of the result is the top bit of byte i.
 #[inline(always)]
 pub(crate) fn top_bits(bytes: &[u8; 64]) -> u64 {
     let mut gathered = 0;

@@ -48,7 +48,8 @@ const INLINE: [&[u8]; 16] = [
 ];
 
 impl Markup {
-    /// Appends the text of an HTML page to `out`. Every text is valid HTML.
+    /// Appends the text of an HTML page to `out`. Any text can be parsed as HTML, so this does not
+    /// fail.
     pub fn strip(self, page: &str, out: &mut String) {
         let begin = out.len();
         let mut shown = Vec::new();

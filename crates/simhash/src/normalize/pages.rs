@@ -1,4 +1,5 @@
-//! How single characters fold: a table of 256 pages of 256 code points, each filled on first use.
+//! How each character below U+10000 folds: a table of 256 pages of 256 code points. A page is
+//! filled on first use.
 
 use std::sync::OnceLock;
 

@@ -5,7 +5,7 @@
 
 use crate::isa::{Kernel, Work, top_bits};
 
-/// The classes of 64 bytes: bit i of each mask for byte i.
+/// The classes of 64 bytes: bit i of each mask stands for byte i.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Chunk {
     /// Bytes of words: letters, digits, `_`, and the punctuation between them that does not end a word.
@@ -27,7 +27,7 @@ struct Classify<'a> {
     chunks: &'a mut Vec<Chunk>,
 }
 
-/// The kinds of the bytes of a chunk, before the rules apply: bit i of each mask for byte i.
+/// The kinds of 64 bytes, before the rules apply: bit i of each mask stands for byte i.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kinds {
     letters: u64,

@@ -22,7 +22,8 @@ pub fn is_cjk(c: char) -> bool {
         | '\u{20000}'..='\u{323af}') // Han, extensions B and later
 }
 
-/// The first bytes in UTF-8 that only Han characters have. Nearly all Han characters have one, and then take 3 bytes.
+/// First bytes in UTF-8 that begin only Han characters, of 3 bytes each: those from U+5000 to
+/// U+9FFF.
 pub(crate) const HAN: std::ops::RangeInclusive<u8> = 0xe5..=0xe9;
 
 /// The first run of CJK characters in `text` at or after `from`; an empty range at the end of `text` if there is none.

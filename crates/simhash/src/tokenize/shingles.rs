@@ -29,7 +29,8 @@ impl<E> Shingles<E> {
         }
     }
 
-    /// The features of `inner`, each followed by the shingle that it begins, if there is one.
+    /// Extracts the features of `inner`, each followed by the shingle that begins with it, if there
+    /// is one.
     pub(crate) fn with_single(n: u8, inner: E) -> Self {
         Self {
             single: true,

@@ -1,7 +1,7 @@
 //! Extracts words by UAX #29, and words or n-grams of scripts without spaces.
 //!
-//! White space cuts the text into ASCII stretches, whose words [`ascii`] finds, and pieces with other characters, which
-//! follow all of UAX #29.
+//! White space separates stretches of ASCII from pieces with other characters. [`ascii`] finds the
+//! words of the stretches; the full rules of UAX #29 cut the pieces.
 
 use std::ops::Range;
 
@@ -50,7 +50,7 @@ impl Extract for Words {
         ascii::classify(self.kernel, text.as_str().as_bytes(), &mut self.chunks);
         let mut from = 0;
         while let Some(other) = self.next_byte(from, |chunk| chunk.other) {
-            // White space and a combining mark behind it can form a word together.
+            // A combining mark can form a word together with the white space before it.
             let before = self.last_space(from, other);
             let start = before.map_or(from, |space| self.space_start(from, space));
             self.ascii_words(text, from..start, each);
@@ -109,7 +109,8 @@ impl Words {
         (from..to).rev().take_while(is_space).last().unwrap_or(to)
     }
 
-    /// Extracts the words of a stretch of ASCII, which ends at white space or at the end of the text.
+    /// Extracts the words of a stretch of ASCII, which ends at white space, at CJK text or
+    /// punctuation, or at the end of the text.
     #[inline(always)]
     fn ascii_words(&self, text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
         if range.is_empty() {
@@ -187,7 +188,8 @@ impl Words {
 
 /// Trims CJK punctuation from a piece between two runs of CJK. Most such pieces consist of nothing else.
 ///
-/// A word always ends before such a punctuation mark, and behind one if ASCII follows.
+/// This changes no word: UAX #29 always has a boundary before such a mark, and after it if ASCII
+/// follows.
 fn without_punctuation(text: &str, mut piece: Range<usize>) -> Range<usize> {
     let is_mark = |c: char| matches!(c, '\u{3001}'..='\u{3003}' | '\u{3008}'..='\u{3011}' | '\u{2014}' | '\u{201c}' | '\u{201d}' | '\u{2026}');
     let kept = text[piece.clone()].trim_end_matches(is_mark);

@@ -28,11 +28,11 @@ use crate::store::wait_briefly;
 /// The name of standard output in errors.
 pub const STANDARD_OUTPUT: &str = "standard output";
 
-/// Bytes of one part of an upload; more if the file would have more than [`MAX_PARTS`] parts.
+/// Bytes of one part of an upload. A file of more than [`MAX_PARTS`] such parts gets larger parts.
 const PART_BYTES: u64 = 8 << 20;
-/// The most parts of one upload that every service accepts.
+/// Maximum parts of one upload; every service accepts this many.
 const MAX_PARTS: u64 = 9000;
-/// Parts sent at the same time.
+/// Maximum number of parts sent concurrently.
 const CONCURRENT_PARTS: usize = 4;
 
 /// A temporary file that becomes its target when it is published; see the module.
@@ -119,7 +119,8 @@ impl Draft {
             .map_err(|source| io_error(self.target.as_ref(), source))
     }
 
-    /// The bytes and the SHA-256 of the draft, as [`Location::digest`] has them.
+    /// The draft's size in bytes and its SHA-256 in hexadecimal, as [`Location::digest`] returns
+    /// them.
     ///
     /// # Errors
     /// [`StorageError::Io`] when it cannot be read.
@@ -145,7 +146,7 @@ impl Draft {
         let failed = |error| StorageError::store(target)(error);
         let (store, path) = (target.store(), target.path());
         let upload = store.put_multipart(path).await.map_err(failed)?;
-        // Stored in `self` so that it is aborted if anything fails.
+        // Dropping `self` aborts an upload that it holds, so an error below aborts it.
         let upload = self.upload.insert(upload);
         let part = PART_BYTES.max(size.div_ceil(MAX_PARTS));
         let parts = size.div_ceil(part).max(1);
@@ -165,15 +166,15 @@ impl Draft {
     /// Turns the draft into its target, replacing a file or object of that name, or copies it to standard output.
     ///
     /// # Errors
-    /// When that fails; an earlier file or object then stays. [`is_closed_pipe`] recognises the error that the reader of
-    /// standard output closed it.
+    /// When the draft cannot be published; an existing file or object of that name then stays.
+    /// [`is_closed_pipe`] recognises the error for a standard output that its reader closed.
     pub async fn publish(mut self) -> Result<()> {
         let Some(target) = self.target.clone() else {
             let file = self.open()?;
             return copy_to_stdout(file).await;
         };
         if self.upload.is_none() {
-            // A local file is synced again even if it was sent before: that costs nothing.
+            // `send` may have synced a local file before; syncing it again costs nothing.
             self.send().await?;
         }
         if let Some(local) = target.local() {
@@ -189,14 +190,15 @@ impl Draft {
         let Err(error) = upload.complete().await else {
             return Ok(());
         };
-        // If only the answer was lost, the upload is complete.
+        // The store may have completed the upload though its answer was lost, so compare the
+        // digests.
         let sent = LocalFile::at(&self.file)?.digest().await?;
         if target.digest().await.is_ok_and(|found| found == sent) {
             let message = plain_message(&error);
             tracing::info!(%target, "the upload is complete, though the store answered: {message}");
             return Ok(());
         }
-        // Aborted when `self` is dropped.
+        // Dropping `self` aborts the upload.
         self.upload = Some(upload);
         Err(StorageError::store(&target)(error))
     }
@@ -213,7 +215,7 @@ impl Drop for Draft {
 
 /// Copies a whole file to standard output.
 async fn copy_to_stdout(mut file: File) -> Result<()> {
-    // On a thread that may block: a slow reader must not delay the handling of signals.
+    // Copies on a thread that may block: a slow reader must not delay the handling of signals.
     let copied = tokio::task::spawn_blocking(move || {
         let mut stdout = std::io::stdout().lock();
         std::io::copy(&mut file, &mut stdout).and_then(|_| stdout.flush())
@@ -222,7 +224,7 @@ async fn copy_to_stdout(mut file: File) -> Result<()> {
     copied.map_err(|source| io_error(None, source))
 }
 
-/// Whether the error is that the reader of standard output closed it.
+/// Whether the error says that the reader of standard output closed the pipe.
 #[must_use]
 pub fn is_closed_pipe(error: &StorageError) -> bool {
     match error {

@@ -12,22 +12,24 @@ use tempfile::TempPath;
 
 use crate::host::{self, Origin};
 
-/// End of the names of temporary files.
+/// Suffix of the names of temporary files.
 const SUFFIX: &str = ".tmp";
 /// Number of random characters before the suffix.
 const RANDOM_CHARACTERS: usize = 6;
-/// Maximum of bytes of the output's name in a temporary file's name, which may have 255 bytes in all.
+/// Maximum bytes of the output's name in the name of a temporary file; a file name has at most 255
+/// bytes.
 const MAX_NAME_BYTES: usize = 200;
-/// How many times a file is created if other processes remove it before it is locked.
+/// Maximum attempts to create a file, if other processes remove it before this process locks it.
 const ATTEMPTS: usize = 16;
 
-/// The start of an output's name, as the names of its temporary files contain it.
+/// An output's name, cut to [`MAX_NAME_BYTES`] bytes, as the names of its temporary files contain
+/// it.
 pub(super) fn shortened(name: &str) -> &str {
     &name[..name.floor_char_boundary(MAX_NAME_BYTES)]
 }
 
-/// Removes the temporary files for `name` that killed processes left in `directory`, and creates a new one, which is
-/// locked as long as the returned file is open.
+/// Removes the temporary files for `name` that killed processes left in `directory`, and creates a
+/// new one. The returned file holds its lock until it is closed.
 pub(super) fn create(directory: &Path, name: &str) -> io::Result<(File, TempPath)> {
     sweep(directory, name);
     let name = shortened(name);
@@ -36,12 +38,13 @@ pub(super) fn create(directory: &Path, name: &str) -> io::Result<(File, TempPath
             .prefix(&format!(".{name}.{}-", host::tag()))
             .rand_bytes(RANDOM_CHARACTERS)
             .suffix(SUFFIX)
-            // The file becomes the output, so it is not private, as the default of `tempfile` is.
+            // The file becomes the output, so others may read it; by default, `tempfile` makes
+            // private files.
             .permissions(std::fs::Permissions::from_mode(0o644))
             .tempfile_in(directory)?
             .into_parts();
-        // Another process's sweep may have locked or removed the file before this lock. On a file system without locks,
-        // no sweep removes a file of this boot.
+        // Before this lock, the sweep of another process may have locked or removed the file. On a
+        // file system without locks, no sweep removes a file of this boot.
         let is_swept = matches!(file.try_lock(), Err(TryLockError::WouldBlock));
         if !is_swept && is_at(&file, &path) {
             return Ok((file, path));
@@ -88,7 +91,7 @@ fn remove_if_abandoned(path: &Path, is_this_boot: bool) {
     let is_abandoned = match file.try_lock() {
         Ok(()) => true,
         Err(TryLockError::WouldBlock) => false,
-        // A file system without locks: only processes of an earlier boot are dead for certain.
+        // On a file system without locks, only processes of an earlier boot are certainly dead.
         Err(TryLockError::Error(_)) => !is_this_boot,
     };
     if is_abandoned && is_at(&file, path) && std::fs::remove_file(path).is_ok() {
@@ -134,7 +137,8 @@ mod tests {
         }
     }
 
-    /// Row 46: Names of 255 bytes, the most that a file's can have; in the last two, the cut falls into a character.
+    /// Fault 46: names of 255 bytes, the maximum of a file name; in the last two, the cut falls
+    /// into a character.
     #[test]
     fn long_names_are_cut() {
         let directory = tempfile::tempdir().unwrap();
@@ -154,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Row 46.
+    /// Fault 46.
     #[test]
     fn files_of_killed_processes_are_swept_and_no_others() {
         let directory = tempfile::tempdir().unwrap();
@@ -185,7 +189,7 @@ mod tests {
         assert!(stays.iter().all(|name| at.join(name).exists()));
     }
 
-    /// Row 46: Many processes with one output, each sweeping while others make their files.
+    /// Fault 46: many processes with one output, each sweeping while others make their files.
     #[test]
     fn a_file_is_never_swept_from_under_its_process() {
         let directory = tempfile::tempdir().unwrap();

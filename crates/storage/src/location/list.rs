@@ -29,10 +29,11 @@ pub enum Expansion {
 }
 
 impl Stores {
-    /// Lists the files that a path stands for: the file itself, the files below the directory, or those that match the
-    /// pattern. Below a directory, leaves out files and directories whose names begin with `_` or `.`. A file with
-    /// several names, by symlinks or hard links, is listed once, by the first name. The directory of a Delta table
-    /// stands for the table; every other path to a table's files is refused.
+    /// Lists the files that a path stands for: the file itself, the files below the directory, or
+    /// those that match the pattern. A directory's list leaves out files and directories whose
+    /// names begin with `_` or `.`. If symlinks or hard links give a file several names, the list
+    /// has only the first. The directory of a Delta table stands for the table; `expand` refuses
+    /// every other path to a table's files.
     ///
     /// # Errors
     /// [`StorageError::NotFound`] when there is no such file, [`StorageError::BadPath`] for a malformed pattern, and for a
@@ -167,7 +168,8 @@ fn path_below<'a>(location: &Location, path: &'a str) -> &'a str {
     below.unwrap_or(path).trim_start_matches('/')
 }
 
-/// The objects below `prefix` that match the location as a pattern, or lie in a directory that does.
+/// The objects below `prefix` that match the location as a pattern, or lie below a directory that
+/// matches it.
 async fn objects_matching(
     location: &Location,
     prefix: &str,

@@ -32,13 +32,13 @@ pub struct Location {
     root: Url,
     store: Arc<dyn ObjectStore>,
     path: Path,
-    /// Size in bytes, if it is known from a listing or a table's log.
+    /// Size in bytes, if a listing or `with_table_facts` gave it.
     size: Option<u64>,
-    /// The spec of the table that listed it.
+    /// The fingerprint spec of the Delta table whose log lists this file, as JSON.
     table_spec: Option<Arc<str>>,
 }
 
-/// Identifies a file or object, whatever its names.
+/// Identifies a file or object, under whichever name it was found.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Identity {
     /// A local file, which links may give several names.
@@ -95,7 +95,8 @@ impl Location {
             Some(local) => Url::from_file_path(local).unwrap_or_else(|()| self.root.clone()),
             None => {
                 let mut url = self.root.clone();
-                // `set_path` would not encode a `%`, and a reader that decodes the URL would find another name.
+                // `set_path` does not encode a `%`, so a reader that decodes the URL would get
+                // another name.
                 if let Ok(mut segments) = url.path_segments_mut() {
                     segments.extend(self.path.parts());
                 }
@@ -117,7 +118,7 @@ impl Location {
         }
     }
 
-    /// The identity of what is there: equal for all symlinks and hard links to one file.
+    /// The identity of the file or object: equal for all symlinks and hard links to one file.
     #[must_use]
     pub fn identity(&self) -> Identity {
         let metadata = self.local.as_ref().and_then(|local| local.metadata().ok());
@@ -133,7 +134,8 @@ impl Location {
         }
     }
 
-    /// Adds what a table's log says of this data file: its size in bytes, and the spec of the table's fingerprints.
+    /// Adds what is known of a table's data file: its size in bytes, and the spec of the table's
+    /// fingerprints.
     #[must_use]
     pub fn with_table_facts(mut self, size: u64, spec: Option<Arc<str>>) -> Self {
         self.size = Some(size);

@@ -13,7 +13,8 @@ pub(super) fn is_hidden(name: &str) -> bool {
     name.starts_with(['_', '.'])
 }
 
-/// Whether no component of a path below a directory is hidden.
+/// Whether a listing shows a file: `below`, its path below the listed directory, has no hidden
+/// component.
 pub(super) fn is_visible(below: &str) -> bool {
     !below.split('/').any(is_hidden)
 }

@@ -27,7 +27,7 @@ impl Stores {
         let local = match given.split_once("://") {
             Some(("file", _)) => {
                 let url = Url::parse(given).ok();
-                // Without its query or fragment, the URL would name another file.
+                // `to_file_path` drops a query or fragment, so the path would name another file.
                 if url
                     .as_ref()
                     .is_some_and(|url| url.query().or(url.fragment()).is_some())
@@ -87,7 +87,7 @@ impl Stores {
         }
         let root = Url::parse(&format!("{scheme}://{authority}"))
             .map_err(|error| bad(&error.to_string()))?;
-        // A pattern may have a question mark; a signed URL has one before its parameters.
+        // A `?` may be a wildcard; before a `=`, it begins the parameters of a signed URL.
         if path
             .split_once('?')
             .is_some_and(|(_, query)| query.contains('='))

@@ -1,4 +1,4 @@
-//! Reading and removing what is at a location.
+//! Reads files at a location, and removes directories.
 
 use std::io::Write as _;
 
@@ -11,7 +11,8 @@ use crate::error::{Result, StorageError};
 use crate::kind::ErrorKind;
 
 impl Location {
-    /// Size of the file in bytes: the listed size if it was listed, or else the current one.
+    /// Size of the file in bytes, as a listing or [`Self::with_table_facts`] gave it, or else from
+    /// a request to its store.
     ///
     /// # Errors
     /// When the file is missing, or the store fails.
@@ -33,7 +34,8 @@ impl Location {
         }
     }
 
-    /// The state of the file: what this says changes when the file is written again.
+    /// Size, modification time, entity tag and version of the file as one text. Rewriting the file
+    /// changes it.
     ///
     /// # Errors
     /// When the file is missing, or the store fails.
@@ -140,8 +142,9 @@ impl Location {
         }
     }
 
-    /// The error for a failed `HEAD` request, whose answer has no body that says why. So this requests a listing of the
-    /// path, and returns that request's error if it fails likewise.
+    /// The error for a failed `HEAD` request. The answer to a `HEAD` has no body with the reason,
+    /// so this lists the path, and returns the listing's error if the store refuses that, too, or
+    /// cannot be reached.
     async fn head_error(&self, error: object_store::Error) -> StorageError {
         let error = self.store_error(error);
         if !matches!(error.kind(), ErrorKind::Permission | ErrorKind::Unreachable) {

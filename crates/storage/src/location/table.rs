@@ -8,11 +8,11 @@ use crate::delta_log::{LOG_DIRECTORY, local_table_above, table_of_entry};
 use crate::error::Result;
 use crate::kind::ErrorKind;
 
-/// Requests under way at the same time.
+/// Maximum number of concurrent requests.
 const CONCURRENT_REQUESTS: usize = 32;
 
 impl Location {
-    /// The path or URL of the nearest Delta table at or above it. Nothing needs to be at the location itself.
+    /// The path or URL of the nearest Delta table at or above this location, which need not exist.
     ///
     /// # Errors
     /// When the store cannot be listed.
@@ -29,8 +29,8 @@ impl Location {
 /// The nearest table at or above a path in a remote store.
 ///
 /// # Errors
-/// When the store cannot be listed. A directory that this process may not list counts as no table: credentials may be for
-/// one prefix alone.
+/// When the store cannot be listed. A directory that this process may not list counts as no table:
+/// its credentials may cover only one prefix.
 pub(super) async fn remote_table_above(location: &Location) -> Result<Option<Path>> {
     let above = std::iter::successors(Some(location.path().clone()), Path::parent);
     let directories: Vec<Path> = above.collect();

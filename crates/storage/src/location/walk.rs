@@ -1,6 +1,7 @@
-//! Finds the local files below a directory, or that match a pattern.
+//! Finds the local files that lie below a directory or match a pattern.
 //!
-//! Symlinks are followed. Each directory is walked once, so that a cycle of symlinks is no endless walk.
+//! The walk follows symlinks, but enters each directory only once, so that a cycle of symlinks
+//! ends.
 
 use std::collections::HashSet;
 use std::fs::{DirEntry, Metadata};
@@ -43,7 +44,7 @@ fn entries(directory: &FsPath) -> Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-/// Collects the files below directories, or that match a pattern.
+/// Collects the files that lie below directories or match a pattern.
 pub(super) struct Walk<'a> {
     location: &'a Location,
     extensions: &'a [&'a str],
@@ -113,7 +114,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let parent = found.parent().unwrap_or(FsPath::new("/")).to_owned();
-            // Whether a directory is itself a table is checked when it is walked.
+            // `add_below` checks whether a directory is itself a table.
             let table = match checked.insert(parent.clone()) {
                 true => local_table_above(&parent),
                 false => None,
@@ -151,7 +152,7 @@ enum Part {
 /// The components of a pattern.
 fn parse_pattern(location: &Location, local: &FsPath) -> Result<Vec<Part>> {
     let bad = |error: PatternError| bad_pattern(location, &error);
-    // Parsed as a whole first, so that an error gives its position in the whole pattern.
+    // Parses the whole pattern first, so that an error gives the position in the whole pattern.
     Pattern::new(&local.to_string_lossy()).map_err(bad)?;
     let mut parts = Vec::new();
     for component in local.components() {
@@ -172,8 +173,9 @@ fn parse_pattern(location: &Location, local: &FsPath) -> Result<Vec<Part>> {
 #[derive(Default)]
 struct Matches {
     found: Vec<PathBuf>,
-    /// Directories that a `**` matched, each with the number of pattern components behind that `**`. Reached once more
-    /// with the same number, by another path, a directory would give the same files.
+    /// Directories that a `**` matched, each with the number of pattern components after that `**`.
+    /// If another path leads to a directory with the same number, searching it again would find the
+    /// same files.
     searched: HashSet<(Node, usize)>,
 }
 
@@ -208,7 +210,7 @@ impl Matches {
                     return Ok(());
                 }
                 self.find(directory.clone(), rest)?;
-                // A `**` at the end matched the directory itself, which is walked later.
+                // A `**` at the end matches the directory itself; `add_matching` walks it later.
                 if rest.is_empty() {
                     return Ok(());
                 }

@@ -15,12 +15,12 @@ use super::traffic::{CountingConnector, Traffic};
 use crate::error::{Result, StorageError};
 use crate::explain::explain;
 
-/// How long a connection to a service may take to open.
+/// Timeout for opening a connection to a service.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a connection to the machine's metadata service, which is near, may take to open.
+/// Timeout for opening a connection to the machine's metadata service, which is nearby.
 const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The store of `url`. Sends no request to it yet.
+/// Builds the client for the store of `url`. Sends no request to the store.
 pub(super) fn connect(
     url: &Url,
     options: &StoreOptions,
@@ -196,8 +196,9 @@ impl Connection<'_> {
         build!(self, builder, Key, http)
     }
 
-    /// Whether `http://` is allowed, by the options or by the environment variable `variable`. An endpoint that needs
-    /// it when it is not allowed is an error, which names `source`: the option or variable that sets the endpoint.
+    /// Whether the options or the environment variable `variable` allow `http://`. Refuses an
+    /// `http://` endpoint if they do not; the error names `source`, the option or variable that
+    /// sets the endpoint.
     fn allows_http(&self, endpoint: Option<&str>, variable: &str, source: &str) -> Result<bool> {
         let allowed = self.options.allow_http || is_on(std::env::var(variable).ok().as_deref());
         let Some(endpoint) = endpoint else {
@@ -243,8 +244,9 @@ impl Connection<'_> {
         }
     }
 
-    /// Requires that the machine's metadata service accepts a connection: without other credentials, the client asks
-    /// this service for them. Without this test, each request would wait minutes for a service that is not there.
+    /// Requires that the machine's metadata service accepts a connection: the client asks this
+    /// service if it has no other credentials. Without this test, each request would wait minutes
+    /// for a missing service.
     ///
     /// # Errors
     /// [`StorageError::Credentials`] with `reason`.

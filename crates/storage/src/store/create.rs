@@ -1,7 +1,8 @@
 //! Conditional creates whose outcome is known.
 //!
-//! A create that ends in an error may have been carried out: its answer was lost, or the client sent it again and found
-//! the object of its first request. So after an error, the object is read back.
+//! A create that ends in an error may still have created the object: the answer was lost, or the
+//! client sent the request again and found the object of its first request. So after an error,
+//! `create` reads the object back.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +14,10 @@ use object_store::{
 
 use crate::explain::explain;
 
-/// The first pause before a create is tried again; each further pause is twice as long.
+/// Pause before the second attempt; each further pause is twice as long.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The minimum of time for one try, even after the deadline.
+/// Minimum timeout of one attempt, even after the deadline.
 const MIN_TRY: Duration = Duration::from_secs(1);
 
 /// Creates an object at `path`. Its `payload` must differ from that of every other writer, because an object with the
@@ -35,7 +36,7 @@ pub(super) async fn create(
     let begin = Instant::now();
     let mut pause = PAUSE;
     loop {
-        // The client retries within one try; all tries together share one deadline.
+        // The client retries requests within one attempt; all attempts share one deadline.
         let left = deadline.saturating_sub(begin.elapsed()).max(MIN_TRY);
         let put = store.put_opts(path, payload.clone(), options.clone());
         let error = match tokio::time::timeout(left, put).await {
@@ -69,7 +70,8 @@ pub(super) async fn create(
                     },
                 });
             }
-            // The create failed, but no object is there: perhaps another writer was about to create it, and did not.
+            // The create failed, but no object is there: perhaps it collided with another writer's
+            // create, which also failed.
             Ok(Ok(None)) if begin.elapsed() + pause < deadline => {
                 tracing::debug!(%path, "trying to create it again: {message}");
                 tokio::time::sleep(pause).await;
@@ -91,7 +93,7 @@ pub(super) async fn create(
     }
 }
 
-/// Whether the store refused the request before it tried to create anything.
+/// Whether the store or its client refused the request before it tried to create anything.
 fn was_not_tried(error: &Error) -> bool {
     matches!(
         error,

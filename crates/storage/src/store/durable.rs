@@ -1,7 +1,7 @@
 //! The local file system, with writes that survive a power cut.
 //!
-//! A log entry must never name lost data. So a write returns only when the file, its directory, and the parents of new
-//! directories are synced.
+//! A log entry must never name lost data. So a write returns only after it synced the file, its
+//! directory, and the parents of new directories.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -20,8 +20,8 @@ use object_store::{
 
 use crate::local_file::directory_of;
 
-/// Separates the name of a file from a number while the file is unfinished. `object_store` uses the same mark, and
-/// leaves such files out of listings.
+/// An unfinished file is called by the final name, this mark and a number. `object_store` uses the
+/// same mark, and leaves such files out of listings.
 pub const UNFINISHED_MARK: char = '#';
 
 /// The local file system; see the module.
@@ -63,7 +63,7 @@ fn write_file(target: &FsPath, payload: &PutPayload, create: bool) -> Result<()>
         false => std::fs::rename(&unfinished, target),
     });
     if create || named.is_err() {
-        // If this fails, an unreferenced file stays, which a vacuum removes.
+        // If the removal fails, a vacuum removes the file later; no log entry names it.
         let _ = std::fs::remove_file(&unfinished);
     }
     match named {
@@ -264,7 +264,8 @@ mod tests {
         assert_eq!(names, ["0.json"]);
     }
 
-    /// Tests that the directories are created, and no others; a power cut cannot be tested here.
+    /// Tests that the store creates these directories and no others; this test cannot cut the
+    /// power.
     #[tokio::test]
     async fn missing_directories_are_made_for_files_and_parts() {
         let directory = tempfile::tempdir().unwrap();

@@ -62,8 +62,8 @@ impl Stores {
         }))
     }
 
-    /// Serves all URLs with the scheme and authority of `url` from `store`: for tests and benchmarks with stores that
-    /// are slow or fail.
+    /// Serves all URLs with the scheme and authority of `url` from `store`. Tests and benchmarks
+    /// register stores that are slow or fail.
     pub fn register(&self, url: &Url, store: Arc<dyn ObjectStore>) {
         let pinned = Arc::new(PinnedStore::remote(store, self.0.options.deadline));
         let mut remote = self.0.remote.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,8 +107,8 @@ fn scheme_and_authority(url: &Url) -> String {
 /// How long [`wait_briefly`] waits.
 const BRIEFLY: Duration = Duration::from_millis(500);
 
-/// Waits at most 500 ms for `work`, from code that is not async: for `drop`, to abort an upload. Without a
-/// multi-threaded runtime it does nothing.
+/// Runs `work` for at most 500 ms, for code that is not async: `drop` aborts an upload by it. Does
+/// nothing without a multi-threaded runtime.
 pub fn wait_briefly<T>(work: impl Future<Output = T>) {
     let Ok(runtime) = Handle::try_current() else {
         return;

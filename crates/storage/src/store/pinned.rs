@@ -1,9 +1,10 @@
 //! A store that pins each object: all reads return the object that this process saw first, or fail.
 //!
-//! The first request for an object remembers its size and entity tag. Every later request demands that entity tag, and
-//! its answer is compared with both. So a replaced object, or a body that ends too soon, is an error for every reader:
-//! of the Delta log, of Parquet, and of rows of text. A large object that is read as one stream is fetched in pieces,
-//! so that a failure costs one piece only. Conditional creates go through `create`.
+//! The first request for an object remembers its size and entity tag. Every later request demands
+//! that entity tag, and compares the answer with both. So every reader (of the Delta log, of
+//! Parquet, of text) gets an error if an object was replaced or a body ends too soon. A large
+//! object that is read as one stream is fetched in pieces, so that a failure costs only one piece.
+//! Conditional creates go through `create`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,11 +26,11 @@ use super::create::create;
 use crate::delta_log::LOG_DIRECTORY;
 use crate::explain::REPLACED;
 
-/// Maximum of bytes of one request.
+/// Maximum bytes of one request.
 const PIECE_BYTES: u64 = 16 << 20;
-/// Pieces fetched at the same time.
+/// Maximum number of pieces fetched concurrently.
 const CONCURRENT_PIECES: usize = 3;
-/// How many times a request is retried when the body of an error answer breaks off.
+/// Maximum retries of a request when the body of an error answer breaks off.
 const MAX_BROKEN_ANSWERS: u32 = 5;
 /// Pause before the first of these retries; the pause before the n-th is n times as long.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -43,8 +44,8 @@ pub(super) struct PinnedStore {
     deadline: Option<Duration>,
 }
 
-/// A put option for tests of the service: a conditional create returns the service's own answer, and [`create`] does
-/// not read the object back.
+/// A put option for the test of conditional creates: the put returns the service's own answer, and
+/// bypasses [`create`], which would read the object back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NoReadBack;
 
@@ -142,7 +143,8 @@ impl PinnedStore {
         }
     }
 
-    /// Remembers the size of a log entry from a listing: unlike that of a data file, nothing else says it.
+    /// Remembers a log entry's size from a listing. Nothing else records that size; those of data
+    /// files are in the log.
     fn remember_listed(&self, meta: &ObjectMeta) {
         if !is_in_log(&meta.location) || is_pointer(&meta.location) {
             return;
@@ -155,7 +157,7 @@ impl PinnedStore {
         all.entry(meta.location.clone()).or_insert(seen);
     }
 
-    /// Requests an object, and refuses any but the one seen first.
+    /// Requests an object, and refuses an answer from any other object than the one seen first.
     async fn get_pinned(&self, path: &Path, mut options: GetOptions) -> Result<GetResult> {
         let mut pinned = false;
         if options.if_match.is_none()
@@ -250,7 +252,7 @@ fn require_whole(mut result: GetResult) -> GetResult {
     result
 }
 
-// Not derived: some stores show their credentials.
+// Not derived, because `Debug` of some stores shows their credentials.
 impl std::fmt::Debug for PinnedStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "PinnedStore({})", self.inner)
@@ -294,7 +296,8 @@ impl ObjectStore for PinnedStore {
         if self.deadline.is_none() || options.head {
             return Ok(require_whole(self.get_pinned(location, options).await?));
         }
-        // An object not seen yet is requested as a whole: the answer says how large it is.
+        // Without a known size or a bounded range, one request asks for the object: its answer says
+        // how large it is.
         let known = self.seen(location).map(|seen| seen.size);
         let range = match (&options.range, known) {
             (None, Some(size)) => Some(0..size),
@@ -327,7 +330,8 @@ impl ObjectStore for PinnedStore {
 
     async fn get_ranges(&self, location: &Path, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         if self.deadline.is_none() {
-            // The local store reads all ranges from one open file; check first that it is the same one.
+            // The local store reads all ranges from one open file. Check first that the path still
+            // names the file seen first.
             self.get_pinned(location, GetOptions::new().with_head(true))
                 .await?;
             return self.inner.get_ranges(location, ranges).await;
@@ -460,7 +464,7 @@ mod tests {
         let memory = Arc::new(InMemory::new());
         memory.put(&path, bytes.clone().into()).await.unwrap();
         let store = PinnedStore::remote(memory, Duration::ZERO);
-        // Only the very first request does not know the size.
+        // Only the first of these requests does not know the size.
         for _ in 0..2 {
             let got = store
                 .get_pinned(&path, GetOptions::default())

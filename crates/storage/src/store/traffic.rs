@@ -1,4 +1,4 @@
-//! Counters of network traffic: every request of every store passes here.
+//! Counts network traffic: every HTTP request to a store passes through [`CountingClient`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

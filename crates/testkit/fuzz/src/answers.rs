@@ -1,5 +1,5 @@
-//! Fuzzes the decoders of what a cluster's processes send each other: plans, answers with receipts, headers, error
-//! texts.
+//! Fuzzes the decoders of the messages between a cluster's processes: tasks, operators, answers,
+//! receipts, headers and error texts.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| run(|| {
             let mut first = edited(&messages.answer, &mut input);
             let second = first.split_off(cut.min(first.len()));
             let read = block_on(fuzzing::read_answer([first, second]));
-            // Three bytes choose the decoder and the cut, and leave none for edits.
+            // An input of three bytes chooses the decoder and the cut, and edits nothing.
             if bytes.len() == 3 {
                 read.expect("an unedited answer decodes");
             }

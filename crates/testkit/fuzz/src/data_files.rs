@@ -1,6 +1,6 @@
-//! Fuzzes the reader of data files with damaged and forged ones: footer, pages, checksums, offset index. Without the
-//! facts of the log, the reader returns some rows or an error. With the facts, it returns the rows that were written or
-//! an error.
+//! Fuzzes the reader of data files with damaged and forged ones: footer, pages, checksums, offset
+//! index. Without the facts that the log records of a file, the reader returns some rows or an
+//! error. With them, it returns the rows that were written, or an error.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -18,7 +18,7 @@ use object_store::memory::InMemory;
 use object_store::path::Path;
 use storage::{Location, Stores};
 
-/// Limit on the rows read of a row group: a page of few bytes can claim billions.
+/// Limit on the rows read from a row group: a Parquet page of a few bytes can claim billions.
 const MAX_ROWS: usize = 1 << 20;
 const NAME: &str = "file.parquet";
 /// Memory limit for loading a batch, in bytes.
@@ -63,7 +63,7 @@ fuzz_target!(|bytes: &[u8]| run(|| {
     let step = input.below(97) + 1;
     let bytes = edited(&original.bytes, &mut input);
     let (size, facts) = match with_facts {
-        // The log has the sizes of its files, too.
+        // The log also records the size of the file.
         true => (original.bytes.len(), original.facts.clone()),
         false => (bytes.len(), LogFacts::default()),
     };
@@ -163,7 +163,8 @@ fn load_batch(original: &Original, mut input: Input<'_>) {
     let bytes = edited(&original.batch, &mut input);
     std::fs::write(&file.path, bytes).expect("a file");
     let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(MEMORY));
-    // The program loads it on a thread of its own, and turns its panic into an error.
+    // The program loads a batch on a separate thread, and turns a panic of that thread into an
+    // error.
     let loaded = inputs::catch_library_panic(|| Batch::load_checked(&file, &pool));
     if let Some(Err(error)) = loaded {
         assert_not_internal(error.kind(), &error);

@@ -1,5 +1,5 @@
-//! Fuzzes the readers of a Delta log with entries, checkpoints and records that are damaged or by another program.
-//! Every reader returns a value or an error, and no error is internal.
+//! Fuzzes the readers of a Delta log with entries, checkpoints and records that are damaged or that
+//! another program wrote. Every reader returns a value or an error, and no error is internal.
 #![no_main]
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ async fn tampered_archive(fixture: &Fixture, mut input: Input<'_>) -> InMemory {
     }
     let (name, template) = match texts.iter().chain(checkpoint).nth(which) {
         Some((name, bytes)) => (name.clone(), bytes),
-        // Adds an entry, edited from the last.
+        // Adds an entry: an edited copy of the last one.
         None => {
             let entries = texts.iter().filter(|(name, _)| is_log_entry(name));
             let (_, last) = entries.last().expect("a log");

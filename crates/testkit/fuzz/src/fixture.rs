@@ -33,7 +33,7 @@ const DOCUMENTS: [usize; 2] = [2100, 5];
 pub struct Day {
     /// Its date.
     pub date: NaiveDate,
-    /// The file of its fingerprints, as map 1 writes it.
+    /// The file of its fingerprints, as the fingerprint stage (map 1) writes it.
     pub file: FingerprintFile,
     /// The rows of that file.
     pub rows: Vec<(i64, String)>,

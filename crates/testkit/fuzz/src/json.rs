@@ -6,7 +6,7 @@ use crate::{Input, edited as edited_bytes};
 
 /// Limit on the edits of one value.
 const MAX_EDITS: usize = 16;
-/// In a value with this many nested values, none is copied any more.
+/// In a value with this many nested values, [`edited`] copies none of them.
 const MAX_VALUES: usize = 2000;
 
 /// Names and values that some reader treats specially.
@@ -181,7 +181,7 @@ fn remove(node: &mut Value, input: &mut Input<'_>) {
     }
 }
 
-/// Adds an element or field; puts a scalar into an array.
+/// Adds an element or field; wraps a scalar in an array.
 fn insert(node: &mut Value, input: &mut Input<'_>) {
     match node {
         Value::Array(values) => values.push(scalar(input)),
@@ -193,7 +193,7 @@ fn insert(node: &mut Value, input: &mut Input<'_>) {
     }
 }
 
-/// Returns `depth` nested arrays; serde_json refuses 128.
+/// Returns `depth` nested arrays; the parser of serde_json refuses 128.
 fn nested(depth: u8) -> Value {
     (0..depth).fold(Value::Null, |value, _| json!([value]))
 }

@@ -1,5 +1,5 @@
-//! Shared by the fuzz targets: edits of valid data that the fuzzer's bytes describe, one runtime, and the check for
-//! failures.
+//! What the fuzz targets share: a hook that tells this project's panics from those of libraries,
+//! edits of valid data that the fuzzer's bytes describe, and one runtime.
 
 pub mod fixture;
 pub mod json;
@@ -45,7 +45,8 @@ fn is_own(file: &str) -> bool {
     Path::new(file).is_relative() || file.starts_with(root)
 }
 
-/// Runs `work`; returns `None` if a library panics, as in a task whose panic the program catches.
+/// Runs `work`; returns `None` if a library panics. It stands for a task whose panics the program
+/// catches.
 pub fn catch_library_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }

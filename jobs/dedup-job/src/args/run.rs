@@ -13,7 +13,7 @@ use super::values::{appended, choice, date, time_span};
 
 /// Heading of the options of decisions.
 const DECISIONS: &str = "Decisions";
-/// What paths contain in place of the date.
+/// The placeholder for the date in paths.
 const DAY: &str = "{day}";
 
 #[derive(Debug, Clone, Default, Args)]
@@ -170,19 +170,19 @@ impl RunArgs {
         Ok(())
     }
 
-    /// Whether an output of decisions is asked for.
+    /// Whether the options name an output of decisions: --decisions or --kept.
     pub fn writes_decisions(&self) -> bool {
         self.decisions.is_some() || self.kept.is_some()
     }
 
-    /// Whether the options ask for decisions.
+    /// Whether the options require decisions. An archive with decisions may require them, too.
     pub fn decides(&self) -> bool {
         self.writes_decisions() || self.append == Some(Appended::Kept)
     }
 
     fn check_decisions(&self) -> Result<(), String> {
         if !self.decides() {
-            // The archive may have decisions, so that a batch that is appended is decided about.
+            // If the archive has decisions, --append decides about the batch and uses --prefer.
             return match &self.prefer {
                 Some(_) if self.append.is_none() => {
                     Err("--prefer needs --decisions, --kept or --append; see --help".into())
@@ -196,7 +196,7 @@ impl RunArgs {
         Ok(())
     }
 
-    /// The paths of the batch, by whichever way they were given.
+    /// The paths of the batch, given as NEW or by --new.
     pub fn batch(&self) -> &[String] {
         match self.documents.is_empty() {
             true => &self.new,

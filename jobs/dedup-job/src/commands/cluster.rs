@@ -13,9 +13,9 @@ use crate::exit::Failure;
 use crate::terminal::print;
 use crate::{process, signals};
 
-/// How often the processes are checked.
+/// How often the child processes are checked.
 const CHECK: Duration = Duration::from_millis(200);
-/// How long a process may take to stop.
+/// How long a child process may take to stop before it is killed.
 const STOP: Duration = Duration::from_secs(5);
 
 pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
@@ -94,7 +94,8 @@ pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
 struct Processes(Vec<(String, Child)>);
 
 impl Processes {
-    /// Starts this program with `arguments` and returns the JSON line that it prints when it is ready.
+    /// Starts this program with `arguments` and returns the JSON line that it prints when it is
+    /// ready.
     fn start(
         &mut self,
         common: &CommonArgs,
@@ -108,7 +109,7 @@ impl Processes {
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.args(arguments).args(forwarded(common));
         let mut child = command
-            // The child stops when this pipe closes, also when this process is killed.
+            // The child stops when this pipe closes, even if this process is killed.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -125,7 +126,7 @@ impl Processes {
         serde_json::from_str(&line).map_err(|_| Failure::Usage(format!("the {name} did not start")))
     }
 
-    /// Waits until a process ends, which is a failure, and returns it.
+    /// Waits until a child process ends, and returns that as a failure.
     async fn watch(&mut self) -> Failure {
         loop {
             for (name, child) in &mut self.0 {
@@ -142,7 +143,7 @@ impl Processes {
 
 impl Drop for Processes {
     fn drop(&mut self) {
-        // The scheduler last, so that executors can unregister.
+        // Stops the scheduler last, so that the executors can unregister.
         for (_, child) in self.0.iter_mut().rev() {
             drop(child.stdin.take());
             let begin = std::time::Instant::now();
@@ -155,7 +156,7 @@ impl Drop for Processes {
     }
 }
 
-/// The options of every command that are passed on to the child processes.
+/// The options of every command that the child processes inherit.
 fn forwarded(common: &CommonArgs) -> Vec<String> {
     let mut all = Vec::new();
     let mut option = |name: &str, value: Option<String>| {

@@ -1,11 +1,11 @@
-//! The words of two texts, and which of them differ.
+//! Compares two texts word by word, for `show` and `report`.
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::terminal::visible;
 
-/// The most words of a text that are compared: the time grows with the square of those that differ.
+/// The most words compared of a text: the time grows with the square of the number that differ.
 const MAX_WORDS: usize = 5000;
 /// Stands for the words that are not compared.
 const CUT: &str = "…";
@@ -19,7 +19,7 @@ pub enum Part {
     Equal(String),
     /// Words that the other text does not have at this place.
     Differing(String),
-    /// So many words that both texts have, and that are not shown.
+    /// A number of words that both texts have and that are not shown.
     Hidden(usize),
 }
 
@@ -28,12 +28,12 @@ pub enum Part {
 pub struct Sides {
     pub left: Vec<Part>,
     pub right: Vec<Part>,
-    /// Whether only the start of a text is compared.
+    /// Whether a text was too long, so that only its start is compared.
     pub cut: bool,
 }
 
 impl Sides {
-    /// The words of both texts that the other one does not have at their place; of two that stand for each other, one.
+    /// The number of differing words on the side that has more of them.
     pub fn differing_words(&self) -> u64 {
         let count = |side: &[Part]| -> u64 {
             let words = side.iter().map(|part| match part {
@@ -45,7 +45,7 @@ impl Sides {
         count(&self.left).max(count(&self.right))
     }
 
-    /// The words of the longer text.
+    /// The number of words of the longer text.
     pub fn words(&self) -> u64 {
         let count = |side: &[Part]| -> u64 {
             let words = side.iter().map(|part| match part {
@@ -117,7 +117,8 @@ pub fn compare(left: &str, right: &str) -> Sides {
     sides
 }
 
-/// Pushes equal words: of many, only the first `before` and the last `after`. Equal texts show their start.
+/// Pushes equal words; of a long run, only the first `before` and the last `after`. If the whole
+/// texts are equal, pushes their start.
 fn push_equal(side: &mut Vec<Part>, same: &[String], before: usize, after: usize) {
     let before = if before + after == 0 {
         4 * CONTEXT
@@ -141,8 +142,8 @@ fn push_equal(side: &mut Vec<Part>, same: &[String], before: usize, after: usize
     }
 }
 
-/// The words of a text and what stands between them; runs of space become one space, and characters that would steer the
-/// terminal are replaced.
+/// Splits a text into words and separators. Collapses white space to one space, and replaces
+/// characters that control the terminal.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_word_bounds() {

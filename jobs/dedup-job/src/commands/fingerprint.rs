@@ -24,7 +24,7 @@ pub enum Target {
     File {
         /// Its path.
         path: String,
-        /// Whether a file of another program may be replaced.
+        /// Whether an existing file of any kind may be replaced.
         overwrite: bool,
     },
     /// A day of an archive.

@@ -1,4 +1,4 @@
-//! `dedup-job completions` and `man`: generated from the definition of the command line.
+//! `dedup-job completions` and `man`: clap generates both from the definition of the command line.
 
 use std::path::Path;
 

@@ -17,7 +17,7 @@ use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json};
 
-/// The most features in the table.
+/// Default of --terms.
 pub(super) const DEFAULT_TERMS: u32 = 1_000_000;
 
 pub fn run(common: &CommonArgs, args: &IdfArgs) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
-//! One module per command: settings from its arguments, one call into a library, its summary. `outputs` has the checks of
-//! output files that several commands share.
+//! One module per command: it builds settings from the arguments, calls a library once and prints a
+//! summary. Commands share `outputs`, which checks output files, and `diff`, which compares two
+//! texts.
 
 pub mod archive;
 pub mod cluster;
@@ -22,7 +23,7 @@ pub mod tune;
 
 use crate::exit::Failure;
 
-/// The value of an option that the command requires.
+/// The value of an option that the command requires; without one, an error that names the option.
 fn required<T>(value: Option<T>, option: &str) -> Result<T, Failure> {
     value.ok_or_else(|| Failure::Usage(format!("{option} is required; see --help")))
 }

@@ -1,4 +1,5 @@
-//! Checks of outputs before any work: an output must not replace an input, a file of another program, or a part of an archive.
+//! Checks outputs before any work: an output must not replace an input, a file of another program,
+//! or a part of an archive.
 
 use std::path::{Path, PathBuf};
 
@@ -10,12 +11,12 @@ use crate::exit::Failure;
 /// The path that means standard output.
 const STDOUT: &str = "-";
 
-/// The outputs of a command, checked against what they must not replace.
+/// Checks the outputs of a command against what they must not replace.
 pub struct Outputs<'a> {
     pub stores: &'a Stores,
     /// The command's inputs.
     pub inputs: &'a [&'a str],
-    /// Whether files of other programs may be replaced.
+    /// Whether existing files of any kind may be replaced: --overwrite.
     pub overwrite: bool,
 }
 
@@ -54,14 +55,14 @@ impl Outputs<'_> {
         Ok(location)
     }
 
-    /// Checks a file or a directory for copies of inputs; returns its path.
+    /// Checks a file or directory that is to get copies of documents; returns its path.
     pub async fn check_copies(&self, option: &str, path: &str) -> Result<String, Failure> {
         let place = self.stores.locate(path).map_err(|error| match error {
             StorageError::BadPath { .. } => Failure::Usage(format!("{option} {error}")),
             error => error.into(),
         })?;
         let is_directory = path.ends_with('/') || place.local().is_some_and(Path::is_dir);
-        // A file in the directory stands for it: whatever it is called, it lies in the same inputs and tables.
+        // Checks a file in the directory instead: any such file lies in the same inputs and tables.
         let checked = match is_directory {
             true => place.child_name("copy"),
             false => path.to_owned(),
@@ -94,7 +95,8 @@ impl Outputs<'_> {
             let read = match located {
                 Ok(location) if location.local().is_none() => continue,
                 Ok(location) if location.local().is_some_and(Path::exists) => vec![location],
-                // A pattern, or a path where nothing exists: the reader of the input reports that.
+                // A pattern, or a path where nothing exists. The reader of the input reports
+                // errors.
                 _ => ::archive::input_files(self.stores, input, &[])
                     .await
                     .unwrap_or_default(),
@@ -110,7 +112,8 @@ impl Outputs<'_> {
         None
     }
 
-    /// Checks an output of the kind `written`, whose name may have any ending; returns its location.
+    /// Checks an output of the kind `written`, whose name may have any ending; returns its
+    /// location.
     pub async fn check_file(
         &self,
         option: &str,
@@ -122,7 +125,8 @@ impl Outputs<'_> {
         Ok(location)
     }
 
-    /// Refuses a location whose existing file may not be replaced by an output of the kind `written`.
+    /// Refuses a location whose existing file may not be replaced by an output of the kind
+    /// `written`.
     async fn check_owner(
         &self,
         option: &str,
@@ -143,7 +147,8 @@ impl Outputs<'_> {
         )))
     }
 
-    /// The location of a path, if it can be a file and lies neither in an input nor in a Delta table.
+    /// The location of a path. Refuses a path that cannot be a file, or lies in an input or a Delta
+    /// table.
     async fn check_location(&self, option: &str, path: &str) -> Result<Location, Failure> {
         let location = self.location_outside_inputs(option, path).await?;
         match location.table_above().await? {
@@ -154,7 +159,7 @@ impl Outputs<'_> {
         }
     }
 
-    /// The location of a path, if it can be a file and lies in no input.
+    /// The location of a path. Refuses a path that cannot be a file, or lies in an input.
     async fn location_outside_inputs(&self, option: &str, path: &str) -> Result<Location, Failure> {
         let refused = |reason: &str| Err(Failure::Usage(format!("{option} {path} {reason}")));
         let output = self.stores.locate(path).map_err(|error| match error {
@@ -196,7 +201,7 @@ pub fn is_same(one: &Location, other: &Location) -> bool {
     }
 }
 
-/// The path with links and dots resolved, as far as it exists.
+/// The path with symbolic links and `..` resolved, as far as it exists.
 fn resolved(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if let Ok(real) = absolute.canonicalize() {

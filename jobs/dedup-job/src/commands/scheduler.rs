@@ -13,9 +13,9 @@ use crate::{process, signals};
 /// The address that a scheduler listens on by default.
 pub const DEFAULT_BIND: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 50050);
-/// The time without a call after which an executor counts as lost, without --executor-timeout.
+/// Default of --executor-timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
-/// The shortest such time: longer than the interval between the calls of a busy executor.
+/// The shortest --executor-timeout: longer than the 5 seconds between calls of a busy executor.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(6);
 
 pub fn run(common: &CommonArgs, args: &SchedulerArgs) -> Result<(), Failure> {

@@ -1,4 +1,5 @@
-//! `dedup-job sql`: queries over documents and fingerprints, with the functions `simhash` and `hamming_distance`.
+//! `dedup-job sql`: queries over documents and fingerprints, with the functions `simhash` and
+//! `hamming_distance`.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::print;
 
-/// How errors call the query.
+/// The query's name in errors.
 const QUERY: &str = "the query";
 /// The column of texts.
 const TEXT: &str = "text";
@@ -75,7 +76,8 @@ pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
     })
 }
 
-/// Converts the column of texts from bytes to text: documents need not be UTF-8, and SQL's functions and output take text.
+/// Converts the column of texts from bytes to text: documents need not be UTF-8, and SQL's
+/// functions and output take text.
 fn with_decoded_texts(documents: DataFrame) -> datafusion::error::Result<DataFrame> {
     let decode = create_udf(
         "decode_text",

@@ -1,5 +1,5 @@
-//! The archive through the program: create, append, rerun, race, verify. Fault numbers are those of
-//! docs/faults.md.
+//! Tests of the archive through the program: create, append, rerun, race, verify. Fault numbers are
+//! those of docs/faults.md.
 
 use std::fs;
 use std::process::Stdio;
@@ -69,7 +69,8 @@ fn append_commits_the_day_and_a_rerun_changes_nothing() {
         .collect();
     let row = |base: &str| ("n1".to_owned(), base.to_owned(), 0);
     assert_eq!(found, [row("2026-01-01/copy"), row("2026-01-02/copy")]);
-    // Fault 10: three reruns, and one when a later day is there and the output is gone.
+    // Fault 10: reruns the day three times, then once more after a later day was committed and the
+    // output deleted.
     let archived = contents(&archive);
     for _ in 0..3 {
         assert_eq!(dedup(&run).ok().json()["commit"], "already_there");
@@ -94,7 +95,7 @@ fn append_commits_the_day_and_a_rerun_changes_nothing() {
     dedup(&format!("archive info {archive} --verify")).ok();
 }
 
-/// Fault 9: a committed day with other documents; the error names both digests.
+/// Fault 9: a committed day is appended with other documents; the error names both digests.
 #[test]
 fn the_same_day_with_other_content_is_refused() {
     let dir = Dir::new();
@@ -123,11 +124,12 @@ fn the_same_day_with_other_content_is_refused() {
         .count();
     assert_eq!(digests, 2, "{}", ran.stderr);
     assert!(fs::read(&hits).unwrap() == before && contents(&archive) == archived);
-    // Without --append the day is compared with the archive as it was before the day.
+    // Without --append, a run compares the day with the archive as it was before the day.
     dedup(run.replace(" --append", "").as_str()).ok();
 }
 
-/// Faults 7 and 8: runs of the same day at the same time make one commit; runs of different days are both committed.
+/// Faults 7 and 8: runs of the same day at the same time make one commit; runs of different days
+/// are both committed.
 #[test]
 fn racing_runs_leave_whole_days() {
     let dir = Dir::new();
@@ -244,7 +246,7 @@ fn kept_fingerprints_serve_as_the_day() {
         fs::read(dir.join("a.parquet")).unwrap(),
         fs::read(dir.join("b.parquet")).unwrap()
     );
-    // Committed from texts or from fingerprints, the day is the same.
+    // A day is the same whether it was committed from texts or from fingerprints.
     dedup(&format!(
         "archive append {archive} --input {kept} --day 2026-01-03"
     ))

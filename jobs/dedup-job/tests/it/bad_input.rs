@@ -1,4 +1,5 @@
-//! Bad input: one clear error, the right exit code, nothing lost. Fault numbers are those of docs/faults.md.
+//! Bad input gives one clear error and the right exit code, and loses nothing. Fault numbers are
+//! those of docs/faults.md.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -48,7 +49,7 @@ fn truncated_files_are_named() {
         fs::write(&day, &whole[..keep]).unwrap();
         run(&dir, &day, &base).fails(65, &["day.parquet"]);
     }
-    // The footer is whole, the pages are not.
+    // The footer is intact, the pages are damaged.
     let mut damaged = whole.clone();
     damaged[4..2000].fill(0x55);
     fs::write(&day, damaged).unwrap();
@@ -75,7 +76,8 @@ fn truncated_files_are_named() {
     );
 }
 
-/// Fault 23: one flipped bit, which `archive info --verify` finds; and fault 17: a data file that is missing.
+/// Fault 23: one flipped bit, which `archive info --verify` finds; and fault 17: a data file that
+/// is missing.
 #[test]
 fn a_damaged_archive_is_noticed() {
     let dir = Dir::new();
@@ -267,7 +269,7 @@ fn fingerprints_of_another_spec_are_refused_field_by_field() {
     .fails(78, &parts);
     // Texts are fingerprinted under the archive's spec.
     run(&dir, &docs, &archive).ok();
-    // Plain files of two specs cannot be compared with.
+    // A batch cannot be compared with plain files of two specs.
     fs::create_dir(dir.join("mixed")).unwrap();
     fs::copy(&made, dir.join("mixed/a.parquet")).unwrap();
     dedup(&format!(
@@ -278,7 +280,8 @@ fn fingerprints_of_another_spec_are_refused_field_by_field() {
     run(&dir, &docs, &dir.at("mixed")).fails(78, &["a.parquet", "b.parquet", "min_features"]);
 }
 
-/// Fault 34: one path for `--new` and `--base`, and an output inside the archive; and other wrong requests.
+/// Fault 34: `--new` and `--base` name the same path, an output lies inside the archive, and other
+/// usage errors.
 #[test]
 fn usage_errors() {
     let dir = Dir::new();
@@ -470,7 +473,7 @@ fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
     );
     let expected = fs::read(format!("{data}/expected.parquet")).unwrap();
     let mut found = 0;
-    // The fingerprints are the first 100 kB or so of the file.
+    // The fingerprints are about the first 100 kB of the file.
     for at in (200..90_000).step_by(997) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1 << (at % 8);
@@ -478,7 +481,7 @@ fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
         let _ = fs::remove_file(dir.join("hits.parquet"));
         let ran = dedup(&run);
         if ran.code == 0 {
-            // A bit without meaning: padding, or a page header's statistics.
+            // The bit means nothing: it is padding, or statistics in a page header.
             assert!(
                 fs::read(dir.join("hits.parquet")).unwrap() == expected,
                 "byte {at}"
@@ -492,8 +495,8 @@ fn a_flipped_bit_in_the_archive_gives_no_wrong_hits() {
     assert!(found >= 85, "{found} of 91 were found");
 }
 
-/// Fault 24: a text that is small in the file and large in memory, and a page that claims to be larger still. The
-/// address space is limited, as a stand-in for the machine's memory.
+/// Fault 24: a text that is small in the file but large in memory, and a page header that claims a
+/// larger size still. A limit on the address space stands in for the machine's memory.
 #[test]
 fn bombs_and_forged_sizes_stay_within_the_memory() {
     let dir = Dir::new();
@@ -522,7 +525,7 @@ fn bombs_and_forged_sizes_stay_within_the_memory() {
             "run --new {day} --base {archive} --output {} --memory-limit {limit} --threads 2",
             dir.at("hits.parquet")
         );
-        // In KiB.
+        // `ulimit -v` counts KiB: 3,000,000 KiB are about 3 GB.
         let script = format!("ulimit -v 3000000; exec \"$0\" {line}");
         let output = std::process::Command::new("sh")
             .args(["-c", &script, env!("CARGO_BIN_EXE_dedup-job")])
@@ -533,7 +536,7 @@ fn bombs_and_forged_sizes_stay_within_the_memory() {
     run(&bomb, "64MiB").fails(75, &["bomb.parquet, row group 0", "--memory-limit"]);
     run(&bomb, "2GiB").ok();
 
-    // The page's header says its size as a variable number: type, then uncompressed size.
+    // The page header encodes numbers as varints: first the page type, then the uncompressed size.
     let mut bytes = fs::read(&bomb).unwrap();
     let page = metadata.row_group(0).column(1).data_page_offset() as usize;
     assert_eq!(bytes[page..page + 3], [0x15, 0x00, 0x15]);
@@ -545,8 +548,8 @@ fn bombs_and_forged_sizes_stay_within_the_memory() {
     run(&forged, "2GiB").fails(65, &["forged.parquet, row group 0"]);
 }
 
-/// Fault 24: a page of delta-encoded text that claims 2⁵⁶ values. The Parquet library would allocate memory for all of them,
-/// and the process would end with it.
+/// Fault 24: a page of delta-encoded text that claims 2⁵⁶ values. The Parquet library would
+/// allocate memory for all of them and so abort the process.
 #[test]
 fn a_text_page_that_claims_too_many_values_is_refused() {
     let dir = Dir::new();
@@ -581,7 +584,8 @@ fn a_text_page_that_claims_too_many_values_is_refused() {
         let mut bytes = write("whole.parquet", column);
         let whole = dir.at("whole.parquet");
         run(&whole, "").ok();
-        // Lengths: blocks of 128 values in 4 parts, one value.
+        // The header of the lengths: block size 128, 4 miniblocks, 1 value. The last is
+        // overwritten.
         let header = [0x80, 0x01, 0x04, 0x01];
         let mut windows = bytes.windows(4);
         let at = windows.position(|window| window == header).unwrap() + 3;
@@ -590,7 +594,8 @@ fn a_text_page_that_claims_too_many_values_is_refused() {
         fs::write(dir.join(&name), &bytes).unwrap();
         let forged = dir.at(&name);
         run(&forged, "").fails(65, &[&format!("{name}, row group 0"), "claims more values"]);
-        // The same pages as the archive's texts: first the ids, then the texts of documents in pairs.
+        // The forged file as --base-text: a run reads its ids first, then the texts of documents in
+        // pairs.
         let _ = fs::remove_dir_all(&archive);
         dedup(&format!("archive create {archive}")).ok();
         run(&whole, "--append").ok();

@@ -1,4 +1,4 @@
-//! Help, configuration, summaries and completions.
+//! Tests of help, configuration, summaries and completions.
 
 use std::fs;
 use std::path::PathBuf;
@@ -211,7 +211,8 @@ fn plan_shows_what_would_be_read_and_built() {
     assert_eq!(dir.names(), ["base.parquet", "day.jsonl", "day.parquet"]);
 }
 
-/// With a weight under which common words decide, and a large k, even a small archive has documents that are near by chance.
+/// With a weight that lets common words decide, and a large k, even a small archive has unrelated
+/// documents within k bits.
 #[test]
 fn plan_warns_of_unrelated_documents() {
     let testdata = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata");
@@ -273,7 +274,7 @@ fn scratch_of_killed_processes_is_removed() {
     let scratch = dir.at("scratch");
     fs::create_dir(&scratch).unwrap();
     let start = || {
-        // The executor waits for a scheduler.
+        // The executor waits in vain for a scheduler, so the process lives on.
         let line =
             format!("executor --scheduler 127.0.0.1:9 --scratch {scratch} --stop-with-stdin");
         command()
@@ -307,7 +308,8 @@ fn scratch_of_killed_processes_is_removed() {
     killed.wait().unwrap();
     let mut living = start();
     let both = wait_for(2);
-    // Old enough to be removed; a directory without a lock belongs to another program.
+    // Makes the directories old enough to be removed. The one without a lock belongs to another
+    // program.
     let other = dir.join("scratch/dedup-job-other");
     fs::create_dir(&other).unwrap();
     let old = SystemTime::now() - Duration::from_secs(3600);

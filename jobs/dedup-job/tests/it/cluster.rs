@@ -1,4 +1,4 @@
-//! The job on a cluster: the same bytes as in one process.
+//! A run on a cluster gives the same bytes as in one process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ fn local_files() {
     let dir = Dir::new();
     let data = dir.at("data");
     dedup(&format!("generate pages --output {data} {COUNTS}")).ok();
-    // Several files, formats and row groups.
+    // Splits the batch into several files, formats and row groups.
     let day = read_parquet(dir.join("data/day.parquet"));
     let (ids, pages): (Vec<String>, Vec<String>) = day
         .iter()
@@ -133,7 +133,7 @@ fn local_files() {
     }
     assert!(fs::read(&there).unwrap() == expected && fs::read(&other).unwrap() == expected);
 
-    // A batch whose tables exceed the executors' memory.
+    // The tables of the batch exceed the executors' memory.
     let mut small = TestCluster::new();
     small.add(&BTreeMap::new(), "--memory-limit 100KiB");
     dedup(&format!(
@@ -142,7 +142,7 @@ fn local_files() {
     ))
     .fails(75, &["too little memory", "--memory-limit"]);
 
-    // A day that is committed, and committed again.
+    // Commits a day twice.
     let append = format!(
         "--new {data}/day.parquet {base} --append --cluster {}",
         cluster.address()
@@ -209,7 +209,8 @@ fn weights_and_stop_words() {
     }
 }
 
-/// From an object store, with the scratch prefix there too, which is empty afterwards.
+/// The archive, the batch and the scratch prefix are in an object store; afterwards the prefix is
+/// empty.
 #[test]
 fn object_storage() {
     let Some(storage) = seaweed() else { return };
@@ -239,7 +240,7 @@ fn object_storage() {
     assert!(executors.iter().map(requests).sum::<u64>() > 5);
     assert_eq!(storage.list(&format!("{at}/scratch")), Vec::<String>::new());
 
-    // A day on this machine is fingerprinted by this machine.
+    // The client fingerprints a batch that is on its own disk.
     let day = dir.at("day.parquet");
     fs::write(&day, storage.get(&format!("{at}/day.parquet")).unwrap()).unwrap();
     let hits = dir.at("hits.parquet");
@@ -297,7 +298,7 @@ fn a_cluster_in_one_command() {
     }
 }
 
-/// Mistakes of users.
+/// Wrong options and addresses give errors that say what to do.
 #[test]
 fn wrong_options() {
     let dir = Dir::new();
@@ -349,7 +350,7 @@ fn wrong_options() {
         assert!(!ran.stderr.contains("secret"), "{}", ran.stderr);
         ran.fails(code, parts);
     }
-    // Somebody else's server.
+    // A server that is no scheduler.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || while listener.accept().is_ok() {});
@@ -357,7 +358,7 @@ fn wrong_options() {
         "{run} --cluster df://{address} --executor-wait 1s"
     ))
     .fails(69, &["no scheduler answers"]);
-    // No executors.
+    // A scheduler without executors.
     let cluster = TestCluster::new();
     dedup(&format!(
         "{run} --cluster {} --executor-wait 1s",
@@ -377,7 +378,7 @@ fn exposed_ports_are_refused() {
     let dir = Dir::new();
     let cluster = TestCluster::new();
     let address = cluster.address();
-    // The port is taken, so that a process that is wrongly accepted ends at once.
+    // The port is taken, so that a process that is wrongly started ends at once.
     let taken = address.replace("df://127.0.0.1", "0.0.0.0");
     let executor = format!("executor --scheduler {address} --stop-with-stdin --bind");
     let settings = dir.at("settings.toml");
@@ -457,7 +458,7 @@ fn encryption() {
         certificates("theirs", "stranger"),
     );
     {
-        // Fault 47: with certificates they listen anywhere.
+        // Fault 47: with certificates, scheduler and executor may listen on all addresses.
         let exposed = TestCluster::at("0.0.0.0:0", &scheduler);
         let reached = exposed.address().replace("0.0.0.0", "127.0.0.1");
         let line = format!("executor --scheduler {reached} --bind 0.0.0.0:0 {executor}");
@@ -475,13 +476,13 @@ fn encryption() {
     );
     dedup(&line).fails(69, &[&address]);
     dedup(&format!("{line} {stranger}")).fails(69, &[&address]);
-    // Its own certificate, but the others' authority: it cannot verify the scheduler.
+    // The client trusts another authority, so it cannot verify the scheduler.
     let mixed = client.replace(&dir.at("ours.pem"), &dir.at("theirs.pem"));
     dedup(&format!("{line} {mixed}")).fails(69, &[&address]);
     assert!(!dir.join("hits.parquet").exists());
     dedup(&format!("{line} {client}")).ok();
     assert!(fs::read(&hits).unwrap() == fs::read(dir.join("data/expected.parquet")).unwrap());
-    // An executor without a certificate is refused, and reports it.
+    // The scheduler refuses an executor without a certificate; the executor logs that it waits.
     let outside = Process::begin(&BTreeMap::new(), &format!("executor --scheduler {address}"));
     outside.wait_for("waiting for the scheduler");
     let swapped = client.replace("client.key", "executor.key");

@@ -1,5 +1,6 @@
-//! Clusters whose processes die, freeze and come back, at moments that are chosen: each executor reaches the storage
-//! through a proxy of its own, which tells what it is doing. Fault numbers are those of docs/faults.md.
+//! Processes of a cluster die, freeze and come back at chosen moments. Each executor reaches the
+//! storage through its own proxy, which tells the test what the executor reads. Fault numbers are
+//! those of docs/faults.md.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -77,7 +78,7 @@ impl Fixture {
         self.is_clean();
     }
 
-    /// Nothing is left in the scratch prefix.
+    /// Asserts that the scratch prefix is empty.
     #[track_caller]
     fn is_clean(&self) {
         let left = self.storage.list(&format!("{}/scratch", self.at));
@@ -99,7 +100,8 @@ fn is_page(request: &Request) -> bool {
     request.method == "GET" && request.path().contains("/pages/")
 }
 
-/// An executor whose storage holds the `at`th request for data until it is released; the receiver is notified when it is held.
+/// Adds an executor whose proxy holds back the `at`th and later requests for data files. Returns
+/// the proxy, a receiver that hears of the first held request, and the flag that releases all.
 fn held(
     fixture: &Fixture,
     cluster: &mut TestCluster,
@@ -108,7 +110,7 @@ fn held(
     held_at(fixture, cluster, at, is_data)
 }
 
-/// The same for requests that `chosen` selects.
+/// As [`held`], for the requests that `chosen` selects.
 fn held_at(
     fixture: &Fixture,
     cluster: &mut TestCluster,
@@ -132,7 +134,8 @@ fn held_at(
     (proxy, reached, go)
 }
 
-/// Fault 29: one executor dies at its first, a later, and its last slices; the other does its work.
+/// Fault 29: one executor dies at its first slice, at a later one, or at its last; the other does
+/// its work.
 #[test]
 fn an_executor_is_killed() {
     let Some(fixture) = Fixture::new() else {
@@ -155,7 +158,8 @@ fn an_executor_is_killed() {
     }
 }
 
-/// Fault 29: all executors die. If no other comes, the run ends with 69 after `--executor-wait`; if one comes, it succeeds.
+/// Fault 29: all executors die. If no other comes, the run ends with 69 after `--executor-wait`; if
+/// one comes, it succeeds.
 #[test]
 fn all_executors_are_killed() {
     let Some(fixture) = Fixture::new() else {
@@ -184,7 +188,8 @@ fn all_executors_are_killed() {
     }
 }
 
-/// Fault 30: an executor freezes and others do its work; when it thaws it finishes its own, so a task is done twice.
+/// Fault 30: an executor freezes and others do its work; when it thaws it finishes its own, so a
+/// task is done twice.
 #[test]
 fn an_executor_freezes_and_thaws() {
     let Some(fixture) = Fixture::new() else {
@@ -201,13 +206,14 @@ fn an_executor_freezes_and_thaws() {
     cluster.executors[0].signal("STOP");
     first_goes.store(true, Ordering::Relaxed);
     cluster.scheduler.wait_for("an executor is lost");
-    // It comes back while the job runs, and finishes a task that another executor was given too.
+    // The frozen executor thaws while the job runs, and finishes a task that another executor was
+    // given, too.
     cluster.executors[0].signal("CONT");
     std::thread::sleep(Duration::from_secs(1));
     second_goes.store(true, Ordering::Relaxed);
     fixture.is_done(end(run));
 
-    // Frozen until the end of the job, and thawed during the next.
+    // An executor is frozen until the job ends, and thaws during the next job.
     let mut cluster = TestCluster::new();
     let (_first, reached, go) = held(&fixture, &mut cluster, 2);
     cluster.add(&fixture.storage.environment(), "");
@@ -221,7 +227,8 @@ fn an_executor_freezes_and_thaws() {
     fixture.is_done(end(run));
 }
 
-/// A file that is damaged: the job fails at once, and the message names the file as a run in one process does.
+/// A data file is damaged: the job fails at once, and its message names the file as a run in one
+/// process does.
 #[test]
 fn a_damaged_file() {
     let Some(fixture) = Fixture::new() else {
@@ -249,7 +256,7 @@ fn a_damaged_file() {
     fixture.is_untouched();
 }
 
-/// An invalid document, in the map that makes fingerprints.
+/// The batch has an invalid document: the map that makes fingerprints fails.
 #[test]
 fn a_damaged_day() {
     let dir = Dir::new();
@@ -278,7 +285,8 @@ fn a_damaged_day() {
     assert!(!dir.join("h.parquet").exists());
 }
 
-/// Requests are repeated while storage fails temporarily; storage that stays unreachable ends the job.
+/// An executor repeats requests while storage fails temporarily; storage that stays unreachable
+/// ends the job.
 #[test]
 fn storage_fails_an_executor() {
     let Some(fixture) = Fixture::new() else {
@@ -305,7 +313,8 @@ fn storage_fails_an_executor() {
         EARLIER_OUTPUT.into(),
     );
 
-    // An executor gives up after its time, and the task is tried again, four times in all.
+    // An executor gives up after --retry-deadline. The scheduler assigns the task four times in
+    // all.
     let mut cluster = TestCluster::new();
     let (storage, proxy) = fixture.storage.through(refused(u64::MAX));
     cluster.add(&storage.environment(), "--retry-deadline 1s");
@@ -315,8 +324,8 @@ fn storage_fails_an_executor() {
     drop(proxy);
 }
 
-/// Fault 30: the scheduler dies and the run ends with 75; a rerun with another succeeds. With `--resubmit` the run waits for
-/// the next scheduler.
+/// Fault 30: the scheduler dies and the run ends with 75; a rerun with another succeeds. With
+/// `--resubmit` the run waits for the next scheduler.
 #[test]
 fn the_scheduler_is_killed() {
     let Some(fixture) = Fixture::new() else {
@@ -336,14 +345,14 @@ fn the_scheduler_is_killed() {
             ran.fails(75, &["the scheduler is lost", "run the same command again"]);
         } else {
             go.store(true, Ordering::Relaxed);
-            // The executor waits for a scheduler, and takes this one.
+            // The executor waits for a scheduler, and registers with the new one.
             executors[0].wait_for("the scheduler does not answer");
             let _again = TestCluster::at(&address, "");
             fixture.is_done(end(run));
             executors[0].wait_for("the scheduler is back");
             continue;
         }
-        // The files that it put into the store are gone as well.
+        // The files that the run put into the store are gone as well.
         fixture.is_untouched();
         go.store(true, Ordering::Relaxed);
         let mut again = TestCluster::at(&address, "");
@@ -356,7 +365,7 @@ fn the_scheduler_is_killed() {
     }
 }
 
-/// The client is interrupted: its job ends on the cluster, which does the next at once.
+/// The client is interrupted: the cluster cancels its job, and starts the next job at once.
 #[test]
 fn the_client_is_interrupted() {
     let Some(fixture) = Fixture::new() else {
@@ -383,7 +392,7 @@ fn the_client_is_interrupted() {
     }
 }
 
-/// An executor dies, or freezes, while documents are fingerprinted: each document is there once.
+/// An executor dies, or freezes, while it fingerprints documents: each document is counted once.
 #[test]
 fn the_first_map() {
     let Some(fixture) = Fixture::new() else {
@@ -461,7 +470,7 @@ fn an_executor_dies_with_its_answers() {
     cluster.add(&fixture.storage.environment(), "");
     let run = fixture.start(&cluster, "");
     reached.recv_timeout(Duration::from_secs(30)).unwrap();
-    // The other executor has done the rest by now, or will soon.
+    // By now the other executor has done the rest, or will soon.
     std::thread::sleep(Duration::from_secs(2));
     cluster.executors.remove(1).kill();
     go.store(true, Ordering::Relaxed);
@@ -474,7 +483,7 @@ fn an_executor_dies_with_its_answers() {
     assert_eq!(probed.count(), 1, "{executors:?}");
 }
 
-/// Ten runs in a row, in each a random executor dies at a random moment, and another takes its place.
+/// In each of ten runs, a random executor dies at a random moment, and another takes its place.
 #[test]
 fn ten_runs_and_ten_deaths() {
     let Some(fixture) = Fixture::new() else {

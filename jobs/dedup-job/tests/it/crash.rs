@@ -1,6 +1,7 @@
 //! Faults 1 to 3 of docs/faults.md: runs killed at any moment, each followed by a rerun.
 //!
-//! `DEDUP_JOB_CRASHES` says how many runs are killed, half of them on local files and half on S3; 200 by default.
+//! `DEDUP_JOB_CRASHES` says how many runs are killed, half of them on local files and half on S3;
+//! 200 by default.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::servers::*;
 use crate::support::*;
 
-/// Fingerprints of a day, some of them close to those of the day before.
+/// The number of fingerprints of a day; some are close to one of the day before.
 const ROWS: u64 = 60;
 
 fn fingerprint(day: u64, row: u64) -> u64 {
@@ -30,7 +31,7 @@ fn rows(day: u64) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// The pairs of a day, by comparing all.
+/// The pairs of a day, found by comparing all fingerprints.
 fn expected(day: u64) -> Vec<(String, String)> {
     let mut hits = Vec::new();
     let new = rows(day);
@@ -97,7 +98,7 @@ fn crash(command: impl Fn() -> Command, archive: &str, mut reader: Option<Reader
     let hits = dir.at("hits.parquet");
     let first = "2026-01-01".parse::<chrono::NaiveDate>().unwrap();
     let (mut killed, mut committed_before_death) = (0, 0);
-    // A run that is not killed shows how long one takes.
+    // A run that is not killed measures how long a run takes.
     let mut takes = Duration::from_millis(300);
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
     let mut days = 0;

@@ -1,4 +1,5 @@
-//! An archive of a few small days of ready fingerprints, committed by runs that can be repeated and compared.
+//! Helper: an archive of a few small days of ready fingerprints. Runs commit the days; tests repeat
+//! and compare the runs.
 
 use std::fs;
 
@@ -16,12 +17,12 @@ pub const DAYS: [&str; 6] = [
     "2026-01-06",
 ];
 
-/// A fingerprint that is far from those of other numbers.
+/// A fingerprint that is far from those of all other numbers.
 pub fn far(number: u64) -> u64 {
     simhash::hash::murmur3_low64(&number.to_le_bytes(), 7)
 }
 
-/// A day as in outputs: days since 1970.
+/// A date as outputs hold it: in days since 1970.
 pub fn date(day: &str) -> Option<i32> {
     Some(Date32Type::from_naive_date(day.parse().unwrap()))
 }
@@ -61,8 +62,8 @@ impl Days {
         Self { dir, archive }
     }
 
-    /// An archive of three days, in two or three data files each. Their pairs: a5 a4; b1 a1, b2 a2, b4 b3; c1 a1,
-    /// c1 b1, c2 b3, c2 b4, c3 a3.
+    /// An archive of three days, in two or three data files each. Their pairs: a5 a4; b1 a1, b2 a2,
+    /// b4 b3; c1 a1, c1 b1, c2 b3, c2 b4, c3 a3.
     pub fn three() -> (Self, Vec<Committed>) {
         let days = Self::new();
         let one: [(&str, u64); 5] = [
@@ -105,7 +106,7 @@ impl Days {
         path
     }
 
-    /// The line of a run against the archive.
+    /// The command line of a run against the archive.
     pub fn line(&self, input: &str, options: &str) -> String {
         let output = self.dir.at("hits.parquet");
         format!(
@@ -140,7 +141,7 @@ impl Days {
         }
     }
 
-    /// Runs a committed day again, which changes nothing in the archive.
+    /// Runs a committed day again, and asserts that this changes nothing in the archive.
     #[track_caller]
     pub fn rerun(&self, day: &Committed) -> Found {
         let before = contents(&self.archive);
@@ -166,7 +167,7 @@ impl Days {
         info.ok().json()
     }
 
-    /// Runs an `archive` subcommand on it; returns its JSON.
+    /// Runs an `archive` subcommand on the archive; returns its JSON.
     #[track_caller]
     pub fn maintain(&self, command: &str, options: &str) -> Value {
         let line = format!("archive {command} {} {options} --json", self.archive);

@@ -1,4 +1,5 @@
-//! Decisions that an archive carries from day to day: its column `kept`, and days with only kept documents.
+//! Tests of decisions over several days: the archive's column `kept`, and days committed with kept
+//! documents only.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -18,7 +19,7 @@ use crate::processes::TestCluster;
 use crate::servers::seaweed;
 use crate::support::*;
 
-/// First of the days, in days since 1970, and their names.
+/// The first day, in days since 1970.
 const FIRST: i32 = 20_454;
 const DAYS: [&str; 4] = ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"];
 
@@ -30,7 +31,7 @@ struct Day {
 }
 
 impl Day {
-    /// A random batch, decided by definition against the documents that count.
+    /// A random batch, decided by the definition against the documents of `before`.
     fn random(
         random: &mut ChaCha8Rng,
         centres: &[u64],
@@ -40,7 +41,7 @@ impl Day {
     ) -> Self {
         let documents: Vec<Document> = (0..random.random_range(1..40))
             .map(|_| Document {
-                // Some share an id, in one day and across days.
+                // Some documents share an id, in one day and across days.
                 id: format!("page/{}", random.random_range(0..40)),
                 fingerprint: random.random_bool(0.95).then(|| crowded(random, centres)),
                 score: None,
@@ -49,7 +50,7 @@ impl Day {
         Self::decided(documents, number, k, before)
     }
 
-    /// Decides about a batch by definition.
+    /// Decides about a batch by the definition, against the documents of `before`.
     fn decided(documents: Vec<Document>, number: usize, k: u32, before: &Archived) -> Self {
         let day = FIRST + number as i32;
         let expected = by_definition(before, &documents, Some(day), k, |_, _| Ordering::Equal);
@@ -101,7 +102,7 @@ fn archive_rows(archive: &str) -> Rows {
     rows
 }
 
-/// The archive has the column or not, and gets all documents or only those that are kept.
+/// The archives tested: whether it has the column `kept`, and which documents --append commits.
 const ARCHIVES: [(bool, &str); 4] = [
     (true, "all"),
     (true, "kept"),
@@ -122,7 +123,8 @@ fn decisions_of_several_days_are_those_of_the_definition() {
         let (archive, output) = (dir.at("archive"), dir.at("decisions.parquet"));
         let create = if has_kept { "--decisions" } else { "" };
         dedup(&format!("archive create {archive} {create}")).ok();
-        // The documents that later ones can be duplicates of, and all that the archive holds.
+        // `before`: the documents that later ones can be duplicates of. `rows`: all that the
+        // archive holds.
         let mut before = Archived::new();
         let mut rows = Rows::new();
         let mut days: Vec<Day> = Vec::new();
@@ -138,7 +140,7 @@ fn decisions_of_several_days_are_those_of_the_definition() {
         for (number, name) in DAYS.into_iter().enumerate() {
             let day = Day::random(random, &centres, number, k, &before);
             write_scored(dir.join(&format!("{name}.parquet")), &day.documents);
-            // Before it is committed, as it is, and again.
+            // Decides about the day before its commit, with its commit, and after it.
             for (options, commit) in [
                 (String::new(), "not_asked"),
                 (format!("--append={append}"), "committed"),
@@ -164,14 +166,15 @@ fn decisions_of_several_days_are_those_of_the_definition() {
             assert_eq!(archive_rows(&archive), rows, "{seed}");
             days.push(day);
         }
-        // Days that are committed again, and compared again, are decided as at first, whatever came after them.
+        // Reruns, with and without --append, decide about each day as at first, whatever came after
+        // it.
         for (number, day) in days.iter().enumerate() {
             for options in [format!("--append={append}"), String::new()] {
                 let (_, found) = run(number, &options);
                 assert_eq!(found, day.expected, "{seed}: day {number} again {options}");
             }
         }
-        // Compaction keeps the decisions, and removal of other documents too.
+        // Compaction, and removal of some documents, keep the decisions on the others.
         let gone: BTreeSet<String> = before.iter().map(|row| row.1.clone()).take(2).collect();
         fs::write(
             dir.join("ids"),
@@ -203,7 +206,7 @@ fn write_chain(dir: &Dir) -> [String; 3] {
             .map(|(id, fp)| ((*id).to_owned(), *fp))
             .collect()
     };
-    // b is near a, c is near b alone: c repeats a duplicate.
+    // b is near a, and c is near b alone: c is near a duplicate only.
     let days = [
         rows(&[("a", 0), ("x", 0xff00)]),
         rows(&[("b", 0b111), ("x2", 0xff01)]),
@@ -216,7 +219,7 @@ fn write_chain(dir: &Dir) -> [String; 3] {
     })
 }
 
-/// Id and original of the decisions.
+/// The id and the `duplicate_of` of each decision.
 fn originals(path: &str) -> Vec<(String, Option<String>)> {
     let rows = read_decisions(path).into_iter();
     rows.map(|row| (row.id, row.duplicate_of)).collect()
@@ -227,7 +230,8 @@ fn a_duplicate_of_a_duplicate_is_kept() {
     let dir = Dir::new();
     let days = write_chain(&dir);
     let output = dir.at("o.parquet");
-    // In an archive without decisions, c is a duplicate of b; with them or with only kept documents, b does not count.
+    // In an archive without decisions, c is a duplicate of b. In one with decisions, or with kept
+    // documents only, c is kept, because b is a duplicate.
     for (name, create, append, [c, x3]) in [
         ("plain", "", "all", [Some("b"), Some("x2")]),
         ("decided", "--decisions", "all", [None, Some("x")]),
@@ -252,7 +256,7 @@ fn a_duplicate_of_a_duplicate_is_kept() {
             ],
             "{name}"
         );
-        // Pairs are all pairs, with duplicates too.
+        // Pairs are found with duplicates, too.
         let hits = dir.at("hits.parquet");
         dedup(&format!(
             "run {} --base {archive} --day {} -o {hits}",
@@ -280,7 +284,8 @@ fn other_engines_rows_count_as_kept() {
     let (archive, output) = (dir.at("archive"), dir.at("o.parquet"));
     dedup(&format!("archive create {archive} --decisions")).ok();
     let engine = OtherEngine::new(&archive);
-    // Rows without a decision: of another engine, whose file lacks the column, and of `archive append`, which decides nothing.
+    // Two kinds of rows have no decision: those of another engine, whose file lacks the column, and
+    // those of `archive append`, which decides nothing.
     engine.append(Some("2025-12-31"), &[("theirs", 0b11_0111)]);
     let early = dir.at("early.parquet");
     write_fingerprints(&early, &[("early".into(), 0xff_0001)]);
@@ -331,7 +336,7 @@ fn days_at_once_are_decided_one_after_the_other() {
     for run in runs {
         Ran::of(run.wait_with_output().unwrap()).ok();
     }
-    // In the order of their commits, each is decided against those before it.
+    // In the order of the commits, each day must be decided against the days before it.
     let mut before = Archived::new();
     let mut rows = Rows::new();
     for actions in &OtherEngine::new(&archive).log()[1..] {
@@ -410,14 +415,14 @@ fn what_cannot_be_decided_is_not_appended() {
             0
         );
     }
-    // An option before the documents takes no document for its value.
+    // --append before the documents does not take a document for its value.
     dedup(&format!(
         "run --append {} --base {decided} --day 2026-01-01 -o {} --prefer fp:desc",
         days[0],
         dir.at("o.parquet")
     ))
     .ok();
-    // The configuration says it by name.
+    // The configuration file sets `append` by name.
     fs::write(dir.join("dedup-job.toml"), "[run]\nappend = \"kept\"\n").unwrap();
     let config = dir.at("dedup-job.toml");
     let line = format!(
@@ -453,7 +458,8 @@ fn a_day_with_other_decisions_is_another_day() {
             .collect()
     };
     let (p, q) = ("p".to_owned(), "q".to_owned());
-    // Without the column, the day is told apart by which of its documents the archive has.
+    // Without the column `kept`, a rerun recognises the day by which of its documents the archive
+    // has.
     let plain = dir.at("plain");
     dedup(&format!("archive create {plain}")).ok();
     assert!(commit(run(&plain, "--append kept")).contains("committed"));
@@ -480,7 +486,8 @@ fn a_day_with_other_decisions_is_another_day() {
             "only the kept documents",
         ],
     );
-    // With it, by the decisions too: those that `archive append` left open, and those by other options.
+    // With the column, a rerun compares the decisions, too: it notices missing ones, and ones made
+    // with other options.
     let decided = dir.at("decided");
     dedup(&format!("archive create {decided} --decisions")).ok();
     dedup(&format!(
@@ -495,15 +502,15 @@ fn a_day_with_other_decisions_is_another_day() {
         [(p.clone(), Some(true)), (q.clone(), Some(false))]
     );
     run(&decided, "--append --prefer fp:desc").fails(65, &["prefer=fp:desc"]);
-    // Nothing is committed, so that it may be looked at otherwise.
+    // Without --append, a run may decide with other options.
     run(&decided, "--prefer fp:desc").ok();
     assert!(commit(run(&decided, "--append --prefer fp:desc --replace-day")).contains("committed"));
     assert_eq!(rows_of(&decided), [(p, Some(false)), (q, Some(true))]);
-    // What a day has is known without the tags of its files, which another engine drops.
+    // A rerun knows what the day holds even after another engine dropped the tags of its files.
     OtherEngine::new(&plain).optimize(Some("2026-02-01"));
     assert_eq!(commit(run(&plain, "--append")), "\"already_there\"");
     run(&plain, "--append kept").fails(65, &["only the kept documents"]);
-    // A rerun without outputs decides nothing anew.
+    // A rerun without --decisions decides nothing anew.
     let again = format!(
         "run {copy} --base {decided} --day 2026-02-01 --append --prefer fp:desc -o {} --json",
         dir.at("hits.csv")

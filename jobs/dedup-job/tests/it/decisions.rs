@@ -1,4 +1,5 @@
-//! Decisions: which documents are kept, of what the others are duplicates, and the copies of the kept documents.
+//! Tests of decisions: which documents are kept, which documents the others duplicate, and the
+//! copies of the kept documents.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -66,7 +67,7 @@ pub fn read_decisions(path: impl AsRef<Path>) -> Vec<Decision> {
     rows
 }
 
-/// A date as days since 1970.
+/// A date in days since 1970.
 pub fn days_since_epoch(day: &str) -> i32 {
     let day: chrono::NaiveDate = day.parse().unwrap();
     day.signed_duration_since(chrono::NaiveDate::default())
@@ -84,10 +85,12 @@ pub struct Document {
 /// Documents of the archive: day, id and fingerprint.
 pub type Archived = Vec<(i32, String, u64)>;
 
-/// What a document is a duplicate of: a place in the batch, or a document of the archive.
+/// What a document is a duplicate of: `Ok` is a place in the batch, `Err` the day and id of an
+/// archived document.
 pub type Original = Result<usize, (i32, String)>;
 
-/// The decisions by definition, in a double loop: `batch` is in the order of the inputs, `order` compares what is preferred.
+/// The decisions by the definition, in a double loop. `batch` is in the order of the inputs;
+/// `order` puts preferred documents first.
 pub fn by_definition(
     archive: &Archived,
     batch: &[Document],
@@ -106,12 +109,12 @@ pub fn by_definition(
         let distance = (a? ^ b?).count_ones();
         (distance <= k).then_some(distance.cast_signed())
     };
-    // What each is a duplicate of: the distance, then a place among the kept, or a document of the archive.
+    // For each duplicate: its distance to the original, and the original.
     let mut of: HashMap<usize, (i32, Original)> = HashMap::new();
     let mut kept: Vec<usize> = Vec::new();
     for &place in &places {
         let own = batch[place].fingerprint;
-        // Documents with equal fingerprints are decided together, at the place of the first.
+        // Documents with equal fingerprints share a decision, made at the place of the first.
         let is_equal = |other: &&usize| own.is_some() && batch[**other].fingerprint == own;
         let first = *places.iter().find(is_equal).unwrap_or(&place);
         if first != place {
@@ -181,7 +184,7 @@ pub fn write_scored(path: impl AsRef<Path>, documents: &[Document]) {
     );
 }
 
-/// Fingerprints that have many pairs: near a few centres, some of them equal.
+/// A random fingerprint near one of a few centres, so that batches of them have many pairs.
 pub fn crowded(random: &mut ChaCha8Rng, centres: &[u64]) -> u64 {
     let mut fingerprint = centres[random.random_range(0..centres.len())];
     for _ in 0..random.random_range(0..5) {
@@ -227,7 +230,7 @@ fn decisions_are_those_of_the_definition() {
         }
         let batch: Vec<Document> = (0..random.random_range(1..80))
             .map(|_| Document {
-                // Some share an id.
+                // Some documents share an id.
                 id: format!("new/{}", random.random_range(0..60)),
                 fingerprint: random.random_bool(0.95).then(|| crowded(random, &centres)),
                 score: random
@@ -290,8 +293,8 @@ fn decisions_are_those_of_the_definition() {
     }
 }
 
-/// Checks the two invariants against the texts' fingerprints: a duplicate has a pair with a kept document, and no two kept
-/// documents have a pair.
+/// Checks two invariants with the fingerprints of the texts: a duplicate has a pair with a kept
+/// document, and no two kept documents are a pair.
 fn check_invariants(decisions: &[Decision], fingerprints: &BTreeMap<String, Option<u64>>, k: u32) {
     let near = |a: &str, b: &str| {
         let (Some(a), Some(b)) = (fingerprints[a], fingerprints[b]) else {
@@ -360,7 +363,8 @@ fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
         }
     }
 
-    // Against the archive: the same bytes before the commit, with it, and after it; whatever the threads.
+    // Against the archive, the output has the same bytes before the commit, with it and after it,
+    // for any number of threads.
     let archive = format!("--base {data}/archive --day 2026-02-01");
     let run = |options: &str, output: &str| {
         dedup(&format!(
@@ -382,17 +386,17 @@ fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
         assert_eq!(summary["decisions"]["kept"], first["decisions"]["kept"]);
         assert!(fs::read(&again).unwrap() == bytes, "{options}");
     }
-    // With pairs, too: both outputs are what each alone is.
+    // A run with both outputs writes the same bytes as a run with each alone.
     let (pairs, alone) = (dir.at("pairs.parquet"), dir.at("alone.parquet"));
     dedup(&format!("run {day} {archive} -o {alone}")).ok();
     run(&format!("-o {pairs}"), &again);
     assert!(fs::read(&again).unwrap() == bytes);
     assert!(fs::read(&alone).unwrap() == fs::read(&pairs).unwrap());
-    // On a cluster.
+    // A cluster gives the same bytes.
     let cluster = TestCluster::of(2, &BTreeMap::new(), "");
     let summary = run(&format!("--cluster {}", cluster.address()), &again);
     assert_eq!(summary["cluster"]["executors"].as_array().unwrap().len(), 2);
-    // Both maps ran there.
+    // Both maps (fingerprint and probe) ran on the cluster.
     assert!(
         summary["cluster"]["jobs"].as_u64().unwrap() >= 2,
         "{summary}"
@@ -449,12 +453,12 @@ fn equal_pages_make_no_pairs() {
         lines.next().unwrap(),
         "page/000001,false,page/000000,,0,,200000"
     );
-    // An earlier output of the same kind is replaced, another is not.
+    // A run replaces an earlier output of the same kind, but not one of another kind.
     dedup(&format!("run {new} --decisions {output}")).ok();
     dedup(&format!("run {new} -o {output}")).fails(64, &["another kind of output"]);
 }
 
-/// A long text, and a near-copy of it.
+/// A text of 200 words.
 fn text(number: usize) -> String {
     let words = (0..200).map(|at| format!("w{}", (at * 7919 + number * 104_729) % 10_007));
     words.collect::<Vec<_>>().join(" ")
@@ -487,10 +491,11 @@ fn kept_rows_of_text_are_copied_as_they_stand() {
             false => bytes,
         }
     };
-    // Fields in any order, blank lines, bytes that are no UTF-8, the last line without an end; a copy with another end.
+    // The JSON Lines have fields in any order, blank lines, bytes that are not UTF-8, and a last
+    // line without a line end, which the copy adds.
     let mut json: Vec<u8> = Vec::new();
     let mut kept_json: Vec<u8> = Vec::new();
-    // Quotes, line ends in fields, both kinds of line ends.
+    // The CSV file has quotes, and line ends in fields.
     let header = "url,id,\"text\",note\r\n";
     let (mut csv, mut kept_csv) = (header.to_owned(), header.to_owned());
     for number in 0..60 {
@@ -559,7 +564,8 @@ fn kept_rows_of_parquet_have_all_their_columns() {
     let mut expected: Vec<(String, Vec<String>)> = Vec::new();
     for (file, path) in ["in/a.parquet", "in/x/a.parquet"].into_iter().enumerate() {
         let numbers: Vec<usize> = (0..50).map(|at| 50 * file + at).collect();
-        // Every fifth is a shorter copy of the one before it; in the second file, of one in the first.
+        // Every fifth document is a shorter copy: in the first file of the one before it, in the
+        // second file of one in the first.
         let copy_of = |number: usize| {
             if number % 5 == 4 {
                 (number - 1) % 50
@@ -657,7 +663,7 @@ fn kept_rows_of_parquet_have_all_their_columns() {
         };
         assert_eq!(schema(&dir.join(&path)), schema(&original));
     }
-    // Nothing that is read or belongs to another output is overwritten.
+    // --kept does not overwrite an input, even with --overwrite.
     let old = dir.at("old.parquet");
     dedup(&format!("fingerprint --input {new} --output {old}")).ok();
     for (kept, part) in [
@@ -671,7 +677,7 @@ fn kept_rows_of_parquet_have_all_their_columns() {
         );
         dedup(&run).fails(64, &[part]);
     }
-    // Nor what a pattern stands for.
+    // Nor does it overwrite a file that an input's pattern matches.
     let base = format!("run {new} --base {}", dir.at("ol*.parquet"));
     let run = format!("{base} --kept {old} --overwrite -o {}", dir.at("o.csv"));
     dedup(&run).fails(64, &["which is read"]);
@@ -688,7 +694,7 @@ fn kept_rows_of_parquet_have_all_their_columns() {
     dedup(&append).ok();
     fs::write(&same, "another file").unwrap();
     dedup(&append).fails(64, &["exists"]);
-    // Several files need a directory.
+    // Copies of several files need a directory.
     fs::write(dir.join("file"), "").unwrap();
     dedup(&format!("run {new} --kept {}", dir.at("file"))).fails(64, &["directory"]);
 }
@@ -738,10 +744,6 @@ fn preferred_values_may_be_of_any_kind() {
         ),
         (format!("--decisions {output} --no-within"), "--no-within"),
         (
-            format!("--decisions {output} --verify jaccard"),
-            "--verify sketch",
-        ),
-        (
             format!("--decisions {}", dir.at("o.txt")),
             "the ending says the format",
         ),
@@ -763,7 +765,7 @@ fn preferred_values_may_be_of_any_kind() {
         };
         dedup(&format!("run {csv} {base}{options}")).fails(64, &[part]);
     }
-    // To standard output, the decisions alone.
+    // Standard output gets the decisions alone.
     let ran = dedup(&format!("run {csv} --decisions -")).ok();
     assert_eq!(ran.stdout.lines().count(), 6);
     assert!(ran.stderr.contains("6 documents: 1 kept"), "{}", ran.stderr);
@@ -799,7 +801,8 @@ fn documents_without_ids_are_called_by_file_and_row() {
     let found = read_decisions(&output).into_iter();
     let found: Vec<(String, bool)> = found.map(|row| (row.id, row.kept)).collect();
     assert_eq!(found, expected);
-    // Pairs, texts looked up by these ids, and a column that is named but missing.
+    // Ids by file and row also serve in pairs and in the lookup of texts; a column that is named
+    // but missing is an error.
     let pairs = dir.at("pairs.parquet");
     let verify = format!("run {new} --verify jaccard --output {pairs} --json");
     let summary = dedup(&verify).ok().json();
@@ -811,7 +814,7 @@ fn documents_without_ids_are_called_by_file_and_row() {
     assert!(!explained.ok().stdout.contains("missed"));
     dedup(&format!("run {new} --id-column key --decisions {output}"))
         .fails(65, &["key", "--id-column"]);
-    // In an archive, ids must be told apart from those of other days.
+    // An archive needs an id column: ids by file and row would repeat on other days.
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive}")).ok();
     let append = format!("run {new} --base {archive} --append --day 2026-01-01");

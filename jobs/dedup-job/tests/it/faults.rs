@@ -1,5 +1,5 @@
-//! Faults of storage, each as the real client meets it: a proxy in front of a real server misbehaves. Fault numbers
-//! are those of docs/faults.md.
+//! Faults of storage, as the real client meets them: a proxy in front of a real server misbehaves.
+//! Fault numbers are those of docs/faults.md.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -15,7 +15,7 @@ use crate::support::*;
 /// An archive of two days on S3, a third day, and the expected output of its run.
 struct Fixture {
     storage: Storage,
-    /// The URL of the directory of all files.
+    /// The URL of the prefix with all files.
     at: String,
     expected: Vec<u8>,
     log: Vec<(String, Vec<u8>)>,
@@ -41,7 +41,7 @@ impl Fixture {
         })
     }
 
-    /// The run, with short timeouts and more options.
+    /// The command line of the run, with short timeouts and `extra` options.
     fn line(&self, extra: &str) -> String {
         format!(
             "run --new {at}/day.parquet --base {at}/archive --output {at}/hits.parquet --append --day 2026-01-31 \
@@ -50,13 +50,13 @@ impl Fixture {
         )
     }
 
-    /// Runs through a proxy.
+    /// Runs through a proxy that asks `decide` what to do with each request.
     fn run(&self, decide: impl Fn(&Request) -> Fault + Send + Sync + 'static) -> Ran {
         let (storage, _proxy) = self.storage.through(decide);
         storage.dedup(&self.line(""))
     }
 
-    /// Asserts that nothing has changed.
+    /// Asserts that neither the archive's log nor the output has changed.
     #[track_caller]
     fn is_untouched(&self) {
         assert!(self.storage.log(&format!("{}/archive", self.at)) == self.log);
@@ -97,7 +97,7 @@ impl Fixture {
     }
 }
 
-/// The path, percent-decoded.
+/// The request's path, with `%3D` decoded.
 fn path(request: &Request) -> String {
     request.path().replace("%3D", "=")
 }
@@ -132,7 +132,8 @@ fn a_lost_answer_to_the_commit() {
     assert_eq!(fixture.is_done(ran)["commit"]["committed"], 3);
 }
 
-/// Fault 5: the server answers 500 after it stored the entry; the repeated request conflicts with the first.
+/// Fault 5: the server answers 500 after it stored the entry; the repeated request conflicts with
+/// the first.
 #[test]
 fn an_error_after_the_commit() {
     let Some(fixture) = Fixture::new() else {
@@ -170,7 +171,7 @@ fn a_conflict_though_the_key_is_absent() {
     fixture.is_done(ran);
 }
 
-/// A commit whose outcome is unknown: no file is removed that the log may name.
+/// The outcome of a commit is unknown: the run removes no file that the log may name.
 #[test]
 fn a_commit_that_hangs_for_ever() {
     let Some(fixture) = Fixture::new() else {
@@ -215,8 +216,8 @@ fn a_burst_of_slow_down() {
     assert!(summary["network"]["retries"].as_u64().unwrap() > 10);
 }
 
-/// Faults 12 and 14: the server answers 503 or nothing for ever, from the first request or from the first for some kind of
-/// object.
+/// Faults 12 and 14: the server answers 503 for ever, or never answers: to all requests, or to all
+/// of one kind.
 #[test]
 fn a_server_that_does_not_recover() {
     let Some(fixture) = Fixture::new() else {
@@ -229,8 +230,8 @@ fn a_server_that_does_not_recover() {
     let fails = |code: &str, decide: Box<dyn Fn(&Request) -> Fault + Send + Sync>| {
         let begin = Instant::now();
         fixture.run(decide).fails(69, &["s3://", code]);
-        // The deadline of 4 s, the request of 2 s that may begin at its end, and one such wait more to find out what became
-        // of a request whose answer did not come.
+        // Two times 6 s, and a margin: the deadline of 4 s, a request of 2 s that begins at its
+        // end, and the same once more to find out what became of an unanswered request.
         let took = begin.elapsed();
         assert!(took < Duration::from_secs(30), "{took:?}");
         fixture.is_untouched();
@@ -262,7 +263,8 @@ fn a_server_that_does_not_recover() {
     fixture.rerun();
 }
 
-/// A data file is uploaded in parts and the answer to its completion is lost: the file is there.
+/// A data file is uploaded in parts, and the answer to its completion is lost: the run finds that
+/// the file is there.
 #[test]
 fn a_lost_answer_to_a_large_upload() {
     let Some(storage) = seaweed() else { return };
@@ -295,7 +297,8 @@ fn a_lost_answer_to_a_large_upload() {
     assert_eq!(info.ok().json()["fingerprints"], 1_800_000);
 }
 
-/// Faults 2 and 3 at exact moments: killed while the log entry is sent, and when it is stored but not answered.
+/// Faults 2 and 3 at exact moments: the run is killed while it sends the log entry, or after the
+/// server stored the entry but before it answered.
 #[test]
 fn killed_around_the_log_entry() {
     for stored in [false, true] {
@@ -313,7 +316,7 @@ fn killed_around_the_log_entry() {
             }
             seen.store(true, Ordering::Relaxed);
             match stored {
-                // The entry is stored, and all later requests for it stay without an answer.
+                // The server stores the entry, and answers no later request.
                 true => Fault::StatusAfter {
                     code: 500,
                     body: String::new(),
@@ -351,7 +354,7 @@ fn killed_around_the_log_entry() {
     }
 }
 
-/// Fault 13: connections that break in the middle of a body, once for each object or every time.
+/// Fault 13: connections break in the middle of a body, every time or every other time.
 #[test]
 fn bodies_that_break_off() {
     let Some(fixture) = Fixture::new() else {
@@ -363,7 +366,7 @@ fn bodies_that_break_off() {
     });
     ran.fails(69, &["archive/day=2026-01-"]);
     fixture.is_untouched();
-    // Every other request for an object breaks: each is repeated and continues where it broke off.
+    // Every other request for an object breaks: the client repeats it from where it broke off.
     let seen = Mutex::new(HashMap::new());
     let ran = fixture.run(move |request| {
         if request.method != "GET" || request.target.contains("list-type") {
@@ -380,7 +383,7 @@ fn bodies_that_break_off() {
     fixture.is_done(ran);
 }
 
-/// Fault 15: a body that is shorter than the object, with a matching length header.
+/// Fault 15: a body is shorter than the object, and its length header agrees with the body.
 #[test]
 fn bodies_that_are_short() {
     let Some(fixture) = Fixture::new() else {
@@ -416,7 +419,7 @@ fn objects_that_are_replaced_while_they_are_read() {
         let url = urls.iter().find(|url| url.contains(part)).unwrap().clone();
         let original = fixture.storage.get(&url).unwrap();
         let mut other = original.clone();
-        // Of the same length, with other bytes.
+        // The new object has the same length and other bytes.
         let middle = other.len() / 2;
         other[middle] ^= 1;
         let storage = fixture.storage.clone();
@@ -459,7 +462,7 @@ fn data_files_that_are_missing_or_cut() {
         .storage
         .put(url, original[..original.len() - 10].to_vec());
     fixture.storage.dedup(&fixture.line("")).fails(65, &[&name]);
-    // Fault 23, in a store: one bit.
+    // Fault 23 in a store: one bit is flipped.
     let mut flipped = original.clone();
     flipped[original.len() / 3] ^= 4;
     fixture.storage.put(url, flipped);
@@ -472,7 +475,7 @@ fn data_files_that_are_missing_or_cut() {
     fixture.rerun();
 }
 
-/// Fault 18: more log entries than a listing has on one page, and no checkpoint.
+/// Fault 18: the log has more entries than one page of a listing, and no checkpoint.
 #[test]
 fn a_long_log_is_read_in_pages() {
     let Some(storage) = seaweed() else { return };
@@ -492,7 +495,7 @@ fn a_long_log_is_read_in_pages() {
             storage.put(&format!("{at}/{below}"), bytes);
         }
     }
-    // The entries of the days are far apart; all others are empty.
+    // The entries that commit days are far apart; all others change nothing.
     let entry = |number: u64| {
         let name = format!("data/archive/_delta_log/{number:020}.json");
         fs::read(dir.join(&name)).unwrap()
@@ -519,7 +522,8 @@ fn a_long_log_is_read_in_pages() {
     assert!(pages.count() >= 2);
 }
 
-/// Fault 19: a server that ignores `If-None-Match`. No archive is created there, and no test object stays.
+/// Fault 19: a server ignores `If-None-Match`. dedup-job creates no archive there, and leaves no
+/// test object.
 #[test]
 fn a_store_without_conditional_creates_is_refused() {
     let Some(server) = careless() else { return };
@@ -529,7 +533,7 @@ fn a_store_without_conditional_creates_is_refused() {
         .dedup(&format!("archive create {at}/archive"))
         .fails(78, &["cannot hold an archive", &at]);
     assert_eq!(storage.list(&at), Vec::<String>::new());
-    // An archive that was copied there cannot be added to.
+    // dedup-job refuses to append to an archive that was copied there.
     let dir = Dir::new();
     let local = dir.at("data");
     dedup(&format!(
@@ -612,7 +616,7 @@ fn what_is_wrong_with_credentials_is_said() {
         .dedup(&line)
         .fails(78, &["endpoint", "user"]);
     assert!(!ran.stderr.contains("canary-password"));
-    // Only the batch is in the store, and the refusal of its request has no body.
+    // Only the batch is in the store, and the server's refusal has no body.
     let local = Dir::new();
     dedup(&format!("archive create {}", local.at("archive"))).ok();
     storage
@@ -625,7 +629,7 @@ fn what_is_wrong_with_credentials_is_said() {
         ))
         .fails(77, &[secret]);
 
-    // Answers that the real services give and this server does not: they quote what was sent.
+    // The real services, unlike this server, quote in their answers what the client sent.
     let token = "canary-session-token-0123456789";
     for (status, code, expected) in [
         (400, "ExpiredToken", "expired"),
@@ -664,7 +668,7 @@ fn what_is_wrong_with_credentials_is_said() {
         assert!(!ran.stderr.contains(foreign), "{}", ran.stderr);
     }
     fixture.is_untouched();
-    // The log's own requests, refused in the middle of the work.
+    // The server refuses the request that writes the log entry.
     let (storage, _proxy) = fixture
         .storage
         .through(|request| match is_put(request, ENTRY) {
@@ -721,7 +725,7 @@ fn an_output_that_cannot_be_put_in_place() {
     fixture.is_done(ran);
 }
 
-/// Fault 35 in a store: a signal while requests hang aborts the upload.
+/// Fault 35 in a store: a signal that arrives while requests hang aborts the upload.
 #[test]
 fn signals_stop_a_run_that_waits_for_storage() {
     let Some(fixture) = Fixture::new() else {
@@ -755,7 +759,7 @@ fn signals_stop_a_run_that_waits_for_storage() {
         assert!(killed.unwrap().success());
         let ran = Ran::of(child.wait_with_output().unwrap());
         ran.fails(code, &["stopped by", "may be in the archive"]);
-        // The contract, not a measure of speed.
+        // docs/faults.md allows 2 seconds; this is no benchmark.
         assert!(begin.elapsed() < Duration::from_secs(2));
         fixture.is_untouched();
     }
@@ -779,7 +783,8 @@ fn a_full_disk_is_named_and_nothing_is_lost() {
         dir.at("")
     );
     let mut failed = 0;
-    // Blocks of 512 bytes: fingerprints, data files and pairs are larger than some of these limits.
+    // `ulimit -f` counts blocks of 512 bytes. Fingerprints, data files and pairs exceed some of
+    // these limits.
     for blocks in [8, 64, 128, 200, 300] {
         let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" {run}");
         let output = std::process::Command::new("sh")

@@ -133,7 +133,7 @@ fn ready_fingerprints_signed_unsigned_and_as_text() {
         .iter()
         .map(|hit| (hit.0.as_str(), hit.1.as_str(), hit.2))
         .collect();
-    // 5 is one bit from 4, and three from the sign bit alone.
+    // 5 differs from 4 in one bit, and from the sign bit alone in three.
     assert_eq!(
         found,
         [("a", "m", 1), ("b", "z", 2), ("c", "z", 1), ("c", "b", 3)]
@@ -161,7 +161,8 @@ fn ready_fingerprints_signed_unsigned_and_as_text() {
     .fails(65, &["bad.csv", "fp", "12ab"]);
 }
 
-/// Fault 32: strange ids and texts are data; bytes that are not UTF-8 are replaced, and such texts counted.
+/// Fault 32: strange ids and texts are data. Bytes that are not UTF-8 are replaced, and texts with
+/// such bytes counted.
 #[test]
 fn awkward_ids_and_texts() {
     let dir = Dir::new();
@@ -207,7 +208,7 @@ fn awkward_ids_and_texts() {
         (&1.into(), &1.into(), &1.into())
     );
 
-    // A column declared as text whose bytes are not.
+    // A column is declared as text, but its bytes are not UTF-8.
     let path = dir.join("liar.parquet");
     write_parquet(
         &path,

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::support::*;
 
-/// Two days by hand: `a` and `b` begin on the first day, `b` grows on the second, which also has a duplicate of an older page.
+/// Writes decisions of two days. The groups of `a` and `b` begin on the first day; that of `b`
+/// grows on the second, which also has a duplicate of an older document.
 fn prepared() -> Dir {
     let dir = Dir::new();
     let header = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size\n";
@@ -68,7 +69,8 @@ fn groups_grow_from_day_to_day() {
         text.contains("2025-12-31  old\n") && !text.contains("2026-01-01  a\n"),
         "{text}"
     );
-    // The day of a file without duplicates in its batch is not known: its documents are found by their ids.
+    // The day of a file without duplicates within the batch is not known, so its kept documents are
+    // found by id alone.
     let alone = dir.at("alone.csv");
     let header = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size\n";
     fs::write(&alone, format!("{header}old,true,,,,,1\n")).unwrap();
@@ -76,7 +78,7 @@ fn groups_grow_from_day_to_day() {
         .ok()
         .json();
     assert_eq!(found["groups_without_kept"], 1, "b alone: {found}");
-    // In an archive without decisions, a document may be a duplicate of one that was dropped.
+    // In an archive without decisions, a document may be a duplicate of another duplicate.
     let days = [
         "a,true,,,,,1\nx,true,,,,,2\nx1,false,x,2026-01-01,0,,2\n",
         "b,false,a,2026-01-01,1,,2\ny,true,,,,,2\ny1,false,y,2026-01-02,0,,2\n",
@@ -101,7 +103,7 @@ fn groups_grow_from_day_to_day() {
         found["sizes"],
         json!([{"up_to": 1, "groups": 0}, {"up_to": 2, "groups": 4}])
     );
-    // Values that no output has are refused.
+    // `groups` refuses values that no output has.
     for (row, part) in [
         ("a,false,b,,65,,2", "a distance of 65 bits"),
         ("a,false,b,,1,NaN,2", "a similarity of NaN"),
@@ -111,7 +113,7 @@ fn groups_grow_from_day_to_day() {
         fs::write(dir.join("bad.csv"), format!("{header}{row}\n")).unwrap();
         dedup(&format!("groups {}", dir.at("bad.csv"))).fails(65, &["bad.csv", "row 1", part]);
     }
-    // The empty id is one, in CSV too.
+    // The empty id is an id, in CSV, too.
     fs::write(dir.join("bad.csv"), format!("{header}a,false,,,1,,2\n")).unwrap();
     let found = dedup(&format!("groups {} --json", dir.at("bad.csv")))
         .ok()
@@ -129,7 +131,7 @@ fn groups_of_real_days_are_those_of_their_decisions() {
     .ok();
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive} --decisions")).ok();
-    // Each day repeats the same pages, so that every page of the second is a duplicate.
+    // Both days have the same pages, so that every page of the second day is a duplicate.
     let mut expected: BTreeMap<(i32, String), u64> = BTreeMap::new();
     for day in ["2026-01-01", "2026-01-02"] {
         let output = dir.at(&format!("{day}.parquet"));
@@ -170,7 +172,7 @@ fn groups_of_real_days_are_those_of_their_decisions() {
 #[test]
 fn components_chain_pairs_and_say_so() {
     let dir = Dir::new();
-    // A chain: every document is near the next one alone, so that every other is kept.
+    // A chain: each document is near only its neighbours, so that every other document is kept.
     let rows: Vec<(String, u64)> = (0..60)
         .map(|number: u32| (format!("{number:02}"), !0_u64 >> (63 - number)))
         .collect();
@@ -204,7 +206,8 @@ fn components_chain_pairs_and_say_so() {
     assert_eq!(text.lines().count(), 61);
     let found = dedup(&format!("{run} --json")).ok().json();
     assert_eq!(found["components"]["suspicious"], 1);
-    // A group is counted over all files, with a kept document that is in none of them.
+    // A group counts its documents in all files, and its kept document even if that is in none of
+    // them.
     let header = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size\n";
     for day in 1..=30 {
         let row = format!("d{day:02},false,old,2025-12-31,1,,2\n");
@@ -242,7 +245,7 @@ fn components_chain_pairs_and_say_so() {
     // An empty day of JSON Lines does not say its kind.
     fs::write(dir.join("empty.jsonl"), "").unwrap();
     dedup(&format!("groups {decisions} {}", dir.at("empty.jsonl"))).ok();
-    // Its own output is replaced, others are not.
+    // `groups` replaces its own output, but no other file.
     dedup(&format!(
         "groups {decisions} --pairs {pairs} --components {pairs}"
     ))

@@ -1,4 +1,5 @@
-//! Pairs: the expected ones, in order, the same bytes for any threads and files.
+//! Tests of pairs: a run finds the expected ones, in order, as the same bytes for any number of
+//! threads and files.
 
 use std::fs;
 
@@ -112,7 +113,7 @@ fn the_output_is_the_same_bytes_for_any_threads_and_files() {
     }
     assert!(read_hits(dir.join("hits.parquet")).len() > 1000);
     assert!(outputs.iter().all(|output| *output == outputs[0]));
-    // As an archive: base_day is set, and nothing else differs.
+    // With an archive as --base, base_day is set, and nothing else differs.
     let (day, base) = crowded(&dir, 1, 1);
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive}")).ok();
@@ -277,11 +278,12 @@ fn days_of_plain_files_come_from_their_paths() {
     );
 }
 
-/// Fault 51: documents are compared, not ids.
+/// Fault 51: a run compares documents, not ids.
 #[test]
 fn one_row_per_pair_though_ids_repeat() {
     let dir = Dir::new();
-    // Two documents have the id `a`: they are a pair, and each pair of ids has its smallest distance.
+    // Two documents have the id `a` and are a pair. Each pair of ids has one row, with the smallest
+    // distance.
     write_parquet(
         dir.join("day.parquet"),
         vec![("id", strings(["a", "a", "b"])), ("fp", numbers([0, 1, 3]))],
@@ -315,7 +317,8 @@ fn one_row_per_pair_though_ids_repeat() {
             row("b", "c", 2, None)
         ]
     );
-    // Without days, an `a` of the batch and an `a` of the archive are the same pair.
+    // Without days, the pair of the two `a` of the batch and the pair of `a` with the base's `a`
+    // share one row.
     assert_eq!(
         run(""),
         [
@@ -359,7 +362,7 @@ fn documents_with_one_id_and_one_text_are_a_pair() {
     }
 }
 
-/// Fault 51: very many documents with one id and one text, whose pairs would be a billion.
+/// Fault 51: so many documents with one id and one text that their pairs would be a billion.
 #[test]
 fn copies_with_one_id_stay_one_row() {
     let dir = Dir::new();
@@ -379,7 +382,8 @@ fn copies_with_one_id_stay_one_row() {
     }
 }
 
-/// Fault 51: ids that many documents share give the pairs of the definition, by brute force; so do their nearest pairs.
+/// Fault 51: if many documents share ids, the pairs, and the nearest pairs, are those that brute
+/// force finds.
 #[test]
 fn repeated_ids_equal_brute_force() {
     let dir = Dir::new();
@@ -563,7 +567,8 @@ fn copies_on_both_sides_stay_linear_with_a_limit() {
         "run --new {new} --base {base} --output {hits} --max-hits-per-document 2 --json --memory-limit 256MiB"
     );
     let summary = dedup(&line).ok().json();
-    // Against the archive every document has 50,001 pairs; within the batch, one with each document before it, and one more.
+    // Each document has 50,001 pairs with the archive. Within the batch, each copy has a pair with
+    // each copy before it and one with the other document.
     let (n, within) = (copies, copies * (copies - 1) / 2 + copies);
     let pairs = (n + 1) * (n + 1) + within;
     let kept = read_hits(&hits);
@@ -602,7 +607,7 @@ fn little_memory_cuts_the_day_into_parts_and_finds_the_same() {
     assert!(fs::read(&hits).unwrap() == fs::read(format!("{data}/expected.parquet")).unwrap());
 }
 
-/// Without --base, a batch is compared with itself: the documents are all that is needed.
+/// Without --base, a run compares the batch with itself, and needs nothing but the documents.
 #[test]
 fn a_batch_alone() {
     let dir = Dir::new();
@@ -627,7 +632,7 @@ fn a_batch_alone() {
         assert!(std::fs::read(&alone).unwrap() == std::fs::read(&nothing).unwrap());
         assert!(read_parquet(&alone).iter().any(|rows| rows.num_rows() > 0));
     }
-    // The documents of the command line stand for those of a configuration file.
+    // Documents on the command line replace those of a configuration file.
     let config = dir.at("run.toml");
     std::fs::write(&config, "[run]\nnew = [\"elsewhere.parquet\"]\n").unwrap();
     let day = format!("{data}/day.parquet");

@@ -1,4 +1,4 @@
-//! `explain`, `tune` and `sql`.
+//! Tests of `explain`, `tune` and `sql`.
 
 use std::fs;
 use std::sync::Arc;
@@ -239,7 +239,7 @@ fn tune_counts_what_a_run_would_find() {
         without.contains("--verify jaccard --min-similarity 0.8\n"),
         "{without}"
     );
-    // A run verifies by sketches what `tune` says of them.
+    // A run that verifies by sketches keeps as many pairs as `tune` predicts.
     for (number, bits) in [64, 128, 256].into_iter().enumerate() {
         let sketched = dir.at(&format!("sketched-{bits}"));
         dedup(&format!("archive create {sketched} --sketch {bits}")).ok();
@@ -258,7 +258,8 @@ fn tune_counts_what_a_run_would_find() {
     dedup("tune").fails(64, &["documents are needed"]);
 }
 
-/// Without options of the spec, `tune` compares specs; the commands that it prints can be run, and find what it says.
+/// Without options of the spec, `tune` compares specs. The commands that it prints can be run, and
+/// make an archive with the best spec.
 #[test]
 fn tune_compares_specs_and_prints_commands() {
     let dir = Dir::new();
@@ -273,7 +274,7 @@ fn tune_compares_specs_and_prints_commands() {
             format!("{number}/b"),
             text.replace("w1 ", "other ") + " end",
         ));
-        // A page of a template, about one name.
+        // A page from a template, which differs from the others in one name.
         let template: Vec<String> = (0..120).map(|word| format!("t{word}")).collect();
         documents.push((
             format!("{number}/c"),
@@ -301,7 +302,7 @@ fn tune_compares_specs_and_prints_commands() {
     }
     let quarter = dedup(&format!("{tune} --idf-power 1/4 --json")).ok().json();
     assert_eq!(quarter["compared"][1]["spec"]["idf_power"], "1/4");
-    // An earlier name of the option, also in a configuration file, which every command reads.
+    // An earlier name of the option still works, also in a configuration file.
     std::fs::write(dir.join("job.toml"), "[tune]\nhistory-size = 100000000\n").unwrap();
     let config = dir.at("job.toml");
     let earlier = dedup(&format!("tune {path} --config {config} --json"));
@@ -313,7 +314,7 @@ fn tune_compares_specs_and_prints_commands() {
         shown.contains("the same words but for one or two names"),
         "{shown}"
     );
-    // The commands as printed, in the directory of the test.
+    // Runs the printed commands in the directory of the test.
     let commands: Vec<&str> = shown
         .lines()
         .filter_map(|line| line.strip_prefix("  dedup-job "))
@@ -329,14 +330,14 @@ fn tune_compares_specs_and_prints_commands() {
     let digest_free = |spec: &serde_json::Value| {
         let mut spec = spec.clone();
         spec["idf"] = spec["idf"].is_string().into();
-        // The command asks for sketches, whatever was measured.
+        // The printed command adds sketches, which the measured spec need not have.
         spec.as_object_mut().unwrap().remove("sketch");
         spec
     };
     assert_eq!(digest_free(&info["spec"]), digest_free(&tuned["spec"]));
 }
 
-/// SQL over documents: the functions give the same as the job.
+/// The SQL functions give the same fingerprints and distances as the job.
 #[test]
 fn sql_has_the_functions_of_the_job() {
     let dir = Dir::new();

@@ -1,5 +1,5 @@
-//! No pair is lost or wrong when files of an archive are damaged or other programs change it. Fault numbers are those of
-//! docs/faults.md.
+//! Tests that no pair is lost or wrong if files of an archive are damaged, or other programs change
+//! it. Fault numbers are those of docs/faults.md.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -49,7 +49,7 @@ fn vacuum_takes_only_what_the_archive_wrote() {
         expected.remove(&live);
     }
     assert!(expected.len() > 6);
-    // Left by killed runs.
+    // Files as killed runs leave them.
     for own in [
         format!("day=2026-01-01/{NAME}.parquet"),
         format!("day=2026-01-01/{NAME}.parquet#123000001"),
@@ -157,7 +157,7 @@ fn features_that_change_what_files_mean_are_refused() {
         ),
         ("columnMapping", vec![protocol(2, 5, &[]), mapped]),
         ("typeWidening", vec![protocol(3, 7, &["typeWidening"])]),
-        // A file that no version names yet.
+        // A feature that no version of the protocol names yet.
         ("quantumRows", vec![protocol(3, 7, &["quantumRows"])]),
         ("partitioned by id", partitioned),
         (
@@ -202,7 +202,7 @@ fn data_files_outside_the_table_are_refused() {
     fs::remove_file(days.dir.join("hits.parquet")).unwrap();
     let engine = OtherEngine::new(&days.archive);
     let inside = engine.files().remove(0);
-    // The file exists: the archive is refused for another reason.
+    // The file exists, so that a missing file is not the reason for the refusal.
     let elsewhere = days.write("elsewhere", &[("x1", far(1))]);
     let elsewhere_url = format!("file://{elsewhere}");
     for (path, says) in [
@@ -225,7 +225,7 @@ fn data_files_outside_the_table_are_refused() {
     days.info();
 }
 
-/// A number as a UUID.
+/// Makes a UUID from a number.
 fn uuid(number: u64) -> String {
     let (high, low) = (far(number << 1), far(!number));
     format!(
@@ -238,7 +238,7 @@ fn uuid(number: u64) -> String {
     )
 }
 
-/// Fault 40: one bit is flipped in each of many bytes, over the whole of a data file.
+/// Fault 40: one bit is flipped, in turn in each of many bytes all over a data file.
 #[test]
 fn every_byte_of_a_data_file_is_covered() {
     let dir = Dir::new();
@@ -247,7 +247,7 @@ fn every_byte_of_a_data_file_is_covered() {
     history.sort_by_key(|row| row.1.cast_signed());
     let (past, day) = (dir.at("history.parquet"), dir.at("day.parquet"));
     write_fingerprints(&past, &history);
-    // Pairs all over the file, so that every page of ids is read.
+    // The pairs are spread over the file, so that a run reads every page of ids.
     let near = history.iter().step_by(40).enumerate();
     let near: Vec<_> = near.map(|(n, row)| (format!("n{n}"), row.1 ^ 1)).collect();
     write_fingerprints(&day, &near);
@@ -266,7 +266,8 @@ fn every_byte_of_a_data_file_is_covered() {
     assert_eq!(read_hits(&output).len(), near.len());
     let expected = fs::read(&output).unwrap();
 
-    // Fingerprints, ids, sums of blocks with the offset index, and the footer.
+    // The parts of the file: fingerprints, ids, checksums of blocks with the offset index, and the
+    // footer.
     let add = OtherEngine::new(&archive).files().remove(0);
     let path = add["path"].as_str().unwrap();
     let tail = add["tags"]["dedup-job.tail"].as_str().unwrap();
@@ -326,7 +327,7 @@ fn every_byte_of_a_data_file_is_covered() {
         let shares = running.into_iter();
         shares.map(|worker| worker.join().unwrap()).sum()
     });
-    // The magic number at the beginning, and padding.
+    // The magic number at the start of the file, and padding, stay unnoticed.
     assert!(unnoticed < 10, "{unnoticed} of {}", flipped.len());
 }
 
@@ -339,7 +340,7 @@ fn copy_all(archive: &str, to: &str) {
     }
 }
 
-/// Fault 45: a crash after `_delta_log` was made and before its first entry.
+/// Fault 45: a run died after it made `_delta_log` and before it wrote the first entry.
 #[test]
 fn an_archive_is_made_where_a_run_died_before_the_first_entry() {
     for leftover in [None, Some("00000000000000000000.json#123000001")] {
@@ -365,7 +366,7 @@ fn an_archive_is_made_where_a_run_died_before_the_first_entry() {
     }
 }
 
-/// Fault 48: a committed day is run again without `--day`, and recognised by its digest.
+/// Fault 48: a committed day is run again without `--day`; the run recognises it by its digest.
 #[test]
 fn a_committed_day_is_recognised_without_its_date() {
     let (days, committed) = Days::three();
@@ -383,7 +384,8 @@ fn a_committed_day_is_recognised_without_its_date() {
     let said = dedup(&line).ok().stdout;
     assert!(said.contains("day 2026-01-02 of the archive"), "{said}");
 
-    // After a day of other documents, a day of the same ones, whose files no longer have their tags.
+    // The day is still recognised after another day, after a second day of the same documents, and
+    // after its files lost their tags.
     days.commit(DAYS[3], &[("d1", far(1)), ("d2", far(5))]);
     committed.iter().for_each(is_recognised);
     let line = days.line(&committed[1].input, &format!("--append --day {}", DAYS[4]));
@@ -392,7 +394,7 @@ fn a_committed_day_is_recognised_without_its_date() {
     engine.optimize(Some(DAYS[1]));
     committed.iter().for_each(is_recognised);
 
-    // Other documents are not a day of the archive, and are compared with all of it.
+    // Other documents are no day of the archive, so the run compares them with all of it.
     let other = days.write("other", &[("b1", far(1) ^ 1), ("n1", far(7))]);
     let found = days.run(&other, "");
     assert!(found.summary["day"].is_null());

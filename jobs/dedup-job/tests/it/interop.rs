@@ -1,4 +1,5 @@
-//! Independent readers see the same rows: the Python packages `deltalake`, `pyarrow` and `duckdb`.
+//! Tests that independent readers see the same rows: the Python packages `deltalake`, `pyarrow` and
+//! `duckdb`.
 
 use std::path::PathBuf;
 use std::process::Command;

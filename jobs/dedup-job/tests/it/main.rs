@@ -1,4 +1,5 @@
-//! The program as users run it: a process, files, an exit code.
+//! Tests of the program as users run it: a process, files, an exit code. The modules `days`,
+//! `other_engine`, `processes`, `servers` and `support` hold helpers.
 
 mod append;
 mod bad_input;
@@ -35,4 +36,5 @@ mod show;
 mod sketches;
 mod specs;
 mod support;
+mod verified_decisions;
 mod verify;

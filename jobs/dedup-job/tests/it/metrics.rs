@@ -1,4 +1,4 @@
-//! Metrics and logs for programs that watch the job.
+//! Tests of metrics and logs, for programs that watch the job.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -62,7 +62,7 @@ fn metrics_of_a_run_go_to_a_file_whether_it_ends_well_or_not() {
         succeeded
     );
     assert!(text.ends_with("# EOF\n"));
-    // A refused file is not written afterwards.
+    // A metrics file that the checks refused is not written at the end, either.
     let hits = dir.at("both.csv");
     let both = format!(
         "run --new {data}/day.parquet --base {data}/archive --output {hits} --metrics {hits}"
@@ -111,7 +111,7 @@ fn metrics_are_pushed_to_a_gateway_and_their_loss_is_no_failure() {
         "{request}"
     );
     assert_eq!(value(&request, "dedup_job_new_documents"), 100.0);
-    // Nobody listens there any more; the message does not show the URL's password.
+    // Nobody listens at this address any more. The message does not show the URL's password.
     let lost = run(&format!(
         "http://user:canary-password@{address}/metrics/job/dedup-job"
     ))

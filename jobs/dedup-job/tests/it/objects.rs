@@ -62,7 +62,7 @@ fn same_as_local(storage: &Storage) {
     assert!(storage.get(&there_hits).unwrap() == bytes);
     assert!(storage.get(&there_kept).unwrap() == fs::read(&kept).unwrap());
 
-    // A rerun with the batch as text files below a prefix, and a local output.
+    // Reruns the day from compressed and plain JSON Lines below a prefix, with a local output.
     let pages = format!("{remote}/pages");
     let script_rows = read_parquet(dir.join("data/day.parquet"));
     let lines: Vec<String> = script_rows
@@ -95,7 +95,7 @@ fn same_as_local(storage: &Storage) {
     }
     assert!(storage.log(&format!("{remote}/archive")) == log);
 
-    // Decisions, and copies of the kept documents: of one file, and of several.
+    // Writes decisions, and copies of the kept documents: of a batch of one file, and of several.
     let decide = |data: &str, decisions: &str, clean: &str| {
         format!(
             "run {data}/day.parquet --base {data}/archive --decisions {decisions} --kept {clean} --json"
@@ -168,7 +168,7 @@ fn the_job_on_azure_gives_the_same_bytes() {
     same_as_local(&storage);
 }
 
-/// Ids are read for pairs only, and only the pages that have one.
+/// A run reads ids for pairs only, and only the pages that hold one.
 #[test]
 fn fingerprints_alone_are_scanned() {
     let Some(storage) = seaweed() else { return };
@@ -205,7 +205,7 @@ fn fingerprints_alone_are_scanned() {
     );
 }
 
-/// Tables of a spec, documents to explain and texts to verify with, all in the store.
+/// A spec's tables, documents to explain and texts to verify with can all be in the store.
 #[test]
 fn every_path_can_be_in_a_store() {
     let Some(storage) = seaweed() else { return };
@@ -303,7 +303,7 @@ fn maintained(run: impl Fn(&str) -> Ran, data: &str, files: impl Fn() -> Vec<Str
     };
     assert_eq!(info("")["days"]["2026-01-31"]["files"], 10);
     assert_eq!(files().len(), 12);
-    // Days before the one that has many files have nothing to merge.
+    // The days before the one with many files have nothing to merge.
     let none = run(&format!(
         "archive compact {data}/archive --before 2026-01-31 --json"
     ));
@@ -318,12 +318,12 @@ fn maintained(run: impl Fn(&str) -> Ran, data: &str, files: impl Fn() -> Vec<Str
     assert_eq!(files().len(), 13);
     let again = run(&format!("archive compact {data}/archive")).ok();
     assert!(again.stdout.contains("nothing to merge"));
-    // The day is compared with the days before it, however its own files were merged.
+    // A rerun compares the day with the days before it, even if its own files were merged.
     let rerun = run(&first).ok().json();
     assert_eq!(rerun["commit"], "already_there");
     assert!(fs::read(hits).unwrap() == before);
 
-    // Nothing is a week old.
+    // No file is a week old, so vacuum deletes none.
     let vacuum = |extra: &str| {
         run(&format!("archive vacuum {data}/archive {extra} --json"))
             .ok()

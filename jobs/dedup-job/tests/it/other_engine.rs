@@ -1,4 +1,5 @@
-//! Another engine that writes to an archive as Spark or delta-rs do to any Delta table. Each call is one commit.
+//! Helper: another engine, which writes to an archive as Spark or delta-rs write to any Delta
+//! table. Each call makes one commit.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -61,7 +62,7 @@ impl OtherEngine {
         files.into_values().collect()
     }
 
-    /// The paths of those files, below the archive.
+    /// The paths, below the archive, of the files that the log names.
     pub fn paths(&self) -> Vec<String> {
         let files = self.files().into_iter();
         files
@@ -69,7 +70,7 @@ impl OtherEngine {
             .collect()
     }
 
-    /// The table's metadata as an action, after a change of it and of its columns.
+    /// The table's metadata action after `change` edited it and its columns.
     pub fn metadata(&self, change: impl FnOnce(&mut Value, &mut Vec<Value>)) -> Value {
         let actions: Vec<Value> = self.log().into_iter().flatten().collect();
         let mut all = actions.iter().rev();
@@ -82,7 +83,8 @@ impl OtherEngine {
         json!({ "metaData": metadata })
     }
 
-    /// Rewrites all files of a day as one, as OPTIMIZE does: no change of data, and no tags.
+    /// Rewrites all files of a day as one file, as OPTIMIZE does: without a change of data, and
+    /// without tags.
     pub fn optimize(&self, day: Option<&str>) {
         let files = self.files().into_iter();
         let files: Vec<Value> = files.filter(|add| day_of(add) == day).collect();
@@ -184,7 +186,7 @@ pub fn remove(add: &Value, data_change: bool) -> Value {
     }})
 }
 
-/// The action that requires these versions of readers and writers, and these features if there are any.
+/// The protocol action: required versions of reader and writer, and table features.
 pub fn protocol(reader: u32, writer: u32, features: &[&str]) -> Value {
     let mut protocol = json!({"minReaderVersion": reader, "minWriterVersion": writer});
     if !features.is_empty() {

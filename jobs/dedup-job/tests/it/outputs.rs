@@ -1,5 +1,6 @@
-//! Outputs: the format by the ending, standard output, and files that are never replaced without --overwrite. Fault 50 of
-//! docs/faults.md, and fault 46 for temporary files beside outputs.
+//! Tests of outputs: formats by the ending, standard output, and files that a run never replaces
+//! without --overwrite. Fault 50 of docs/faults.md, and fault 46 for temporary files beside
+//! outputs.
 
 use std::fs;
 use std::path::Path;
@@ -54,7 +55,7 @@ fn as_text(hits: Vec<Hit>) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Records of CSV as RFC 4180 has it.
+/// Parses CSV by RFC 4180.
 fn csv(text: &str) -> Vec<Vec<String>> {
     let (mut records, mut record, mut field) = (Vec::new(), Vec::new(), String::new());
     let mut is_quoted = false;
@@ -78,7 +79,7 @@ fn csv(text: &str) -> Vec<Vec<String>> {
     records
 }
 
-/// Rows of JSON Lines with a result's keys in their order.
+/// Parses JSON Lines, and asserts that the keys have the order of an output's columns.
 fn json_lines(text: &str) -> Vec<Vec<String>> {
     let row = |line: &str| {
         let value: serde_json::Value = serde_json::from_str(line).unwrap();
@@ -184,7 +185,7 @@ fn numbers_stay_numbers_and_no_rows_are_an_output() {
     }
 }
 
-/// Fault 50: an ending without a format, or of a format that is not written.
+/// Fault 50: a run refuses an ending that names no format, or one that it cannot write.
 #[test]
 fn other_endings_are_refused_before_any_work() {
     let dir = Dir::new();
@@ -215,7 +216,8 @@ fn other_endings_are_refused_before_any_work() {
     assert!(dir.names() == before && contents(&archive) == archived);
 }
 
-/// Fault 50: documents, and all files that are not outputs of the program, are replaced only with --overwrite.
+/// Fault 50: documents, and all files that are not outputs of the program, are replaced only with
+/// --overwrite.
 #[test]
 fn files_of_other_programs_are_not_replaced() {
     let dir = Dir::new();
@@ -237,13 +239,13 @@ fn files_of_other_programs_are_not_replaced() {
             dedup(&format!("{run} --output {path}")).fails(64, &[&path, "--overwrite"]);
         }
         assert!(fs::read(&path).unwrap() == bytes, "{name}");
-        // From now on it is an output of the program.
+        // After --overwrite, the file is an output of the program.
         for option in ["--overwrite", ""] {
             dedup(&format!("{run} --output {path} {option}")).ok();
             assert!(fs::read(&path).unwrap() != bytes, "{name}");
         }
     }
-    // Outputs that are always Parquet.
+    // Outputs that are always Parquet files.
     let fingerprints = format!("fingerprint --input {}", dir.at("day.parquet"));
     let words = dir.at("words.jsonl");
     let rows = (0..5).map(|n| format!("{{\"id\":\"{n}\",\"text\":\"some word{n} here\"}}\n"));
@@ -263,7 +265,7 @@ fn files_of_other_programs_are_not_replaced() {
         dedup(&line).ok();
         assert!(fs::read(&foreign).unwrap() == made && made != parquet);
     }
-    // Outputs of older versions, with any name, are outputs too.
+    // A run recognises outputs of older versions, which can have any name.
     fs::copy(dir.join("hits.parquet"), dir.join("old.csv")).unwrap();
     dedup(&format!("{run} --output {}", dir.at("old.csv"))).ok();
     assert!(
@@ -312,7 +314,8 @@ fn other_kinds_of_outputs_are_not_replaced() {
     dedup(&format!("{run} --output {idf}")).fails(64, &["another kind", "--overwrite"]);
 }
 
-/// Fault 50: outputs never go into a table, nor over files that options name, not even with `--overwrite`.
+/// Fault 50: outputs never go into a table, nor over files that options name, not even with
+/// `--overwrite`.
 #[test]
 fn tables_and_named_files_are_not_replaced() {
     let dir = Dir::new();
@@ -361,7 +364,7 @@ fn tables_and_named_files_are_not_replaced() {
     }
 }
 
-/// The longest name that a file can have.
+/// An output can have the longest name that the file system allows.
 #[test]
 fn long_names_are_written() {
     let dir = Dir::new();
@@ -419,7 +422,7 @@ fn standard_output_has_rows_alone() {
     );
     let quiet = dedup(&format!("{run} --output - --quiet")).ok();
     assert!(quiet.stdout == json.stdout && quiet.stderr.is_empty());
-    // An archive that cannot be read to its end.
+    // The base cannot be read to its end.
     let broken = dir.at("base/z.parquet");
     write_fingerprints(&broken, &[("late".into(), 7)]);
     let whole = fs::read(&broken).unwrap();
@@ -428,8 +431,8 @@ fn standard_output_has_rows_alone() {
     assert_eq!(ran.stdout, "");
 }
 
-/// A closed pipe is a success, unless the day was committed in the same run: then the error asks for a second run, which gives
-/// the pairs.
+/// A closed pipe is a success, unless the day was committed in the same run: then the error asks
+/// for a second run, which gives the pairs.
 #[test]
 fn a_closed_pipe_ends_well() {
     let dir = Dir::new();
@@ -439,7 +442,7 @@ fn a_closed_pipe_ends_well() {
         dir.at("kept.parquet"),
     );
     dedup(&format!("archive create {archive}")).ok();
-    // More rows than a pipe holds.
+    // The output has more rows than a pipe holds.
     let page = "the same six words on every page";
     let ids: Vec<String> = (0..300).map(|n| format!("page-{n}")).collect();
     let documents: Vec<(&str, &str)> = ids.iter().map(|id| (id.as_str(), page)).collect();
@@ -471,7 +474,7 @@ fn a_closed_pipe_ends_well() {
     assert_eq!(rows.lines().count(), 300 * 299 / 2);
     let info = dedup(&format!("archive info {archive} --json")).ok();
     assert_eq!(info.json()["fingerprints"], 300);
-    // Rows that cannot be written are an error.
+    // A full standard output is an error.
     if fs::metadata("/dev/full").is_ok() {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let ran = command()
@@ -518,7 +521,8 @@ fn temporary(dir: &Dir) -> Vec<String> {
     names.filter(|name| name.ends_with(".tmp")).collect()
 }
 
-/// Fault 46: the next run with the same output removes the temporary files of a killed run, and not those of a living one.
+/// Fault 46: the next run with the same output removes the temporary files of a killed run, and not
+/// those of a living one.
 #[test]
 fn leftovers_of_killed_runs_are_swept() {
     let dir = Dir::new();
@@ -533,7 +537,7 @@ fn leftovers_of_killed_runs_are_swept() {
         "run --new {data}/day.parquet --base {data}/archive --day 2026-01-31 --scratch {scratch} --output {}",
         dir.at("hits.parquet")
     );
-    // Every pair is compared: this takes long.
+    // The exhaustive design compares all pairs, so the run takes long.
     let start = |others: &[String]| -> (Child, String) {
         let child = command()
             .args(run.split_whitespace())
@@ -557,7 +561,7 @@ fn leftovers_of_killed_runs_are_swept() {
     killed.kill().unwrap();
     killed.wait().unwrap();
     assert_eq!(temporary(&dir), [left.as_str()]);
-    // From another output, from another host, and without a tag.
+    // Files that stay: of another output, of another host, and without a tag.
     let stays = [
         left.replace("hits", "other"),
         ".hits.parquet.0a1b2c3d-4e5f6071-abcdef.tmp".to_owned(),

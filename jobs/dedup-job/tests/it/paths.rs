@@ -1,5 +1,5 @@
-//! The files that a path stands for: whatever their names, each once, and those of a table by its log. Fault numbers are
-//! those of docs/faults.md.
+//! Tests of the files that a path names: a run reads each once, whatever its name, and reads a
+//! table by its log. Fault numbers are those of docs/faults.md.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ const PAGE: &str = "Near duplicate web documents are abundant and differ in a sm
 const OTHER: &str =
     "Something else entirely was written on this page by somebody about gardens and rivers";
 
-/// Runs the program with arguments that may have spaces.
+/// A function that runs the program with arguments that may contain spaces.
 type Program<'a> = &'a dyn Fn(&[&str]) -> Ran;
 
 fn local(arguments: &[&str]) -> Ran {
@@ -45,10 +45,11 @@ fn ids(program: Program<'_>, path: &str) -> Vec<String> {
     ran.stdout.lines().map(id).collect()
 }
 
-/// Names that percent-decoding would confuse, in pairs.
+/// Pairs of names that percent-decoding or form-decoding would confuse.
 const NAMES: [&str; 6] = ["x%3Ay", "x:y", "a+b c", "a b c", "中", "100%"];
 
-/// Reads files by name, by directory and by pattern. The id of the one document in each is the file's name.
+/// Reads files by name, by directory and by pattern. The id of the one document in each is the
+/// file's name.
 fn reads_the_very_files(program: Program<'_>, put: &dyn Fn(&str, Vec<u8>), at: &str) {
     let dir = Dir::new();
     let directory = format!("{at}/50% p+q 中");
@@ -72,7 +73,7 @@ fn reads_the_very_files(program: Program<'_>, put: &dyn Fn(&str, Vec<u8>), at: &
     }
     let pattern = format!("{directory}/x%3A*");
     assert_eq!(ids(program, &pattern), ["x%3Ay.jsonl", "x%3Ay.parquet"]);
-    // As the batch of a run, and as its base.
+    // The same names serve as the batch of a run, and as its base.
     let (fingerprints, hits) = (
         format!("{at}/fp 1%.parquet"),
         format!("{at}/a+b %41.parquet"),
@@ -109,7 +110,7 @@ fn odd_names_of_files() {
     };
     reads_the_very_files(&local, &put, &dir.at("names"));
     assert!(dir.join("names/a+b %41.parquet").exists());
-    // A path with pattern characters is a file if that file exists.
+    // A path with pattern characters names the file of that name if it exists.
     for (name, other) in [("a?c", "abc"), ("[d]", "d"), ("e*", "ef")] {
         for id in [name, other] {
             write_documents(dir.join(&format!("{id}.parquet")), &[(id, PAGE)]);
@@ -179,7 +180,7 @@ fn goes_by_the_log(program: Program<'_>, data: &str, data_files: &dyn Fn() -> Ve
     .ok();
     assert_eq!((count(program, &archive), data_files().len()), (7000, 12));
     line(&format!("archive compact {archive}")).ok();
-    // The merged files and the old ones are both there.
+    // The merged files and the files before the merge are both in the directory.
     assert_eq!((count(program, &archive), data_files().len()), (7000, 13));
     assert_eq!(count(program, &format!("{archive}/")), 7000);
     let run = line(&format!(
@@ -232,7 +233,7 @@ fn local_archives_go_by_their_logs() {
     sql(&local, &archive, "select 1 from t").fails(65, &["day=2026-01-31", "missing"]);
 }
 
-/// The data files of an archive have no spec of their own; that of the archive is compared.
+/// An archive as --new: its data files hold no spec, so the run compares the spec of the archive.
 #[test]
 fn an_archive_of_another_spec_is_no_new_day() {
     let dir = Dir::new();

@@ -1,4 +1,4 @@
-//! The processes of a cluster, for the tests: real ones, on loopback.
+//! Helper: the processes of a cluster for the tests, as real processes on loopback.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -63,24 +63,24 @@ impl Process {
         }
     }
 
-    /// Its standard error so far.
+    /// The process's standard error so far.
     pub fn log(&self) -> String {
         self.log.lock().unwrap().clone()
     }
 
-    /// Sends it a signal, such as `KILL`.
+    /// Sends the process a signal, such as `KILL`.
     pub fn signal(&self, name: &str) {
         signal(&self.child, name);
     }
 
-    /// Kills it, as when the machine is lost.
+    /// Kills the process, as if its machine were lost; returns its log.
     pub fn kill(mut self) -> String {
         self.child.kill().unwrap();
         self.end();
         self.log()
     }
 
-    /// Waits until its log has `text`.
+    /// Waits until the process's log contains `text`.
     #[track_caller]
     pub fn wait_for(&self, text: &str) {
         let begin = Instant::now();
@@ -144,7 +144,7 @@ impl TestCluster {
         Self::at("127.0.0.1:0", "")
     }
 
-    /// The same at an address, with more options.
+    /// As [`Self::new`], at an address and with more options.
     pub fn at(address: &str, options: &str) -> Self {
         let line = format!("scheduler --bind {address} --executor-timeout 6s {options}");
         Self {

@@ -1,4 +1,4 @@
-//! Runs at the same time. Fault numbers are those of docs/faults.md.
+//! Tests of runs at the same time. Fault numbers are those of docs/faults.md.
 
 use std::fs;
 use std::process::{Child, Stdio};
@@ -9,7 +9,8 @@ use testkit::proxy::{Fault, Request};
 use crate::servers::*;
 use crate::support::*;
 
-/// Fingerprints of a day: one that all days share up to one bit, and others.
+/// Fingerprints of a day: one differs from that of other days in two bits, the others are far from
+/// all.
 fn day(number: u64) -> Vec<(String, u64)> {
     let shared = 0x0123_4567_89ab_cdef ^ (1 << number);
     let others = (0..200).map(|n: u64| {
@@ -23,7 +24,7 @@ fn day(number: u64) -> Vec<(String, u64)> {
         .collect()
 }
 
-/// Whether a request is to write that entry of a log.
+/// Whether a request writes the log entry of `version`.
 fn is_commit(request: &Request, version: u64) -> bool {
     let entry = format!("/_delta_log/{version:020}.json");
     request.method == "PUT" && request.path().ends_with(&entry)
@@ -42,7 +43,8 @@ fn end(child: Child) -> Ran {
     without_secrets(Ran::of(child.wait_with_output().unwrap()))
 }
 
-/// Fault 8: different days at the same time. Each is committed, and of any two, one was compared with the other.
+/// Fault 8: different days at the same time. Every run commits its day, and of any two days, the
+/// later commit was compared with the earlier.
 fn different_days(command: impl Fn() -> std::process::Command, archive: &str) {
     let dir = Dir::new();
     end(start(command(), &format!("archive create {archive}"))).ok();
@@ -109,7 +111,8 @@ fn different_days_at_once_are_compared_with_each_other_on_s3() {
     different_days(|| storage.command(), &storage.unique("days"));
 }
 
-/// Fault 7: the same day twice at the same time. One commit, and both runs succeed with the same output.
+/// Fault 7: two runs of the same day at the same time. They make one commit, and both succeed with
+/// the same output.
 #[test]
 fn the_same_day_at_once_is_one_commit_on_s3() {
     let Some(storage) = seaweed() else { return };
@@ -192,7 +195,7 @@ fn a_day_that_is_overtaken_is_compared_again() {
     assert_eq!(summary["base"]["version"], 1);
     let found: Vec<String> = read_hits(&hits).into_iter().map(|hit| hit.1).collect();
     assert_eq!(found, ["2/shared"]);
-    // One set of data files, however many attempts.
+    // The run leaves one set of data files, however often it tried to commit.
     let files = storage.list(&archive);
     assert_eq!(
         files.iter().filter(|file| file.contains("/day=")).count(),
@@ -200,8 +203,8 @@ fn a_day_that_is_overtaken_is_compared_again() {
     );
 }
 
-/// Compaction and vacuum between the moment that a run opens the archive and its commit: the run commits behind them
-/// without another comparison, and finds what it finds anyway.
+/// Compaction and vacuum happen after a run opened the archive and before it commits. The run
+/// commits without another comparison, and finds the same pairs as without them.
 #[test]
 fn maintenance_beside_a_run_changes_nothing() {
     let Some(storage) = seaweed() else { return };
@@ -224,7 +227,7 @@ fn maintenance_beside_a_run_changes_nothing() {
         if is_commit(request, 2) && !once.swap(true, Ordering::Relaxed) {
             let compacted = other.dedup(&format!("archive compact {target} --json"));
             assert_eq!(compacted.ok().json()["merged_files"], 11);
-            // A vacuum during a run finds nothing old enough.
+            // Vacuum finds no file that is old enough to delete.
             let vacuumed = other.dedup(&format!("archive vacuum {target} --json"));
             assert_eq!(vacuumed.ok().json()["files"], serde_json::json!([]));
         }
@@ -248,7 +251,7 @@ fn maintenance_beside_a_run_changes_nothing() {
     assert_eq!(info["files"], 2);
 }
 
-/// A wrong vacuum deletes a run's data files before its commit: the log never names them.
+/// A run's data files are deleted before its commit: the log never names them.
 #[test]
 fn data_files_that_went_away_are_not_committed() {
     let Some(storage) = seaweed() else { return };
@@ -257,7 +260,8 @@ fn data_files_that_went_away_are_not_committed() {
     for number in [1, 2] {
         write_fingerprints(dir.join(&format!("{number}.parquet")), &day(number));
     }
-    // The other day is committed while this one's entry waits, which makes this one compare again; then its files go.
+    // While the run's log entry waits, its data files are deleted, and another run commits a day,
+    // so that this run compares again.
     let (other, target, once) = (storage.clone(), archive.clone(), AtomicBool::new(false));
     let second = dir.at("2.parquet");
     let output = dir.at("other.parquet");

@@ -1,4 +1,4 @@
-//! Removing documents and replacing days, and the results of reruns afterwards.
+//! Tests of removed documents and replaced days, and of reruns afterwards.
 
 use std::fs;
 use std::path::Path;
@@ -28,7 +28,7 @@ fn a_removed_day_is_not_matched_again() {
     let third = days.rerun(&committed[2]);
     assert_eq!(third.hits, without(&committed[2].first.hits, &TWO));
     assert_eq!(third.hits.len(), 2);
-    // The removed day is compared neither with a new batch nor with its own documents, which the archive no longer has.
+    // Neither a new batch nor a rerun of the removed day is compared with the removed documents.
     let next = days.commit(DAYS[3], &[("d1", far(1) ^ 1), ("d2", far(5))]);
     let pairs: Vec<_> = next
         .first
@@ -42,14 +42,15 @@ fn a_removed_day_is_not_matched_again() {
     let is_own = |hit: &Hit| TWO.contains(&hit.1.as_str()) && hit.3.is_some();
     assert!(!own.hits.iter().any(is_own));
 
-    // Vacuum deletes its files and no others.
+    // Vacuum deletes the day's files and no others.
     assert!(names_of(&days, DAYS[1]).len() > 2);
     days.maintain("vacuum", "--older-than 0s --nothing-runs");
     let rest = names_of(&days, DAYS[1]);
     assert!(rest.is_empty(), "{rest:?}");
     assert_eq!(days.info()["fingerprints"], 5 + 4 + 2);
 
-    // Committed again, it is compared with the later days too; their own results stay the same.
+    // If the day is committed again, it is compared with the later days, too; reruns of those stay
+    // the same.
     let again = days.commit(DAYS[1], &[("b1", far(1) ^ 1), ("b5", far(6) ^ 1)]);
     let pairs: Vec<_> = again
         .first
@@ -85,7 +86,7 @@ fn a_day_that_is_not_there_is_nothing_to_remove() {
 #[test]
 fn removed_documents_are_not_named_again() {
     let (days, mut committed) = Days::three();
-    // The second document with this id.
+    // `b1` becomes the id of a second document.
     let fourth = [("b1", far(20)), ("d2", far(5) ^ 16), ("d3", far(20) ^ 1)];
     committed.push(days.commit(DAYS[3], &fourth));
     let engine = OtherEngine::new(&days.archive);
@@ -102,7 +103,8 @@ fn removed_documents_are_not_named_again() {
             let again = days.rerun(day);
             assert_eq!(again.hits, without(&day.first.hits, &ids), "{}", day.date);
             assert_eq!(again.summary["removed"], count);
-            // Nor when the day is recognised by its digest, nor in the fingerprints that are written.
+            // The removed documents appear neither if the run recognises the day by its digest, nor
+            // in --fingerprints.
             let kept = days.dir.at("kept.parquet");
             let by_digest = days.run(&day.input, &format!("--fingerprints {kept}"));
             assert_eq!(by_digest.summary["day"], day.date);
@@ -128,7 +130,7 @@ fn removed_documents_are_not_named_again() {
     let expected = expected.map(|(new, base)| (new.to_owned(), base.to_owned()));
     assert_eq!(pairs(), expected);
 
-    // The next vacuum deletes the files that had them.
+    // The next vacuum deletes the files that held the removed documents.
     days.maintain("vacuum", "--older-than 0s --nothing-runs");
     let now = engine.paths();
     let gone: Vec<&String> = before.iter().filter(|path| !now.contains(path)).collect();
@@ -159,7 +161,7 @@ fn a_day_of_which_all_documents_are_removed_stays_committed() {
     assert_eq!(again.summary["removed"], 4);
     assert!(again.hits.is_empty());
     assert_eq!(days.rerun(&committed[2]).hits.len(), 2);
-    // Until the day itself is removed.
+    // After the day itself is removed, it can be committed again.
     assert_eq!(days.maintain("remove", "--day 2026-01-02")["version"], 5);
     let anew = days.commit(DAYS[1], &[("b1", far(1) ^ 1)]);
     days.same_again(&anew);
@@ -250,7 +252,8 @@ fn a_corrected_day_replaces_the_first() {
     assert_eq!(again.summary["commit"], "already_there");
     assert!(again.bytes == second.first.bytes && contents(&days.archive) == before);
     days.same_again(&second);
-    // Reruns of days committed before the correction compare with neither the old nor the new documents.
+    // Reruns of days committed before the correction compare with neither the old nor the new
+    // documents.
     days.same_again(&committed[0]);
     let third = without(&committed[2].first.hits, &TWO);
     assert_eq!(days.rerun(&committed[2]).hits, third);
@@ -276,7 +279,7 @@ fn a_corrected_day_replaces_the_first() {
         ]
     );
     days.same_again(&next);
-    // And back again: the first documents are committed as new ones.
+    // --replace-day commits the first documents again, as new ones.
     let back = days.run(&committed[1].input, &replace);
     assert!(back.summary["commit"]["committed"].is_u64());
     let is_later = |hit: &Hit| hit.0 == "b3" && hit.1 == "d2";
@@ -285,7 +288,7 @@ fn a_corrected_day_replaces_the_first() {
     let fourth = without(&next.first.hits, &corrected);
     assert_eq!(days.rerun(&next).hits, fourth);
     assert_eq!(days.rerun(&committed[2]).hits, third);
-    // Vacuum deletes the files of both.
+    // Vacuum deletes the files of both replaced days.
     days.maintain("vacuum", "--older-than 0s --nothing-runs");
     assert_eq!(days.rerun(&committed[1]).hits, back.hits);
     days.info();

@@ -1,4 +1,4 @@
-//! `dedup-job report`: one page about pairs or decisions. `.ci/browser` opens pages in a browser.
+//! Tests of `dedup-job report`. `.ci/browser` opens its pages in a browser.
 
 use std::fs;
 
@@ -7,7 +7,8 @@ use crate::support::*;
 const HOSTILE: &str =
     "<script>window.hostile = 1</script><img src=x onerror=alert(1)> </article> \" ' & \u{202e}";
 
-/// Pages, of which some are near-copies with hostile texts and ids; decisions about them and pairs of them.
+/// Writes documents, some of them near-copies with hostile texts and ids; then their decisions and
+/// pairs.
 fn prepared() -> Dir {
     let dir = Dir::new();
     let page = |number: usize, copy: usize| {
@@ -54,7 +55,7 @@ fn a_report_is_one_page_with_escaped_texts() {
         let html = fs::read_to_string(&page).unwrap();
         assert_eq!(summary["bytes"], html.len());
         assert!(summary["samples"].as_u64().unwrap() > 5, "{summary}");
-        // The only tags of these names are those of the page.
+        // Only the page itself has tags of these names.
         for (tag, times) in [
             ("<script", 1),
             ("<img", 0),
@@ -77,7 +78,7 @@ fn a_report_is_one_page_with_escaped_texts() {
         // The same bytes for the same input.
         dedup(&report).ok();
         assert!(fs::read_to_string(&page).unwrap() == html);
-        // Texts are left out, and what they have in common is still said.
+        // --no-text leaves out the texts, but the page still says how many words differ.
         dedup(&format!("{report} --no-text")).ok();
         let without = fs::read_to_string(&page).unwrap();
         assert!(!without.contains("window.hostile") && without.contains("words differ"));
@@ -91,7 +92,8 @@ fn a_report_is_one_page_with_escaped_texts() {
 fn a_report_counts_what_the_output_says() {
     let dir = Dir::new();
     let header = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size\n";
-    // A group of three in the batch, one of an old document that grew by two, and a single document.
+    // A group of three in the batch, a group of an old document with two new duplicates, and a
+    // single document.
     let rows = "a/1,true,,,,,3\na/2,false,a/1,2026-01-05,1,0.95,3\na/3,false,a/1,2026-01-05,3,0.4,3\n\
                 b/1,false,old/1,2025-12-31,2,0.8,3\nb/2,false,old/1,2025-12-31,2,,3\nc/1,true,,,,,1\n";
     let decisions = dir.at("decisions.csv");
@@ -113,12 +115,12 @@ fn a_report_counts_what_the_output_says() {
         // Two groups of three to four documents, one of one.
         "<th scope=\"row\">3 to 4</th><td>2</td>",
         "<th scope=\"row\">1</th><td>1</td>",
-        // Days back from the newest day: two pairs within the batch, two of five days before.
+        // Days back from the newest day: two pairs within the batch, two pairs of five days before.
         "<th scope=\"row\">0</th><td>2</td>",
         "<th scope=\"row\">≤7</th><td>2</td>",
         "<th scope=\"row\">0.95 to 1.00</th><td>1</td>",
         "The fingerprints differ in 3 bits; the similarity is 0.40.",
-        // Sources: a repeats itself, b repeats an old one.
+        // Source `a` repeats itself, and `b` repeats `old`.
         "<th scope=\"col\">old</th>",
     ] {
         assert!(html.contains(part), "{part}\n{html}");
@@ -129,7 +131,7 @@ fn a_report_counts_what_the_output_says() {
 #[test]
 fn what_looks_wrong_is_warned_of() {
     let dir = Dir::new();
-    // Fingerprints whose lowest bit is always 0, and one group of most of the documents.
+    // The lowest bit of all fingerprints is 0, and one group has most of the documents.
     let rows: Vec<(String, u64)> = (0..2000_u64)
         .map(|number| {
             let value = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) & !1;
@@ -175,7 +177,7 @@ fn nothing_else_is_replaced() {
     dedup(&format!("report {pairs} -o {page} --near 2")).fails(64, &["--near"]);
     dedup(&format!("report {} -o {page}", dir.at("d.parquet")))
         .fails(65, &["neither pairs nor decisions"]);
-    // An output without pairs has a report, too.
+    // `report` accepts an output without pairs.
     fs::write(dir.join("none.csv"), "new_id,base_id,distance,base_day\n").unwrap();
     dedup(&format!("report {} -o {page}", dir.at("none.csv"))).ok();
     assert!(

@@ -1,4 +1,4 @@
-//! Runs that were stopped and go on: `--resume`.
+//! Tests of `--resume`: a stopped run goes on where it stopped.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::support::*;
 
-/// Two of them are a chunk, because two threads read them.
+/// Input files. Two files make a chunk, because two threads read them.
 const FILES: usize = 8;
 
-/// Writes a file of pages, some of which are near-copies of those of other files.
+/// Writes a file of documents; some are copies of documents in other files.
 fn write_pages(dir: &Dir, file: usize, salt: usize) {
     let line = |number: usize| {
         let page = if number.is_multiple_of(7) {
@@ -26,14 +26,14 @@ fn write_pages(dir: &Dir, file: usize, salt: usize) {
             words.join(" ")
         )
     };
-    // Larger than the least chunk.
+    // The file is larger than the smallest chunk.
     let lines: String = (0..6000).map(line).collect();
     assert!(lines.len() > 9 << 20, "{}", lines.len());
     fs::write(dir.join(&format!("in/{file}.jsonl")), lines).unwrap();
 }
 
 fn chunks(dir: &Dir) -> Vec<PathBuf> {
-    // The directory of the batch, below the one that was given.
+    // --resume makes a directory per batch below the given one.
     let below = |path: PathBuf| -> Vec<PathBuf> {
         let entries = fs::read_dir(path).into_iter().flatten();
         entries.map(|entry| entry.unwrap().path()).collect()
@@ -45,7 +45,7 @@ fn chunks(dir: &Dir) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Starts a run, and kills it when the first chunks are there.
+/// Starts a run, and kills it once there are `least` chunks.
 fn killed(dir: &Dir, line: &str, least: usize) {
     let mut run = command()
         .args(line.split_whitespace())
@@ -87,7 +87,7 @@ fn a_run_that_was_killed_goes_on() {
     let line = format!("{line} --threads 2");
     killed(&dir, &line, 2);
     assert!(chunks(&dir).len() >= 2 && !dir.join("decisions.parquet").exists());
-    // A chunk that is damaged, and one of a file that changed, are made again.
+    // The rerun makes a damaged chunk again, and the chunk of a changed file.
     let damaged = chunks(&dir).remove(0);
     let half = fs::metadata(&damaged).unwrap().len() / 2;
     fs::File::options()
@@ -97,7 +97,7 @@ fn a_run_that_was_killed_goes_on() {
         .set_len(half)
         .unwrap();
     write_pages(&dir, FILES - 1, 1);
-    // And what a killed run did not complete is removed.
+    // The rerun removes a draft that a killed run left.
     let draft = damaged.with_file_name(".tmpXXXXXX");
     fs::write(&draft, "half a chunk").unwrap();
     dedup(&format!("run {new} --decisions {expected}")).ok();
@@ -105,9 +105,9 @@ fn a_run_that_was_killed_goes_on() {
     assert!(!draft.exists());
     assert!((1..FILES / 2).contains(&found(&ran)), "{}", ran.stderr);
     assert!(fs::read(&output).unwrap() == fs::read(&expected).unwrap());
-    // What was kept for this run is gone.
+    // The successful run removed its chunks.
     assert!(!dir.join("resume").exists());
-    // Another specification has other fingerprints, and other columns have other keys.
+    // Chunks are of no use to another spec, which makes other fingerprints, or to another --prefer.
     fs::remove_dir_all(dir.join("kept")).unwrap();
     killed(&dir, &line, 1);
     let other = dedup(&format!(
@@ -145,7 +145,8 @@ fn ids_by_file_and_row_are_those_of_all_files() {
         dir.at("resume")
     );
     killed(&dir, &line, 1);
-    // The files' names below their common directory change.
+    // A new directory changes the ids by file and row: they begin with the path below the common
+    // directory.
     fs::create_dir(dir.join("in/y")).unwrap();
     fs::write(
         dir.join("in/y/z.jsonl"),

@@ -1,4 +1,5 @@
-//! Days after another engine rewrote, deleted or added rows. Fault numbers are those of docs/faults.md.
+//! Tests of days after another engine rewrote, deleted or added rows. Fault numbers are those of
+//! docs/faults.md.
 
 use std::fs;
 
@@ -23,14 +24,14 @@ fn days_are_the_same_after_another_engines_optimize() {
             days.same_again(day);
         }
     }
-    // Rewritten once more, and the third day compacted by this program.
+    // The other engine rewrites a day once more, and dedup-job compacts the third day.
     engine.optimize(Some(DAYS[0]));
     days.maintain("compact", "");
     for day in &committed {
         days.same_again(day);
     }
     assert_eq!(days.info()["fingerprints"], rows);
-    // The log still tells the day's rows, although its files no longer do.
+    // The log still tells which rows a day had, although the files no longer do.
     let before = contents(&days.archive);
     for day in &committed {
         let changed = days.write("changed", &[("a1", far(1)), ("a9", far(9))]);
@@ -39,17 +40,18 @@ fn days_are_the_same_after_another_engines_optimize() {
         dedup(&line).fails(65, &[day.date, digest]);
     }
     assert!(contents(&days.archive) == before);
-    // A later day is compared with all of them.
+    // A later day is compared with all three days.
     let next = days.commit(DAYS[3], &[("d1", far(1) ^ 32)]);
     assert_eq!(bases(&next.first), ["a1", "b1", "c1"]);
 }
 
-/// Fault 38: one file gets rows that a day was compared with and rows that came later; reruns of that day are refused.
+/// Fault 38: another engine merges, into one file, rows that a day was compared with and rows that
+/// came later. Reruns of that day are refused.
 #[test]
 fn rows_that_cannot_be_told_apart_any_more_are_no_silent_change() {
     let (days, committed) = Days::three();
     let engine = OtherEngine::new(&days.archive);
-    // In one file: rows that the second day was compared with, and others that came after it.
+    // Merges rows that the second day was compared with, and a row that came after it.
     engine.append(Some(DAYS[0]), &[("x1", far(1) ^ 64)]);
     engine.optimize(Some(DAYS[0]));
     days.same_again(&committed[0]);
@@ -62,7 +64,7 @@ fn rows_that_cannot_be_told_apart_any_more_are_no_silent_change() {
         }
     }
     assert!(fs::read(&output).unwrap() == before && contents(&days.archive) == archived);
-    // A new day is compared with all of them, and a rerun gives the same.
+    // A new day is compared with all rows, and its rerun gives the same.
     let next = days.commit(DAYS[3], &[("d1", far(1) ^ 32)]);
     assert_eq!(bases(&next.first), ["a1", "b1", "c1", "x1"]);
     engine.optimize(Some(DAYS[0]));
@@ -76,7 +78,7 @@ fn rows_of_another_engine_are_compared_as_any_that_came_first() {
     let engine = OtherEngine::new(&days.archive);
     engine.append(Some(DAYS[0]), &[("x1", far(1) ^ 64)]);
     engine.append(None, &[("y1", far(5) ^ 64), ("y2", far(30))]);
-    // Reruns of earlier days are not compared with them.
+    // Reruns of earlier days are not compared with the added rows.
     for day in &committed {
         days.same_again(day);
     }
@@ -89,7 +91,7 @@ fn rows_of_another_engine_are_compared_as_any_that_came_first() {
     for day in committed.iter().chain([&next]) {
         days.same_again(day);
     }
-    // Rewritten together, all of them came before the fifth day.
+    // One rewrite merges all rows without a day; all came before the fifth day.
     engine.optimize(None);
     let last = days.commit(DAYS[4], &[("e1", far(30)), ("e2", far(1) ^ 65)]);
     for base in ["y2", "y3", "x1", "d1"] {
@@ -102,7 +104,7 @@ fn rows_of_another_engine_are_compared_as_any_that_came_first() {
     assert_eq!(days.info()["fingerprints"], 13 + 4 + 4);
 }
 
-/// Fault 39: documents are deleted with another engine.
+/// Fault 39: another engine deletes documents.
 #[test]
 fn rows_that_another_engine_deletes_are_not_matched_again() {
     let (days, committed) = Days::three();

@@ -1,5 +1,5 @@
-//! JSON Lines and CSV: within the memory limit, complete, and from the right object. Fault numbers are those of
-//! docs/faults.md.
+//! Tests of JSON Lines and CSV: a run reads all of them, from the right file, within the memory
+//! limit. Fault numbers are those of docs/faults.md.
 
 use std::fs;
 use std::io::Write as _;
@@ -20,13 +20,13 @@ fn frame(content: &[u8]) -> Vec<u8> {
     zstd::encode_all(content, 1).unwrap()
 }
 
-/// A frame that decoders skip.
+/// A zstd frame that decoders skip.
 fn skippable(content: &[u8]) -> Vec<u8> {
     let length = (content.len() as u32).to_le_bytes();
     [&0x184D_2A50_u32.to_le_bytes()[..], &length[..], content].concat()
 }
 
-/// An archive that no document is close to.
+/// A base that no document is close to.
 fn base(dir: &Dir) -> String {
     write_fingerprints(dir.join("base.parquet"), &[("old".into(), 7)]);
     dir.at("base.parquet")
@@ -64,7 +64,7 @@ fn documents(ran: Ran) -> u64 {
     ran.ok().json()["new"]["documents"].as_u64().unwrap()
 }
 
-/// Runs the program within 3 GB of address space; also returns its peak memory in KiB.
+/// Runs the program with 3 GB of address space; also returns its peak memory in KiB.
 fn run_limited(command: &Command, arguments: &[String]) -> (Ran, u64) {
     let mut limited = Command::new("sh");
     for (name, value) in command.get_envs() {
@@ -95,7 +95,8 @@ fn run_limited(command: &Command, arguments: &[String]) -> (Ran, u64) {
     (Ran::of(child.wait_with_output().unwrap()), most)
 }
 
-/// Small compressed files of `before`, many times `piece`, and `after`, as JSON Lines and as CSV.
+/// Compresses `before`, `times` times `piece`, and `after` to small files, as JSON Lines and as
+/// CSV.
 fn repetitive(
     before: [&str; 2],
     piece: [&[u8]; 2],
@@ -154,7 +155,7 @@ fn bombs_of_ids() -> Vec<(&'static str, Vec<u8>)> {
     repetitive(FIRST_RECORDS, pieces, 512, ["", ""])
 }
 
-/// Asserts that a run fails with these parts, and uses little memory.
+/// Asserts that a run fails, that its message has these parts, and that it uses little memory.
 #[track_caller]
 fn refused_within_the_memory(
     command: &Command,
@@ -169,12 +170,12 @@ fn refused_within_the_memory(
     assert!(most < 400 << 10, "{parts:?}: {most} KiB");
 }
 
-/// The line of the second record.
+/// The name, in errors, of the second record's line.
 fn second_line(name: &str) -> String {
     format!("line {}", if name.contains("csv") { 3 } else { 2 })
 }
 
-/// Fault 41: one record of 2 GB in a small compressed file, on the disk.
+/// Fault 41: one record of 2 GB in a small compressed file on the disk.
 #[test]
 fn a_record_of_2_gb_is_refused_within_the_memory() {
     let dir = Dir::new();
@@ -190,7 +191,7 @@ fn a_record_of_2_gb_is_refused_within_the_memory() {
     }
 }
 
-/// Fault 41: many files are opened, and several read, at the same time.
+/// Fault 41: a run opens many such files, and reads several, at the same time.
 #[test]
 fn eight_records_of_2_gb_are_refused_within_the_memory() {
     let dir = Dir::new();
@@ -246,8 +247,8 @@ fn a_compressed_file_of_0_bytes_is_cut_off() {
     }
 }
 
-/// Fault 25: the error of a document without an id names its line. Files that are only searched for texts may have such
-/// documents.
+/// Fault 25: the error about a document without an id names its line. Files in which only texts are
+/// looked up may have such documents.
 #[test]
 fn a_null_id_is_named_by_its_line() {
     let dir = Dir::new();
@@ -279,7 +280,8 @@ fn a_null_id_is_named_by_its_line() {
     assert_eq!(run["hits"], 10);
 }
 
-/// Fault 25: the message about a CSV file without a header quotes only the start of its first record.
+/// Fault 25: the message about a CSV file without a header quotes only the start of its first
+/// record.
 #[test]
 fn a_csv_file_without_a_header_is_said_to_have_none() {
     let dir = Dir::new();
@@ -302,7 +304,7 @@ fn a_csv_file_without_a_header_is_said_to_have_none() {
 fn a_zstd_window_beyond_the_limit_is_named() {
     let dir = Dir::new();
     let base = base(&dir);
-    // A window of 256 MiB, and an empty block.
+    // The file declares a window of 256 MiB, and has one empty block.
     let content = [0x28_u8, 0xb5, 0x2f, 0xfd, 0, (28 - 10) << 3, 1, 0, 0];
     fs::write(dir.join("long.jsonl.zst"), content).unwrap();
     let mut arguments = arguments(&dir, &dir.at("long.jsonl.zst"), &base);
@@ -331,7 +333,7 @@ fn a_record_of_2_gb_in_a_store_is_refused_within_the_memory() {
 fn documents_of_several_mb_are_read() {
     let dir = Dir::new();
     let base = base(&dir);
-    // Long, with few words, so that the test is fast.
+    // Texts that are long but have few words, so that the test is fast.
     let gap = "-".repeat(120) + " ";
     let texts: Vec<String> = (0..4).map(|n| text(n, 30_000).replace(' ', &gap)).collect();
     assert!(texts.iter().all(|text| text.len() > 3_000_000));
@@ -404,7 +406,7 @@ fn errors_say_the_line() {
     }
 }
 
-/// Files with 90 documents each, in several frames or members.
+/// Files with 90 documents each, in several zstd frames or gzip members.
 fn in_parts() -> Vec<(&'static str, Vec<u8>)> {
     let lines = || [json_lines(0..30), json_lines(30..60), json_lines(60..90)];
     let records = || {
@@ -429,8 +431,8 @@ fn in_parts() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Fault 42: files of several frames or members, on the disk: as a batch, as texts of the archive, and for document
-/// frequencies.
+/// Fault 42: files of several zstd frames or gzip members on the disk, as a batch, as texts of the
+/// archive, and for document frequencies.
 #[test]
 fn all_frames_and_members_are_read() {
     let dir = Dir::new();
@@ -472,7 +474,7 @@ fn all_frames_and_members_of_an_object_are_read() {
         let learnt = storage.dedup(&format!("idf {new} --output {idf} --json"));
         assert_eq!(learnt.ok().json()["documents"], 90, "{name}");
     }
-    // All at once, by a prefix.
+    // A prefix names all files at once.
     let (base, hits) = (base(&dir), dir.at("all.parquet"));
     let all = format!("run --new {at}/ --base {base} --output {hits} --json");
     assert_eq!(documents(storage.dedup(&all)), 6 * 90);
@@ -489,8 +491,8 @@ const NAMES: [&str; 7] = [
     "\u{e9}\u{8fd1}",
 ];
 
-/// Fault 43: each name stands for the file of exactly that name, as JSON Lines and as Parquet. Every file has one document
-/// more than the one before.
+/// Fault 43: each name stands for the file of exactly that name, as JSON Lines and as Parquet.
+/// Every file has one document more than the one before.
 fn names_are_taken_as_they_are(
     put: impl Fn(&str, Vec<u8>),
     run: impl Fn(&[String]) -> Ran,

@@ -1,4 +1,5 @@
-//! Fault 46 of docs/faults.md: who can read a process's scratch directory, what becomes of it, and SIGHUP.
+//! Tests of fault 46 of docs/faults.md: who can read a process's scratch directory, who removes it,
+//! and SIGHUP.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::processes::signal;
 use crate::support::*;
 
-/// Starts the program after shell commands.
+/// Runs shell commands, then the program in the same process.
 fn start_after(first: &str, line: &str) -> Child {
     Command::new("sh")
         .args(["-c", &format!("{first}; exec \"$0\" \"$@\"")])
@@ -57,7 +58,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
-/// The directories of processes, and all files below them, are their owner's alone.
+/// Asserts that only the owner can read the directories of processes and all files below them.
 #[track_caller]
 fn is_private(scratch: &Path, found: &[PathBuf]) {
     for path in found {
@@ -65,7 +66,7 @@ fn is_private(scratch: &Path, found: &[PathBuf]) {
         let expected = match path.is_dir() {
             _ if !path.exists() => continue,
             true if is_of_process => 0o700,
-            // A library's directory, protected by the one above.
+            // A library made this directory; the one above protects it.
             true => continue,
             false => 0o600,
         };
@@ -89,7 +90,8 @@ fn long_run(dir: &Dir) -> String {
     )
 }
 
-/// Fault 46: scratch is for its owner alone whatever the umask; SIGHUP stops a run as SIGTERM does, and nothing is left.
+/// Fault 46: only the owner can read scratch, whatever the umask. SIGHUP stops a run as SIGTERM
+/// does, and leaves nothing.
 #[test]
 fn scratch_is_private_and_hangup_stops_a_run() {
     let dir = Dir::new();
@@ -98,9 +100,9 @@ fn scratch_is_private_and_hangup_stops_a_run() {
     let scratch = dir.join("scratch");
     let is_file = |path: &PathBuf| path.is_file() && !is_lock(path);
     for (first, hang_up, expected) in [
-        // Standard error is closed, as after a terminal is closed.
+        // SIGHUP with standard error closed, as when a terminal closes.
         ("umask 0", true, 129),
-        // Started with SIGHUP ignored.
+        // SIGTERM, to a run that ignores SIGHUP.
         ("trap '' HUP", false, 143),
     ] {
         let mut child = start_after(first, &line);
@@ -120,7 +122,7 @@ fn scratch_is_private_and_hangup_stops_a_run() {
         }
         let sent = Instant::now();
         assert_eq!(child.wait().unwrap().code(), Some(expected));
-        // The contract, not a measure of speed.
+        // docs/faults.md allows 2 seconds; this is no benchmark.
         assert!(sent.elapsed() < Duration::from_secs(2));
         assert_eq!(below(&scratch), Vec::<PathBuf>::new());
         assert_eq!(dir.names(), ["data", "scratch"]);
@@ -147,7 +149,7 @@ fn waiting_executor(scratch: &Path) -> Child {
     child
 }
 
-/// Old enough to be removed.
+/// Makes a directory old enough to be removed.
 fn make_old(directory: &Path) {
     let then = SystemTime::now() - Duration::from_secs(3600);
     let directory = fs::File::open(directory).unwrap();
@@ -196,7 +198,7 @@ fn live_scratch_stays_whoever_it_belongs_to() {
     };
     make_old(&own);
     let removed = [
-        // Killed by a crash of the machine, with its lock or before it had one.
+        // The machine crashed, after the process made its lock or before.
         make(&format!("dedup-job-{host}-{other_boot}-aaaaaa"), true, true),
         make(
             &format!("dedup-job-{host}-{other_boot}-bbbbbb"),
@@ -204,11 +206,11 @@ fn live_scratch_stays_whoever_it_belongs_to() {
             false,
         ),
         make(&format!("dedup-job-{tag}-cccccc"), true, true),
-        // From an earlier version.
+        // An earlier version made this one.
         make("dedup-job-dddddd", true, true),
     ];
     let kept = [
-        // A lock on another machine is invisible here.
+        // Another machine's lock is invisible here.
         make(
             &format!("dedup-job-{other_host}-{other_boot}-aaaaaa"),
             true,
@@ -219,10 +221,10 @@ fn live_scratch_stays_whoever_it_belongs_to() {
             false,
             true,
         ),
-        // Young directories may not be locked yet.
+        // A young directory may not be locked yet.
         make(&format!("dedup-job-{tag}-eeeeee"), true, false),
         make("dedup-job-ffffff", true, false),
-        // Another program's.
+        // The directory of another program.
         make("dedup-jobs", true, true),
     ];
     dedup(&format!(

@@ -1,7 +1,9 @@
-//! Object storage for the tests: real servers on loopback, started when the first test needs them.
+//! Helper: object storage for the tests. Real servers on loopback start when the first test needs
+//! them.
 //!
-//! The programs are looked for beside the interpreter that `PYTHON` names, in the directories of `DEDUP_JOB_TEST_TOOLS`
-//! and in `PATH`. Where one is missing the tests that need it say so; under `CI` they fail.
+//! The tests look for the servers' programs beside the interpreter that `PYTHON` names, in the
+//! directories of `DEDUP_JOB_TEST_TOOLS` and in `PATH`. If one is missing, the tests that need it
+//! print that and pass; under `CI` they fail.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -25,11 +27,11 @@ use crate::support::*;
 pub const ACCESS_KEY: &str = "CANARYACCESSKEY00001";
 pub const SECRET_KEY: &str = "/canary/Secret+Key/0123456789abcdefghijkl";
 const AZURE_ACCOUNT: &str = "canaryaccount";
-/// Base64 of some bytes.
+/// Arbitrary bytes in Base64.
 const AZURE_KEY: &str = "Y2FuYXJ5LWtleS1vZi1henVyZS0wMTIzNDU2Nzg5YWJjZGVmZ2hpamtsbW5vcHFy";
 const BUCKET: &str = "crawl";
 
-/// A program that a test needs.
+/// The path of a program that a test needs.
 pub fn tool(name: &str) -> Option<PathBuf> {
     let python = std::env::var_os("PYTHON").map(PathBuf::from);
     let beside = python.and_then(|python| Some(python.parent()?.to_owned()));
@@ -49,14 +51,14 @@ pub fn tool(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A server process that ends when the test process does, however that ends.
+/// A server process that ends when the test process ends, even if that is killed.
 struct Served {
     process: Child,
 }
 
 impl Served {
     fn start(command: &str) -> Self {
-        // The shell waits for the end of its input, which comes when this process ends.
+        // The shell waits for the end of its input, which the system closes when this process ends.
         let script = format!("{command} & server=$!; read -r _; kill -9 $server; wait");
         let process = Command::new("sh")
             .args(["-c", &script])
@@ -76,7 +78,7 @@ impl Drop for Served {
     }
 }
 
-/// A port that is free, as is the one 10,000 above it, where a server expects that for its own calls.
+/// A free port `p`; `p` + 10,000 is free, too, because SeaweedFS uses it for its own calls.
 fn port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     loop {
@@ -122,7 +124,8 @@ fn loopback(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()
 }
 
-/// Storage as the program reaches it, and as the tests look at it, past the program.
+/// Object storage, as the program reaches it (`environment`) and as the tests read it directly
+/// (`client`).
 #[derive(Clone)]
 pub struct Storage {
     pub address: SocketAddr,
@@ -248,7 +251,8 @@ pub fn azurite() -> Option<Storage> {
             ("AZURE_STORAGE_ACCOUNT_NAME", AZURE_ACCOUNT.to_owned()),
             ("AZURE_STORAGE_ACCOUNT_KEY", AZURE_KEY.to_owned()),
         ];
-        // The builder takes the emulator's address from the environment alone, which is the whole process's.
+        // The builder takes the emulator's address only from the environment, which all tests of
+        // this process share.
         let client = MicrosoftAzureBuilder::new()
             .with_endpoint(format!("http://{address}/{AZURE_ACCOUNT}"))
             .with_allow_http(true)
@@ -304,7 +308,7 @@ impl Storage {
         (storage, proxy)
     }
 
-    /// The same storage with a variable of the environment set, or not.
+    /// The same storage with a variable of the environment set or removed.
     pub fn with(&self, name: &str, value: Option<&str>) -> Self {
         let mut storage = self.clone();
         match value {
@@ -314,7 +318,7 @@ impl Storage {
         storage
     }
 
-    /// The environment variables that reach it.
+    /// The environment variables through which the program reaches the storage.
     pub fn environment(&self) -> BTreeMap<String, String> {
         self.environment.clone()
     }
@@ -364,7 +368,7 @@ impl Storage {
         block_on(self.client.delete(&self.path(url))).unwrap();
     }
 
-    /// URLs of all objects below one.
+    /// The URLs of all objects below a URL.
     pub fn list(&self, url: &str) -> Vec<String> {
         let prefix = self.path(url);
         let listed: Vec<_> = block_on(self.client.list(Some(&prefix)).try_collect()).unwrap();

@@ -1,4 +1,4 @@
-//! `dedup-job show`: pairs side by side.
+//! Tests of `dedup-job show`.
 
 use std::fs;
 
@@ -85,7 +85,7 @@ fn words_that_differ_are_marked_and_nothing_steers_the_terminal() {
     );
     assert!(shown.contains("近似文書"), "{shown}");
     assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown:?}");
-    // The same pairs in the other formats, which a run writes.
+    // `show` also reads decisions, and the other formats.
     let decided = dedup(&format!(
         "show {} --documents {documents}",
         dir.at("decisions.csv")

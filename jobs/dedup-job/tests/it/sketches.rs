@@ -1,4 +1,4 @@
-//! Archives with sketches: similarities and verification without texts.
+//! Tests of archives with sketches: similarities and verification without texts.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::verify::{Documents, Similar, jaccard, read_similar, write};
 /// A document as a file of fingerprints has it: id, fingerprint, sketch.
 type Row = (String, u64, Vec<u8>);
 
-/// Rows with a fingerprint of a file of fingerprints.
+/// The rows, of a file of fingerprints, that have a fingerprint.
 fn rows(path: impl AsRef<Path>) -> Vec<Row> {
     let mut rows = Vec::new();
     for batch in read_parquet(path) {
@@ -32,7 +32,8 @@ fn rows(path: impl AsRef<Path>) -> Vec<Row> {
     rows
 }
 
-/// The pairs of two days and their estimates, by definition: each bit on its own, in a double loop.
+/// The pairs of two days and their estimates by the definition: a double loop that compares bit by
+/// bit.
 fn by_definition(new: &[Row], base: &[Row], k: u32, least: f64) -> Vec<Similar> {
     let mut pairs = Vec::new();
     for (new_id, a, new_sketch) in new {
@@ -55,8 +56,8 @@ fn by_definition(new: &[Row], base: &[Row], k: u32, least: f64) -> Vec<Similar> 
     pairs
 }
 
-/// Makes a directory with the documents of both sides, a file of fingerprints for each side, and an archive of the old
-/// documents. Both files and the archive have sketches of `bits` bits.
+/// Makes a directory with the old and the new documents, a file of fingerprints of each, and an
+/// archive of the old ones. Both files and the archive have sketches of `bits` bits.
 fn prepared(documents: &Documents, bits: u32) -> Dir {
     let dir = Dir::new();
     write(&dir.at("new.parquet"), &documents.new);
@@ -105,7 +106,7 @@ fn pairs_have_the_estimate_of_their_sketches() {
         let (found, bytes, summary) = run("new.parquet", &archive, "--day 2026-01-02");
         assert_eq!(found, expected, "{bits}");
         assert!(summary["verified"].is_null());
-        // Within five standard errors of what the texts say.
+        // The estimate is within five standard errors of the similarity of the texts.
         let error = (1.0 / f64::from(bits)).sqrt();
         for (new, base, _, estimate) in &found {
             let exact = jaccard(documents.text(new), documents.text(base));
@@ -115,12 +116,12 @@ fn pairs_have_the_estimate_of_their_sketches() {
                 "{new} {base}: {estimate:?}, {exact}"
             );
         }
-        // Ready fingerprints have their sketches along, and plain files as an archive does.
+        // Files of ready fingerprints bring their sketches, as a batch and as --base.
         let (_, ready, _) = run("new-fp.parquet", &archive, "--day 2026-01-02");
         assert!(ready == bytes);
         let (plain, ..) = run("new-fp.parquet", &dir.at("old-fp.parquet"), "");
         assert_eq!(plain, expected);
-        // Verification drops what is below, and counts it.
+        // Verification drops the pairs below --min-similarity, and counts them.
         for least in [0.5, 0.75, 1.0] {
             let options = format!("--day 2026-01-02 --verify sketch --min-similarity {least}");
             let (found, _, summary) = run("new.parquet", &archive, &options);
@@ -138,12 +139,13 @@ fn pairs_have_the_estimate_of_their_sketches() {
     }
 }
 
-/// The nearest documents are chosen among those that pass; pairs inside the batch are compared, too.
+/// --max-hits-per-document keeps the nearest of the verified pairs; verification covers pairs
+/// within the batch, too.
 #[test]
 fn limits_and_pairs_within_the_batch() {
     let documents = Documents::make();
     let dir = Dir::new();
-    // The batch has both sides, so that all pairs are inside it.
+    // The batch has the old and the new documents, so that all pairs are within it.
     let all = [documents.base.clone(), documents.new.clone()].concat();
     write(&dir.at("all.parquet"), &all);
     let (archive, output) = (dir.at("archive"), dir.at("pairs.parquet"));
@@ -170,7 +172,7 @@ fn limits_and_pairs_within_the_batch() {
             .collect();
         assert_eq!(read_similar(&output), nearest, "{limit}");
     }
-    // Estimates go along with the nearest documents of the archive, which are kept in memory until the end.
+    // The nearest documents of the archive, held in memory until the end, keep their estimates.
     let base = dir.at("base");
     dedup(&format!("archive create {base} --sketch 128")).ok();
     let append = format!("fingerprint --input {input} --append {base} --day 2026-01-01");
@@ -191,7 +193,7 @@ fn limits_and_pairs_within_the_batch() {
     assert_eq!(read_similar(&output), nearest);
 }
 
-/// Days, maintenance and removal keep each row's sketch.
+/// Commits, compaction and removal keep each row's sketch.
 #[test]
 fn sketches_stay_with_their_rows() {
     let documents = Documents::make();
@@ -231,7 +233,8 @@ fn sketches_stay_with_their_rows() {
     assert_eq!(run(), rest);
     dedup(&format!("archive remove {archive} --day 2026-01-02")).ok();
     assert_eq!(run(), of_old(&pairs));
-    // A committed day is compared with what came before it, and gives the same bytes.
+    // A rerun of a committed day is compared with what came before the day, and gives the same
+    // bytes.
     let commit = format!("run --new {old} --base {archive} --append --day 2026-01-04 -k 16");
     dedup(&format!("{commit} --output {output}")).ok();
     let first = fs::read(&output).unwrap();
@@ -252,7 +255,7 @@ fn what_lacks_sketches_is_refused() {
     run(&format!("--new {new} --base {plain} --verify sketch")).fails(64, &["plain", "--sketch"]);
     let texts = format!("--new {new} --base {archive} --verify sketch --base-text {new}");
     run(&texts).fails(64, &["--base-text"]);
-    // Fingerprints of another spec, or without one.
+    // Fingerprints of another spec, or without a spec, are refused.
     let other = dir.at("other.parquet");
     dedup(&format!("fingerprint --input {new} --output {other}")).ok();
     run(&format!("--new {other} --base {archive}")).fails(78, &["sketch"]);
@@ -303,7 +306,8 @@ fn a_learnt_archive_has_sketches() {
     assert!(explain("none").get("sketch").is_none());
 }
 
-/// Other programs read sketches as bytes. A row that one of them adds without a sketch is in pairs, without a similarity.
+/// Other programs read sketches as bytes. If one adds a row without a sketch, its pairs have no
+/// similarity.
 #[test]
 fn other_programs_read_sketches() {
     let Some(python) = crate::interop::python() else {
@@ -341,7 +345,8 @@ fn other_programs_read_sketches() {
     }
 }
 
-/// Each text is read once, though two columns are made of it; and a file of fingerprints with sketches may be replaced.
+/// A run reads each text once, though it makes two columns of it; and it may replace a file of
+/// fingerprints with sketches.
 #[test]
 fn texts_are_read_once() {
     let dir = Dir::new();

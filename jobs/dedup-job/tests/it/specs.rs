@@ -1,4 +1,4 @@
-//! Fingerprint specs: options, what an archive keeps, and contradictions.
+//! Tests of fingerprint specs: options, what an archive keeps of them, and contradictions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use arrow::datatypes::Int64Type;
 
 use crate::support::*;
 
-/// Documents of a few words each, in which the word `n` is in every n-th.
+/// Documents of a few words each: word `n` is in every n-th document.
 fn documents() -> Vec<(String, String)> {
     (1..=60)
         .map(|number| {
@@ -32,7 +32,7 @@ fn write(path: &str, documents: &[(String, String)]) {
     write_parquet_in_groups(path, columns, 11);
 }
 
-/// The table in a file: features with their frequencies, in order.
+/// The table in a file of document frequencies: features with their frequencies, in order.
 fn read_frequencies(path: &str) -> Vec<(String, i64)> {
     let mut rows = Vec::new();
     for batch in read_parquet(path) {
@@ -46,7 +46,8 @@ fn read_frequencies(path: &str) -> Vec<(String, i64)> {
     rows
 }
 
-/// An archive that learns document frequencies has the spec of one that is given a table of them.
+/// `archive create --learn` makes the same spec as `archive create --idf` with a table of the same
+/// documents.
 #[test]
 fn an_archive_learns_document_frequencies() {
     let dir = Dir::new();
@@ -67,7 +68,7 @@ fn an_archive_learns_document_frequencies() {
     let whole = create("whole", &format!("--learn {input} --idf-power 1"));
     assert_eq!(whole["idf"], learnt["idf"]);
     assert!(whole.get("idf_power").is_none());
-    // Runs take tables and power from the archive; an option must agree with it.
+    // Runs take the table and --idf-power from the archive; an option must agree with it.
     let run = |archive: &str, options: &str| {
         let (archive, output) = (dir.at(archive), dir.at("hits.parquet"));
         dedup(&format!(
@@ -82,12 +83,12 @@ fn an_archive_learns_document_frequencies() {
     run("plain", "--idf-power 1/4").fails(64, &["--idf-power", "--learn"]);
     let both = format!("archive create {} --learn {input} --idf {idf}", dir.at("x"));
     dedup(&both).fails(64, &["--learn", "--idf"]);
-    // Few features are enough to be counted.
+    // A document with too few features for a fingerprint still counts.
     create(
         "sentences",
         &format!("--learn {input} --tokenizer longest-sentences-2 --min-features 2"),
     );
-    // Where an archive is, nothing is learnt: the documents need not even be there.
+    // If there is an archive already, `create` fails before it reads any document.
     let again = format!("archive create {} --learn nowhere.parquet", dir.at("plain"));
     dedup(&again).fails(64, &["plain"]);
 }
@@ -119,7 +120,7 @@ fn document_frequencies_are_counted_exactly() {
     assert_eq!(read_frequencies(&idf), expected);
     assert_eq!(ran.json()["documents"], 60);
     assert_eq!(ran.json()["terms"], expected.len());
-    // The most frequent features, for any number of threads.
+    // --terms keeps the most frequent features, the same for any number of threads.
     let few = dir.at("few.parquet");
     for threads in [1, 3] {
         let ran = dedup(&format!(
@@ -163,7 +164,8 @@ fn an_archive_keeps_its_tables() {
         "fingerprint --input {input} --append {archive} --day 2026-01-01"
     ))
     .ok();
-    // Another day of the same documents finds each of them at distance 0, and the same fingerprints are in the file.
+    // Another day of the same documents finds each of them at distance 0, and the same fingerprints
+    // are in the file.
     let kept = dir.at("kept.parquet");
     let hits = dir.at("hits.parquet");
     dedup(&format!(
@@ -281,7 +283,8 @@ fn what_does_not_go_together_is_refused() {
     dedup(&format!("idf {input}")).fails(64, &["--output"]);
 }
 
-/// The same article between different navigation, and HTML that is not stripped unless asked.
+/// The same article stands between different navigation: its pages are pairs only with `--markup
+/// strip-boilerplate`.
 #[test]
 fn markup_is_taken_out_when_asked() {
     let dir = Dir::new();
@@ -320,7 +323,8 @@ fn markup_is_taken_out_when_asked() {
     );
 }
 
-/// Folded stop words are kept; too many --min-features are refused; numbers can stand in the configuration file.
+/// An archive keeps stop words that folding changes; a --min-features that the tokenizer cannot
+/// reach is refused; the configuration file accepts numbers.
 #[test]
 fn odd_lists_and_bars() {
     let dir = Dir::new();

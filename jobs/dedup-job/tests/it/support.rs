@@ -1,4 +1,4 @@
-//! Running the program, and reading and writing the files it works with.
+//! Helpers that run the program, and read and write its files.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Date32Type, Field, Int32Type, Int64Type, Schema
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-/// The results of a run of the program.
+/// The exit code and the output of a run of the program.
 #[derive(Debug)]
 pub struct Ran {
     pub code: i32,
@@ -28,7 +28,7 @@ impl Ran {
         }
     }
 
-    /// Asserts that it succeeded.
+    /// Asserts that the program succeeded.
     #[track_caller]
     pub fn ok(self) -> Self {
         assert_eq!(self.code, 0, "{}{}", self.stdout, self.stderr);
@@ -36,7 +36,7 @@ impl Ran {
         self
     }
 
-    /// Asserts that it failed with `code` and a message that has every one of `parts`.
+    /// Asserts that the program failed with `code`, and that its message contains each of `parts`.
     #[track_caller]
     pub fn fails(self, code: i32, parts: &[&str]) -> Self {
         assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
@@ -68,7 +68,8 @@ pub fn dedup_job<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran
     Ran::of(command().args(arguments).output().unwrap())
 }
 
-/// Runs the program with a line of arguments, split at spaces; paths in a test's directory have none.
+/// Runs the program with a line of arguments, split at spaces; paths in a test's directory have
+/// none.
 pub fn dedup(line: &str) -> Ran {
     dedup_job(line.split_whitespace())
 }
@@ -89,7 +90,7 @@ impl Dir {
         self.join(name).to_str().unwrap().to_owned()
     }
 
-    /// Names of everything in it, hidden files too.
+    /// The names of all entries of the directory, including hidden ones.
     pub fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<String> = entries
@@ -105,7 +106,7 @@ pub const EARLIER_OUTPUT: &[u8] = b"new_id,base_id,distance,base_day\nan,earlier
 
 pub type Hit = (String, String, i32, Option<i32>);
 
-/// The rows of an output, numbers as text.
+/// The rows of an output; ids that are numbers become text.
 pub fn read_hits(path: impl AsRef<Path>) -> Vec<Hit> {
     let mut hits = Vec::new();
     for batch in read_parquet(path) {
@@ -164,7 +165,7 @@ pub fn write_parquet(path: impl AsRef<Path>, columns: Vec<(&str, ArrayRef)>) {
     write_parquet_in_groups(path, columns, 1 << 20);
 }
 
-/// Writes row groups of `rows` rows.
+/// Writes a Parquet file with row groups of `rows` rows.
 pub fn write_parquet_in_groups(
     path: impl AsRef<Path>,
     columns: Vec<(&str, ArrayRef)>,
@@ -199,7 +200,7 @@ pub fn numbers(values: impl IntoIterator<Item = i64>) -> ArrayRef {
     Arc::new(values.into_iter().collect::<Int64Array>())
 }
 
-/// Documents with texts, as Parquet.
+/// Writes documents with texts as Parquet.
 pub fn write_documents(path: impl AsRef<Path>, documents: &[(&str, &str)]) {
     write_parquet(
         path,
@@ -210,7 +211,7 @@ pub fn write_documents(path: impl AsRef<Path>, documents: &[(&str, &str)]) {
     );
 }
 
-/// Ready fingerprints, as Parquet.
+/// Writes ready fingerprints as Parquet.
 pub fn write_fingerprints(path: impl AsRef<Path>, rows: &[(String, u64)]) {
     write_parquet(
         path,
@@ -239,7 +240,7 @@ pub fn copy_data_files(archive: impl AsRef<Path>, to: impl AsRef<Path>) {
     }
 }
 
-/// Everything below a directory: path, bytes.
+/// All files below a directory, each with its path and bytes.
 pub fn contents(directory: impl AsRef<Path>) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     let mut open = vec![directory.as_ref().to_owned()];

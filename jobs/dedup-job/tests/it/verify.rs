@@ -1,4 +1,4 @@
-//! `run --verify`: the texts decide.
+//! Tests of `run --verify` by texts.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
@@ -9,7 +9,8 @@ use arrow::datatypes::{Float64Type, Int32Type};
 
 use crate::support::*;
 
-/// Documents of random words: an archive, and a batch of its copies with some words replaced.
+/// Documents of random words: `base` for an archive, and `new`, copies of them with some words
+/// replaced.
 pub struct Documents {
     pub base: Vec<(String, String)>,
     pub new: Vec<(String, String)>,
@@ -31,7 +32,7 @@ impl Documents {
         let mut edited = Vec::new();
         for (at, words) in base.iter().enumerate() {
             let mut words = words.clone();
-            // From no edit to every second word.
+            // The copies range from no edit to every second word replaced.
             for place in (0..at).map(|edit| 2 * edit) {
                 words[place] = word();
             }
@@ -162,7 +163,7 @@ fn pairs_have_their_exact_similarity_and_unlike_ones_go() {
     }
     assert!(outputs.windows(2).all(|two| two[0] == two[1]));
 
-    // The other measures agree on what is equal, and on the order of things.
+    // The other measures agree with jaccard on equal texts, and on the order of similarities.
     for measure in ["cosine", "edit"] {
         let output = dir.at(&format!("{measure}.parquet"));
         dedup(&format!(
@@ -184,7 +185,7 @@ fn pairs_without_a_text_are_kept_and_counted() {
     let documents = Documents::make();
     let dir = prepared(&documents);
     let (new, archive) = (dir.at("new.parquet"), dir.at("archive"));
-    // Every second text of the archive, and a null one.
+    // --base-text has every second text of the archive, and one of them is null.
     let some = documents.base.iter().step_by(2);
     let ids: Vec<&String> = some.clone().map(|(id, _)| id).collect();
     let texts: arrow::array::StringArray = some
@@ -302,7 +303,7 @@ fn options_that_make_no_sense_are_refused() {
         dir.at("archive")
     ))
     .fails(64, &["hits.parquet", "which is read"]);
-    // A run that fails late leaves nothing behind.
+    // A run that fails late leaves no output.
     let damaged = dir.at("damaged.parquet");
     let mut bytes = fs::read(dir.at("old.parquet")).unwrap();
     for byte in &mut bytes[4..400] {
@@ -316,7 +317,8 @@ fn options_that_make_no_sense_are_refused() {
     assert!(!dir.names().iter().any(|name| name.contains("hits")));
 }
 
-/// An id that several days have: the text compared is the one that the pair's fingerprint was made from.
+/// Several days have the same id: a run compares the text that the pair's fingerprint was made
+/// from.
 #[test]
 fn recurring_ids_are_compared_by_the_right_text() {
     let dir = Dir::new();
@@ -325,7 +327,7 @@ fn recurring_ids_are_compared_by_the_right_text() {
     let edited = documents.new[8].1.as_str();
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive}")).ok();
-    // Page u is quite different today; yesterday it was an edited copy of today's d.
+    // Document u is quite different today; yesterday it was an edited copy of today's d.
     write_documents(dir.join("day1.parquet"), &[("u", edited), ("d", text(3))]);
     write_documents(
         dir.join("day2.parquet"),
@@ -356,7 +358,7 @@ fn recurring_ids_are_compared_by_the_right_text() {
         for (new, base, _, similarity) in read_similar(&output) {
             let expected = match (new.as_str(), base.as_str()) {
                 ("u" | "n", "u") if new == base || options == "--no-within" => exact,
-                // Within the day, n and u are the same; from the day before, they are not.
+                // Today's n and u are equal; today's n and yesterday's u are not.
                 ("u", "n") => 1.0,
                 ("n", "u") => continue,
                 _ => 1.0,
@@ -366,7 +368,8 @@ fn recurring_ids_are_compared_by_the_right_text() {
     }
 }
 
-/// The limit keeps the nearest of the verified pairs; a missing --base-text is reported at once.
+/// --max-hits-per-document keeps the nearest of the verified pairs; a run reports a missing
+/// --base-text file at once.
 #[test]
 fn the_limit_counts_verified_pairs() {
     let dir = Dir::new();
@@ -398,7 +401,7 @@ fn the_limit_counts_verified_pairs() {
     assert!(!ran.stderr.contains("building tables"), "{}", ran.stderr);
 }
 
-/// Fault 51: documents with one id are verified by the texts of both.
+/// Fault 51: a run verifies two documents with one id by the texts of both.
 #[test]
 fn documents_with_one_id_are_compared_by_their_texts() {
     let dir = Dir::new();

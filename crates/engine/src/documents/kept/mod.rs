@@ -14,7 +14,7 @@ use storage::{Draft, Location, Stores};
 
 use super::file::{InputFile, Source};
 use super::partition::row_limit;
-use super::position::KeptRows;
+use super::position::RowSet;
 use super::rows::limit::Limit;
 use super::{Documents, parquet};
 use crate::error::{EngineError, Result};
@@ -22,7 +22,7 @@ use crate::error::{EngineError, Result};
 /// Where kept documents are copied to.
 #[derive(Debug, Clone)]
 pub struct KeptPlace {
-    /// A file for a batch of one file, or a directory.
+    /// A file if the batch is one file, or a directory.
     pub given: String,
     /// Which existing files may be replaced.
     pub replace: Replace,
@@ -33,7 +33,7 @@ pub struct KeptPlace {
 pub enum Replace {
     /// None.
     Nothing,
-    /// Those with the same bytes: a run that commits its batch must be able to run again.
+    /// Those with the same bytes, so that a run that committed its batch can run again.
     Same,
     /// All.
     Everything,
@@ -68,11 +68,13 @@ impl KeptDrafts {
 }
 
 impl Documents {
-    /// The file of each input file's copy; the inputs were given as `new`. The copy of one file that was given by its path is
-    /// a file; other inputs keep their paths below the directory that all of them are in.
+    /// Where each input file's copy goes; the inputs were given as `new`. If `new` is the path of
+    /// one file, and `place` is no directory, then `place` is the copy. Otherwise the copies are
+    /// below `place`, at the paths that the inputs have below their common directory.
     ///
     /// # Errors
-    /// [`EngineError::Usage`] when a file is there and may not be replaced, or is an input, or has another format by its name.
+    /// [`EngineError::Usage`] when a copy would replace an input or another file that may not be
+    /// replaced, or when its name has the ending of another format.
     pub async fn kept_files(
         &self,
         stores: &Stores,
@@ -140,7 +142,7 @@ impl Documents {
     pub async fn copy_kept(
         &self,
         context: &SessionContext,
-        kept: &Arc<KeptRows>,
+        kept: &Arc<RowSet>,
         files: &KeptFiles,
         scratch: &Path,
     ) -> Result<KeptDrafts> {
@@ -174,19 +176,19 @@ impl Documents {
     }
 }
 
-/// A file that is copied.
+/// The copy of one input file.
 struct Copying {
     /// Number of the file among the inputs.
     number: usize,
     input: Arc<InputFile>,
     target: Location,
-    kept: Arc<KeptRows>,
+    kept: Arc<RowSet>,
     replace: Replace,
     scratch: PathBuf,
 }
 
 impl Copying {
-    /// Copies the kept rows of the file; returns the draft and its bytes.
+    /// Copies the kept rows of the file; returns the draft and its size in bytes.
     async fn copy(self, limit: Limit) -> Result<(Draft, u64)> {
         let Self { input, target, .. } = &self;
         if let Some(directory) = target.local().and_then(Path::parent) {
@@ -238,7 +240,7 @@ impl Output {
     }
 }
 
-/// The paths of the files below the directory that all of them are in.
+/// The paths of the files below their common directory.
 pub(super) fn below_common_directory(files: &[InputFile]) -> Vec<String> {
     let paths: Vec<String> = files
         .iter()
@@ -248,7 +250,7 @@ pub(super) fn below_common_directory(files: &[InputFile]) -> Vec<String> {
     paths.iter().map(|path| path[common..].to_owned()).collect()
 }
 
-/// Bytes of the longest directory that all `paths` begin with, and its slash.
+/// The length in bytes of the longest directory, with its slash, that all `paths` begin with.
 fn common_directory(paths: &[String]) -> usize {
     let Some((first, others)) = paths.split_first() else {
         return 0;

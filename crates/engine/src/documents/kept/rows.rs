@@ -1,4 +1,4 @@
-//! Copies rows of text as they stand in their file.
+//! Copies the records of a row file as they are.
 
 use std::io::{BufWriter, Write};
 
@@ -11,7 +11,7 @@ use crate::documents::rows::limit::Limit;
 use crate::documents::rows::{self};
 use crate::error::{EngineError, Result};
 
-/// The level of zstd, that of its own program.
+/// The compression level of zstd: the default of the `zstd` program.
 const ZSTD_LEVEL: i32 = 3;
 
 /// Copies the header of a file, and the records whose number `is_kept` accepts.
@@ -28,7 +28,7 @@ pub(super) async fn copy(
         )));
     };
     let compression = *compression;
-    // A file in a store must be read by a thread that may block.
+    // A file in a store must be read on a blocking thread.
     let work = || copy_blocking(file, compression, limit, out, is_kept);
     match tokio::runtime::Handle::current().runtime_flavor() {
         tokio::runtime::RuntimeFlavor::CurrentThread => work(),

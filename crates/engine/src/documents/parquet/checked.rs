@@ -1,4 +1,4 @@
-//! Batches of a Parquet reader, checked.
+//! Checks the record batches of a Parquet reader.
 
 use ::parquet::arrow::arrow_reader::ParquetRecordBatchReader;
 use archive::ArchiveError;
@@ -11,7 +11,8 @@ use crate::error::{EngineError, Result};
 /// The reason of an error for pages at which the Parquet library panics.
 pub(super) const DAMAGED: &str = "the pages are damaged";
 
-/// A reader's batches: counts the rows, and turns panics at forged pages into errors of bad data.
+/// The record batches of a reader. Counts their rows, and turns a panic at a forged page into an
+/// error of bad data.
 pub(super) struct Checked {
     reader: ParquetRecordBatchReader,
     object: String,
@@ -22,7 +23,7 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// The batches of a reader that must return `expected` rows. Errors call them `object`.
+    /// The record batches of a reader that must return `expected` rows. Errors name them `object`.
     pub(super) fn new(reader: ParquetRecordBatchReader, object: String, expected: u64) -> Self {
         Self {
             reader,
@@ -40,7 +41,7 @@ impl Checked {
         }
     }
 
-    /// Errors of the disk or the store keep their kind.
+    /// An error of the reader. Errors of the disk or the store keep their kind.
     fn failed(&self, source: ArrowError) -> EngineError {
         let text = source.to_string();
         let error = EngineError::from(ArchiveError::Arrow {

@@ -30,7 +30,8 @@ const BATCH_ROWS: u64 = 1024;
 /// Bytes of rows that are decoded at once, on average.
 const BATCH_BYTES: u64 = 16 << 20;
 
-/// Copies the rows of a file whose number `is_kept` accepts. A text that is not UTF-8 gets replacement characters.
+/// Copies the rows whose number in the file `is_kept` accepts. A text that is not UTF-8 gets
+/// replacement characters.
 pub(in crate::documents) async fn copy(
     file: &InputFile,
     out: Output,
@@ -83,7 +84,7 @@ struct Copy {
     /// The output's name in errors.
     target: String,
     metadata: ArrowReaderMetadata,
-    /// Schema of the copy: texts as texts.
+    /// Schema of the copy. It has strings where `metadata` has bytes.
     schema: SchemaRef,
     writer: ArrowWriter<BufWriter<std::fs::File>>,
 }
@@ -124,7 +125,8 @@ impl Copy {
             .map(|group| group.num_rows())
             .max();
         let most_rows = usize::try_from(most_rows.unwrap_or(1)).unwrap_or(1).max(1);
-        // The copy has the columns of the embedded Arrow schema, too.
+        // The key-value metadata contain the original's Arrow schema, which has the columns of the
+        // copy, too.
         let mut properties = WriterProperties::builder()
             .set_max_row_group_row_count(Some(most_rows))
             .set_key_value_metadata(file.key_value_metadata().cloned());
@@ -156,7 +158,7 @@ impl Copy {
         CheckedRowGroups::new(source, metadata, number..number + 1)
     }
 
-    /// Adds the rows of a row group of `rows` rows that `is_kept` accepts.
+    /// Adds those rows of a row group of `rows` rows that `is_kept` accepts.
     fn add<R: ChunkReader + 'static>(
         &mut self,
         groups: &CheckedRowGroups<R>,
@@ -216,7 +218,7 @@ impl Copy {
     }
 }
 
-/// The rows with texts, which were read as bytes, as texts.
+/// Converts texts, which were read as bytes, to strings.
 fn with_texts(
     batch: &RecordBatch,
     schema: &SchemaRef,

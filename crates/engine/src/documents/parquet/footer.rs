@@ -202,7 +202,7 @@ fn with_views(
     ArrowReaderMetadata::try_new(footer, options.with_schema(schema))
 }
 
-/// Indexes of the leaf columns that are read, in the order of their names.
+/// Indexes of the leaf columns to read, in the order of `FoundColumns::names`.
 pub(super) fn leaves(file: &InputFile, footer: &ArrowReaderMetadata) -> Vec<usize> {
     let schema = footer.parquet_schema();
     let names = file.columns.names().into_iter();
@@ -211,7 +211,7 @@ pub(super) fn leaves(file: &InputFile, footer: &ArrowReaderMetadata) -> Vec<usiz
         .collect()
 }
 
-/// Bytes of the columns that are read of a row group, before compression.
+/// Bytes of a row group's columns that are read, before compression.
 pub(in crate::documents) fn bytes(
     file: &InputFile,
     footer: &ArrowReaderMetadata,
@@ -225,7 +225,7 @@ pub(in crate::documents) fn bytes(
     bytes.fold(0, u64::saturating_add)
 }
 
-/// Rows of a row group; `None` if the footer contradicts itself about them.
+/// The number of rows of a row group; `None` if its columns have other numbers of values.
 pub(in crate::documents) fn rows(
     file: &InputFile,
     footer: &ArrowReaderMetadata,

@@ -1,7 +1,7 @@
 //! Documents in Parquet: a row group at a time, with texts read as bytes.
 //!
-//! Parquet's readers refuse a whole page for one string that is not UTF-8. Here strings are read as byte arrays; what is
-//! not UTF-8 is replaced and counted later.
+//! The Parquet library refuses a whole page for one string that is not UTF-8. So strings are read
+//! as byte arrays; later stages replace and count what is not UTF-8.
 
 mod checked;
 mod copy;

@@ -21,15 +21,20 @@ use crate::documents::file::{Batches, InputFile, RowRange, Source};
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_ROWS;
 
-/// Bytes of ids and content in a batch, on average.
+/// Bytes of ids and content in a record batch, on average.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// A filter: tells which of the given ids are wanted, without nulls.
-pub(in crate::documents) type WantedRows =
-    Box<dyn FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError> + Send>;
+/// Which rows are wanted.
+pub(in crate::documents) enum WantedRows {
+    /// The rows whose ids the function accepts; its answer has no nulls.
+    WithIds(Box<dyn FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError> + Send>),
+    /// The rows whose numbers the function accepts, counted from the first row of the range to
+    /// read.
+    AtRows(Box<dyn Fn(u64) -> bool + Send>),
+}
 
-/// Reads the columns of a row group's rows that its file's columns name. Errors call them `object`. With `wanted`, ids are
-/// read first, and then the contents of wanted rows only.
+/// Reads `rows` in the columns that `file` names. Errors name the rows `object`. With `wanted`,
+/// reads the contents of wanted rows only; [`WantedRows::WithIds`] reads the ids first.
 pub(in crate::documents) async fn read(
     file: &Arc<InputFile>,
     rows: &RowRange,
@@ -48,9 +53,13 @@ pub(in crate::documents) async fn read(
         Source::Local(local) => {
             let pages = slice.pages(WholeFile(local.open()?));
             let selected = match wanted {
-                Some(wanted) => slice.select(&pages, wanted)?,
+                Some(WantedRows::WithIds(wanted)) => slice.select(&pages, wanted)?,
+                Some(WantedRows::AtRows(wanted)) => slice.select_rows(&wanted),
                 None => slice.all(),
             };
+            if selected.rows == 0 {
+                return Ok(futures::stream::empty().boxed());
+            }
             slice.read(&pages, &slice.leaves, selected)?
         }
         Source::Remote(remote) => match wanted {
@@ -59,8 +68,13 @@ pub(in crate::documents) async fn read(
                 slice.read(&pages, &slice.leaves, slice.all())?
             }
             Some(wanted) => {
-                let ids = slice.fetch(remote, &slice.leaves[..1]).await?;
-                let selected = slice.select(&ids, wanted)?;
+                let selected = match wanted {
+                    WantedRows::WithIds(wanted) => {
+                        let ids = slice.fetch(remote, &slice.leaves[..1]).await?;
+                        slice.select(&ids, wanted)?
+                    }
+                    WantedRows::AtRows(wanted) => slice.select_rows(&wanted),
+                };
                 if selected.rows == 0 {
                     return Ok(futures::stream::empty().boxed());
                 }
@@ -86,17 +100,17 @@ pub(in crate::documents) async fn read(
 
 /// Rows of one row group that are to be read.
 struct RowGroup {
-    /// What errors call the rows.
+    /// The name of the rows in errors.
     object: String,
     metadata: ArrowReaderMetadata,
     number: usize,
-    /// Leaf columns: that of ids first, then those of contents and of what else is read.
+    /// Leaf columns to read: the ids first, if there are any, then the contents, then the others.
     leaves: Vec<usize>,
     /// The rows, by their numbers in the row group; `None` for all.
     cut: Option<Range<usize>>,
-    /// How many rows these are.
+    /// The number of rows to read.
     rows: u64,
-    /// Average bytes of a row.
+    /// Average bytes of a row, before compression.
     row_bytes: u64,
     batch_rows: usize,
 }
@@ -130,7 +144,7 @@ impl RowGroup {
         })
     }
 
-    /// The row group with the pages of `source`.
+    /// The row group, with its pages in `source`.
     fn pages<R: ChunkReader + 'static>(&self, source: R) -> CheckedRowGroups<R> {
         let metadata = Arc::clone(self.metadata.metadata());
         CheckedRowGroups::new(source, metadata, self.number..self.number + 1)
@@ -172,7 +186,7 @@ impl RowGroup {
     fn select<R: ChunkReader + 'static>(
         &self,
         pages: &CheckedRowGroups<R>,
-        mut wanted: WantedRows,
+        mut wanted: impl FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError>,
     ) -> Result<Selected> {
         let mut masks = Vec::new();
         for batch in self.read(pages, &self.leaves[..1], self.all())? {
@@ -182,14 +196,25 @@ impl RowGroup {
             })?;
             masks.push(mask);
         }
-        let of_cut = RowSelection::from_filters(&masks);
-        Ok(Selected {
+        Ok(self.of_cut(&masks))
+    }
+
+    /// Selects the rows whose numbers, counted from the first of the cut, are wanted.
+    fn select_rows(&self, wanted: &dyn Fn(u64) -> bool) -> Selected {
+        let mask = (0..self.rows).map(|row| Some(wanted(row)));
+        self.of_cut(&[mask.collect()])
+    }
+
+    /// The rows of the cut that `masks`, one after the other, select.
+    fn of_cut(&self, masks: &[BooleanArray]) -> Selected {
+        let of_cut = RowSelection::from_filters(masks);
+        Selected {
             rows: of_cut.row_count() as u64,
             selection: Some(match self.all().selection {
                 Some(cut) => cut.and_then(&of_cut),
                 None => of_cut,
             }),
-        })
+        }
     }
 
     /// Reads selected rows of the columns of `leaves`.

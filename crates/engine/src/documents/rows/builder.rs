@@ -1,4 +1,4 @@
-//! The builder of Arrow batches from records.
+//! Builds record batches from records.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::documents::conform;
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_ROWS;
 
-/// Bytes of ids and contents at which a batch is full.
+/// Bytes of ids and contents at which a record batch is full.
 pub(super) const BATCH_BYTES: usize = 4 << 20;
 
-/// Gathers the ids and contents of records into a batch.
+/// Collects the ids and contents of records into a record batch.
 pub(in crate::documents) struct BatchBuilder {
     schema: SchemaRef,
     /// Whether rows without an id are allowed.
     null_ids: bool,
-    /// `None` if the file has no column of ids.
+    /// `None` if the file has no id column.
     ids: Option<Ids>,
     contents: Contents,
-    /// Values of the column of preferences, if it is read.
+    /// Values of the preference column, if it is read.
     preferences: Option<BinaryBuilder>,
     rows: usize,
     bytes: usize,
@@ -70,7 +70,8 @@ impl BatchBuilder {
         }
     }
 
-    /// Adds a row: text as bytes, which need not be UTF-8, and numbers in decimal. The error names the column and the fault.
+    /// Adds a row. Texts are bytes, which need not be UTF-8; numbers are decimal digits. The error
+    /// names the column and the fault.
     pub(super) fn push(
         &mut self,
         id: Option<&[u8]>,
@@ -100,7 +101,8 @@ impl BatchBuilder {
             None => {}
             Some(Ids::Text(ids)) => {
                 let id = id.map(String::from_utf8_lossy);
-                // Again: a replacement character has 3 bytes, and may replace 1.
+                // Check again: the conversion may replace 1 invalid byte by a replacement character
+                // of 3 bytes.
                 check(id.as_ref().map_or(0, |id| id.len()))?;
                 ids.append_option(id);
             }
@@ -131,7 +133,7 @@ impl BatchBuilder {
         Ok(())
     }
 
-    /// Whether the batch should be finished before the next row.
+    /// Whether [`Self::finish`] should be called before the next row is added.
     pub(super) fn is_full(&self) -> bool {
         self.rows >= BATCH_ROWS || self.bytes >= BATCH_BYTES
     }

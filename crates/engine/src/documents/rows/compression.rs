@@ -1,4 +1,4 @@
-//! How a file of rows is compressed: the ending of its name says it.
+//! The compression of a row file, which the ending of its name says.
 
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! CSV with a header: every record has as many fields, two of which are read. A quoted field may span lines.
+//! CSV with a header. Every record has as many fields as the header, of which the reader uses the
+//! id, the content and the preference. A quoted field may span lines.
 
 use std::io::BufRead as _;
 
@@ -12,7 +13,7 @@ use super::input::Input;
 use crate::documents::columns::{Columns, FoundColumns};
 use crate::error::{EngineError, Result};
 
-/// Bytes of the buffer for a record, until a longer one comes.
+/// Bytes of a record's buffer at first; it grows for longer records.
 const FIRST_ROOM: usize = 64 << 10;
 
 /// The records of a file, with quotes removed.
@@ -29,8 +30,8 @@ struct Parser {
     ends: Vec<usize>,
     /// How many fields the last record has.
     fields: usize,
-    /// The bytes of the last record; of its line end, the parser may have read only a part. `None` if records are not
-    /// copied.
+    /// The bytes of the last record, with all, a part or none of its line end. `None` if records
+    /// are not copied.
     raw: Option<Vec<u8>>,
 }
 
@@ -71,7 +72,8 @@ impl Parser {
                 Err(error) => return Err(self.input.failed(self.line, error)),
             };
             let at_end = bytes.is_empty();
-            // At the end of the file, a line end shows whether a quote is still open.
+            // At the end of the file, parse one more line end: if the record then goes on, a quote
+            // is open.
             let bytes: &[u8] = if at_end { b"\n" } else { bytes };
             let lines = self.core.line();
             let (result, consumed, copied, ended) =
@@ -240,7 +242,7 @@ impl FirstRecord for Header {
 /// The records after the header.
 struct CsvRecords {
     parser: Parser,
-    /// Fields of the header, and so of every record.
+    /// The number of fields in the header, and so in every record.
     fields: usize,
     /// Number of the field with the id, if there is one.
     id: Option<usize>,
@@ -273,7 +275,7 @@ impl CsvRecords {
     }
 }
 
-/// The records after the header, as they stand in the file.
+/// The unparsed records after the header.
 struct RawCsv {
     header: Vec<u8>,
     /// The last record, with its line end.
@@ -283,7 +285,8 @@ struct RawCsv {
 }
 
 impl RawCsv {
-    /// Takes the parser's last record. A line end may be read in part, and the last line may have none.
+    /// Takes the parser's last record, and completes its line end: the parser may have read only a
+    /// part of it, and the last line may have none.
     fn take_record(&mut self) {
         let raw = self.parser.raw.as_deref().unwrap_or_default();
         let raw = raw.strip_suffix(b"\n").unwrap_or(raw);

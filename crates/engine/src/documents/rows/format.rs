@@ -1,4 +1,5 @@
-//! The traits of a format of rows: it finds the columns by the first record, and reads the records.
+//! The traits that a row format implements: it finds the columns in the first record, and reads the
+//! records.
 
 use std::fmt::Debug;
 
@@ -15,10 +16,11 @@ pub(super) const MAX_FIELDS: usize = 1 << 16;
 
 /// A format whose files are records of text.
 pub(in crate::documents) trait RowFormat: Debug + Sync {
-    /// Reads the first record, or the header; `None` if the file has none. Called on a thread that may block.
+    /// Reads the first record, or the header; `None` if the file has none. Called on a blocking
+    /// thread.
     fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>>;
 
-    /// The records of a file, from its start. Called on a thread that may block.
+    /// The records of a file, from its start. Called on a blocking thread.
     fn records(
         &self,
         input: Input,
@@ -26,7 +28,7 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
         id_type: IdType,
     ) -> Result<Box<dyn Records>>;
 
-    /// The records of a file as they stand there, from its start. Called on a thread that may block.
+    /// The unparsed records of a file, from its start. Called on a blocking thread.
     fn raw_records(&self, input: Input) -> Result<Box<dyn RawRecords>>;
 }
 
@@ -36,9 +38,9 @@ pub(in crate::documents) trait FirstRecord: Send {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)>;
 }
 
-/// The records of a file as they stand there, to be copied.
+/// The unparsed records of a file, to be copied.
 pub(in crate::documents) trait RawRecords {
-    /// What stands before the records: a header, or nothing.
+    /// The bytes before the records: a header, or nothing.
     fn header(&self) -> &[u8];
 
     /// Reads the next record, with its line end; returns `None` at the end of the file.
@@ -47,6 +49,6 @@ pub(in crate::documents) trait RawRecords {
 
 /// The records of a file, one after the other.
 pub(in crate::documents) trait Records: Send {
-    /// Adds the next record to a batch; `false` if there is none.
+    /// Adds the next record to `batch`; `false` if there is none.
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool>;
 }

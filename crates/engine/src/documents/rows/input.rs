@@ -1,4 +1,4 @@
-//! The bytes of a file of rows, decompressed.
+//! The decompressed bytes of a row file.
 
 use std::io::{self, BufRead, BufReader};
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use crate::error::{EngineError, Result};
 const BUFFER: usize = 128 << 10;
 /// Bytes of an object that are fetched first to find its columns.
 const FIRST_BYTES: u64 = 64 << 10;
-/// The most bytes of an object that are fetched before it is read as a stream.
+/// The most bytes of an object that are fetched to find its columns; if they do not suffice, the
+/// object is read as a stream.
 const MAX_FIRST_BYTES: u64 = 4 << 20;
 
-/// A file of rows to be read.
+/// A row file to read.
 #[derive(Debug, Clone)]
 pub(super) struct RowFile {
     pub(super) location: Location,
@@ -31,7 +32,7 @@ pub(super) struct RowFile {
 }
 
 impl RowFile {
-    /// Opens the file at its start. A file in a store must be opened and read by a thread that may block.
+    /// Opens the file at its start. A file in a store must be opened and read on a blocking thread.
     pub(super) fn open(&self) -> Result<Input> {
         match &self.local {
             Some(local) => {
@@ -82,7 +83,7 @@ impl RowFile {
     }
 }
 
-/// Does `work` on a thread that may block.
+/// Does `work` on a blocking thread.
 async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work)
         .await
@@ -177,7 +178,7 @@ mod tests {
         zstd::encode_all(content, 1).unwrap()
     }
 
-    /// Row 42.
+    /// Fault 42 (docs/faults.md).
     #[test]
     fn all_members_and_frames_are_read() {
         let skipped = |content: &[u8]| {

@@ -1,6 +1,8 @@
-//! JSON Lines: an object a line, two fields of which are read.
+//! JSON Lines: one object a line. The reader uses the fields of the id, the content and the
+//! preference.
 //!
-//! Nothing is built from the other fields: a tree of them, or Arrow's tape, would take many times the bytes of the line.
+//! It builds nothing from the other fields: a tree of them, or Arrow's tape, would take many times
+//! the bytes of the line.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -47,7 +49,7 @@ impl Lines {
         loop {
             self.text.clear();
             self.number += 1;
-            // At most the longest line, and its line end.
+            // Read at most the longest line allowed, and its line end.
             let mut bytes = self.input.bytes.by_ref().take(limit.record as u64 + 1);
             let read = bytes.read_until(b'\n', &mut self.text);
             if read.map_err(|error| self.input.failed(self.number, error))? == 0 {
@@ -74,7 +76,7 @@ impl Lines {
     }
 }
 
-/// The error of a line that cannot be parsed; names the column if the parser does.
+/// The error of a line that cannot be parsed. It names the position in the line if the parser does.
 fn bad_line(line: &str, error: &serde_json::Error) -> EngineError {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -118,7 +120,7 @@ impl RowFormat for JsonLines {
     }
 }
 
-/// The lines as they stand in the file.
+/// The unparsed lines.
 struct RawLines(Lines);
 
 impl RawRecords for RawLines {
@@ -145,7 +147,7 @@ impl FirstRecord for FirstLine {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let names = self.names().map_err(|error| bad_line(&self.name, &error))?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        // Another line may have the preference.
+        // This line may lack the preference, and others have it.
         let names: Vec<&str> = names.into_iter().chain(columns.prefer.column()).collect();
         let found = columns.find(location.given(), &names)?;
         let Some(name) = found.id.clone() else {
@@ -294,7 +296,7 @@ enum Kind {
     Text,
     /// A number, or a string that may be one.
     Number,
-    /// A string, a number, or a truth value: 1 or 0.
+    /// A string, a number, or a boolean, which becomes 1 or 0.
     Any,
 }
 

@@ -1,11 +1,11 @@
-//! The limits of memory for a reader of one file of rows.
+//! The memory limits of a reader of one row file.
 
 use crate::error::EngineError;
 
 /// The most bytes of a record, however much memory there is: Arrow counts the bytes of a column with 31 bits.
 const MAX_RECORD: usize = 256 << 20;
-/// A record may take the memory of a thread divided by this: it is in memory a few times while it is parsed, and a thread
-/// reads two files of a store at the same time.
+/// A record may take a thread's share of the memory, divided by this: a parser holds a few copies
+/// of it, and a thread reads two files of a store at the same time.
 const COPIES: usize = 4;
 /// The fewest threads that the memory is divided among.
 const LEAST_THREADS: usize = 2;
@@ -67,7 +67,7 @@ impl Limit {
         }
     }
 
-    /// The error that `what` needs more memory, or fewer threads.
+    /// The error when `what` needs more memory, or fewer threads.
     fn out_of_memory(self, what: &str) -> EngineError {
         let threads = self.threads;
         let fewer = match threads > LEAST_THREADS {

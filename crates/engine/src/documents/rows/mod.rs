@@ -1,7 +1,9 @@
-//! Documents in rows of text (JSON Lines or CSV), plain or compressed: the records of a file are gathered into batches.
+//! Documents in row files (JSON Lines or CSV), plain or compressed: collects the records of a file
+//! into record batches.
 //!
-//! The length of a record and the bytes of a batch are checked before Arrow gets them, so that no file, however well it is
-//! compressed, takes more memory than a few times the longest record that is allowed.
+//! The reader checks the bytes of a record and of a record batch before Arrow gets them. So no
+//! file, however well it is compressed, takes more memory than a few times the longest record
+//! allowed.
 
 mod builder;
 pub(super) mod compression;
@@ -26,7 +28,7 @@ use format::{RawRecords, Records, RowFormat};
 use input::RowFile;
 use limit::Limit;
 
-/// Opens a file, and finds its columns by its first record; `None` if it has none.
+/// Opens a file, and finds its columns in its first record; `None` if it has none.
 pub(super) async fn open(
     location: Location,
     format: &'static dyn RowFormat,
@@ -93,8 +95,9 @@ pub(super) async fn open(
     }))
 }
 
-/// The ids and contents of a file, in batches. A row without an id is an error unless `null_ids`. The first `next` opens the
-/// file. A file in a store must be read by a thread that may block.
+/// The ids and contents of a file, in record batches. A row without an id is an error unless
+/// `null_ids`. The first `next` opens the file. A file in a store must be read on a blocking
+/// thread.
 pub(super) fn batches(
     file: Arc<InputFile>,
     limit: Limit,
@@ -117,7 +120,7 @@ pub(super) fn batches(
     })
 }
 
-/// The records of a file as they stand there. A file in a store must be opened and read by a thread that may block.
+/// The unparsed records of a file. A file in a store must be opened and read on a blocking thread.
 pub(super) fn raw_records(file: &InputFile, limit: Limit) -> Result<Box<dyn RawRecords>> {
     let (rows, format) = row_file(file, limit)?;
     format.raw_records(rows.open()?)
@@ -146,7 +149,7 @@ fn row_file(file: &InputFile, limit: Limit) -> Result<(RowFile, &'static dyn Row
     Ok((rows, *format))
 }
 
-/// A file that is being read.
+/// An open row file.
 struct OpenFile {
     records: Box<dyn Records>,
     batch: BatchBuilder,

@@ -1,7 +1,8 @@
 //! Where encoded bytes come from: the disk, the first bytes of an object, or an object that a task fetches.
 //!
-//! A thread that may block reads them. A task fetches an object and sends its parts to that thread through a channel. The
-//! object's end is an item of the channel, so that a channel that closes early is not taken for the end.
+//! A blocking thread reads them. A task fetches an object and sends its parts to that thread
+//! through a channel. The end of the object is an item of the channel, too, so that the reader does
+//! not take a channel that closes early for the end.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};

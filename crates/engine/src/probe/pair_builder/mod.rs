@@ -17,8 +17,8 @@ use crate::batch::{Batch, Id};
 use crate::pairs::{self, BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 use crate::stream::BATCH_ROWS;
 
-/// What the join says about a match besides its rows: the values of those columns of pairs that are the same for all documents
-/// of the two fingerprints.
+/// The values of a match that its pairs share: they are the same for all documents of its two
+/// fingerprints.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PairValues {
     pub(super) distance: u32,
@@ -42,7 +42,7 @@ pub(super) struct RowMatch {
     pub(super) row: u32,
 }
 
-/// Rows of the archive, with the columns that pairs have of them.
+/// Rows of the archive, with the columns that their pairs need.
 ///
 /// A new column is a field here and in [`ArchiveRow`]. The ids stage reads it, and the other stages pass it on.
 #[derive(Debug)]
@@ -111,7 +111,7 @@ impl ArchiveRow {
     }
 }
 
-/// Pairs that wait to become a batch of rows.
+/// Pairs that wait to become a record batch.
 #[derive(Debug, Default)]
 struct Pending {
     /// Rows of the batch.
@@ -152,8 +152,8 @@ impl Sent {
     }
 }
 
-/// Builds rows of pairs, and sends each batch of them as soon as it is full: a product of many documents with many others is
-/// never in memory as a whole.
+/// Builds rows of pairs, and sends each record batch as soon as it is full: a product of many
+/// documents with many others is never in memory as a whole.
 pub(super) struct PairBuilder<'a> {
     batch: &'a Batch,
     schema: SchemaRef,
@@ -207,8 +207,8 @@ impl<'a> PairBuilder<'a> {
         Ok(self.sent)
     }
 
-    /// Adds a pair, unless its sketches differ in too many bits; true when the batch of rows is full. `sketch` is that of
-    /// the other document.
+    /// Adds a pair, unless its sketches differ in too many bits; true when the record batch is
+    /// full. `sketch` is that of the other document.
     fn push(&mut self, new: u32, base: u32, values: PairValues, sketch: Option<&[u8]>) -> bool {
         let compared = match self.sketches {
             Some(compare) => compare.compare(self.batch.sketch(new), sketch),

@@ -104,7 +104,8 @@ fn reduced(mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// Row 51: one row for each match and pair of ids, however many documents have the ids.
+/// Fault 51 (docs/faults.md): one row for each match and pair of ids, however many documents have
+/// the ids.
 #[tokio::test]
 async fn copies_with_one_id_are_a_row_each() {
     let copies = 20_000;
@@ -133,7 +134,7 @@ async fn copies_with_one_id_are_a_row_each() {
     );
 }
 
-/// Row 51: the reduce gives what the definition says.
+/// Fault 51 (docs/faults.md): the reduce gives what the definition says.
 #[tokio::test]
 async fn repeated_ids_equal_brute_force() {
     for ids in [1, 2, 5, 40] {

@@ -91,8 +91,8 @@ impl PairBuilder<'_> {
         Ok((self.sent, left_out))
     }
 
-    /// The `limit` nearest ids among the documents before `new`, whose fingerprint is the query of `matches`; and the number
-    /// of all matching documents before `new`.
+    /// The `limit` nearest ids among the documents before `new`, and the number of all matching
+    /// documents before `new`. The query of `matches` is the fingerprint of `new`.
     fn nearest_before(&self, new: u32, matches: &[Match], limit: usize) -> (Vec<Near>, usize) {
         let batch = self.batch;
         let mut nearest: Vec<Near> = Vec::new();
@@ -140,7 +140,7 @@ impl PairBuilder<'_> {
     }
 }
 
-/// Compares two rows by id, and rows of one id by their place.
+/// Compares two rows by id, and rows of one id by their number.
 fn compare_documents(batch: &Batch, a: u32, b: u32) -> Ordering {
     batch.compare_ids(a, b).then(a.cmp(&b))
 }

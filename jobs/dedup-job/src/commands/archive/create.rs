@@ -9,14 +9,15 @@ use crate::commands::idf;
 use crate::exit::Failure;
 use crate::process::{self, Process};
 
-/// The columns of a table that its spec does not say.
+/// The columns of a table that its spec does not determine.
 pub(super) struct Table {
     pub(super) id_type: IdType,
-    /// Whether it has decisions.
+    /// Whether the table has the column `kept`.
     pub(super) decisions: bool,
 }
 
-/// Creates an archive; with paths in `learn`, first counts the document frequencies of the documents there.
+/// Creates an archive; with paths in `learn`, first counts the document frequencies of the
+/// documents there.
 pub(super) fn run(
     common: &CommonArgs,
     dir: &str,
@@ -30,7 +31,7 @@ pub(super) fn run(
         let location = process.locate(dir)?;
         let mut options = spec.spec_options(stores).await?;
         if !learn.is_empty() {
-            // Learning takes long: first see whether it can be of use.
+            // Learning takes long, so first check that an archive can be created there.
             Archive::require_free(&location).await?;
             let (model, learnt) =
                 idf::learn(process, learn, columns, &spec.features, idf::DEFAULT_TERMS).await?;

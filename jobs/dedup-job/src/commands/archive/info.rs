@@ -39,7 +39,7 @@ pub(super) fn show(
     print(&as_text(dir, info, verified))
 }
 
-/// Fingerprints, files and bytes of all days together.
+/// The numbers of fingerprints, files and bytes of all days together.
 fn totals(info: &Info) -> (u64, u64, u64) {
     let all = info.days.values().chain([&info.without_day]);
     all.fold((0, 0, 0), |sum, day| {

@@ -115,7 +115,7 @@ async fn read_ids(process: &Process, path: &str, id_type: IdType) -> Result<IdSe
     })
 }
 
-/// What a JSON parser's error says, without the place in the line.
+/// The message of a JSON error, without its line and column.
 fn json_message(error: &serde_json::Error) -> String {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let message = error.to_string();

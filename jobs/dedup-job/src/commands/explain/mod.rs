@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{print, print_json};
 
-/// Documents of the batch for which the cheapest design is chosen, unless --design names one.
+/// The size of the batch for which, without --design, the cheapest design is chosen.
 const PLANNED_BATCH: usize = 1_000_000;
 
 /// A text, and where it came from.
@@ -88,7 +88,8 @@ async fn find_texts(process: &Process, args: &ExplainArgs) -> Result<[Given; 2],
     ])
 }
 
-/// The text of a document that was found by its id, or else of a file, or else the argument itself.
+/// The text that an argument stands for: that of the document found by this id, or else that of the
+/// file with this name, or else the argument itself.
 async fn resolve(
     stores: &Stores,
     given: &str,

@@ -1,4 +1,4 @@
-//! An explanation as text.
+//! Formats an explanation as text.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,8 @@ pub(super) struct Shown {
     pub(super) blocks: Option<String>,
 }
 
-/// Formats an explanation: the two texts, the verdict, the bits, the blocks (with -v), the similarities and the features.
+/// Formats an explanation: the two texts, the verdict, the bits, the blocks (with -v), the
+/// similarities and the features.
 pub(super) fn render(explanation: &Explanation, given: &[Given; 2], shown: &Shown) -> String {
     let mut text = String::new();
     for ((name, given), side) in ["A", "B"].iter().zip(given).zip(&explanation.texts) {
@@ -130,8 +131,8 @@ fn write_bits(text: &mut String, explanation: &Explanation) {
     }
 }
 
-/// Writes one block: its places, how many of its bits differ and how many may, and whether the pair is a candidate in its
-/// table.
+/// Writes one block: its places, how many of its bits differ and how many may, and whether the pair
+/// is a candidate in its table.
 fn write_block(text: &mut String, number: u32, block: &ExplainedBlock) {
     let beside = block.beside.as_ref();
     let beside_mask = beside.map_or("", |beside| &beside.mask).chars();
@@ -179,7 +180,8 @@ fn grouped(bits: &str) -> String {
     eights.join(" ")
 }
 
-/// Features with their weights: one number if both are equal or one text lacks the feature, or else `A's/B's`.
+/// Features with their weights: one number if both are equal or one text lacks the feature, or else
+/// `A's/B's`.
 fn listed(features: &[ExplainedFeature]) -> String {
     if features.is_empty() {
         return "none".into();

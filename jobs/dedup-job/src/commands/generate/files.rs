@@ -1,4 +1,4 @@
-//! The files of generated data.
+//! Writes the files of generated data.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ pub(super) struct Expected<I> {
     pub(super) day: i32,
 }
 
-/// Ids of either type.
+/// An id: a string or a 64-bit integer.
 pub(super) trait Id: Ord + Clone {
     const TYPE: IdType;
     fn array(ids: Vec<Self>) -> ArrayRef;

@@ -1,4 +1,5 @@
-//! Fingerprints without texts, with planted pairs. They are streamed: memory does not grow with the archive.
+//! Generates fingerprints without texts, with planted pairs. Streams them, so that memory does not
+//! grow with the archive.
 
 use std::ops::Range;
 use std::path::Path;

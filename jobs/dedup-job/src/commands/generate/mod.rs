@@ -1,7 +1,7 @@
 //! `dedup-job generate`: a batch, an archive, and the pairs that a run of the two must find.
 //!
-//! The output directory gets `day.parquet`, `archive/` and `expected.parquet`. The expected pairs are those that were
-//! planted, or come from the oracle, never from the join.
+//! The output directory gets `day.parquet`, `archive/` and `expected.parquet`. The expected pairs
+//! are those that were planted, or come from the oracle, never from the join.
 
 mod files;
 mod fingerprints;

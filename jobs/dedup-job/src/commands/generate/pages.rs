@@ -1,4 +1,4 @@
-//! Pages with planted near-duplicates.
+//! Generates pages with planted near-duplicates.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::args::GeneratePagesArgs;
 use crate::exit::Failure;
 use crate::process::Process;
 
-/// The most comparisons by brute force; beyond it, blocks find the expected pairs.
+/// The most comparisons for brute force. Beyond, the oracle finds the expected pairs by blocks.
 const BRUTE_FORCE: u64 = 4_000_000_000;
 
 /// A document of the archive.
@@ -43,7 +43,7 @@ pub(super) async fn generate(
         .model_and_files()?;
     let spec = model.spec();
     if !spec.sketch.is_none() {
-        // Most fingerprints of the archive are random numbers, without a text.
+        // Fingerprints of --filler are random numbers without a text to make a sketch of.
         return Err(Failure::Usage(
             "generate pages makes no sketches: leave out --sketch".into(),
         ));
@@ -124,7 +124,7 @@ fn archived(args: &GeneratePagesArgs, pages: &Pages, model: &Model) -> Vec<Archi
         })
     });
     let mut rng = ChaCha8Rng::seed_from_u64(args.shared.seed);
-    // A stream that no page uses: each page has four.
+    // A random stream that no page uses: pages with number n use streams 4 n to 4 n + 3.
     rng.set_stream(u64::MAX);
     let filler = (args.shared.base..args.shared.base + args.filler).map(|number| Archived {
         fingerprint: rng.next_u64(),
@@ -151,7 +151,7 @@ fn write_archive_day(
     mut own: Vec<Archived>,
     mut writer: FingerprintWriter,
 ) -> Result<FingerprintFile, Failure> {
-    // Equal fingerprints in the order of their ids: pages before filler.
+    // Sorts equal fingerprints by id: pages come before filler.
     own.sort_unstable_by_key(|document| (document.fingerprint.cast_signed(), document.number));
     let schema = ::archive::schema::fingerprints(IdType::String, SketchBits::None, true);
     for part in own.chunks(BATCH_ROWS as usize) {
@@ -175,8 +175,8 @@ fn write_archive_day(
     Ok(writer.finish()?)
 }
 
-/// Finds the pairs of the batch with the archive and within the batch: by brute force, or by the blocks of the oracle if
-/// brute force would take minutes.
+/// Finds the pairs of the batch with the archive and within the batch: by brute force, or by the
+/// blocks of the oracle if brute force would take minutes.
 fn find_expected(
     args: &GeneratePagesArgs,
     new: &[Option<u64>],

@@ -1,4 +1,5 @@
-//! Connected components of pairs: documents that a chain of pairs connects, however different its ends are.
+//! Connected components of pairs: documents that a chain of pairs connects, however much the ends
+//! of the chain differ.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
@@ -9,11 +10,12 @@ use engine::EngineError;
 use engine::output::{COMPONENT_COLUMNS, ReadRow};
 use serde::Serialize;
 
-/// Rows of a batch of the output.
+/// Rows of a record batch of the output.
 const BATCH_ROWS: usize = 8192;
-/// Bytes of ids after which a batch ends; an id may have a megabyte.
+/// Bytes of ids after which a record batch ends; a single id may have 1 MB.
 const BATCH_BYTES: usize = 16 << 20;
-/// A component is suspicious if it has so many times as many documents as the largest of its groups, and at least so many.
+/// A component is suspicious if it has at least SUSPICIOUS_DOCUMENTS documents, and at least
+/// SUSPICIOUS_TIMES as many as its largest group.
 const SUSPICIOUS_TIMES: u64 = 10;
 const SUSPICIOUS_DOCUMENTS: u64 = 20;
 
@@ -27,16 +29,18 @@ pub(super) static COLUMNS: LazyLock<SchemaRef> = LazyLock::new(|| {
     ]))
 });
 
-/// The components, as sets of numbered ids. Documents that share an id are one.
+/// The components, as disjoint sets of numbered ids (union-find). Documents with the same id are
+/// one element.
 #[derive(Debug, Default)]
 pub(super) struct Components {
     numbers: HashMap<Arc<str>, u32>,
     ids: Vec<Arc<str>>,
-    /// Of each id, another one of its set; the id that stands for the set has itself.
+    /// The parent of each id. The root of a set, its smallest id, is its own parent.
     parents: Vec<u32>,
-    /// Of the ids that stand for sets: what the decisions say.
+    /// What the decisions say of each component, by its root.
     counts: HashMap<u32, Counts>,
-    /// Documents of each group: by the id that stands for the set, and the id of the kept document.
+    /// Documents of each group, by the root of its component and the number of its kept document's
+    /// id.
     groups: HashMap<(u32, u32), u64>,
 }
 
@@ -49,7 +53,7 @@ struct Counts {
     largest_group: u64,
 }
 
-/// The components, in numbers.
+/// Counts of the components.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Summary {
     pub(super) components: u64,
@@ -76,7 +80,7 @@ impl Components {
         let Some(pair) = row.pair else { return };
         let (a, b) = (self.number(row.id), self.number(pair.base_id));
         let (a, b) = (self.root(a), self.root(b));
-        // The smallest id stands for its set.
+        // The smallest id is the root.
         match self.ids[a as usize] <= self.ids[b as usize] {
             true => self.parents[b as usize] = a,
             false => self.parents[a as usize] = b,
@@ -112,14 +116,15 @@ impl Components {
         let kept = row.pair.map_or(row.id, |pair| pair.base_id);
         let kept = self.number(kept);
         self.counts.entry(root).or_default().documents += 1;
-        // A kept document that came in before is in none of the files, and still one of its group.
+        // Counts the kept document, too: if it came in on an earlier day, it has no row in these
+        // files.
         *self
             .groups
             .entry((root, kept))
             .or_insert(u64::from(row.pair.is_some())) += 1;
     }
 
-    /// The rows of the output, when all documents are counted.
+    /// Ends the counting, and begins the pass that makes the rows of the output.
     pub(super) fn rows(mut self) -> Rows {
         for ((root, _), documents) in std::mem::take(&mut self.groups) {
             let counts = self.counts.entry(root).or_default();
@@ -177,7 +182,7 @@ pub(super) struct Rows {
     ids: StringBuilder,
     names: StringBuilder,
     sizes: Int64Builder,
-    /// Bytes of the ids of the batch that is being made.
+    /// Bytes of the ids in the record batch under construction.
     bytes: usize,
     failed: Option<EngineError>,
 }
@@ -210,7 +215,7 @@ impl Rows {
         }
     }
 
-    /// All rows, and the components in numbers.
+    /// All rows, and the counts of the components.
     pub(super) fn finish(mut self) -> Result<(Vec<RecordBatch>, Summary), EngineError> {
         self.end_batch();
         match self.failed {

@@ -32,9 +32,9 @@ type Duplicates = HashMap<Box<str>, Known>;
 pub(super) struct Day {
     documents: u64,
     kept: u64,
-    /// Duplicates in the batch of its own kept documents.
+    /// Duplicates within the batch.
     within: u64,
-    /// By the day of the kept document.
+    /// The duplicates, by the day of the kept document; `None` if it has no day.
     duplicates: HashMap<Option<i32>, Duplicates>,
 }
 
@@ -64,7 +64,8 @@ impl Day {
         }
     }
 
-    /// What the rows say about the day of the batch: the duplicates of its own kept documents have it.
+    /// Infers the day of the batch: the only day with as many duplicates as there are within the
+    /// batch.
     fn batch_day(&self) -> BatchDay {
         if self.within == 0 {
             return BatchDay::NotSaid;
@@ -94,7 +95,7 @@ enum BatchDay {
     Day(i32),
     /// The batch has no day.
     None,
-    /// The rows do not say it.
+    /// The rows do not determine the day.
     NotSaid,
 }
 
@@ -121,7 +122,8 @@ pub(super) struct Groups {
     batch_days: Vec<BatchDay>,
     /// Kept documents without duplicates.
     singles: u64,
-    /// Ids of the kept documents of groups whose day is that of no file; made when a file needs it.
+    /// Ids of the kept documents whose day is that of no file; computed when a file first needs
+    /// them.
     of_other_days: Option<HashSet<Box<str>>>,
 }
 
@@ -161,8 +163,8 @@ impl Groups {
         });
     }
 
-    /// Takes a row of a file for the second time, when the groups of all files are known: finds out which groups have their
-    /// kept document in the files.
+    /// The second pass over the rows, when the groups of all files are known. Marks the groups
+    /// whose kept document is in one of the files, and counts kept documents without duplicates.
     pub(super) fn add_again(&mut self, file: usize, row: &ReadRow<'_>) {
         if row.pair.is_some() {
             return;
@@ -178,7 +180,7 @@ impl Groups {
             return;
         }
         for (origin, groups) in &mut self.duplicates {
-            // A document of an unknown day may be that of any day that is none of the other files'.
+            // If the file's day is unknown, it may be any day that no other file has.
             let is_own = match own {
                 Some(own) => *origin == own,
                 None => match origin {
@@ -194,7 +196,7 @@ impl Groups {
         self.singles += u64::from(!has_group);
     }
 
-    /// Ids of the kept documents of groups whose day is that of no file.
+    /// The ids of kept documents whose day is that of no file.
     fn of_other_days(&mut self) -> &HashSet<Box<str>> {
         let (duplicates, batch_days) = (&self.duplicates, &self.batch_days);
         self.of_other_days.get_or_insert_with(|| {
@@ -209,8 +211,8 @@ impl Groups {
         })
     }
 
-    /// Groups whose kept document is in none of the files: it came in before them or, in an archive without decisions, was
-    /// itself dropped.
+    /// The number of groups whose kept document is in none of the files: it came in before them or,
+    /// in an archive without decisions, was itself dropped.
     pub(super) fn without_kept(&self) -> u64 {
         let groups = self.duplicates.values().flat_map(HashMap::values);
         groups.filter(|group| !group.has_kept).count() as u64
@@ -245,12 +247,13 @@ impl Groups {
         self.sum(|day| day.within)
     }
 
-    /// Groups, those of single documents too.
+    /// The number of groups, including those of a single document.
     pub(super) fn count(&self) -> u64 {
         self.singles + self.of_several().count() as u64
     }
 
-    /// How many groups have 1, 2, 3 to 4, 5 to 8 … documents: the largest size, and the groups.
+    /// How many groups have 1, 2, 3 to 4, 5 to 8 … documents: the largest size of each bin, and its
+    /// groups.
     pub(super) fn sizes(&self) -> Vec<(u64, u64)> {
         let mut sizes = vec![(1, self.singles)];
         for (_, _, duplicates) in self.of_several() {
@@ -263,7 +266,8 @@ impl Groups {
         sizes
     }
 
-    /// The `most` largest groups, the largest first; of equally large ones, the earlier, then the one with the smaller id.
+    /// The `most` largest groups, the largest first; of equally large ones, the earlier, then the
+    /// one with the smaller id.
     pub(super) fn largest(&self, most: usize) -> Vec<Group<'_>> {
         let mut all: Vec<Group<'_>> = self
             .of_several()

@@ -1,4 +1,5 @@
-//! `dedup-job groups`: the groups of duplicates over many days, and the connected components of pairs.
+//! `dedup-job groups`: the groups of duplicates over many days, and the connected components of
+//! pairs.
 
 mod components;
 mod days;
@@ -51,7 +52,7 @@ pub fn run(common: &CommonArgs, args: &GroupsArgs) -> Result<(), Failure> {
     print(&shown)
 }
 
-/// The files that paths stand for; those of one directory or pattern are sorted by name.
+/// The files that the paths name; files of one directory or pattern are sorted by name.
 async fn files(process: &Process, paths: &[String]) -> Result<Vec<Location>, Failure> {
     let mut files = Vec::new();
     for path in paths {

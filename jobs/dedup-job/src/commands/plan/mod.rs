@@ -19,17 +19,18 @@ use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json, size};
 
-/// Bytes of memory of each document of the batch besides the tables: its fingerprint and its id.
+/// Memory, in bytes, that a document of the batch needs outside the tables: for its fingerprint and
+/// id.
 const DOCUMENT_BYTES: usize = 40;
 
-/// Unrelated documents for each new document from which on `plan` warns.
+/// `plan` warns from this number of unrelated documents per new document on.
 const NOISY: f64 = 10.0;
 
 /// The inputs of the planned run.
 struct Inputs {
     documents: u64,
     files: usize,
-    /// Whether the documents are texts, to be fingerprinted.
+    /// Whether the documents are texts, which a run must fingerprint.
     texts: bool,
     spec: Spec,
     base: Snapshot,
@@ -115,7 +116,8 @@ async fn open(process: &Process, args: &PlanArgs, new: &[String]) -> Result<Inpu
     })
 }
 
-/// The plans of all designs that fit the memory limit, the cheapest first; or only the plan of `only`.
+/// The plans of all designs that fit the memory limit, the cheapest first; or only the plan of
+/// `only`.
 fn plans(
     inputs: &Inputs,
     k: u32,
@@ -135,7 +137,7 @@ fn plans(
     let plans = Plan::alternatives(documents, k, &limits)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     if plans.is_empty() {
-        // This fails too, with an error that says how much memory is missing.
+        // This call fails too; its error says how much memory is missing.
         Plan::choose(documents, k, &limits).map_err(EngineError::from)?;
     }
     Ok(plans)

@@ -1,22 +1,23 @@
-//! How often each bit is 1 in the fingerprints of an archive: a bit that hardly ever changes tells nothing.
+//! How often each bit is 1 in the fingerprints of an archive. A bit that is nearly always the same
+//! does not tell documents apart.
 
 use archive::{DecodedStep, Snapshot};
 
 use crate::exit::Failure;
 
-/// The most row groups that are read, evenly spread over the archive.
+/// The most row groups to read; they are evenly spread over the archive.
 const MOST_ROW_GROUPS: usize = 32;
 
-/// Bits of a sample of an archive's fingerprints.
+/// Counts of the bits of a sample of an archive's fingerprints.
 #[derive(Debug)]
 pub(super) struct Balance {
     pub(super) fingerprints: u64,
-    /// How many have each bit, the lowest first.
+    /// In how many fingerprints each bit is 1, the lowest bit first.
     pub(super) ones: [u64; 64],
 }
 
 impl Balance {
-    /// Reads row groups of the archive.
+    /// Counts the bits in some of the archive's row groups.
     pub(super) async fn read(snapshot: &Snapshot) -> Result<Self, Failure> {
         let groups: Vec<(usize, usize)> = snapshot
             .files
@@ -52,7 +53,7 @@ impl Balance {
         }
     }
 
-    /// The share of fingerprints that have a bit.
+    /// The share of fingerprints in which the bit is 1.
     pub(super) fn share(&self, bit: usize) -> f64 {
         self.ones[bit] as f64 / self.fingerprints.max(1) as f64
     }

@@ -1,11 +1,11 @@
-//! Charts as inline SVG. Their colours are those of the page's style sheet.
+//! Draws bar charts as inline SVG. The page's style sheet sets their colours.
 
 use std::fmt::Write as _;
 
 use super::escape::escape;
 use crate::terminal::count;
 
-/// Units of a chart's width and height. On a phone, a unit is a little less than a pixel.
+/// Width and height of a chart in SVG units. On a phone, a unit is a little less than a pixel.
 const WIDTH: f64 = 420.0;
 const HEIGHT: f64 = 200.0;
 /// Room for the labels on the left, below, and above the bars.
@@ -13,25 +13,25 @@ const LEFT: f64 = 44.0;
 const BELOW: f64 = 34.0;
 const ABOVE: f64 = 16.0;
 
-/// Fewer bars than this do not fill the width.
+/// A chart divides its width among at least this many bars.
 const FEWEST_SLOTS: usize = 5;
 
 /// A bar.
 #[derive(Debug, Clone)]
 pub(super) struct Bar {
-    /// What stands below it; empty for nothing.
+    /// The label below the bar; may be empty.
     pub(super) label: String,
-    /// What it is called in the table of values.
+    /// The bar's name in the table of values.
     pub(super) name: String,
     pub(super) value: f64,
     /// The value as text.
     pub(super) text: String,
-    /// The distance of the pairs that it counts, if it counts those of one distance.
+    /// If the bar counts the pairs of one distance: that distance.
     pub(super) distance: Option<usize>,
 }
 
 impl Bar {
-    /// A bar of so many.
+    /// A bar for a count, labelled with its name.
     pub(super) fn of_count(name: String, number: u64) -> Self {
         Self {
             label: name.clone(),
@@ -47,7 +47,7 @@ impl Bar {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
     Linear,
-    /// By their logarithms, from 1 on.
+    /// By their logarithms; the scale begins at 1.
     Logarithmic,
     /// As shares of 1.
     Share,
@@ -59,13 +59,13 @@ pub(super) struct Chart<'a> {
     pub(super) title: &'a str,
     /// What the values mean, in a sentence.
     pub(super) caption: &'a str,
-    /// What the bars stand for.
+    /// The name of the horizontal axis.
     pub(super) of_bars: &'a str,
-    /// What is counted.
+    /// The name of the values.
     pub(super) of_values: &'a str,
     pub(super) bars: Vec<Bar>,
     pub(super) scale: Scale,
-    /// A vertical line in front of this bar, and what it marks.
+    /// A vertical line: its position, counted in bars from the left, and its text.
     pub(super) line: Option<(f64, String)>,
 }
 
@@ -143,11 +143,11 @@ impl Chart<'_> {
         let share = match self.scale {
             _ if value <= 0.0 || largest <= 0.0 => 0.0,
             Scale::Linear => value / largest,
-            // A single one is seen, too.
+            // The added 1 makes a value of 1 visible.
             Scale::Logarithmic => (1.0 + value.max(1.0).log10()) / (1.0 + largest.max(1.0).log10()),
             Scale::Share => value,
         };
-        // What is not nothing is seen.
+        // Every positive value is visible.
         if share > 0.0 {
             (room * share).max(1.5)
         } else {
@@ -208,7 +208,7 @@ impl Chart<'_> {
     }
 }
 
-/// The largest of 1, 2 and 5 times a power of ten that is at most this.
+/// The largest 1, 2 or 5 times a power of ten that is not above `value`; 0 below 1.
 fn round_down(value: f64) -> f64 {
     if value < 1.0 {
         return 0.0;

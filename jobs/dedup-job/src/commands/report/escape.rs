@@ -1,8 +1,8 @@
-//! Text as HTML.
+//! Escapes text for HTML.
 
 use crate::terminal::visible;
 
-/// Text that stands in HTML, between tags or in a quoted attribute. Characters that are not seen but steer are replaced.
+/// Escapes text for use between tags or in a quoted attribute; also replaces control characters.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in visible(text).chars() {

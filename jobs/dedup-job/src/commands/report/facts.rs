@@ -1,4 +1,4 @@
-//! What a report counts, in one pass over the rows of an output.
+//! Counts what a report shows, in one pass over the rows of an output.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,9 +16,9 @@ pub(super) const DISTANCES: usize = 17;
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) kind: OutputKind,
-    /// Rows: pairs, or documents.
+    /// Rows of the output: pairs or, in decisions, documents.
     pub(super) rows: u64,
-    /// Pairs; of decisions, duplicates.
+    /// Pairs; in decisions, duplicates with their kept documents.
     pub(super) pairs: u64,
     /// Pairs by distance.
     pub(super) by_distance: [u64; DISTANCES],
@@ -30,11 +30,11 @@ pub(super) struct Facts {
     pub(super) by_day: BTreeMap<i32, u64>,
     /// Pairs whose other document has no day.
     pub(super) without_day: u64,
-    /// Of decisions, kept documents by the size of their group.
+    /// In decisions: kept documents by the size of their group.
     kept_sizes: HashMap<u64, u64>,
-    /// Of decisions, duplicates by the size of their group.
+    /// In decisions: duplicates by the size of their group.
     duplicate_sizes: HashMap<u64, u64>,
-    /// Of pairs, documents by their number of pairs.
+    /// In pairs: documents by their number of pairs.
     degrees: HashMap<u64, u64>,
     pub(super) sources: Sources,
     pub(super) samples: Samples,
@@ -49,7 +49,7 @@ struct Run {
 }
 
 impl Facts {
-    /// Counts nothing yet. `threshold` is the similarity around which samples are chosen.
+    /// All counts are zero. `threshold` is the similarity around which samples are chosen.
     pub(super) fn new(threshold: f64) -> Self {
         Self {
             kind: OutputKind::Pairs,
@@ -108,7 +108,7 @@ impl Facts {
         self.run.pairs += 1;
     }
 
-    /// Counts the document whose last pair was read.
+    /// Counts the document of the pairs read last.
     fn end_run(&mut self) {
         if self.run.pairs > 0 {
             *self.degrees.entry(self.run.pairs).or_default() += 1;
@@ -122,12 +122,13 @@ impl Facts {
         self.kind = kind;
     }
 
-    /// Of decisions, the documents that are kept.
+    /// In decisions: the number of kept documents.
     pub(super) fn kept(&self) -> u64 {
         self.rows - self.pairs
     }
 
-    /// Of decisions, the duplicates of kept documents of the batch: the groups say how many there are.
+    /// In decisions: the number of duplicates within the batch, from the group sizes of its kept
+    /// documents.
     pub(super) fn duplicates_within(&self) -> u64 {
         let groups = self.kept_sizes.iter();
         groups
@@ -136,12 +137,13 @@ impl Facts {
             .min(self.pairs)
     }
 
-    /// Of pairs, the documents that have some.
+    /// In pairs: the number of documents that are the `new_id` of a pair.
     pub(super) fn documents_with_pairs(&self) -> u64 {
         self.degrees.values().sum()
     }
 
-    /// Sizes, and how often each occurs: of decisions, documents of a group; of pairs, pairs of a document.
+    /// Sizes, and how often each occurs. A size is, in decisions, the documents of a group; in
+    /// pairs, the pairs of a document.
     pub(super) fn sizes(&self) -> BTreeMap<u64, u64> {
         if self.kind == OutputKind::Pairs {
             return self
@@ -155,7 +157,8 @@ impl Facts {
             .iter()
             .map(|(size, groups)| (*size, *groups))
             .collect();
-        // The other duplicates belong to groups of the archive, whose kept document is no row here.
+        // The other duplicates belong to groups whose kept document is in the archive, so not among
+        // the rows.
         for (size, duplicates) in &self.duplicate_sizes {
             let within = self
                 .kept_sizes

@@ -93,7 +93,7 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
     ))
 }
 
-/// Checks the place of the page.
+/// Checks that --output may be written; returns its location.
 async fn check_output(
     process: &Process,
     args: &ReportArgs,
@@ -138,7 +138,7 @@ async fn count_rows(rows: &Location, threshold: f64) -> Result<(Facts, Vec<Sampl
     Ok((facts, second.into_samples()))
 }
 
-/// Compares the texts of the samples.
+/// Looks up the texts of the samples, and compares them.
 async fn find_texts(
     process: &Process,
     args: &ReportArgs,
@@ -168,7 +168,7 @@ async fn find_texts(
     Ok(shown.collect())
 }
 
-/// Reads a sample of an archive's fingerprints.
+/// Counts the bits of a sample of an archive's fingerprints.
 async fn read_balance(process: &Process, archive: &str) -> Result<Balance, Failure> {
     let location = process.stores().locate(archive)?;
     let archive = Archive::open(&location).await?;
@@ -176,7 +176,7 @@ async fn read_balance(process: &Process, archive: &str) -> Result<Balance, Failu
     Balance::read(&snapshot).await
 }
 
-/// Writes the page whole, or not at all; returns its bytes.
+/// Writes the whole page or nothing; returns its size in bytes.
 async fn write(location: &Location, process: &Process, page: &str) -> Result<u64, Failure> {
     let mut draft = Draft::new(location, process.scratch.path())?;
     let written = draft.open()?.write_all(page.as_bytes());

@@ -1,4 +1,4 @@
-//! The page: one file of HTML, with its style sheet, its script and its charts inside.
+//! Makes the page: one HTML file that contains its style sheet, script and charts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,19 +16,19 @@ use crate::terminal::{count, date};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
-/// Characters of a side that are shown.
+/// Characters shown of each text.
 const SIDE_CHARACTERS: usize = 1600;
-/// Characters of an id, or of a source, that are shown.
+/// Characters shown of an id or a source.
 const ID_CHARACTERS: usize = 160;
-/// The most samples.
+/// The most samples on a page.
 const MOST_SAMPLES: usize = 150;
-/// Bytes of the page from which on samples are shown without texts.
+/// Size of the page, in bytes, from which on samples have no texts.
 const ENOUGH_BYTES: usize = 1_500_000;
 
 /// What the page shows.
 #[derive(Debug)]
 pub(super) struct Report<'a> {
-    /// The name of the output that it is about.
+    /// The file name of the output that the page describes.
     pub(super) name: &'a str,
     pub(super) facts: &'a Facts,
     pub(super) matrix: Option<&'a Matrix>,
@@ -37,9 +37,9 @@ pub(super) struct Report<'a> {
     pub(super) samples: &'a [Shown],
     /// The similarity around which samples were chosen.
     pub(super) threshold: f64,
-    /// Whether texts were looked up.
+    /// Whether --documents named files to look up texts in.
     pub(super) looked_up: bool,
-    /// Whether the texts are shown.
+    /// Whether the page may show texts; false with --no-text.
     pub(super) texts: bool,
 }
 
@@ -47,11 +47,11 @@ pub(super) struct Report<'a> {
 #[derive(Debug)]
 pub(super) struct Shown {
     pub(super) sample: Sample,
-    /// The words of both; `None` if the text of one was not found, or none were looked up.
+    /// The two texts, compared; `None` if one was not found or none were looked up.
     pub(super) sides: Option<Sides>,
 }
 
-/// Makes the page.
+/// Returns the page as HTML.
 pub(super) fn page(report: &Report<'_>) -> String {
     let mut html = String::with_capacity(64 << 10);
     let name = escape(report.name);
@@ -121,7 +121,7 @@ fn write_numbers(html: &mut String, facts: &Facts) {
     }
 }
 
-/// Kept and dropped documents as one bar.
+/// Writes one bar with the shares of kept and dropped documents.
 fn write_origins(html: &mut String, facts: &Facts) {
     let within = facts.duplicates_within();
     let parts = [
@@ -250,7 +250,7 @@ fn by_similarity(facts: &Facts, threshold: f64) -> Chart<'static> {
     }
 }
 
-/// A chart of sizes in bins of powers of two, both axes logarithmic.
+/// A chart of group sizes, or of pairs per document, in bins of powers of two on logarithmic axes.
 fn sizes(facts: &Facts) -> Chart<'static> {
     let mut bins: BTreeMap<u32, u64> = BTreeMap::new();
     for (size, number) in facts.sizes() {
@@ -300,7 +300,7 @@ fn sizes(facts: &Facts) -> Chart<'static> {
     }
 }
 
-/// Upper bounds of the bins of days.
+/// Upper bounds, in days, and labels of the bins of [`days_back`].
 const DAYS_BACK: [(i64, &str); 9] = [
     (0, "0"),
     (1, "1"),
@@ -313,7 +313,7 @@ const DAYS_BACK: [(i64, &str); 9] = [
     (i64::MAX, "more"),
 ];
 
-/// How old the other documents are; `None` if their days are not known.
+/// A chart of the other documents' ages; `None` if their days are not known.
 fn days_back(facts: &Facts) -> Option<Chart<'static>> {
     let newest = *facts.by_day.keys().next_back()?;
     let mut bins = [0_u64; DAYS_BACK.len()];
@@ -388,7 +388,7 @@ fn write_matrix(html: &mut String, matrix: &Matrix) {
     for (name, row) in matrix.names.iter().zip(&matrix.pairs) {
         let _ = write!(html, "<tr><th scope=\"row\">{}</th>", short(name));
         for pairs in row {
-            // A single pair is seen, too.
+            // The added 1 makes a single pair visible.
             let share = match pairs {
                 0 => 0.0,
                 pairs => (1.0 + (*pairs as f64).ln()) / (1.0 + largest.ln()),
@@ -466,7 +466,7 @@ fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
     html.push_str("</article>\n");
 }
 
-/// An id or a source as HTML; of a long one, the start.
+/// Escapes an id or a source for HTML, and cuts it after [`ID_CHARACTERS`] characters.
 fn short(id: &str) -> String {
     match id.char_indices().nth(ID_CHARACTERS) {
         Some((end, _)) => format!("{}…", escape(&id[..end])),
@@ -474,7 +474,7 @@ fn short(id: &str) -> String {
     }
 }
 
-/// Why a sample is a pair, and why it is shown. `texts` says whether its texts are shown.
+/// Says why a sample is a pair, and why the page shows it. `texts` says whether its texts follow.
 fn reason(report: &Report<'_>, shown: &Shown, texts: bool) -> String {
     let sample = &shown.sample;
     let bits = match sample.distance {
@@ -543,7 +543,7 @@ fn write_side(html: &mut String, name: &str, parts: &[Part], mark: &str) {
     html.push_str("</p></div>");
 }
 
-/// As many characters of a text as there is room for.
+/// The first `room` characters of a text; subtracts their number from `room`.
 fn take(text: &str, room: &mut usize) -> String {
     let taken: String = text.chars().take(*room).collect();
     *room -= taken.chars().count();

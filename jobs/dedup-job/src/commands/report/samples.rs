@@ -1,4 +1,5 @@
-//! The pairs that a report shows: some of each distance and similarity, the borderline ones, and the largest groups.
+//! Chooses the pairs that a report shows: some of each distance and similarity, some near the
+//! threshold, and some of the largest groups.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
@@ -6,26 +7,26 @@ use std::collections::{BTreeMap, BinaryHeap, HashSet};
 use engine::output::ReadRow;
 use simhash::hash::murmur3_low64;
 
-/// Samples of each distance and range of similarity.
+/// Samples of each stratum: a distance and a range of similarity.
 const OF_STRATUM: usize = 2;
-/// Borderline samples of each side.
+/// Samples next to the threshold, on each side of it.
 const BORDERLINE: usize = 4;
-/// The largest groups, and the duplicates that are shown of each.
+/// Number of largest groups, and of duplicates shown of each.
 const GROUPS: usize = 8;
 const OF_GROUP: usize = 2;
-/// Upper bounds of the ranges of similarity, but for the last.
+/// Bounds between the ranges of similarity.
 const RANGES: [f64; 5] = [0.5, 0.7, 0.8, 0.9, 0.95];
 
 /// Why a sample is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Why {
-    /// One of a large group of so many documents.
+    /// It belongs to one of the largest groups, which has this many documents.
     LargeGroup(u64),
-    /// Its similarity is the nearest above the threshold, or equal to it.
+    /// Its similarity is one of the nearest to the threshold, and not below it.
     Above,
-    /// Its similarity is the nearest below the threshold.
+    /// Its similarity is one of the nearest below the threshold.
     Below,
-    /// One of its distance and similarity.
+    /// It represents its distance and range of similarity.
     Stratum,
 }
 
@@ -87,7 +88,7 @@ impl<K: Ord + Clone> Smallest<K> {
         self.next += 1;
     }
 
-    /// The samples, that with the smallest key first.
+    /// The samples, the one with the smallest key first.
     fn into_samples(self) -> Vec<Sample> {
         let mut samples = self.samples;
         let sorted = self.heap.into_sorted_vec().into_iter();
@@ -97,13 +98,15 @@ impl<K: Ord + Clone> Smallest<K> {
     }
 }
 
-/// A key by which samples are chosen: the same ones for the same pairs, in any order.
+/// A hash of a pair's ids, by which samples are chosen: so the choice does not depend on the order
+/// of rows.
 type Hash = u64;
 
-/// A large group in the order in which groups are shown.
+/// A group's sort key on the page, the largest group first: size, then day and id of the kept
+/// document.
 type GroupKey = (Reverse<i64>, Option<i32>, Box<str>);
 
-/// Chooses samples in one pass over the rows, and those of the largest groups in a second one.
+/// The first pass over the rows: chooses samples, and finds the largest groups for the second pass.
 #[derive(Debug)]
 pub(super) struct Samples {
     threshold: f64,
@@ -115,7 +118,7 @@ pub(super) struct Samples {
     known: HashSet<(Option<i32>, Box<str>)>,
 }
 
-/// A large group: its size, then what tells it from others of that size.
+/// A group: its size, then the id and the day of its kept document.
 type Group = (i64, Reverse<Box<str>>, Option<i32>);
 
 impl Samples {
@@ -145,7 +148,7 @@ impl Samples {
             .or_insert_with(|| Smallest::new(OF_STRATUM))
             .offer(hash, || Sample::read(row, Why::Stratum));
         if let Some(similarity) = pair.similarity {
-            // The bits of a number that is not negative have its order.
+            // Non-negative floats and their bits have the same order.
             let away = (similarity - self.threshold).abs().to_bits();
             match similarity >= self.threshold {
                 true => self
@@ -176,7 +179,7 @@ impl Samples {
         }
     }
 
-    /// Chooses the samples of the largest groups in a second pass.
+    /// Ends the first pass, and begins the one that samples the largest groups.
     pub(super) fn into_second_pass(self) -> SecondPass {
         let groups: Vec<Group> = self
             .groups
@@ -196,10 +199,11 @@ impl Samples {
     }
 }
 
-/// The samples but for those of the largest groups, which a second pass over the rows finds.
+/// The second pass over the rows: samples the largest groups. It also holds the samples of the
+/// first pass.
 #[derive(Debug)]
 pub(super) struct SecondPass {
-    /// By size, day and id of the kept document; the farthest duplicates of each.
+    /// The farthest duplicates of each of the largest groups.
     of_groups: BTreeMap<GroupKey, Smallest<(Reverse<i32>, Hash)>>,
     others: Vec<Sample>,
 }
@@ -214,10 +218,10 @@ impl SecondPass {
         let (Some(pair), Some(size)) = (row.pair, row.group_size) else {
             return;
         };
-        // There are few groups, and few rows are as large.
+        // A linear search is fast enough: there are at most GROUPS groups.
         for ((Reverse(of), day, id), samples) in &mut self.of_groups {
             if *of == size && *day == pair.base_day && **id == *pair.base_id {
-                // Those that differ most say most about the group.
+                // The farthest duplicates tell most about the group.
                 let key = (Reverse(pair.distance), hash(row.id, pair.base_id));
                 samples.offer(key, || {
                     Sample::read(row, Why::LargeGroup(size.cast_unsigned()))
@@ -226,7 +230,8 @@ impl SecondPass {
         }
     }
 
-    /// All samples, each pair once: those of the largest groups first, then the borderline, then the others by distance.
+    /// All samples, each pair once: those of the largest groups first, then the borderline, then
+    /// the others by distance.
     pub(super) fn into_samples(self) -> Vec<Sample> {
         let of_groups = self
             .of_groups

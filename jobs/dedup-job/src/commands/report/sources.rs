@@ -1,11 +1,12 @@
-//! Which sites or sources repeat each other: the host of a URL, or what stands before the first slash or colon of an id.
+//! Counts which sources repeat each other. A document's source is the host if its id is a URL, or
+//! else the part of the id before the first slash or colon.
 
 use std::collections::HashMap;
 
-/// Sources of the matrix.
+/// The most sources in the matrix.
 const MOST_SOURCES: usize = 10;
-/// The most sources that are told apart. Of documents of more, the source counts as not known: ids that are nearly all
-/// different say no source.
+/// The most sources that are counted; any further source counts as unknown. Ids with more prefixes
+/// than this do not name sources.
 const MOST_NAMES: usize = 100_000;
 
 /// Pairs by the sources of their documents.
@@ -22,7 +23,7 @@ pub(super) struct Matrix {
     pub(super) names: Vec<String>,
     /// Pairs by the source of the document of the batch, then by that of the other one.
     pub(super) pairs: Vec<Vec<u64>>,
-    /// Pairs of other sources.
+    /// Pairs with a source that is not in the matrix.
     pub(super) others: u64,
 }
 
@@ -87,7 +88,7 @@ impl Sources {
     }
 }
 
-/// The source of a document, by its id; empty if the id does not say one.
+/// The source that a document's id names; empty if it names none.
 fn source(id: &str) -> &str {
     if let Some((_, rest)) = id.split_once("://") {
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();

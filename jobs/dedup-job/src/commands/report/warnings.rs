@@ -1,4 +1,4 @@
-//! What a report warns of.
+//! The warnings of a report.
 
 use engine::output::OutputKind;
 
@@ -6,12 +6,14 @@ use super::balance::Balance;
 use super::facts::{Facts, SIMILARITY_BINS};
 use crate::terminal::count;
 
-/// A group is suspicious from so many documents on, and from this share of all.
+/// A group is suspicious if it has at least this many documents, and at least this share of all
+/// rows.
 const LARGE_GROUP: u64 = 100;
 const LARGE_SHARE: f64 = 0.01;
 /// A bit is flat if it is 0, or 1, in more than this share of the fingerprints.
 const FLAT: f64 = 0.95;
-/// Pairs below this similarity share a template rather than a text.
+/// Pairs below this similarity share a template rather than a text. A report warns if they are at
+/// least TEMPLATE_SHARE of at least TEMPLATE_PAIRS pairs with a known similarity.
 const TEMPLATE_SIMILARITY: f64 = 0.5;
 const TEMPLATE_SHARE: f64 = 0.2;
 const TEMPLATE_PAIRS: u64 = 100;

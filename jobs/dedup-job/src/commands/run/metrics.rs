@@ -1,4 +1,4 @@
-//! Delivery of a run's metrics: to a file, where a collector of text files finds it, or to a gateway.
+//! Delivers a run's metrics: to a file for a textfile collector, or to a push gateway.
 
 use std::time::Duration;
 
@@ -12,7 +12,8 @@ use crate::commands::outputs::Outputs;
 use crate::exit::Failure;
 use crate::process::{self, Process};
 
-/// The content type of a push. Gateways accept the older Prometheus text format; the metrics are valid in both.
+/// The content type of a push. Gateways accept the older Prometheus text format; the metrics are
+/// valid in both.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// How long a delivery may take.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -24,7 +25,8 @@ fn is_gateway(place: &str) -> bool {
     place.starts_with("http://") || place.starts_with("https://")
 }
 
-/// Checks, before any work, that metrics can go to `place`. Returns the file; `None` for a gateway.
+/// Checks, before any work, that metrics can go to `place`. Returns the file's location; `None` for
+/// a gateway.
 pub(super) async fn check(
     outputs: &Outputs<'_>,
     args: &RunArgs,
@@ -43,8 +45,9 @@ pub(super) async fn check(
     location.await.map(Some)
 }
 
-/// Delivers the metrics of a run, however it ended; a failed delivery is a warning. A file is written only if [`check`]
-/// accepted it, as `checked` says: any other file may belong to another program.
+/// Delivers the metrics of a run, however it ended; a failed delivery is a warning. `checked` is
+/// the file that [`check`] accepted. No other file is written, because it may belong to another
+/// program.
 pub(super) fn deliver(
     common: &CommonArgs,
     args: &RunArgs,
@@ -87,8 +90,8 @@ pub(super) fn deliver(
     tracing::warn!("the metrics are lost: {}", scrub(&reason));
 }
 
-/// Sends metrics to a gateway. A PUT replaces all metrics of the group; a POST, after a failed run, keeps those that only
-/// a success sets.
+/// Sends metrics to a gateway. A PUT replaces all metrics of the group; a POST, after a failed run,
+/// keeps those that only a success sets.
 async fn push(url: &str, replace: bool, text: String) -> Result<(), String> {
     let client = reqwest::Client::builder().timeout(DELIVERY_TIMEOUT).build();
     let sent = async {
@@ -110,7 +113,7 @@ async fn push(url: &str, replace: bool, text: String) -> Result<(), String> {
     })
 }
 
-/// Writes metrics to a file, and keeps the time of the last success that the file has.
+/// Writes metrics to a file. After a failed run, keeps the file's time of the last success.
 async fn write(
     process: &Process,
     place: &str,
@@ -139,7 +142,8 @@ async fn write(
     written.await.map_err(|error| error.to_string())
 }
 
-/// The metrics of a failed run, with the time of the last success from the existing file: alerts depend on it.
+/// The metrics of a failed run, with the time of the last success from the existing file: alerts
+/// depend on it.
 async fn with_last_success(place: &Location, text: String) -> String {
     let before = place.read().await.unwrap_or_default();
     let before = String::from_utf8_lossy(&before);

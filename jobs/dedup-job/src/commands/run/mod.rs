@@ -1,4 +1,5 @@
-//! `dedup-job run`: checks the options, builds settings, calls `engine` once, then delivers metrics and prints a summary.
+//! `dedup-job run`: checks the options, builds settings, calls `engine` once, then delivers metrics
+//! and prints a summary.
 
 mod metrics;
 mod openmetrics;
@@ -70,7 +71,8 @@ async fn find_pairs(
     }
     match done {
         Ok(summary) => Ok((settings, summary)),
-        // The day was not committed: otherwise the error is `EngineError::Unpublished`, because the user must run again.
+        // The day was not committed: otherwise the error is `EngineError::Unpublished`, because the
+        // user must run again.
         Err(EngineError::Storage(error)) if is_closed_pipe(&error) => Err(Failure::ClosedPipe),
         Err(error) => Err(error.into()),
     }

@@ -1,6 +1,7 @@
-//! The metrics of a run as OpenMetrics text.
+//! Encodes the metrics of a run as OpenMetrics text.
 //!
-//! All are gauges, with the values of the run that ended last: nobody can query a scheduled job while it runs.
+//! All metrics are gauges with the values of the last finished run: nobody can query a scheduled
+//! job while it runs.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The connection of a run to its cluster.
+//! Connects a run to its cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,8 @@ use crate::scratch::is_in_store;
 /// How long a run without --executor-wait waits for the scheduler, and for an executor.
 const DEFAULT_EXECUTOR_WAIT: Duration = Duration::from_secs(60);
 
-/// Connects to the cluster of --cluster, if it is given. The guard ends the run's work there when this process stops early.
+/// Connects to the cluster of --cluster, if it is given. The guard ends the run's work there when
+/// this process stops early.
 pub(super) async fn connect(
     process: &Process,
     common: &CommonArgs,
@@ -38,8 +39,8 @@ pub(super) async fn connect(
     Ok(Some(Remote::connect(remote, resources).await?))
 }
 
-/// The directory through which the executors get files of this process: --scratch, or the process's own scratch directory if
-/// the whole cluster is on this machine.
+/// The directory through which the executors get files of this process: --scratch, or the process's
+/// own scratch directory if the whole cluster is on this machine.
 fn shared_directory(
     process: &Process,
     common: &CommonArgs,
@@ -65,7 +66,7 @@ fn shared_directory(
     }
 }
 
-/// A scratch prefix in the store of `base`, as an example.
+/// An example of a scratch prefix, in the bucket of `base`.
 fn scratch_beside(base: &str) -> String {
     let mut parts = base.splitn(4, '/');
     let scheme = parts.next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The settings of a run, from its options. Paths are resolved and outputs checked here; no documents are read.
+//! Builds the settings of a run from its options. Resolves paths and checks outputs, but reads no
+//! documents.
 
 use std::path::PathBuf;
 
@@ -21,8 +22,8 @@ const DEFAULT_OUTPUT: &str = "hits.parquet";
 /// The largest distance of a pair in a run without --max-distance.
 const DEFAULT_MAX_DISTANCE: u32 = 3;
 
-/// Builds the settings of a run, except for its cluster. Sets `metrics_file` once the checks allow the run to write that
-/// file.
+/// Builds the settings of a run, except for its cluster. Sets `metrics_file` once the checks allow
+/// the run to write that file.
 pub(super) async fn build(
     process: &Process,
     args: &RunArgs,
@@ -121,7 +122,8 @@ pub(super) async fn build(
         day: args.day,
         fingerprints,
         columns: Columns {
-            // Ids in an archive must be told apart from those of other days.
+            // File name and row number may replace missing ids, but they would repeat in an
+            // archive, on other days.
             row_ids: args.base.is_none(),
             prefer: args.prefer.clone().unwrap_or_default(),
             ..args.columns.columns()
@@ -136,7 +138,7 @@ pub(super) async fn build(
     })
 }
 
-/// What to decide about the documents; `None` if the options ask for nothing.
+/// The settings of decisions; `None` if the options require no decisions.
 async fn decide(args: &RunArgs, outputs: &Outputs<'_>) -> Result<Option<Decide>, Failure> {
     if !args.decides() {
         return Ok(None);
@@ -175,7 +177,7 @@ fn verification(args: &VerifyArgs) -> Option<Verify> {
     })
 }
 
-/// Refuses a batch that is the base itself.
+/// Refuses a --new path that is also --base.
 fn refuse_base_as_batch(stores: &Stores, new: &[String], base: &str) -> Result<(), Failure> {
     for new in new {
         let same = match (stores.locate(new), stores.locate(base)) {

@@ -47,7 +47,7 @@ pub(super) fn render(
     }))
 }
 
-/// What people want to know first.
+/// Writes the counts of the decisions first, because people look for them first.
 fn write_decisions(text: &mut String, summary: &Summary) {
     let Some(decisions) = &summary.decisions else {
         return;

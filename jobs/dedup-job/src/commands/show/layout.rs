@@ -1,4 +1,5 @@
-//! How pairs are laid out in the terminal: two columns or, where it is narrow, one text below the other.
+//! Lays out pairs for the terminal: two columns or, if the terminal is narrow, one text below the
+//! other.
 
 use std::fmt::Write as _;
 
@@ -9,11 +10,11 @@ use super::{Pair, Texts};
 use crate::commands::diff::{self, Part};
 use crate::terminal::{date, visible};
 
-/// Columns of characters where the output is no terminal.
+/// Width, in characters, if the output is no terminal.
 const DEFAULT_WIDTH: usize = 100;
-/// The least columns of a terminal for two texts beside each other.
+/// The narrowest terminal, in characters, in which two texts stand side by side.
 const LEAST_WIDTH: usize = 60;
-/// What stands between two columns of text.
+/// The separator between two columns of text.
 const BETWEEN: &str = " │ ";
 
 /// Width and colours of the output.
@@ -23,7 +24,8 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// The style of standard output, by the terminal's rules: no colours with NO_COLOR, or if it is no terminal.
+    /// The style of standard output, by the terminal's rules: no colours with NO_COLOR, or if it is
+    /// no terminal.
     pub(super) fn of_stdout() -> Self {
         let width = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
         let choice = anstream::AutoStream::choice(&std::io::stdout());
@@ -33,7 +35,7 @@ impl Style {
         }
     }
 
-    /// Words that differ: coloured, or in brackets.
+    /// Marks words that differ, with a colour or with brackets.
     fn mark(&self, words: &str, colour: AnsiColor) -> String {
         let style = AnsiStyle::new().bold().fg_color(Some(colour.into()));
         match self.colours {
@@ -118,7 +120,7 @@ fn write_sides(text: &mut String, new: &str, base: &str, style: &Style) {
     }
 }
 
-/// The lines of a side, each with the columns that it takes.
+/// Breaks one side into lines; returns each with its width in characters.
 fn wrap(parts: &[Part], width: usize, style: &Style, colour: AnsiColor) -> Vec<(String, usize)> {
     let mut lines = Lines {
         width,

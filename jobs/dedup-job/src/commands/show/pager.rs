@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use crate::exit::Failure;
 use crate::terminal;
 
-/// Prints a text: through `$PAGER` in a terminal, `less` if it is not set. An empty `$PAGER` is none.
+/// Prints a text, in a terminal through `$PAGER`. If `$PAGER` is unset, uses `less`; if it is
+/// empty, no pager.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() {
         return terminal::print(text);
@@ -19,14 +20,14 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped());
     if std::env::var_os("LESS").is_none() {
-        // Ends at once if all fits, shows colours, and leaves the text on the screen.
+        // F: exit if the text fits the screen. R: show colours. X: leave the text on the screen.
         command.env("LESS", "FRX");
     }
     let Ok(mut child) = command.spawn() else {
         return terminal::print(text);
     };
     if let Some(mut input) = child.stdin.take() {
-        // A pager that was left early closes its input.
+        // If the user quits early, the pager closes this pipe.
         let _ = input.write_all(text.as_bytes());
     }
     let _ = child.wait();

@@ -1,28 +1,29 @@
-//! The best of the settings that `tune` compared.
+//! Chooses the best of the settings that `tune` compared.
 
 use engine::tune::{AtDistance, AtSketch, Tuned};
 use serde_json::{Value, json};
 
-/// A distance is large enough if it finds this share of the pairs that should be found.
+/// The recall from which a distance is large enough.
 pub(super) const ENOUGH: f64 = 0.97;
 
-/// A sketch is precise enough if this share of the pairs that it keeps should be found.
+/// The precision from which a sketch is large enough.
 const PRECISE: f64 = 0.95;
 
-/// Fewer unrelated pairs than this for each new document do not matter.
+/// Below this number of unrelated documents per new document, the number does not matter.
 const FEW: f64 = 1.0;
-/// Numbers of unrelated pairs that differ by less than this factor are about equal: the estimates are no better.
+/// Estimates of unrelated documents within this factor count as equal: they are no more precise.
 const ABOUT: f64 = 2.0;
 
-/// The smallest distance that finds enough; `None` if none does, or nothing should be found.
+/// The smallest distance whose recall is at least [`ENOUGH`]; `None` if there is none, or if the
+/// sample has no pair to find.
 pub(super) fn smallest_distance(tuned: &Tuned) -> Option<&AtDistance> {
     let enough = tuned.distances.iter().find(|at| at.recall >= ENOUGH);
     enough.filter(|_| tuned.wanted > 0)
 }
 
-/// The best spec at the smallest distance that finds enough. Of the specs that give about as few unrelated pairs in a large
-/// archive as the best of them, it is the one whose join is the fastest, and then the one with the fewest wrong pairs in
-/// the sample. The first spec, if none finds enough.
+/// The best spec. Each spec is judged at its smallest distance with enough recall. Among those with
+/// about the fewest unrelated documents, the fastest join wins, then the fewest wrong pairs in the
+/// sample. If no spec has enough recall, the first.
 pub(super) fn best(compared: &[Tuned]) -> Option<&Tuned> {
     let noise = |at: &AtDistance| at.unrelated.max(FEW);
     let distances = || {
@@ -41,8 +42,9 @@ pub(super) fn best(compared: &[Tuned]) -> Option<&Tuned> {
         .or(compared.first())
 }
 
-/// The smallest sketch whose precision at this distance is about [`PRECISE`] or more. If no sketch reaches that, the smallest
-/// whose precision is about the greatest; `None` if no sketch was measured.
+/// The smallest sketch whose precision at this distance is at least [`PRECISE`], less 0.005. If no
+/// sketch reaches that, the smallest within 0.005 of the greatest precision; `None` if no sketch
+/// was measured.
 pub(super) fn best_sketch(at: &AtDistance) -> Option<&AtSketch> {
     let sketches = &at.sketches;
     let most = sketches.iter().map(|sketch| sketch.precision);
@@ -51,7 +53,7 @@ pub(super) fn best_sketch(at: &AtDistance) -> Option<&AtSketch> {
     sketches.iter().find(|sketch| sketch.precision >= enough)
 }
 
-/// What `--json` says of one of the specs that were compared.
+/// The entry of one compared spec in the `--json` output.
 pub(super) fn summary(tuned: &Tuned) -> Value {
     json!({
         "spec": tuned.spec,
@@ -68,7 +70,8 @@ mod tests {
 
     use super::*;
 
-    /// A spec that finds all at distance `k`, with numbers of that distance.
+    /// A spec that finds enough from distance `k` on; its other numbers are the same at every
+    /// distance.
     fn tuned(k: u32, unrelated: f64, pairs: usize, precision: f64, core_seconds: f64) -> Tuned {
         let at = |max_distance| AtDistance {
             max_distance,

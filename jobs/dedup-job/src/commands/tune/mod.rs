@@ -18,18 +18,18 @@ use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{print, print_json};
 
-/// The most documents in the sample.
+/// Default of --sample.
 const DEFAULT_SAMPLE: u32 = 20_000;
-/// The smallest similarity of a pair that should be found.
+/// Default of --min-similarity.
 const DEFAULT_MIN_SIMILARITY: f64 = 0.8;
-/// The number of documents of a batch.
+/// Default of --day-size.
 const DEFAULT_BATCH: u32 = 1_000_000;
-/// The number of documents of the archive.
+/// Default of --archive-size.
 const DEFAULT_ARCHIVE: u64 = 1_000_000_000;
 
-/// Tokenizers that are compared.
+/// The tokenizers to compare.
 const TOKENIZERS: [Tokenizer; 2] = [Tokenizer::WordsCjkGrams, Tokenizer::WordsAndShingles(2)];
-/// Weights that are compared, each with and without document frequencies.
+/// The weights to compare, each with and without document frequencies.
 const WEIGHTS: [Weight; 3] = [Weight::SqrtTf, Weight::LogTf, Weight::Tf];
 
 pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
@@ -81,12 +81,12 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
     print(&text::render(&compared, best, &asked, args))
 }
 
-/// Whether the options say which features there are or how much they count, so that nothing is to be compared.
+/// Whether the options fix the features or their weights, so that `tune` has no specs to compare.
 fn chooses_features(spec: &SpecArgs) -> bool {
     spec.features.tokenizer.is_some() || spec.weight.is_some() || spec.idf.is_some()
 }
 
-/// The specs that are compared, the default first.
+/// The specs to compare, the default first.
 fn candidates(options: &SpecOptions) -> Result<Vec<Candidate>, Failure> {
     let mut options = options.clone();
     let idf_power = options.idf_power.take().unwrap_or(IDF_POWER);

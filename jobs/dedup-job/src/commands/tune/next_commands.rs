@@ -1,4 +1,5 @@
-//! The commands to copy that `tune` prints: they run the job with the settings that it recommends.
+//! The commands that `tune` prints for the user to copy: they run the job with the recommended
+//! settings.
 
 use engine::tune::{AtDistance, AtSketch, Tuned};
 use simhash::{Choice as _, Measure, SketchBits, Spec};
@@ -8,8 +9,8 @@ use crate::args::{ColumnArgs, SpecArgs, TuneArgs};
 /// The archive that the commands name unless --base names one.
 const ARCHIVE: &str = "archive/";
 
-/// A `run` that compares the documents with the archive under the settings that were found best, and verifies pairs by
-/// `sketch`es or, without, by texts; before it an `archive create`, unless --base names an archive.
+/// An `archive create`, unless --base names an archive, and a `run` with the best settings. The run
+/// verifies pairs by `sketch`, or by texts if `sketch` is `None`.
 pub(super) fn lines(
     args: &TuneArgs,
     best: &Tuned,

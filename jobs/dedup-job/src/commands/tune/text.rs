@@ -76,7 +76,7 @@ pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &Tun
     text
 }
 
-/// The sketch that the commands ask for: the archive's or that of the options, or else the best.
+/// The sketch for the printed commands: that of --base or --sketch, or else the best.
 fn sketch<'a>(tuned: &Tuned, at: &'a AtDistance, args: &TuneArgs) -> Option<&'a AtSketch> {
     match args.base.is_some() || args.spec.sketch.is_some() {
         true => {
@@ -87,7 +87,7 @@ fn sketch<'a>(tuned: &Tuned, at: &'a AtDistance, args: &TuneArgs) -> Option<&'a 
     }
 }
 
-/// Writes what a verification by sketches of each size leaves of the pairs within a distance.
+/// Writes a line for each sketch size: the pairs at this distance that `--verify sketch` keeps.
 fn write_sketches(
     text: &mut String,
     at: &AtDistance,
@@ -123,10 +123,11 @@ fn write_sketches(
     }
 }
 
-/// Pairs that must be looked at before templates are warned of.
+/// The fewest similar pairs from which `tune` can warn of templates.
 const MIN_TEMPLATE_PAIRS: usize = 20;
 
-/// The number of unrelated documents, with how it was estimated: `~` if extrapolated, `<` for a bound.
+/// The number of unrelated documents, with how it was estimated: `~` if extrapolated, `<` for a
+/// bound.
 fn unrelated(at: &AtDistance) -> String {
     let number = match at.unrelated {
         none if none < 0.01 => return "< 0.01".into(),

@@ -1,0 +1,216 @@
+//! The decisions of a run: probe for pairs of classes, verify them, and decide which documents are kept.
+
+use std::sync::Arc;
+
+use archive::Archive;
+use arrow::buffer::BooleanBuffer;
+use datafusion::execution::SendableRecordBatchStream;
+
+use super::Run;
+use super::compare::Comparison;
+use super::summary::{Clock, DecisionSummary};
+use crate::batch::{Batch, Classes};
+use crate::decide::{Decide, Decided, Deciding, Keys};
+use crate::documents::KeptDrafts;
+use crate::error::{EngineError, Result};
+use crate::output::{self, DraftOutput};
+use crate::probe::{Answer, Originals, Probe};
+use crate::progress::Stage;
+use crate::verify::{TextClasses, UnverifiedPairs, Verified, VerifiedClassPairs, Verifier};
+use crate::work;
+
+/// Bytes of memory for the decision about a document: its class, its rank, what is decided, and the size of its group, and
+/// as much for sorting the documents.
+const DECISION_BYTES: usize = 64;
+/// Bytes of memory for decisions about any number of documents.
+const LEAST_DECISION_BYTES: usize = 1 << 20;
+
+/// Decisions and kept documents, not yet published.
+pub(super) struct DraftDecisions {
+    pub(super) decisions: Option<DraftOutput>,
+    pub(super) kept: Option<KeptDrafts>,
+    /// Whether each row of the batch's file is kept.
+    pub(super) kept_in_batch: BooleanBuffer,
+    pub(super) summary: DecisionSummary,
+}
+
+impl Comparison<'_> {
+    /// Probes for pairs of classes, verifies them, decides about the documents, and writes the outputs of that as drafts.
+    pub(super) async fn decide(
+        &self,
+        probe: Probe,
+        distinct: usize,
+        decide: &Decide,
+        clock: &mut Clock,
+    ) -> Result<(DraftDecisions, Option<Verified>)> {
+        let Run {
+            context, settings, ..
+        } = self.run;
+        let keys = self.batch.keys.as_ref();
+        let keys = keys.ok_or_else(|| EngineError::Internal("the batch has no keys".into()))?;
+        let (decided, verified) = match self.verifier {
+            Some(verifier) => {
+                let deciding = self.decide_by_texts(probe, distinct, keys, verifier, clock);
+                let (decided, verified) = deciding.await?;
+                (decided, Some(verified))
+            }
+            None => {
+                let decided = self.decide_by_fingerprints(probe, distinct, keys).await?;
+                (decided, self.verified_by_sketch())
+            }
+        };
+        let decided = Arc::new(decided);
+        let scratch = &settings.scratch;
+        let kept = match self.kept_files {
+            Some(files) => {
+                let positions = &decided.kept_positions;
+                let copying = self.documents.copy_kept(context, positions, files, scratch);
+                Some(copying.await?)
+            }
+            None => None,
+        };
+        let counts = decided.counts;
+        let kept_in_batch = decided.kept_in_batch.clone();
+        let decisions = match &decide.decisions {
+            Some(target) => {
+                let rows = decided.rows(context, keys, self.id_type).await?;
+                let schema = rows.schema();
+                Some(output::write_draft(rows, &schema, target, scratch, None).await?)
+            }
+            None => None,
+        };
+        clock.end(match self.verifier {
+            Some(_) => Stage::Verify,
+            None => Stage::Probe,
+        });
+        clock.seconds.of_probe = self.probe_seconds(0.0);
+        let drafts = DraftDecisions {
+            summary: DecisionSummary {
+                output: decide.decisions.as_ref().map(ToString::to_string),
+                kept_output: decide.kept.as_ref().map(|kept| kept.given.clone()),
+                kept_bytes: kept.as_ref().map(|kept| kept.bytes),
+                counts,
+            },
+            decisions,
+            kept,
+            kept_in_batch,
+        };
+        Ok((drafts, verified))
+    }
+
+    /// Decides by pairs of fingerprints and, where there are sketches, of these.
+    async fn decide_by_fingerprints(
+        &self,
+        probe: Probe,
+        distinct: usize,
+        keys: &Keys,
+    ) -> Result<Decided> {
+        let by_sketch = probe.sketches.is_some();
+        let batch = self.loaded_batch(&probe).await?;
+        let classes = batch.classes(by_sketch)?;
+        let (found, expected) = self
+            .class_pairs(probe, distinct, Originals::Nearest)
+            .await?;
+        let have_content = by_sketch.then(|| {
+            let rows = 0..batch.rows() as u32;
+            rows.map(|row| batch.sketch(row).is_some()).collect()
+        });
+        let deciding = self.deciding(batch, classes, have_content, keys);
+        let decided = deciding.decide(found).await?;
+        self.check_answers(expected)?;
+        Ok(decided)
+    }
+
+    /// Decides by pairs of fingerprints whose texts are similar.
+    async fn decide_by_texts(
+        &self,
+        probe: Probe,
+        distinct: usize,
+        keys: &Keys,
+        verifier: &Verifier<'_>,
+        clock: &mut Clock,
+    ) -> Result<(Decided, Verified)> {
+        let Run {
+            context, settings, ..
+        } = self.run;
+        let batch = self.loaded_batch(&probe).await?;
+        let classes = TextClasses::read(context, verifier, &batch, keys, self.id_type).await?;
+        let classes = Arc::new(classes);
+        let mut pairs = UnverifiedPairs::create(
+            context,
+            Arc::clone(&classes),
+            self.id_type,
+            &settings.scratch,
+        )?;
+        let (found, expected) = self.class_pairs(probe, distinct, Originals::All).await?;
+        pairs.collect(found).await?;
+        self.check_answers(expected)?;
+        clock.end(Stage::Probe);
+
+        self.run.enter(Stage::Verify);
+        let VerifiedClassPairs {
+            pairs,
+            checked,
+            counts,
+        } = pairs.verify(context, verifier).await?;
+        let have_text = classes.have_text.clone();
+        let deciding = self.deciding(batch, Arc::clone(&classes.classes), Some(have_text), keys);
+        let decided = deciding.decide(pairs).await?;
+        Ok((decided, verifier.verified(&counts, checked)))
+    }
+
+    fn deciding(
+        &self,
+        batch: Arc<Batch>,
+        classes: Arc<Classes>,
+        have_content: Option<BooleanBuffer>,
+        keys: &Keys,
+    ) -> Deciding {
+        Deciding {
+            context: self.run.context.clone(),
+            batch,
+            classes,
+            keys: keys.clone(),
+            have_content,
+            day: self.view.date.map(work::days_since_epoch),
+        }
+    }
+
+    /// The batch that `probe` names, in this process.
+    async fn loaded_batch(&self, probe: &Probe) -> Result<Arc<Batch>> {
+        let pool = Arc::clone(&self.run.context.runtime_env().memory_pool);
+        self.run.resources.batch(&probe.batch, &pool).await
+    }
+
+    /// Starts to probe for pairs of classes; also returns the number of work items.
+    async fn class_pairs(
+        &self,
+        probe: Probe,
+        distinct: usize,
+        originals: Originals,
+    ) -> Result<(SendableRecordBatchStream, usize)> {
+        let probe = Probe {
+            answer: Answer::ClassPairs(originals),
+            max_hits: None,
+            kept_base: self.view.archive.as_ref().is_some_and(Archive::has_kept),
+            ..probe
+        };
+        let (found, expected) = self.begin_probe(probe, distinct).await?;
+        let found = found.execute_stream().await;
+        Ok((
+            found.map_err(EngineError::query("planning the probe"))?,
+            expected,
+        ))
+    }
+
+    /// Bytes that decisions need besides the tables.
+    pub(super) fn decision_bytes(&self) -> usize {
+        match self.decide {
+            Some(_) => usize::try_from(self.batch.file.rows)
+                .unwrap_or(usize::MAX)
+                .saturating_mul(DECISION_BYTES)
+                .saturating_add(LEAST_DECISION_BYTES),
+            None => 0,
+        }
+    }
+}

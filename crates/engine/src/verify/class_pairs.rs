@@ -1,0 +1,314 @@
+//! Verification of pairs of classes, for decisions: compares the texts of the documents that stand for the classes.
+//!
+//! The probe compares fingerprints. Here each pair of fingerprints becomes pairs of their classes by text, which go to a file
+//! in the scratch directory, because they may be many; then their texts are read, and compared.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use archive::IdType;
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, Float64Array, Int32Array, RecordBatch, UInt32Array,
+    new_null_array,
+};
+use arrow::datatypes::{Int32Type, SchemaRef, UInt32Type};
+use arrow::error::ArrowError;
+use arrow::ipc::reader::FileReader;
+use arrow::ipc::writer::FileWriter;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::prelude::SessionContext;
+use futures::StreamExt as _;
+
+use super::compare::{Comparer, PairTexts};
+use super::text_classes::TextClasses;
+use super::texts::{Side, Texts};
+use super::{Counts, Verifier};
+use crate::batch::Id;
+use crate::class_pairs::{self, CLASS, OTHER_CLASS};
+use crate::documents::RowSet;
+use crate::error::{EngineError, Result};
+use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
+
+/// The most pairs that are written, read and compared at once.
+const PAIRS: usize = 8192;
+/// The most bytes of ids of the archive in them, but for the last id.
+const ID_BYTES: usize = 1 << 20;
+
+/// Pairs of classes whose texts are not compared yet.
+pub(crate) struct UnverifiedPairs {
+    classes: Arc<TextClasses>,
+    texts: Texts,
+    /// Positions of the documents that stand for classes in pairs.
+    wanted: RowSet,
+    schema: SchemaRef,
+    writer: FileWriter<BufWriter<File>>,
+    path: PathBuf,
+    id_type: IdType,
+    pairs: u64,
+}
+
+/// Pairs that are to be written.
+#[derive(Default)]
+struct Block {
+    classes: Vec<u32>,
+    others: Vec<Option<u32>>,
+    /// The rows of the probe's answer that they come from.
+    from: Vec<u32>,
+    id_bytes: usize,
+}
+
+impl UnverifiedPairs {
+    /// No pairs yet; files go below `scratch`.
+    pub(crate) fn create(
+        context: &SessionContext,
+        classes: Arc<TextClasses>,
+        id_type: IdType,
+        scratch: &Path,
+    ) -> Result<Self> {
+        let path = scratch.join("class-pairs.arrow");
+        let schema = class_pairs::schema(id_type);
+        let file = File::create(&path).map_err(|source| EngineError::Io {
+            path: path.display().to_string(),
+            source,
+        })?;
+        let writer = FileWriter::try_new(BufWriter::new(file), &schema);
+        Ok(Self {
+            classes,
+            texts: Texts::create(scratch, &context.runtime_env().memory_pool)?,
+            wanted: RowSet::default(),
+            schema,
+            writer: writer.map_err(|error| EngineError::arrow(&path, error))?,
+            path,
+            id_type,
+            pairs: 0,
+        })
+    }
+
+    /// Adds the pairs of fingerprints that the probe found, and the pairs of different texts with equal fingerprints.
+    pub(crate) async fn collect(&mut self, mut found: SendableRecordBatchStream) -> Result<()> {
+        while let Some(batch) = found.next().await {
+            self.add(&batch.map_err(EngineError::query("finding pairs to verify"))?)?;
+        }
+        let classes = Arc::clone(&self.classes);
+        let mut block = Block::default();
+        for entry in 0..classes.fingerprints {
+            for class in classes.classes.of_fingerprint(entry) {
+                for other in classes
+                    .classes
+                    .of_fingerprint(entry)
+                    .take_while(|other| *other < class)
+                {
+                    self.push(&mut block, None, class, Some(other), 0)?;
+                }
+            }
+        }
+        self.write(&mut block, None)
+    }
+
+    /// Adds pairs of fingerprints, as pairs of their classes.
+    fn add(&mut self, found: &RecordBatch) -> Result<()> {
+        let column = |name: &str| found.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
+        let (Some(entries), Some(others)) = (column(CLASS), column(OTHER_CLASS)) else {
+            return Err(missing());
+        };
+        let ids = found.column_by_name(BASE_ID).ok_or_else(missing)?;
+        let classes = Arc::clone(&self.classes);
+        let mut block = Block::default();
+        for row in 0..found.num_rows() {
+            let own = classes.classes.of_fingerprint(entries.value(row));
+            if others.is_valid(row) {
+                for class in own {
+                    for other in classes.classes.of_fingerprint(others.value(row)) {
+                        self.push(&mut block, Some((found, row)), class, Some(other), 0)?;
+                    }
+                }
+                continue;
+            }
+            let id = Id::read(ids, row);
+            let bytes = id.bytes();
+            self.texts.want(Side::Archive, id)?;
+            for class in own {
+                self.push(&mut block, Some((found, row)), class, None, bytes)?;
+            }
+        }
+        self.write(&mut block, Some(found))
+    }
+
+    /// Adds a pair to `block`; writes the block when it is full. The pair comes from a row of the probe's answer, or from equal
+    /// fingerprints.
+    fn push(
+        &mut self,
+        block: &mut Block,
+        from: Option<(&RecordBatch, usize)>,
+        class: u32,
+        other: Option<u32>,
+        id_bytes: usize,
+    ) -> Result<()> {
+        self.wanted.add(self.classes.position(class));
+        if let Some(other) = other {
+            self.wanted.add(self.classes.position(other));
+        }
+        block.classes.push(class);
+        block.others.push(other);
+        block.from.push(from.map_or(0, |(_, row)| row as u32));
+        block.id_bytes += id_bytes;
+        if block.classes.len() == PAIRS || block.id_bytes >= ID_BYTES {
+            self.write(block, from.map(|(found, _)| found))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the pairs of a block, which come from `found`, or from equal fingerprints.
+    fn write(&mut self, block: &mut Block, found: Option<&RecordBatch>) -> Result<()> {
+        let Block {
+            classes,
+            others,
+            from,
+            ..
+        } = std::mem::take(block);
+        let rows = classes.len();
+        if rows == 0 {
+            return Ok(());
+        }
+        self.pairs += rows as u64;
+        let from = UInt32Array::from(from);
+        let column = |name: &str| -> Result<ArrayRef, ArrowError> {
+            let data_type = self.schema.field_with_name(name)?.data_type();
+            match found {
+                Some(found) => {
+                    let column = found.column_by_name(name);
+                    let column = column.ok_or_else(|| {
+                        ArrowError::SchemaError(format!("pairs of classes have no {name:?}"))
+                    })?;
+                    arrow::compute::take(column, &from, None)
+                }
+                None if name == DISTANCE => Ok(Arc::new(Int32Array::from(vec![0; rows]))),
+                None => Ok(new_null_array(data_type, rows)),
+            }
+        };
+        let columns = [BASE_ID, BASE_DAY, DISTANCE].map(column);
+        let [ids, days, distances] = columns;
+        let written = (|| {
+            let columns: Vec<ArrayRef> = vec![
+                Arc::new(UInt32Array::from(classes)),
+                Arc::new(UInt32Array::from(others)),
+                ids?,
+                days?,
+                distances?,
+                Arc::new(Float64Array::new_null(rows)),
+            ];
+            let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+            self.writer.write(&batch)
+        })();
+        written.map_err(|error| EngineError::arrow(&self.path, error))
+    }
+
+    /// Compares the texts of all pairs; the stream has those that are similar enough. The counts are complete when it has ended.
+    pub(crate) async fn verify(
+        mut self,
+        context: &SessionContext,
+        verifier: &Verifier<'_>,
+    ) -> Result<VerifiedClassPairs> {
+        let path = self.path;
+        self.writer
+            .finish()
+            .map_err(|error| EngineError::arrow(&path, error))?;
+        let mut texts = self.texts;
+        let (batch, archive) = (&verifier.batch, &verifier.archive);
+        texts
+            .copy_at(context, batch, self.id_type, self.wanted)
+            .await?;
+        if let Some(archive) = archive {
+            texts
+                .copy_wanted(context, Side::Archive, archive, self.id_type)
+                .await?;
+        }
+        let file = File::open(&path).map_err(|source| EngineError::Io {
+            path: path.display().to_string(),
+            source,
+        })?;
+        let reader = FileReader::try_new(BufReader::new(file), None);
+        let reader = reader.map_err(|error| EngineError::arrow(&path, error))?;
+
+        let counts = Arc::new(Counts::default());
+        let comparer = Comparer {
+            texts,
+            min_similarity: verifier.verify.min_similarity,
+            counts: Arc::clone(&counts),
+        };
+        let mut workers = verifier.workers(context);
+        let (classes, schema) = (self.classes, self.schema);
+        let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&schema), 2);
+        let sender = builder.tx();
+        builder.spawn_blocking(move || {
+            for rows in reader {
+                let rows = rows.map_err(|error| EngineError::arrow(&path, error))?;
+                let pairs = Rows::read(&rows)?;
+                let texts_of = |row| pairs.texts(row, &classes, &comparer.texts);
+                let verified = comparer.verify(&rows, &schema, texts_of, &mut workers)?;
+                if sender.blocking_send(Ok(verified)).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        Ok(VerifiedClassPairs {
+            pairs: builder.build(),
+            checked: self.pairs,
+            counts,
+        })
+    }
+}
+
+/// Pairs of classes that are verified.
+pub(crate) struct VerifiedClassPairs {
+    pub(crate) pairs: SendableRecordBatchStream,
+    /// Pairs that are compared.
+    pub(crate) checked: u64,
+    pub(crate) counts: Arc<Counts>,
+}
+
+/// The columns of pairs of classes.
+struct Rows<'a> {
+    classes: &'a UInt32Array,
+    others: &'a UInt32Array,
+    base_ids: &'a ArrayRef,
+    distances: &'a Int32Array,
+}
+
+impl<'a> Rows<'a> {
+    fn read(batch: &'a RecordBatch) -> Result<Self> {
+        let column = |name: &str| batch.column_by_name(name);
+        let numbers = |name: &str| column(name)?.as_primitive_opt::<UInt32Type>();
+        let read = || {
+            Some(Self {
+                classes: numbers(CLASS)?,
+                others: numbers(OTHER_CLASS)?,
+                base_ids: column(BASE_ID)?,
+                distances: column(DISTANCE)?.as_primitive_opt::<Int32Type>()?,
+            })
+        };
+        read().ok_or_else(missing)
+    }
+
+    /// The texts of the pair at `row`.
+    fn texts<'t>(&self, row: usize, classes: &TextClasses, texts: &'t Texts) -> PairTexts<'t> {
+        let of_class = |class| texts.places(Side::Batch, &Id::Number(classes.position(class)));
+        let others = match self.others.is_valid(row) {
+            true => of_class(self.others.value(row)),
+            false => texts.places(Side::Archive, &Id::read(self.base_ids, row)),
+        };
+        PairTexts {
+            new: of_class(self.classes.value(row)),
+            others: others.to_vec(),
+            distance: self.distances.value(row),
+        }
+    }
+}
+
+fn missing() -> EngineError {
+    EngineError::Internal("pairs of classes lack a column of the right type".into())
+}

@@ -1,0 +1,96 @@
+//! Classes of the batch by text: documents with equal fingerprints and equal texts.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use archive::IdType;
+use arrow::buffer::BooleanBuffer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::prelude::SessionContext;
+use sha2::{Digest as _, Sha256};
+
+use super::Verifier;
+use super::texts_at::TextsAt;
+use crate::batch::{Batch, Classes};
+use crate::decide::Keys;
+use crate::documents::RowSet;
+use crate::error::{EngineError, Result};
+
+/// Bytes of memory of a document whose fingerprint repeats: its text's digest in a map, and free slots.
+const DIGEST_BYTES: usize = 64;
+/// Bytes of memory of each document: its position.
+const POSITION_BYTES: usize = 8;
+
+/// The classes of a batch by text, and the documents that stand for them.
+#[derive(Debug)]
+pub(crate) struct TextClasses {
+    pub(crate) classes: Arc<Classes>,
+    /// Distinct fingerprints.
+    pub(super) fingerprints: u32,
+    /// Whether each row of the batch's file has a text; read only for documents whose fingerprints repeat.
+    pub(crate) have_text: BooleanBuffer,
+    /// The position in the inputs of each row of the batch's file.
+    positions: Vec<i64>,
+    _memory: MemoryReservation,
+}
+
+impl TextClasses {
+    /// Reads the texts of those documents of `batch` whose fingerprints repeat.
+    ///
+    /// # Errors
+    /// [`EngineError::OutOfMemory`] when the pool has too few bytes; another one when a text cannot be read.
+    pub(crate) async fn read(
+        context: &SessionContext,
+        verifier: &Verifier<'_>,
+        batch: &Batch,
+        keys: &Keys,
+        id_type: IdType,
+    ) -> Result<Self> {
+        let rows = batch.rows();
+        let distinct = &batch.distinct;
+        let fingerprints = distinct.values().len() as u32;
+        let repeated = (0..fingerprints)
+            .map(|entry| distinct.rows(entry))
+            .filter(|rows| rows.len() > 1);
+        let repeated_rows: usize = repeated.clone().map(|rows| rows.len()).sum();
+        let memory =
+            MemoryConsumer::new("classes by text").register(&context.runtime_env().memory_pool);
+        let bytes = keys.rows() as usize * POSITION_BYTES
+            + Classes::by_content_bytes(rows)
+            + DIGEST_BYTES * repeated_rows
+            + RowSet::bytes_for(keys.rows());
+        memory
+            .try_grow(bytes)
+            .map_err(|_| EngineError::OutOfMemory {
+                what: format!("comparing the texts of {rows} documents takes {bytes} bytes"),
+            })?;
+        let positions = keys.positions()?;
+        let mut wanted = RowSet::default();
+        for row in repeated.flatten() {
+            wanted.add(positions[row as usize]);
+        }
+        // Digests, not texts: texts would take too much memory. No two texts are known with the same 128 bits of SHA-256.
+        let mut digests: HashMap<i64, [u8; 16]> = HashMap::with_capacity(repeated_rows);
+        let mut texts = TextsAt::read(context, &verifier.batch, id_type, wanted).await?;
+        while let Some(some) = texts.next().await? {
+            for (position, text) in some.iter()? {
+                let mut digest = [0; 16];
+                digest.copy_from_slice(&Sha256::digest(text)[..16]);
+                digests.insert(position, digest);
+            }
+        }
+        let digest = |row: u32| digests.get(&positions[row as usize]);
+        Ok(Self {
+            fingerprints,
+            classes: Arc::new(Classes::by_content(batch, digest)),
+            have_text: (0..rows as u32).map(|row| digest(row).is_some()).collect(),
+            positions,
+            _memory: memory,
+        })
+    }
+
+    /// The position of the document that stands for a class.
+    pub(super) fn position(&self, class: u32) -> i64 {
+        self.positions[self.classes.row(class) as usize]
+    }
+}
