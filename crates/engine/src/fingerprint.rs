@@ -198,7 +198,7 @@ pub async fn write_sorted(
     let mut rows = stream::read_ahead(sorted.execute_stream().await.map_err(failed())?);
     let mut writer = FingerprintWriter::create(path, id_type, spec)?;
     let mut keys = match has_keys {
-        true => Some(KeysWriter::create(&scratch.join("keys.arrow"), id_type)?),
+        true => Some(KeysWriter::create(&scratch.join("keys.arrow"))?),
         false => None,
     };
     let mut ids = IdCount::default();

@@ -14,7 +14,8 @@ use super::Batch;
 /// page that is in the batch a million times is one class.
 #[derive(Debug)]
 pub enum Classes {
-    /// Each distinct fingerprint is a class, and has its number.
+    /// Each distinct fingerprint is a class; the class has the index of the fingerprint as its
+    /// number.
     ByFingerprint {
         /// The distinct fingerprints.
         distinct: Arc<Distinct>,
@@ -41,7 +42,8 @@ impl Classes {
         }
     }
 
-    /// The classes of `batch` by fingerprint and `content`, which is called for the rows of each fingerprint in turn.
+    /// The classes of `batch` by fingerprint and content. Calls `content` for the rows of each
+    /// fingerprint in turn.
     pub(crate) fn by_content<C: Eq + Hash>(batch: &Batch, content: impl Fn(u32) -> C) -> Self {
         let distinct = &batch.distinct;
         let count = distinct.values().len();
@@ -69,7 +71,7 @@ impl Classes {
         }
     }
 
-    /// The most heap bytes of the classes by content of a batch of `rows` rows.
+    /// The most heap bytes of [`Self::by_content`] for a batch of `rows` rows.
     pub(crate) fn by_content_bytes(rows: usize) -> usize {
         12 * rows
     }

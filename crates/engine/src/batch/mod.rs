@@ -2,6 +2,7 @@
 
 mod classes;
 mod id;
+mod id_column;
 mod name;
 mod rows;
 mod tables;
@@ -19,6 +20,7 @@ use hamming::Distinct;
 
 pub use classes::Classes;
 pub use id::Id;
+pub(crate) use id_column::IdColumn;
 pub use name::BatchName;
 pub(crate) use rows::{FingerprintRows, select_columns};
 pub use tables::{PartTables, TablePart};
@@ -31,11 +33,14 @@ use crate::memory::free_bytes;
 pub struct Batch {
     /// Its distinct fingerprints, and the rows of each.
     pub distinct: Arc<Distinct>,
-    /// The ids of all rows, in chunks of `chunk_rows` rows; the last may have fewer.
+    /// The ids of all rows, also of those without a fingerprint, which come last, in chunks of `chunk_rows` rows; the last may
+    /// have fewer.
     ids: Vec<ArrayRef>,
-    /// The sketches of all rows, in the same chunks; empty if the spec has none.
+    /// The sketches of the rows that have a fingerprint, in the same chunks; empty if the spec has none.
     sketches: Vec<BinaryArray>,
     chunk_rows: usize,
+    /// The number of rows that have a fingerprint.
+    rows: usize,
     /// The classes, once they are asked for.
     classes: Mutex<Option<Arc<Classes>>>,
     /// The tables of one part, once they are built.
@@ -52,7 +57,8 @@ impl Batch {
         Self::load_with(file, pool, |_| {})
     }
 
-    /// As [`Self::load`], for a file that another process wrote: checks the digest of its rows too.
+    /// As [`Self::load`], for a file that another process wrote: also checks the digest of its
+    /// rows.
     ///
     /// # Errors
     /// As [`Self::load`], and [`EngineError::BadData`] when the rows have another digest than `file` says.
@@ -107,6 +113,10 @@ impl Batch {
                 object: file.path.display().to_string(),
                 source,
             })?;
+            let chunk = Arc::clone(columns.ids);
+            grow(chunk.get_array_memory_size(), "the ids")?;
+            chunk_rows = chunk_rows.max(chunk.len());
+            ids.push(chunk);
             // Rows without a fingerprint come last in the file.
             let values = columns.fingerprints;
             let present = values.len() - values.null_count();
@@ -115,10 +125,6 @@ impl Batch {
             }
             let values = &values.values()[..present];
             fingerprints.extend(values.iter().map(|value| value.cast_unsigned()));
-            let chunk = columns.ids.slice(0, present);
-            grow(chunk.get_array_memory_size(), "the ids")?;
-            chunk_rows = chunk_rows.max(chunk.len());
-            ids.push(chunk);
             if let Some(column) = columns.sketches {
                 let chunk = column.slice(0, present);
                 grow(chunk.get_array_memory_size(), "the sketches")?;
@@ -126,6 +132,7 @@ impl Batch {
             }
         }
         let distinct = Arc::new(Distinct::new(&fingerprints));
+        let found = fingerprints.len();
         drop(fingerprints);
         memory.shrink(24 * rows);
         grow(distinct.bytes(), "the fingerprints")?;
@@ -134,6 +141,7 @@ impl Batch {
             ids,
             sketches,
             chunk_rows: chunk_rows.max(1),
+            rows: found,
             classes: Mutex::default(),
             built: Arc::default(),
             memory,
@@ -149,7 +157,12 @@ impl Batch {
     /// The number of its rows that have a fingerprint.
     #[must_use]
     pub fn rows(&self) -> usize {
-        self.ids.iter().map(|chunk| chunk.len()).sum()
+        self.rows
+    }
+
+    /// The ids of all its rows.
+    pub(crate) fn id_column(&self) -> IdColumn<'_> {
+        IdColumn::new(&self.ids, self.chunk_rows)
     }
 
     /// The ids of `rows`, in this order.
@@ -170,7 +183,8 @@ impl Batch {
         arrow::compute::interleave(&arrays, &places)
     }
 
-    /// The classes of its documents, by fingerprint alone or `by_sketch` too: a run asks for one of them.
+    /// The classes of its documents, by fingerprint alone or, if `by_sketch`, by fingerprint and
+    /// sketch. The first call makes them, so a run must always ask for the same kind.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`] when the pool has too few bytes.
@@ -191,7 +205,7 @@ impl Batch {
         Ok(Arc::clone(classes.insert(Arc::new(made))))
     }
 
-    /// The sketch of a row; `None` if the spec has none.
+    /// The sketch of a row; `None` if the spec or the row has none.
     #[must_use]
     pub fn sketch(&self, row: u32) -> Option<&[u8]> {
         let chunk = self.sketches.get(row as usize / self.chunk_rows)?;

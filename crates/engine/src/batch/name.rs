@@ -1,4 +1,5 @@
-//! The name of a batch: where its file of fingerprints is, and what the file must contain.
+//! Names a batch to other processes: where its file of fingerprints is, and what the file must
+//! contain.
 
 use std::path::PathBuf;
 

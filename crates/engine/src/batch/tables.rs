@@ -24,7 +24,7 @@ pub struct TablePart<'a> {
     pub part: u32,
 }
 
-/// The tables in memory: those of one part, or none.
+/// The tables that are in memory: those of one part, or none.
 pub(super) type Slot = Arc<RwLock<Option<Built>>>;
 
 /// The tables of one part. Their bytes are reserved as long as they live.
@@ -48,8 +48,8 @@ impl std::ops::Deref for PartTables {
 }
 
 impl Batch {
-    /// Plans tables of at most `memory` bytes, which `queries` fingerprints will probe. They have this `design`, or the
-    /// cheapest one if that is `None`.
+    /// Plans tables of at most `memory` bytes, which `queries` fingerprints will probe: of this
+    /// `design` or, if it is `None`, of the cheapest one.
     ///
     /// # Errors
     /// [`EngineError::Plan`] when the design does not fit the distance, or no tables fit the memory.
@@ -68,8 +68,8 @@ impl Batch {
         })
     }
 
-    /// The tables of a part; builds them unless they are in memory. Before that, waits until no task uses the tables of
-    /// another part, and drops those.
+    /// The tables of a part; builds them unless they are in memory. Before it builds, it waits
+    /// until no task uses the tables of another part, and drops those.
     ///
     /// # Errors
     /// [`EngineError::OutOfMemory`] when the pool has too few bytes.

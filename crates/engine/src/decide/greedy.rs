@@ -5,7 +5,7 @@ const KEPT: u8 = u8::MAX;
 /// Marks a duplicate of a document of the archive in place of a distance.
 const OF_ARCHIVE: u8 = u8::MAX - 1;
 
-/// Pairs of documents, or of classes of them, that are numbered in the order in which they are decided.
+/// A pair of documents, or of classes, which are numbered in the order in which they are decided.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OrderedPair {
     /// The one that is decided later.
@@ -36,25 +36,29 @@ pub enum Decision {
     },
 }
 
-/// Decides documents one after the other: one is kept unless it has a pair with a kept document before it.
+/// Decides documents one after the other: a document is kept unless it has a pair with a kept
+/// document before it.
 ///
 /// The kept documents are a maximal independent set of the graph of pairs: no two of them are a pair, and each other
 /// document has a pair with one of them. The decisions take 5 bytes a document, and 8 more where similarities are known,
 /// however many pairs there are.
 #[derive(Debug)]
 pub struct Greedy {
-    /// Of each duplicate, the distance to its kept document; of the other documents, [`KEPT`] or [`OF_ARCHIVE`].
+    /// For a duplicate, the distance to its kept document; for the others, [`KEPT`] or
+    /// [`OF_ARCHIVE`].
     distances: Vec<u8>,
-    /// The kept document that each is a duplicate of. Of a kept document, the size of its group.
+    /// For a duplicate, its kept document; for a kept document, the size of its group.
     others_or_sizes: Vec<u32>,
-    /// The similarity to it, NaN if it is not known; empty if none is.
+    /// For a duplicate, the similarity to its kept document, NaN if it is not known. Empty if pairs
+    /// have no similarities.
     similarities: Vec<f64>,
     /// The document that the last pair decided.
     last: u32,
 }
 
 impl Greedy {
-    /// All of `count` documents are kept so far. `similarities` says whether pairs have them.
+    /// Starts with all of `count` documents kept. `similarities` says whether pairs have
+    /// similarities.
     #[must_use]
     pub fn new(count: usize, similarities: bool) -> Self {
         Self {
@@ -65,7 +69,8 @@ impl Greedy {
         }
     }
 
-    /// Says that a document is a duplicate of one of the archive. All of these must be known before the first pair is added.
+    /// Marks a document as a duplicate of a document of the archive. Call it for all of these
+    /// before the first pair is added.
     pub fn add_duplicate_of_archive(&mut self, document: u32) {
         self.distances[document as usize] = OF_ARCHIVE;
     }
@@ -106,7 +111,7 @@ impl Greedy {
         }
     }
 
-    /// The decision on a document, when all pairs were added.
+    /// The decision on a document. Call it after all pairs were added.
     #[must_use]
     pub fn decision(&self, document: u32) -> Decision {
         let at = document as usize;
@@ -125,7 +130,7 @@ impl Greedy {
         }
     }
 
-    /// Counts a document to the group of a kept one. All pairs must be added before the first is counted.
+    /// Counts a document to the group of a kept one. Call it after all pairs were added.
     pub fn count_in_group(&mut self, kept: u32) {
         debug_assert_eq!(
             self.distances[kept as usize], KEPT,

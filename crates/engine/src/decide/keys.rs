@@ -1,44 +1,30 @@
-//! Stores, for each document of the batch, its preference, its id, the bytes of its text and its position in the inputs.
+//! Stores, for each document of the batch, its preference, the bytes of its text and its position in the inputs.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive::IdType;
-use archive::schema::ID;
-use arrow::array::{ArrayRef, BooleanArray, RecordBatch, UInt32Array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{Array as _, AsArray as _, BooleanArray, RecordBatch};
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
-use datafusion::dataframe::DataFrame;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::prelude::{SessionContext, ident};
-use futures::TryStreamExt as _;
 
-use crate::documents::{KEY_COLUMNS, POSITION, PREFERENCE, positions_and_bytes};
+use crate::batch::select_columns;
+use crate::documents::{KEY_COLUMNS, PREFERENCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
-use crate::stream;
 
-/// Number of the row in the batch's file.
-pub(crate) const ROW: &str = "row";
-
-/// The schema: the id, the row, and the columns that the documents' table adds for decisions.
-fn schema(id_type: IdType) -> SchemaRef {
-    let mut fields = vec![
-        Field::new(ID, id_type.data_type(), false),
-        Field::new(ROW, DataType::UInt32, false),
-    ];
-    fields.extend(KEY_COLUMNS.map(|column| column.field()));
-    Arc::new(Schema::new(fields))
+/// The schema: the columns that the documents' table adds for decisions.
+fn schema() -> SchemaRef {
+    let fields = KEY_COLUMNS.map(|column| column.field());
+    Arc::new(Schema::new(fields.to_vec()))
 }
 
-/// The keys of the rows of a batch's file, in a file beside it.
+/// The keys of the rows of a batch, in a file of their own, in the order of the batch's file.
 #[derive(Debug, Clone)]
 pub struct Keys {
     path: PathBuf,
-    id_type: IdType,
     rows: u64,
 }
 
@@ -49,20 +35,29 @@ pub(crate) struct KeysWriter {
     writer: FileWriter<BufWriter<File>>,
 }
 
+/// The preferences of the rows of a batch, as bytes whose order is that of the preferences.
+pub(super) struct Preferences {
+    bytes: Vec<u8>,
+    /// Where the bytes of each row end.
+    ends: Vec<u64>,
+}
+
+/// The bytes of a document without a preference, which comes last: those of the others begin with a smaller one.
+const NO_PREFERENCE: &[u8] = &[u8::MAX];
+
 impl KeysWriter {
     /// Creates the file at `path`.
-    pub(crate) fn create(path: &Path, id_type: IdType) -> Result<Self> {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
         let file = File::create(path).map_err(|source| EngineError::Io {
             path: path.display().to_string(),
             source,
         })?;
-        let schema = schema(id_type);
+        let schema = schema();
+        let writer = FileWriter::try_new(BufWriter::new(file), &schema);
         let keys = Keys {
             path: path.to_owned(),
-            id_type,
             rows: 0,
         };
-        let writer = FileWriter::try_new(BufWriter::new(file), &schema);
         Ok(Self {
             writer: writer.map_err(|error| keys.failed(error))?,
             keys,
@@ -70,29 +65,16 @@ impl KeysWriter {
         })
     }
 
-    /// Adds the next rows; `batch` has the columns of the schema but `row`.
+    /// Adds the next rows; `batch` has the columns of the schema, and may have others.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let first = self.keys.rows;
         self.keys.rows += batch.num_rows() as u64;
-        let Ok(end) = u32::try_from(self.keys.rows) else {
+        if self.keys.rows > u64::from(u32::MAX) {
             return Err(EngineError::Usage(
                 "the batch has more than 2^32 - 1 documents: decide about fewer at once".into(),
             ));
-        };
-        let rows: ArrayRef = Arc::new(UInt32Array::from_iter_values(first as u32..end));
-        let columns = self
-            .schema
-            .fields()
-            .iter()
-            .map(|field| match field.name() == ROW {
-                true => Ok(Arc::clone(&rows)),
-                false => batch.column_by_name(field.name()).cloned().ok_or_else(|| {
-                    EngineError::Internal(format!("documents have no column {:?}", field.name()))
-                }),
-            });
-        let columns = columns.collect::<Result<Vec<_>>>()?;
-        let written = RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .and_then(|batch| self.writer.write(&batch));
+        }
+        let written =
+            select_columns(batch, &self.schema).and_then(|batch| self.writer.write(&batch));
         written.map_err(|error| self.keys.failed(error))
     }
 
@@ -105,45 +87,68 @@ impl KeysWriter {
 }
 
 impl Keys {
-    /// The keys as a table.
-    pub(super) fn table(&self, context: &SessionContext) -> Result<DataFrame> {
-        let schema = schema(self.id_type);
-        let rows = futures::stream::iter(self.read()?).err_into();
-        let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
-        let table = stream::table(context, schema, vec![Box::pin(rows)]);
-        table.map_err(EngineError::query("ordering the documents"))
+    /// The number of documents.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 
-    /// The documents in the order of preference.
-    pub(super) fn by_preference(&self, context: &SessionContext) -> Result<DataFrame> {
-        let order = vec![
-            ident(PREFERENCE).sort(true, false),
-            ident(ID).sort(true, false),
-            ident(POSITION).sort(true, false),
-        ];
-        let sorted = self.table(context)?.sort(order);
-        sorted.map_err(EngineError::query("ordering the documents"))
+    /// The keys, in the order of the batch's file.
+    pub(super) fn read(&self) -> Result<impl Iterator<Item = Result<RecordBatch>>> {
+        let file = File::open(&self.path).map_err(|source| EngineError::Io {
+            path: self.path.display().to_string(),
+            source,
+        })?;
+        let reader = FileReader::try_new(BufReader::new(file), None);
+        let reader = reader.map_err(|error| self.failed(error))?;
+        Ok(reader.map(|batch| batch.map_err(|error| self.failed(error))))
     }
 
-    /// The documents in the order of their ids.
-    pub(super) fn by_id(&self, context: &SessionContext) -> Result<DataFrame> {
-        let order = vec![
-            ident(ID).sort(true, false),
-            ident(POSITION).sort(true, false),
-        ];
-        let sorted = self.table(context)?.sort(order);
-        sorted.map_err(EngineError::query("ordering the documents"))
+    /// The position in the inputs of each row of the batch's file.
+    pub(crate) fn positions(&self) -> Result<Vec<i64>> {
+        let mut all = Vec::with_capacity(self.rows as usize);
+        for batch in self.read()? {
+            let batch = batch?;
+            let (positions, _) = positions_and_bytes(&batch)?;
+            all.extend_from_slice(positions.values());
+        }
+        Ok(all)
+    }
+
+    /// The preferences of the rows of the batch's file; `grow` reserves memory before more bytes are held.
+    pub(super) fn preferences(&self, grow: impl Fn(usize) -> Result<()>) -> Result<Preferences> {
+        let mut all = Preferences {
+            bytes: Vec::new(),
+            ends: Vec::with_capacity(self.rows as usize),
+        };
+        for batch in self.read()? {
+            let batch = batch?;
+            let column = batch.column_by_name(PREFERENCE);
+            let column = column.and_then(|column| column.as_binary_opt::<i32>());
+            let column = column
+                .ok_or_else(|| EngineError::Internal("documents have no preferences".into()))?;
+            // A vector that grows may have twice the bytes that it holds.
+            grow(2 * (column.values().len() + column.len()))?;
+            for row in 0..column.len() {
+                let bytes = match column.is_valid(row) {
+                    true => column.value(row),
+                    false => NO_PREFERENCE,
+                };
+                all.bytes.extend_from_slice(bytes);
+                all.ends.push(all.bytes.len() as u64);
+            }
+        }
+        Ok(all)
     }
 
     /// Writes the keys of those rows for which `masks` has true, in turn, to a file at `path`.
     pub(crate) fn filtered(&self, path: &Path, masks: &[BooleanArray]) -> Result<Self> {
-        let mut writer = KeysWriter::create(path, self.id_type)?;
+        let mut writer = KeysWriter::create(path)?;
         let masks: Vec<&dyn arrow::array::Array> = masks.iter().map(|mask| mask as _).collect();
         let all = arrow::compute::concat(&masks).map_err(|error| self.failed(error))?;
-        let all = arrow::array::AsArray::as_boolean(&all);
+        let all = all.as_boolean();
         let mut first = 0;
         for batch in self.read()? {
-            let batch = batch.map_err(|error| self.failed(error))?;
+            let batch = batch?;
             let mask = all.slice(first, batch.num_rows());
             first += batch.num_rows();
             let kept = arrow::compute::filter_record_batch(&batch, &mask);
@@ -152,31 +157,19 @@ impl Keys {
         writer.finish()
     }
 
-    /// The number of documents.
-    pub(crate) fn rows(&self) -> u64 {
-        self.rows
-    }
-
-    /// The position in the inputs of each row of the batch's file.
-    pub(crate) fn positions(&self) -> Result<Vec<i64>> {
-        let mut all = Vec::with_capacity(usize::try_from(self.rows).unwrap_or(0));
-        for batch in self.read()? {
-            let batch = batch.map_err(|error| self.failed(error))?;
-            let (positions, _) = positions_and_bytes(&batch)?;
-            all.extend_from_slice(positions.values());
-        }
-        Ok(all)
-    }
-
-    fn read(&self) -> Result<FileReader<BufReader<File>>> {
-        let file = File::open(&self.path).map_err(|source| EngineError::Io {
-            path: self.path.display().to_string(),
-            source,
-        })?;
-        FileReader::try_new(BufReader::new(file), None).map_err(|error| self.failed(error))
-    }
-
     fn failed(&self, error: ArrowError) -> EngineError {
         EngineError::arrow(&self.path, error)
+    }
+}
+
+impl Preferences {
+    /// The bytes of a row of the batch's file.
+    pub(super) fn bytes(&self, row: u32) -> &[u8] {
+        let row = row as usize;
+        let start = match row {
+            0 => 0,
+            _ => self.ends[row - 1],
+        };
+        &self.bytes[start as usize..self.ends[row] as usize]
     }
 }

@@ -1,9 +1,10 @@
 //! Decides which documents of the batch are kept, and names for each duplicate the kept document that it repeats.
 //!
-//! The archive says which of its documents are kept; those of the batch are decided one after the other, in a fixed order. One is
-//! kept unless it forms a pair with a kept document before it. So every duplicate forms a pair with its kept document, and no
-//! two kept documents form a pair. Connected components would chain: if A and B are a pair, and B and C are one, they make C
-//! a duplicate of A, though A and C may have little in common.
+//! The archive records which of its documents are kept. The documents of the batch are decided one
+//! after the other, in a fixed order: a document is kept unless it forms a pair with a kept
+//! document before it. So every duplicate forms a pair with its kept document, and no two kept
+//! documents form a pair. Connected components would chain: if A and B are a pair, and B and C are
+//! one, they make C a duplicate of A, though A and C may have little in common.
 //!
 //! ```text
 //! keys of the documents ──▶ order of their classes ─┐
@@ -11,8 +12,10 @@
 //! pairs of classes (probe) ──▶ (later, earlier), sorted by later ──▶ greedy ──▶ decisions, kept documents
 //! ```
 //!
-//! The memory is that of the documents' classes, however many pairs there are: pairs are sorted on the disk if need be.
+//! Memory grows with the classes of documents, not with their pairs: pairs that do not fit are
+//! sorted on the disk.
 
+mod byte_sort;
 pub mod greedy;
 pub(crate) mod keys;
 mod order;
@@ -40,13 +43,14 @@ use crate::output::OutputTarget;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
 use greedy::{Decision, Greedy, OrderedPair};
-use order::Order;
+use order::{IdOrder, Order, Sorting};
 use sorter::PairSorter;
 
 pub use keys::Keys;
 pub use rows::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, layout};
 
-/// Bytes of memory of a class that is a duplicate of a document of the archive: an entry of two maps, and their free slots.
+/// Bytes of memory for each class that is a duplicate of a document of the archive: its entries in
+/// two maps, and their share of free slots.
 const NEIGHBOUR_BYTES: usize = 192;
 
 /// What is to be decided, and where the decisions go.
@@ -73,7 +77,7 @@ pub struct DecisionCounts {
     pub duplicate_bytes: u64,
 }
 
-/// What decisions need of a comparison.
+/// The inputs of the decisions about a batch.
 pub(crate) struct Deciding {
     pub(crate) context: SessionContext,
     pub(crate) batch: Arc<Batch>,
@@ -91,11 +95,12 @@ pub(crate) struct Decided {
     classes: Arc<Classes>,
     /// Whether each row of the batch's file has a sketch or a text, whichever pairs are compared by; `None` if they are not.
     have_content: Option<BooleanBuffer>,
+    by_id: IdOrder,
     order: Order,
     greedy: Greedy,
     /// The document of the archive that each class is a duplicate of, by rank.
     of_archive: HashMap<u32, Neighbour>,
-    /// Documents of the groups of documents of the archive, by day and id.
+    /// The sizes of groups whose kept document is in the archive, by its day and id.
     archive_group_sizes: HashMap<(Option<i32>, Id), u64>,
     day: Option<i32>,
     pub(crate) counts: DecisionCounts,
@@ -107,7 +112,7 @@ pub(crate) struct Decided {
 }
 
 impl Decide {
-    /// Whether there is an output.
+    /// Whether decisions or kept documents are written.
     pub(crate) fn has_output(&self) -> bool {
         self.decisions.is_some() || self.kept.is_some()
     }
@@ -116,7 +121,8 @@ impl Decide {
 impl Deciding {
     /// Decides about all documents, in a task of its own; `pairs` are the pairs of classes that the probe finds, in any order.
     pub(crate) async fn decide(self, pairs: SendableRecordBatchStream) -> Result<Decided> {
-        // A sort keeps its task for a long time; the caller's task must be able to stop the run.
+        // A sort occupies its task for a long time; the caller's task must be able to stop the run
+        // meanwhile.
         let decided = SpawnedTask::spawn(self.decide_here(pairs))
             .join_unwind()
             .await;
@@ -130,13 +136,22 @@ impl Deciding {
         let runtime = self.context.runtime_env();
         let pool = &runtime.memory_pool;
         let memory = MemoryConsumer::new("decisions").register(pool);
-        let bytes = Order::bytes_for(count) + Greedy::bytes_for(count, similarities);
+        let bytes = IdOrder::bytes_for(self.keys.rows())
+            + Order::bytes_for(count)
+            + Greedy::bytes_for(count, similarities);
         memory
             .try_grow(bytes)
             .map_err(|_| EngineError::OutOfMemory {
                 what: format!("decisions about {count} distinct documents take {bytes} bytes"),
             })?;
-        let order = Order::new(&self.context, &self.keys, &classes).await?;
+        let (batch, keys) = (Arc::clone(&self.batch), self.keys.clone());
+        let (of_classes, sorting) = (Arc::clone(&classes), Sorting::new(&self.context)?);
+        let (by_id, order) = blocking(move || {
+            let by_id = IdOrder::new(&batch, &keys, &sorting)?;
+            let order = Order::new(&by_id, &keys, &of_classes, &sorting)?;
+            Ok((by_id, order))
+        })
+        .await?;
         let mut collected = Collected {
             order,
             sorter: PairSorter::new(&self.context, count, similarities)?,
@@ -172,6 +187,7 @@ impl Deciding {
             batch: self.batch,
             classes,
             have_content: self.have_content,
+            by_id,
             order,
             greedy,
             of_archive,
@@ -182,12 +198,16 @@ impl Deciding {
             kept_in_batch: BooleanBuffer::new_unset(0),
             _memory: [memory, reserved],
         };
-        decided.count(&self.context, &self.keys).await?;
-        Ok(decided)
+        let keys = self.keys;
+        blocking(move || {
+            decided.count(&keys)?;
+            Ok(decided)
+        })
+        .await
     }
 }
 
-/// Runs work that takes long, or waits for the disk, beside the tasks of the session.
+/// Runs work that computes for long, or waits for the disk, on a blocking thread.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
@@ -199,7 +219,7 @@ fn not_ended(error: impl std::fmt::Display) -> EngineError {
     EngineError::Internal(format!("the decisions did not end: {error}"))
 }
 
-/// The pairs that are found so far.
+/// The pairs that were added so far.
 struct Collected {
     order: Order,
     /// Pairs of two classes.
@@ -211,7 +231,7 @@ struct Collected {
 
 /// What is decided about one document.
 enum Fate {
-    /// It is kept; the rank of its class, if it has a fingerprint.
+    /// It is kept. The rank of its class, if it has a fingerprint.
     Kept(Option<u32>),
     /// It is a duplicate of the preferred document of the class with the rank `kept`.
     Within {
@@ -219,7 +239,7 @@ enum Fate {
         distance: u8,
         similarity: Option<f64>,
     },
-    /// It is a duplicate of a document of the archive; the rank of its class.
+    /// It is a duplicate of a document of the archive. The rank of its class.
     OfArchive(u32),
 }
 
@@ -255,17 +275,15 @@ impl Decided {
     }
 
     /// Counts the documents of each group and of each fate, and marks those that are kept.
-    async fn count(&mut self, context: &SessionContext, keys: &Keys) -> Result<()> {
-        let failed = || EngineError::query("counting the decisions");
-        let table = keys.table(context)?;
-        let mut batches = table.execute_stream().await.map_err(failed())?;
+    fn count(&mut self, keys: &Keys) -> Result<()> {
         let mut kept_positions = RowSet::default();
         let mut kept_in_batch = BooleanBufferBuilder::new(0);
-        kept_in_batch.append_n(usize::try_from(keys.rows()).unwrap_or(0), false);
-        while let Some(batch) = batches.next().await {
-            let batch = batch.map_err(failed())?;
+        kept_in_batch.append_n(keys.rows() as usize, false);
+        let mut rows = 0..;
+        for batch in keys.read()? {
+            let batch = batch?;
             let (positions, bytes) = crate::documents::positions_and_bytes(&batch)?;
-            for (at, row) in order::rows(&batch)?.into_iter().enumerate() {
+            for (at, row) in rows.by_ref().take(batch.num_rows()).enumerate() {
                 let duplicates = match self.fate(row) {
                     Fate::Kept(rank) => {
                         if let Some(rank) = rank {
@@ -283,7 +301,7 @@ impl Decided {
                     Fate::OfArchive(rank) => {
                         if let Some(Neighbour { day, id, .. }) = self.of_archive.get(&rank) {
                             let group = self.archive_group_sizes.entry((*day, id.clone()));
-                            // The document of the archive itself is one.
+                            // Count the document of the archive, too.
                             *group.or_insert(1) += 1;
                         }
                         &mut self.counts.duplicates_of_archive

@@ -1,16 +1,25 @@
-//! The order in which classes of the batch are decided.
+//! The orders of a batch's documents: by their ids, in which decisions are written, and by preference, in which their classes
+//! are decided.
 
-use arrow::array::{AsArray as _, RecordBatch};
-use arrow::datatypes::UInt32Type;
+use std::sync::Arc;
+
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::prelude::SessionContext;
-use futures::StreamExt as _;
 
-use super::keys::{Keys, ROW};
-use crate::batch::Classes;
+use super::byte_sort::{Entry, sort_by_bytes, sort_by_number};
+use super::keys::Keys;
+use crate::batch::{Batch, Classes, IdColumn};
+use crate::documents::input_numbers;
 use crate::error::{EngineError, Result};
 
 /// A class that has no rank yet.
 const NONE: u32 = u32::MAX;
+
+/// The rows of the batch's file in the order of their ids; documents that share an id, in the order of the inputs.
+#[derive(Debug)]
+pub(super) struct IdOrder {
+    pub(super) rows: Vec<u32>,
+}
 
 /// The classes in the order in which they are decided: that of their most preferred documents.
 #[derive(Debug)]
@@ -21,28 +30,108 @@ pub(super) struct Order {
     rows: Vec<u32>,
 }
 
+/// The threads that sort, and their memory.
+#[derive(Debug)]
+pub(super) struct Sorting {
+    threads: rayon::ThreadPool,
+    pool: Arc<dyn MemoryPool>,
+}
+
+/// Bytes of memory of a document that is sorted: its entry, and its position or where its preference ends.
+const SORTED_BYTES: usize = size_of::<Entry>() + 8 + 4;
+
+impl Sorting {
+    /// Starts as many threads as the session has.
+    pub(super) fn new(context: &SessionContext) -> Result<Self> {
+        let threads = context.state().config().target_partitions();
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        Ok(Self {
+            threads: threads.map_err(|error| EngineError::Internal(error.to_string()))?,
+            pool: Arc::clone(&context.runtime_env().memory_pool),
+        })
+    }
+
+    /// Reserves memory to sort `rows` documents, without that of their preferences.
+    fn reserve(&self, rows: u64) -> Result<MemoryReservation> {
+        let memory = MemoryConsumer::new("ordering documents").register(&self.pool);
+        let bytes = usize::try_from(rows)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(SORTED_BYTES);
+        memory.try_grow(bytes).map_err(|_| out_of_memory(bytes))?;
+        Ok(memory)
+    }
+}
+
+fn out_of_memory(bytes: usize) -> EngineError {
+    EngineError::OutOfMemory {
+        what: format!("ordering the documents takes {bytes} bytes"),
+    }
+}
+
+impl IdOrder {
+    /// Heap bytes of the order of `rows` documents.
+    pub(super) fn bytes_for(rows: u64) -> usize {
+        usize::try_from(rows)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(4)
+    }
+
+    /// Orders the documents of `batch`, whose keys are `keys`.
+    pub(super) fn new(batch: &Batch, keys: &Keys, sorting: &Sorting) -> Result<Self> {
+        let _memory = sorting.reserve(keys.rows())?;
+        let numbers = input_numbers(&keys.positions()?);
+        let rows = (0..).zip(numbers);
+        let entries = match batch.id_column() {
+            IdColumn::Text(ids) => {
+                let mut entries: Vec<Entry> =
+                    rows.map(|(row, number)| Entry::new(row, number)).collect();
+                sorting
+                    .threads
+                    .install(|| sort_by_bytes(&mut entries, &|row| ids.bytes(row)));
+                entries
+            }
+            IdColumn::Number(ids) => {
+                let entry = |(row, number)| Entry::with_number(row, number, ids.value(row));
+                let mut entries: Vec<Entry> = rows.map(entry).collect();
+                sorting.threads.install(|| sort_by_number(&mut entries));
+                entries
+            }
+        };
+        Ok(Self {
+            rows: entries.iter().map(|entry| entry.row).collect(),
+        })
+    }
+}
+
 impl Order {
-    /// Orders the classes by the preferences of their documents.
-    pub(super) async fn new(
-        context: &SessionContext,
+    /// Orders the classes by the preferences of their documents; equally preferred ones have the order `by_id`.
+    pub(super) fn new(
+        by_id: &IdOrder,
         keys: &Keys,
         classes: &Classes,
+        sorting: &Sorting,
     ) -> Result<Self> {
-        let failed = || EngineError::query("ordering the documents");
-        let sorted = keys.by_preference(context)?;
-        let mut sorted = sorted.execute_stream().await.map_err(failed())?;
+        let memory = sorting.reserve(keys.rows())?;
+        let preferences = keys.preferences(|bytes| {
+            let grown = memory.try_grow(bytes);
+            grown.map_err(|_| out_of_memory(bytes))
+        })?;
+        let rows = by_id.rows.iter().zip(0..);
+        let mut entries: Vec<Entry> = rows.map(|(&row, rank)| Entry::new(row, rank)).collect();
+        sorting
+            .threads
+            .install(|| sort_by_bytes(&mut entries, &|row| preferences.bytes(row)));
+        drop(preferences);
         let mut order = Self {
             ranks: vec![NONE; classes.count()],
             rows: Vec::with_capacity(classes.count()),
         };
-        while let Some(batch) = sorted.next().await {
-            for row in rows(&batch.map_err(failed())?)? {
-                if let Some(class) = classes.of_row(row)
-                    && order.ranks[class as usize] == NONE
-                {
-                    order.ranks[class as usize] = order.rows.len() as u32;
-                    order.rows.push(row);
-                }
+        for row in entries.iter().map(|entry| entry.row) {
+            if let Some(class) = classes.of_row(row)
+                && order.ranks[class as usize] == NONE
+            {
+                order.ranks[class as usize] = order.rows.len() as u32;
+                order.rows.push(row);
             }
         }
         Ok(order)
@@ -62,12 +151,4 @@ impl Order {
     pub(super) fn bytes_for(count: usize) -> usize {
         8 * count
     }
-}
-
-/// The rows of the batch's file that a batch of keys has.
-pub(super) fn rows(batch: &RecordBatch) -> Result<Vec<u32>> {
-    let column = batch.column_by_name(ROW);
-    let rows = column.and_then(|rows| rows.as_primitive_opt::<UInt32Type>());
-    let rows = rows.ok_or_else(|| EngineError::Internal("keys have no rows".into()))?;
-    Ok(rows.values().to_vec())
 }

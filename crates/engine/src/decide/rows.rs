@@ -10,18 +10,17 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionContext;
-use futures::StreamExt as _;
+use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::keys::Keys;
-use super::{Decided, Fate, order};
+use super::{Decided, Fate, not_ended};
 use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::pairs::{DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
-use crate::stream;
 
 /// The kept document that a document is a duplicate of; null if it is kept.
 pub const DUPLICATE_OF: &str = "duplicate_of";
@@ -30,7 +29,7 @@ pub const DUPLICATE_DAY: &str = "duplicate_day";
 /// The documents of the group: the kept document, and its duplicates in the batch.
 pub const GROUP_SIZE: &str = "group_size";
 
-/// Rows that are made at once.
+/// Rows that are made at once: few, because an id may have a megabyte.
 const ROWS_AT_ONCE: usize = 1024;
 
 /// The columns, in the order of the output.
@@ -70,41 +69,36 @@ pub(crate) fn schema(id_type: IdType) -> SchemaRef {
 
 impl Decided {
     /// The decisions as rows, in the order of the ids; documents that share an id, in the order of the inputs.
-    pub(crate) async fn rows(
+    pub(crate) fn rows(
         self: Arc<Self>,
         context: &SessionContext,
-        keys: &Keys,
         id_type: IdType,
-    ) -> Result<SendableRecordBatchStream> {
-        let sorted = keys.by_id(context)?.execute_stream().await;
-        let sorted = sorted.map_err(EngineError::query("ordering the decisions"))?;
-        // A task of its own sorts, so that the run can be stopped meanwhile.
-        let sorted = stream::read_ahead(sorted);
+    ) -> SendableRecordBatchStream {
         let schema = schema(id_type);
         let of_stream = Arc::clone(&schema);
-        // Few rows at once: an id may have a megabyte.
-        let sliced = sorted.flat_map(|batch| {
-            let slices: Vec<_> = match batch {
-                Ok(batch) => (0..batch.num_rows())
-                    .step_by(ROWS_AT_ONCE)
-                    .map(|at| Ok(batch.slice(at, ROWS_AT_ONCE.min(batch.num_rows() - at))))
-                    .collect(),
-                Err(error) => vec![Err(error)],
-            };
-            futures::stream::iter(slices)
-        });
-        let rows = sliced.map(move |batch| Ok(self.rows_of(&batch?, &schema)?));
-        Ok(Box::pin(RecordBatchStreamAdapter::new(of_stream, rows)))
+        let threads = context.state().config().target_partitions();
+        let starts = (0..self.by_id.rows.len()).step_by(ROWS_AT_ONCE);
+        let rows = futures::stream::iter(starts)
+            .map(move |start| {
+                let (decided, schema) = (Arc::clone(&self), Arc::clone(&schema));
+                SpawnedTask::spawn_blocking(move || {
+                    let end = (start + ROWS_AT_ONCE).min(decided.by_id.rows.len());
+                    decided.rows_of(&decided.by_id.rows[start..end], &schema)
+                })
+                .join_unwind()
+            })
+            .buffered(threads.max(1))
+            .map(|rows| rows.map_err(not_ended)?)
+            .err_into();
+        Box::pin(RecordBatchStreamAdapter::new(of_stream, rows))
     }
 
-    /// The decisions about the documents of a batch of keys.
-    fn rows_of(&self, keys: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
-        let ids = keys.column_by_name(ID);
-        let ids = ids.ok_or_else(|| EngineError::Internal("keys have no ids".into()))?;
-        let mut kept = Vec::with_capacity(keys.num_rows());
+    /// The decisions about the documents at `rows` of the batch's file.
+    fn rows_of(&self, rows: &[u32], schema: &SchemaRef) -> Result<RecordBatch> {
+        let mut kept = Vec::with_capacity(rows.len());
         let mut of = Others::default();
-        let mut sizes = Vec::with_capacity(keys.num_rows());
-        for row in order::rows(keys)? {
+        let mut sizes = Vec::with_capacity(rows.len());
+        for &row in rows {
             let fate = self.fate(row);
             kept.push(matches!(fate, Fate::Kept(_)));
             match fate {
@@ -132,7 +126,7 @@ impl Decided {
         }
         let arrow_error = |error: ArrowError| EngineError::Internal(error.to_string());
         let columns: Vec<ArrayRef> = vec![
-            Arc::clone(ids),
+            self.batch.ids(rows).map_err(arrow_error)?,
             Arc::new(BooleanArray::from(kept)),
             of.ids(self, schema.field(2).data_type())
                 .map_err(arrow_error)?,
@@ -148,8 +142,8 @@ impl Decided {
 /// The documents that others are duplicates of.
 #[derive(Default)]
 struct Others {
-    /// Where each id is: the number of an array, and the place there. The arrays are that of no id, that of the ids of
-    /// `batch_rows`, and that of `archive_ids`.
+    /// Where each id is: the number of an array, and an index in it. Array 0 has one null, array 1
+    /// the ids of `batch_rows`, array 2 `archive_ids`.
     places: Vec<(usize, usize)>,
     batch_rows: Vec<u32>,
     archive_ids: Vec<Id>,

@@ -1,4 +1,5 @@
-//! Sorts pairs by the document that is decided later: in memory, and on the disk what the memory does not hold.
+//! Sorts pairs by the document that is decided later: in memory and, if the pairs do not fit, on
+//! the disk.
 //!
 //! Documents are cut into buckets of 65,536 by their number. A pair goes to the bucket of its later document, where it takes 8
 //! bytes, or 16 with a similarity. At the end, the buckets are sorted by counting, one after the other, each in as few pieces
@@ -27,7 +28,8 @@ const BUCKET_DOCUMENTS: usize = 1 << BUCKET_BITS;
 const MOST_BLOCK_BYTES: usize = 64 << 10;
 /// The least bytes of a block of pairs.
 const LEAST_BLOCK_BYTES: usize = 512;
-/// Blocks are so small that one block for each bucket takes at most these bytes, if the least size allows it.
+/// One block for each bucket takes at most these bytes in all, unless blocks would then be smaller
+/// than [`LEAST_BLOCK_BYTES`].
 const FIRST_BLOCKS_BYTES: usize = 64 << 20;
 /// The least number of pairs that are sorted at once.
 const LEAST_SORTED: usize = 1 << 12;
@@ -39,10 +41,10 @@ pub struct PairSorter {
     similarities: bool,
     /// Pairs of a block.
     block: usize,
-    /// The most bytes of all blocks: beyond that, they are written to the disk.
+    /// The most bytes of all blocks; if there would be more, the sorter writes them to the disk.
     limit: usize,
     blocks: MemoryReservation,
-    /// Of the pairs that are sorted at once.
+    /// Memory of the pairs that are sorted at once.
     sorting: MemoryReservation,
     disk: Arc<DiskManager>,
     spill: Option<Spill>,
@@ -57,7 +59,8 @@ struct Bucket {
     segments: Vec<Segment>,
 }
 
-/// Pairs, packed by [`pack`], and their similarities, NaN if one is not known; or none at all if no pair has one.
+/// Pairs, packed by [`pack`], and their similarities: NaN where one is not known, empty if no pair
+/// has one.
 #[derive(Debug, Default)]
 struct Block {
     pairs: Vec<u64>,
@@ -97,7 +100,7 @@ impl Spill {
     }
 }
 
-/// A pair in 64 bits; the number of its bucket is known.
+/// Packs a pair into 64 bits, without the number of its bucket.
 fn pack(pair: &OrderedPair) -> u64 {
     let in_bucket = pair.later % BUCKET_DOCUMENTS as u32;
     u64::from(in_bucket) << 48 | u64::from(pair.distance) << 32 | u64::from(pair.earlier)
@@ -127,7 +130,7 @@ impl PairSorter {
         let runtime = context.runtime_env();
         let pool = &runtime.memory_pool;
         let buckets = count.div_ceil(BUCKET_DOCUMENTS).max(1);
-        // The rest is for whoever makes the pairs, and for sorting.
+        // The other half is for the stage that makes the pairs, and for sorting.
         let limit = free_bytes(pool) / 2;
         let first_blocks = FIRST_BLOCKS_BYTES.min(limit);
         let block_bytes = (first_blocks / buckets).clamp(LEAST_BLOCK_BYTES, MOST_BLOCK_BYTES);
@@ -169,7 +172,7 @@ impl PairSorter {
         Ok(())
     }
 
-    /// Makes room for one block.
+    /// Reserves memory for one block; writes the other blocks to the disk if there is too little.
     fn reserve_block(&mut self) -> Result<()> {
         let bytes = self.block * pair_bytes(self.similarities);
         let fits = |blocks: &MemoryReservation| {

@@ -39,6 +39,7 @@ pub use columns::{Columns, Content};
 pub use formats::extensions;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
 pub use position::RowSet;
+pub(crate) use position::input_numbers;
 pub use preference::Prefer;
 pub(crate) use table::{KEY_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes};
 

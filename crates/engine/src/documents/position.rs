@@ -9,6 +9,32 @@ pub(super) fn position(file: usize, row: u64) -> i64 {
     ((file as u64) << ROW_BITS | row).cast_signed()
 }
 
+/// Numbers of the documents at `positions` that have the order of the inputs.
+pub(crate) fn input_numbers(positions: &[i64]) -> Vec<u32> {
+    let split = |position: i64| {
+        let position = position.cast_unsigned();
+        let file = (position >> ROW_BITS) as usize;
+        (file, position & ((1 << ROW_BITS) - 1))
+    };
+    // The number of the first row of each file.
+    let mut firsts = vec![0];
+    for (file, row) in positions.iter().map(|position| split(*position)) {
+        if firsts.len() < file + 2 {
+            firsts.resize(file + 2, 0);
+        }
+        firsts[file + 1] = firsts[file + 1].max(row + 1);
+    }
+    for file in 1..firsts.len() {
+        firsts[file] += firsts[file - 1];
+    }
+    let number = |position: &i64| {
+        let (file, row) = split(*position);
+        // A batch has fewer than 2^32 documents.
+        (firsts[file] + row) as u32
+    };
+    positions.iter().map(number).collect()
+}
+
 /// A set of rows of the inputs, one bit for each row.
 #[derive(Debug, Clone, Default)]
 pub struct RowSet {
@@ -61,5 +87,13 @@ mod tests {
         assert!(kept.contains(0, 0) && kept.contains(0, 64) && kept.contains(2, 1_000_000));
         assert!(!kept.contains(0, 1) && !kept.contains(1, 0) && !kept.contains(2, 64));
         assert!(!kept.contains(9, 0) && position(0, 7) < position(1, 0));
+    }
+
+    #[test]
+    fn numbers_have_the_order_of_the_inputs() {
+        let places = [(2, 5), (0, 3), (0, 0), (2, 0), (5, 1)];
+        let positions = places.map(|(file, row)| position(file, row));
+        assert_eq!(input_numbers(&positions), [9, 3, 0, 4, 11]);
+        assert!(input_numbers(&[]).is_empty());
     }
 }

@@ -153,8 +153,13 @@ fn float_key(number: f64, rest: i64) -> Vec<u8> {
         0 => bits | 1 << 63,
         _ => !bits,
     };
-    let rest = rest.cast_unsigned() ^ 1 << 63;
-    [&[NUMBER], &ordered.to_be_bytes()[..], &rest.to_be_bytes()].concat()
+    // The rest is nearly always 0, and then takes one byte.
+    let rest = match rest {
+        ..0 => [&[0], &rest.to_be_bytes()[..]].concat(),
+        0 => vec![1],
+        1.. => [&[2], &rest.to_be_bytes()[..]].concat(),
+    };
+    [&[NUMBER], &ordered.to_be_bytes()[..], &rest].concat()
 }
 
 /// The key itself or, if `descending`, one that reverses the order among numbers and among texts.

@@ -55,8 +55,10 @@ impl Appender {
         }
     }
 
-    /// If the settings ask for it, commits the batch after the days in `view`, which it was compared with. `kept` says which
-    /// rows of the batch's file are kept, if that was decided, and `decisions` what the archive notes about that.
+    /// Commits the batch after the days in `view`, which it was compared with, if the settings ask
+    /// for it. `kept` says which rows of the batch's file are kept; it is `None` if nothing was
+    /// decided. `decisions` is what the archive notes about the decisions; `None` if it notes
+    /// nothing.
     pub(super) async fn commit(
         &mut self,
         run: Run<'_>,
@@ -142,7 +144,7 @@ impl Appender {
     }
 }
 
-/// Publishes the outputs that there are: fingerprints, kept documents, decisions, pairs.
+/// Publishes those outputs that were asked for: fingerprints, kept documents, decisions, pairs.
 ///
 /// # Errors
 /// [`EngineError::Unpublished`] when `commit` says that the batch was committed.

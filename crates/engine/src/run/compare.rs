@@ -238,7 +238,8 @@ impl Comparison<'_> {
         }
     }
 
-    /// How pairs are compared by their sketches: wherever there are sketches, unless texts are compared.
+    /// How pairs are compared by their sketches; `None` if the spec has no sketches, or if the run
+    /// compares texts.
     fn compare_sketches(&self) -> Option<CompareSketches> {
         let size = self.batch.file.spec.sketch;
         let least = match &self.run.settings.verify {
@@ -301,8 +302,8 @@ impl Comparison<'_> {
         Ok((self.found(items, probe).await?, expected))
     }
 
-    /// Refuses a probe that answered fewer work items than it was given: a missing answer must not pass unnoticed, whatever
-    /// its cause.
+    /// Refuses a probe that did not answer exactly the work items that it was given, so that no
+    /// missing answer passes unnoticed.
     pub(super) fn check_answers(&self, expected: usize) -> Result<()> {
         let answered = self.run.resources.progress.take_answered().len();
         if answered != expected {
@@ -313,7 +314,8 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// The query plan that gives what is found in `items`, probed here or on the cluster.
+    /// Plans the probe of `items` in this process, or starts it on the cluster; returns the rows
+    /// that it finds.
     async fn found(&self, items: Vec<WorkItem>, probe: Probe) -> Result<DataFrame> {
         let context = self.run.context;
         let partitions = context.state().config().target_partitions();

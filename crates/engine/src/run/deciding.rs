@@ -19,10 +19,10 @@ use crate::progress::Stage;
 use crate::verify::{TextClasses, UnverifiedPairs, Verified, VerifiedClassPairs, Verifier};
 use crate::work;
 
-/// Bytes of memory for the decision about a document: its class, its rank, what is decided, and the size of its group, and
-/// as much for sorting the documents.
+/// Bytes of memory for each document: one half for its class, its rank, its decision and the size
+/// of its group, the other for sorting the documents.
 const DECISION_BYTES: usize = 64;
-/// Bytes of memory for decisions about any number of documents.
+/// Bytes of memory for decisions, however few documents there are.
 const LEAST_DECISION_BYTES: usize = 1 << 20;
 
 /// Decisions and kept documents, not yet published.
@@ -35,7 +35,8 @@ pub(super) struct DraftDecisions {
 }
 
 impl Comparison<'_> {
-    /// Probes for pairs of classes, verifies them, decides about the documents, and writes the outputs of that as drafts.
+    /// Probes for pairs of classes, verifies them and decides about the documents; writes decisions
+    /// and kept documents as drafts.
     pub(super) async fn decide(
         &self,
         probe: Probe,
@@ -73,7 +74,7 @@ impl Comparison<'_> {
         let kept_in_batch = decided.kept_in_batch.clone();
         let decisions = match &decide.decisions {
             Some(target) => {
-                let rows = decided.rows(context, keys, self.id_type).await?;
+                let rows = Arc::clone(&decided).rows(context, self.id_type);
                 let schema = rows.schema();
                 Some(output::write_draft(rows, &schema, target, scratch, None).await?)
             }
@@ -98,7 +99,7 @@ impl Comparison<'_> {
         Ok((drafts, verified))
     }
 
-    /// Decides by pairs of fingerprints and, where there are sketches, of these.
+    /// Decides by pairs of fingerprints that are near and, if there are sketches, similar by these.
     async fn decide_by_fingerprints(
         &self,
         probe: Probe,
@@ -121,7 +122,7 @@ impl Comparison<'_> {
         Ok(decided)
     }
 
-    /// Decides by pairs of fingerprints whose texts are similar.
+    /// Decides by pairs of fingerprints that are near and whose texts are similar.
     async fn decide_by_texts(
         &self,
         probe: Probe,

@@ -94,8 +94,9 @@ impl Fingerprints {
     }
 }
 
-/// The rows that the cluster fingerprints; `None` without a cluster or without texts, or when the cluster cannot reach the
-/// documents. Ids by file and row are known to this process only.
+/// The rows that the cluster fingerprints; `None` without a cluster or without texts, or when the
+/// cluster cannot reach the documents. It is also `None` without an id column, because only this
+/// process knows the ids by file and row.
 async fn fingerprint_on_cluster(
     run: Run<'_>,
     inputs: &Inputs<'_>,

@@ -13,8 +13,8 @@ use crate::progress::Stage;
 use crate::recipe::{Recipe, SpecOptions};
 use crate::verify::Verifier;
 
-/// The archive of a run, opened: a table, or plain files in its place. The days to compare with are chosen later, when the
-/// batch's fingerprints are made.
+/// The archive of a run, opened: a Delta table, or plain files in its place. The run chooses the
+/// days to compare with later, when it has made the batch's fingerprints.
 #[derive(Debug, Clone)]
 pub enum OpenedArchive {
     /// An archive, at its latest version.
@@ -166,7 +166,7 @@ pub(super) struct Inputs<'a> {
     pub(super) verifier: Option<Verifier<'a>>,
     /// What to decide about the documents; `None` for nothing.
     pub(super) decide: Option<Decide>,
-    /// What the archive notes about the decisions of the batch's day; `None` if it gets none.
+    /// What the archive notes about the decisions of the batch's day; `None` if it notes nothing.
     pub(super) day_decisions: Option<DayDecisions>,
     /// The files of the kept documents; `None` if they are not copied.
     pub(super) kept_files: Option<KeptFiles>,
@@ -226,7 +226,7 @@ impl<'a> Inputs<'a> {
             }
             None => None,
         };
-        // Texts are looked up by id alone.
+        // The verifier looks texts up by id, not by preference.
         let columns = &Columns {
             prefer: Prefer::default(),
             ..columns.clone()
@@ -283,7 +283,7 @@ fn decision_settings(settings: &RunSettings) -> String {
     text
 }
 
-/// The model that normalizes the texts and, for the cosine, weighs their features.
+/// The model of a verification: it normalizes the texts and, for the cosine, weighs their features.
 async fn verification_model(
     run: Run<'_>,
     opened: &OpenedArchive,
@@ -293,7 +293,7 @@ async fn verification_model(
     let measure = settings.verify.as_ref().map(|verify| verify.measure);
     match (recipe, opened) {
         (Recipe::Texts(model), _) => Ok(model.clone()),
-        // Other measures weigh no features, and need no tables.
+        // Other measures weigh no features, so they need no document frequencies or stop words.
         (Recipe::Ready(spec), _) if measure != Some(Measure::Cosine) => {
             let unweighted = Spec {
                 idf: None,

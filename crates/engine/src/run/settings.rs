@@ -52,7 +52,7 @@ pub struct RunSettings {
     pub columns: Columns,
     /// Design of the tables; `None` for the cheapest.
     pub design: Option<String>,
-    /// The most pairs of one document of the batch; the nearest are kept.
+    /// The most pairs of one document of the batch; the nearest are written.
     pub max_hits: Option<u32>,
     /// How pairs are verified against the texts; `None` for not at all.
     pub verify: Option<Verify>,

@@ -23,9 +23,9 @@ pub(super) struct View {
 }
 
 impl View {
-    /// Decides which days of the archive the batch is compared with: all but its own; or, if the archive holds the batch
-    /// already, those that it was compared with before its commit. `decisions` says how a commit
-    /// of the batch would be decided.
+    /// Decides which days of the archive the batch is compared with: all but its own. If the
+    /// archive holds the batch already, they are the days that it was compared with before its
+    /// commit. `decisions` is what a commit of the batch would note about its decisions.
     pub(super) async fn resolve(
         run: Run<'_>,
         opened: OpenedArchive,
@@ -50,8 +50,8 @@ impl View {
         else {
             return Ok(Self::new(Some(archive), snapshot, settings.day));
         };
-        // Of a day with only its kept documents, rows are missing that the archive never had, so those that were removed since
-        // cannot be told.
+        // If the day has only kept documents, the archive never had the others, so nobody can tell
+        // which rows were removed since.
         let is_same = committed.is_some_and(|committed| {
             let has_all = !committed
                 .decisions

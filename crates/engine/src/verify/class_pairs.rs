@@ -1,7 +1,8 @@
 //! Verification of pairs of classes, for decisions: compares the texts of the documents that stand for the classes.
 //!
-//! The probe compares fingerprints. Here each pair of fingerprints becomes pairs of their classes by text, which go to a file
-//! in the scratch directory, because they may be many; then their texts are read, and compared.
+//! The probe compares fingerprints. This stage turns each pair of fingerprints into pairs of their
+//! classes by text. They may be many, so it writes them to a file in the scratch directory; then it
+//! reads their texts, and compares them.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
@@ -34,7 +35,7 @@ use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
 
 /// The most pairs that are written, read and compared at once.
 const PAIRS: usize = 8192;
-/// The most bytes of ids of the archive in them, but for the last id.
+/// The most bytes of archive ids in these pairs; only the last id may exceed it.
 const ID_BYTES: usize = 1 << 20;
 
 /// Pairs of classes whose texts are not compared yet.
@@ -50,7 +51,7 @@ pub(crate) struct UnverifiedPairs {
     pairs: u64,
 }
 
-/// Pairs that are to be written.
+/// Pairs that wait to be written.
 #[derive(Default)]
 struct Block {
     classes: Vec<u32>,
@@ -61,7 +62,7 @@ struct Block {
 }
 
 impl UnverifiedPairs {
-    /// No pairs yet; files go below `scratch`.
+    /// Starts without pairs. Files go below `scratch`.
     pub(crate) fn create(
         context: &SessionContext,
         classes: Arc<TextClasses>,
@@ -108,7 +109,7 @@ impl UnverifiedPairs {
         self.write(&mut block, None)
     }
 
-    /// Adds pairs of fingerprints, as pairs of their classes.
+    /// Adds the pairs of a record batch of the probe, as pairs of classes.
     fn add(&mut self, found: &RecordBatch) -> Result<()> {
         let column = |name: &str| found.column_by_name(name)?.as_primitive_opt::<UInt32Type>();
         let (Some(entries), Some(others)) = (column(CLASS), column(OTHER_CLASS)) else {
@@ -263,7 +264,7 @@ impl UnverifiedPairs {
     }
 }
 
-/// Pairs of classes that are verified.
+/// The verified pairs of classes, as a stream.
 pub(crate) struct VerifiedClassPairs {
     pub(crate) pairs: SendableRecordBatchStream,
     /// Pairs that are compared.

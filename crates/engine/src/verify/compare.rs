@@ -23,17 +23,18 @@ pub(super) struct Comparer {
 
 /// The texts of the two documents of a pair. An id can have several.
 pub(super) struct PairTexts<'a> {
-    /// Of the document of the batch.
+    /// The texts of the document of the batch.
     pub(super) new: &'a [Place],
-    /// Of the other document.
+    /// The texts of the base document.
     pub(super) others: Vec<Place>,
     /// Bits in which their fingerprints differ.
     pub(super) distance: i32,
 }
 
 impl Comparer {
-    /// The pairs of `batch` that are similar enough, with their similarities, as rows of `schema`; `texts_of` gives the texts
-    /// of the pair at a row. Each worker compares on a thread of its own.
+    /// The pairs of a record batch that are similar enough, with their similarities, as rows of
+    /// `schema`. `texts_of` gives the texts of the pair at a row. Each worker compares on a thread
+    /// of its own.
     pub(super) fn verify<'a>(
         &'a self,
         batch: &RecordBatch,

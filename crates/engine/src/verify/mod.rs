@@ -39,7 +39,7 @@ use crate::pairs::{self, Pairs, Similarities};
 pub struct Verify {
     /// How texts are compared.
     pub measure: Measure,
-    /// Pairs of a smaller similarity are dropped.
+    /// Pairs with a smaller similarity are dropped.
     pub min_similarity: f64,
     /// Files, directories or patterns of the archive's documents. If there are none, no text of the archive is found.
     pub base_text: Vec<String>,
@@ -64,7 +64,7 @@ pub struct Verified {
     pub checked: u64,
     /// Pairs that were dropped.
     pub dropped: u64,
-    /// Pairs that were kept without a similarity, because a text or a sketch was not found.
+    /// Pairs that passed without a similarity, because a text or a sketch was not found.
     pub without_text: u64,
 }
 
@@ -137,13 +137,13 @@ pub(crate) struct Origin {
     pub(crate) day: Option<i32>,
     /// Whether there are pairs inside the batch.
     pub(crate) within: bool,
-    /// Whether the batch is compared with an archive. Its own day is then left out, so pairs with that day are inside the
-    /// batch.
+    /// Whether the batch is compared with an archive, not with plain files. The view then leaves
+    /// out the batch's own day, so pairs with that day are inside the batch.
     pub(crate) archive: bool,
 }
 
 impl Origin {
-    /// The sides where the other document of a pair can be, given its day.
+    /// The sides where the base document of a pair can be, given its day.
     fn sides(self, base_day: Option<i32>) -> &'static [Side] {
         match base_day == self.day {
             true if self.within && self.archive => &[Side::Batch],

@@ -16,7 +16,8 @@ use crate::decide::Keys;
 use crate::documents::RowSet;
 use crate::error::{EngineError, Result};
 
-/// Bytes of memory of a document whose fingerprint repeats: its text's digest in a map, and free slots.
+/// Bytes of memory for each document whose fingerprint repeats: the entry of its text's digest in a
+/// map, and the entry's share of free slots.
 const DIGEST_BYTES: usize = 64;
 /// Bytes of memory of each document: its position.
 const POSITION_BYTES: usize = 8;
@@ -69,7 +70,8 @@ impl TextClasses {
         for row in repeated.flatten() {
             wanted.add(positions[row as usize]);
         }
-        // Digests, not texts: texts would take too much memory. No two texts are known with the same 128 bits of SHA-256.
+        // Hold digests, because texts would take too much memory. No two texts are known to share
+        // 128 bits of SHA-256.
         let mut digests: HashMap<i64, [u8; 16]> = HashMap::with_capacity(repeated_rows);
         let mut texts = TextsAt::read(context, &verifier.batch, id_type, wanted).await?;
         while let Some(some) = texts.next().await? {

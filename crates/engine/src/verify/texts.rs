@@ -19,7 +19,7 @@ use crate::batch::Id;
 use crate::documents::{Documents, RowSet, TextRows};
 use crate::error::{EngineError, Result};
 
-/// Where the documents of a pair are.
+/// Where a document of a pair is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Side {
     /// In the batch.
@@ -116,7 +116,8 @@ impl Texts {
         self.flush()
     }
 
-    /// Copies the texts of the batch's documents at `positions` to the file. Each is found by its position as its id.
+    /// Copies the texts of the batch's documents at `positions` to the file. [`Self::places`] finds
+    /// each by its position in place of its id.
     pub(super) async fn copy_at(
         &mut self,
         context: &SessionContext,

@@ -14,7 +14,7 @@ use crate::error::{EngineError, Result};
 /// The texts at a set of positions, read batch by batch.
 pub(super) struct TextsAt {
     rows: SendableRecordBatchStream,
-    /// What errors call the documents.
+    /// The name of the documents in errors.
     given: String,
 }
 
