@@ -40,7 +40,7 @@ const LOCK: &str = "lock";
 const DRAFT: &str = ".tmp";
 /// Version of the format of chunks. Raise it when the same documents under the same spec give other
 /// rows.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 /// Metadata key of a chunk's file: the number of texts that are not UTF-8.
 const INVALID_UTF8: &str = "invalid-utf8";
 /// Metadata key of a chunk's file: the number of rows.

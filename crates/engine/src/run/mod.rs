@@ -11,7 +11,6 @@
 
 mod commit;
 mod compare;
-mod deciding;
 mod fingerprinting;
 mod inputs;
 mod settings;

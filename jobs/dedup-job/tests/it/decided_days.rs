@@ -395,11 +395,6 @@ fn what_cannot_be_decided_is_not_appended() {
             ["has decisions", "leave out --no-within"],
         ),
         (
-            &decided,
-            "--append --verify jaccard",
-            ["has decisions", "--verify sketch"],
-        ),
-        (
             &plain,
             "--append kept --no-within",
             ["--no-within", "decisions"],

@@ -1,5 +1,7 @@
 //! The comparison of a run: build the tables, probe the archive and the batch; then reduce and verify, or decide.
 
+mod deciding;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,7 +12,6 @@ use hamming::{Plan, PlanError};
 use storage::ErrorKind;
 
 use super::Run;
-use super::deciding::DraftDecisions;
 use super::inputs::plain_columns;
 use super::summary::{BaseSummary, Clock, ProbeSeconds};
 use super::view::View;
@@ -28,6 +29,8 @@ use crate::reduce::reduce;
 use crate::stream;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
 use crate::work::{self, WorkItem};
+
+pub(super) use deciding::DraftDecisions;
 
 /// The result of a comparison.
 pub(super) struct Compared {
@@ -271,11 +274,7 @@ impl Comparison<'_> {
     }
 
     /// Plans the probe of all work items, here or on the cluster; returns its rows and the number of the items.
-    pub(super) async fn begin_probe(
-        &self,
-        probe: Probe,
-        distinct: usize,
-    ) -> Result<(DataFrame, usize)> {
+    async fn begin_probe(&self, probe: Probe, distinct: usize) -> Result<(DataFrame, usize)> {
         let Run {
             resources,
             settings,
@@ -304,7 +303,7 @@ impl Comparison<'_> {
 
     /// Refuses a probe that did not answer exactly the work items that it was given, so that no
     /// missing answer passes unnoticed.
-    pub(super) fn check_answers(&self, expected: usize) -> Result<()> {
+    fn check_answers(&self, expected: usize) -> Result<()> {
         let answered = self.run.resources.progress.take_answered().len();
         if answered != expected {
             return Err(EngineError::Internal(format!(
@@ -333,14 +332,14 @@ impl Comparison<'_> {
     }
 
     /// The seconds of the stages inside the probe, of which the last `write` seconds were spent on writing the output.
-    pub(super) fn probe_seconds(&self, write: f64) -> ProbeSeconds {
+    fn probe_seconds(&self, write: f64) -> ProbeSeconds {
         let progress = &self.run.resources.progress;
         let reduce = (progress.seconds_since_probe() - write).max(0.0);
         ProbeSeconds::new(&progress.stages, reduce, write)
     }
 
     /// What a verification by sketches did; `None` if the settings ask for none. Call it after [`Self::probe`].
-    pub(super) fn verified_by_sketch(&self) -> Option<Verified> {
+    fn verified_by_sketch(&self) -> Option<Verified> {
         let verify = self.run.settings.verify.as_ref();
         let verify = verify.filter(|verify| verify.is_by_sketch())?;
         let progress = &self.run.resources.progress;

@@ -6,9 +6,7 @@ use archive::Archive;
 use arrow::buffer::BooleanBuffer;
 use datafusion::execution::SendableRecordBatchStream;
 
-use super::Run;
-use super::compare::Comparison;
-use super::summary::{Clock, DecisionSummary};
+use super::Comparison;
 use crate::batch::{Batch, Classes};
 use crate::decide::{Decide, Decided, Deciding, Keys};
 use crate::documents::KeptDrafts;
@@ -16,6 +14,8 @@ use crate::error::{EngineError, Result};
 use crate::output::{self, DraftOutput};
 use crate::probe::{Answer, Originals, Probe};
 use crate::progress::Stage;
+use crate::run::Run;
+use crate::run::summary::{Clock, DecisionSummary};
 use crate::verify::{TextClasses, UnverifiedPairs, Verified, VerifiedClassPairs, Verifier};
 use crate::work;
 
@@ -26,12 +26,12 @@ const DECISION_BYTES: usize = 64;
 const LEAST_DECISION_BYTES: usize = 1 << 20;
 
 /// Decisions and kept documents, not yet published.
-pub(super) struct DraftDecisions {
-    pub(super) decisions: Option<DraftOutput>,
-    pub(super) kept: Option<KeptDrafts>,
+pub(in crate::run) struct DraftDecisions {
+    pub(in crate::run) decisions: Option<DraftOutput>,
+    pub(in crate::run) kept: Option<KeptDrafts>,
     /// Whether each row of the batch's file is kept.
-    pub(super) kept_in_batch: BooleanBuffer,
-    pub(super) summary: DecisionSummary,
+    pub(in crate::run) kept_in_batch: BooleanBuffer,
+    pub(in crate::run) summary: DecisionSummary,
 }
 
 impl Comparison<'_> {
