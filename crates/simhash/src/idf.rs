@@ -41,7 +41,9 @@ pub struct DocumentFrequencies {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdfError {
     /// A frequency is not between 1 and the number of documents.
-    #[error("feature {feature:?} is said to be in {frequency} of {documents} documents")]
+    #[error(
+        "the table says that feature {feature:?} is in {frequency} of {documents} documents: the number must be from 1 to {documents}"
+    )]
     Frequency {
         /// The feature.
         feature: String,
