@@ -129,7 +129,7 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
             kernel,
         ),
         (
-            format!("words, tf·idf, {} terms", idf.terms()),
+            format!("words, tf·idf, {} terms", idf.listed_features()),
             with_idf(Weight::Tf),
             kernel,
         ),
