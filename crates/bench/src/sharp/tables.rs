@@ -136,7 +136,7 @@ fn print_short(
 /// Prints the speed of each method on each corpus.
 fn print_rates(rows: &[Measured], corpora: &Corpora) {
     println!(
-        "\nMegabytes of text per second: ours on one core, the fastest of several runs; other programs as quality.py\n\
+        "\nMegabytes of text per second: ours on one core, the fastest of several runs; other programs as run_peers.py\n\
          runs them, once"
     );
     let names = corpora
