@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-import quality
+import run_peers
 
 LIMIT = 5_000_000
 RUNS = 3
@@ -61,9 +61,9 @@ METHODS = {
     "clickhouse-wordShingleSimHashUTF8": ("chdb-core", clickhouse("wordShingleSimHashUTF8"), True),
     "clickhouse-ngramSimHash": ("chdb-core", clickhouse("ngramSimHash"), True),
     "daft-simhash": ("daft", daft, True),
-    "simhash-pybind": ("simhash-pybind", python(quality.simhash_pybind), False),
-    "text-dedup": ("text-dedup", python(quality.text_dedup), False),
-    "datasketch-minhash-128": ("datasketch", python(quality.minhashes), False),
+    "simhash-pybind": ("simhash-pybind", python(run_peers.simhash_pybind), False),
+    "text-dedup": ("text-dedup", python(run_peers.text_dedup), False),
+    "datasketch-minhash-128": ("datasketch", python(run_peers.minhashes), False),
 }
 
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use simhash::{Fingerprinter, Idf, Kernel, Model, Spec, Tokenizer, Weight};
 
-use crate::{documents, frequencies};
+use crate::{documents, learn_frequencies};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -129,7 +129,7 @@ fn models(texts: &[String], terms: usize, kernel: Kernel) -> Vec<(String, Model,
             kernel,
         ),
         (
-            format!("words, tf·idf, {} terms", idf.terms()),
+            format!("words, tf·idf, {} terms", idf.listed_features()),
             with_idf(Weight::Tf),
             kernel,
         ),
@@ -187,13 +187,13 @@ fn padded_idf(texts: &[String], terms: usize) -> Idf {
         tokenizer: Tokenizer::WordsCjkBigrams,
         ..Spec::default()
     };
-    let mut counts = frequencies::count(texts, &spec);
+    let mut counts = learn_frequencies::count(texts, &spec);
     let mut number = 0u64;
     while counts.len() < terms {
         counts.entry(format!("made-up-{number}")).or_insert(1);
         number += 1;
     }
-    let mut frequencies = frequencies::table(texts.len(), counts);
+    let mut frequencies = learn_frequencies::table(texts.len(), counts);
     frequencies.features.truncate(terms);
     Idf::new(&spec, &frequencies).expect("features in order of frequency")
 }

@@ -368,7 +368,7 @@ fn expand_batch(problem: &Problem, threads: usize) -> Outcome {
     })
 }
 
-/// Runs another program through `peers.py`, which prints the seconds and writes the pairs as little-endian 32-bit
+/// Runs another program through `join_peers.py`, which prints the seconds and writes the pairs as little-endian 32-bit
 /// numbers.
 fn run_peer(python: &Path, method: &str, problem: &Problem, threads: usize) -> Outcome {
     let directory = std::env::temp_dir().join(format!("dedup-job-bench-{}", std::process::id()));
@@ -386,7 +386,7 @@ fn run_peer(python: &Path, method: &str, problem: &Problem, threads: usize) -> O
     };
     write("batch", &problem.batch);
     write("archive", &problem.archive);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("join_peers.py");
     let output = Command::new(python)
         .arg(script)
         .args([method, &K.to_string(), &threads.to_string()])

@@ -1,5 +1,5 @@
 //! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its
-//! figures and can write them as JSON. `cluster`, `decide`, `join`, `latency`, `map` and `scale`
+//! figures and can write them as JSON. `cluster`, `decide`, `join`, `map`, `scale` and `slow-store`
 //! also check their results against known answers; `sharp` checks only the results of random
 //! fingerprints.
 
@@ -9,10 +9,9 @@ mod decide;
 mod designs;
 mod documents;
 mod features;
-mod frequencies;
 mod join;
 mod keep;
-mod latency;
+mod learn_frequencies;
 mod machine;
 mod map;
 mod peers;
@@ -20,6 +19,7 @@ mod program;
 mod quality;
 mod scale;
 mod sharp;
+mod slow_store;
 mod truth;
 
 use std::path::PathBuf;
@@ -50,8 +50,6 @@ enum Bench {
     Join(join::Args),
     /// Decide which documents of real corpora to keep, against other programs
     Keep(keep::Args),
-    /// Join an archive in a store whose every request has a latency
-    Latency(latency::Args),
     /// Run `dedup-job fingerprint` on Parquet files, against its kernel alone
     Map(map::Args),
     /// Measure precision and recall of many specs and other programs on real documents
@@ -60,6 +58,8 @@ enum Bench {
     Scale(scale::Args),
     /// Measure false pairs in large archives, precision, recall and speed of many specs and other programs
     Sharp(sharp::Args),
+    /// Join an archive in a store whose every request has a latency
+    SlowStore(slow_store::Args),
 }
 
 fn main() {
@@ -71,11 +71,11 @@ fn main() {
         Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),
         Bench::Keep(args) => ("keep", keep::run(args)),
-        Bench::Latency(args) => ("latency", latency::run(args)),
         Bench::Map(args) => ("map", map::run(args)),
         Bench::Quality(args) => ("quality", quality::run(args)),
         Bench::Scale(args) => ("scale", scale::run(args)),
         Bench::Sharp(args) => ("sharp", sharp::run(args)),
+        Bench::SlowStore(args) => ("slow-store", slow_store::run(args)),
     };
     if let Some(path) = args.json {
         // A line for each row: a row of `sharp` has hundreds of numbers.

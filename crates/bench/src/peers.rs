@@ -1,4 +1,4 @@
-//! Other programs (peers) that find near-duplicates, run through `quality.py`.
+//! Other programs (peers) that find near-duplicates, run through `run_peers.py`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl PeerArgs {
             std::fs::create_dir_all(&directory)
                 .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
             let status = Command::new(python)
-                .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/quality.py"))
+                .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/run_peers.py"))
                 .args([corpus, &directory])
                 .status()
                 .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
@@ -67,7 +67,7 @@ impl PeerArgs {
     }
 }
 
-/// Reads the results that `quality.py` wrote, in the order of `peers.json`.
+/// Reads the results that `run_peers.py` wrote, in the order of `peers.json`.
 fn read(directory: &Path) -> Vec<Peer> {
     let mut fingerprints: HashMap<String, Vec<Option<u64>>> = HashMap::new();
     for_each_batch(&directory.join("fingerprints.parquet"), |methods, batch| {
@@ -87,7 +87,7 @@ fn read(directory: &Path) -> Vec<Peer> {
     let path = directory.join("peers.json");
     let peers = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let peers: Vec<Value> =
-        serde_json::from_slice(&peers).expect("a list, as quality.py writes it");
+        serde_json::from_slice(&peers).expect("a list, as run_peers.py writes it");
     let read = peers.iter().map(|peer| {
         let name = peer["method"].as_str().unwrap_or_default();
         Peer {
@@ -108,8 +108,8 @@ fn for_each_batch(path: &Path, mut each: impl FnMut(Vec<String>, &RecordBatch)) 
     let file =
         std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let reader = ParquetRecordBatchReaderBuilder::try_new(file).and_then(|builder| builder.build());
-    for batch in reader.expect("Parquet, as quality.py writes it") {
-        let batch = batch.expect("Parquet, as quality.py writes it");
+    for batch in reader.expect("Parquet, as run_peers.py writes it") {
+        let batch = batch.expect("Parquet, as run_peers.py writes it");
         let names = arrow::compute::cast(batch.column(0), &DataType::Utf8).expect("names are text");
         let names = names.as_string::<i32>().iter();
         each(

@@ -16,7 +16,7 @@ use simhash::{
 
 use crate::peers::{Found, PeerArgs};
 use crate::truth::{Pair, Truth};
-use crate::{documents, frequencies};
+use crate::{documents, learn_frequencies};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -238,7 +238,7 @@ fn our_methods(texts: &[String], distances: &[u32]) -> Vec<Method> {
 
 /// Returns the table of the document frequencies of `texts`.
 fn learn_idf(texts: &[String], spec: &Spec) -> Idf {
-    let frequencies = frequencies::table(texts.len(), frequencies::count(texts, spec));
+    let frequencies = learn_frequencies::table(texts.len(), learn_frequencies::count(texts, spec));
     Idf::new(spec, &frequencies).expect("features in order of frequency")
 }
 

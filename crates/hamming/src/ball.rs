@@ -29,6 +29,9 @@ fn push_flips(bits: u32, radius: u32, chosen: u32, flips: &mut Vec<u32>) {
     }
 }
 
+/// How many bits select a bit of a 64-bit word.
+pub(crate) const BIT_INDEX_BITS: u32 = 6;
+
 /// Bit `j` of `WORD_BALLS[r - 1][i]` is set if the 6-bit numbers `i` and `j` differ in at most `r`
 /// bits; `r` is 1 or 2.
 pub(crate) const WORD_BALLS: [[u64; 64]; 2] = {

@@ -195,7 +195,9 @@ impl Design {
             }
             Family::Choose(n, m) => {
                 if n > 64 || m == 0 || n.checked_sub(m) != Some(max_distance) {
-                    return refuse("M must be at least 1 and N less M equal to the distance");
+                    return refuse(
+                        "M must be at least 1, N at most 64, and N − M equal to the distance",
+                    );
                 }
                 let masks = split_mask(u64::MAX, n);
                 let mut blocks = Vec::new();

@@ -40,8 +40,8 @@ mod ball;
 mod cost;
 mod design;
 mod distinct;
+mod huge_array;
 mod matches;
-mod memory;
 mod parallel;
 mod permutation;
 mod prefetch;
@@ -56,8 +56,8 @@ mod halves;
 mod permuted;
 mod variants;
 
-// The planner, the tables and their probe; `dispatch` calls the mechanism of a design for them.
-mod dispatch;
+// The planner, the tables and their probe; `any_tables` calls the mechanism of a design for them.
+mod any_tables;
 mod plan;
 mod probe;
 mod tables;

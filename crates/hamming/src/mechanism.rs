@@ -10,7 +10,7 @@ use crate::matches::Matches;
 
 /// How many of the batch's own values a probe takes at once: so many that partitioning them by a
 /// table's keys pays.
-pub(crate) const OWN_CHUNK: usize = 1 << 18;
+pub(crate) const SELF_CHUNK: usize = 1 << 18;
 
 /// The tables of one mechanism over a part of the batch.
 pub(crate) trait MechanismTables: Sized {
@@ -33,9 +33,9 @@ pub(crate) trait MechanismTables: Sized {
     fn chunk_len(&self) -> usize;
 
     /// How many of the batch's own values to probe at once, for a mechanism that leaves out each
-    /// value's match with itself: [`crate::Tables::probe_own`] adds that match. `None` for a
+    /// value's match with itself: [`crate::Tables::probe_self`] adds that match. `None` for a
     /// mechanism that reports it.
-    fn own_chunk_len(&self) -> Option<usize>;
+    fn self_chunk_len(&self) -> Option<usize>;
 
     /// Whether a probe may report a pair more than once.
     fn repeats_pairs(&self) -> bool;
@@ -61,7 +61,7 @@ pub(crate) struct BatchPart<'a> {
     pub(crate) first: usize,
     /// The index of `chunk[0]` in the batch, if the chunk consists of the batch's own values. The
     /// probe then leaves out each value's match with itself.
-    pub(crate) own_start: Option<usize>,
+    pub(crate) self_start: Option<usize>,
     /// The largest distance of a match.
     pub(crate) max_distance: u32,
 }
@@ -69,8 +69,8 @@ pub(crate) struct BatchPart<'a> {
 impl BatchPart<'_> {
     /// Whether query `query` of the chunk and entry `index` of the part are the same value of the batch.
     #[inline(always)]
-    pub(crate) fn is_own(&self, query: u32, index: u32) -> bool {
-        self.own_start
+    pub(crate) fn is_self(&self, query: u32, index: u32) -> bool {
+        self.self_start
             .is_some_and(|start| start + query as usize == self.first + index as usize)
     }
 }

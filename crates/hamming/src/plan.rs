@@ -37,9 +37,9 @@
 //! Build times are predicted for one thread and for memory that the process has touched before. The first touch of
 //! memory that a virtual machine has not used yet takes several times as long.
 
+use crate::any_tables::AnyTables;
 use crate::cost::Cost;
 use crate::design::{Design, DesignError};
-use crate::dispatch::AnyTables;
 
 /// Reading and decoding one fingerprint of the archive, in nanoseconds; every pass pays it again.
 const DECODE_NS: f64 = 3.0;
@@ -96,12 +96,12 @@ pub enum PlanError {
     Design(#[from] DesignError),
     /// The tables of every design considered take more memory than is allowed.
     #[error(
-        "the smallest tables for {fingerprints} distinct fingerprints take {needed} bytes even in {MAX_PARTS} parts, {allowed} are allowed"
+        "even in {MAX_PARTS} parts, the tables of {fingerprints} distinct fingerprints take {needed} bytes a part; {allowed} bytes are allowed"
     )]
     OutOfMemory {
         /// Distinct fingerprints in the batch.
         fingerprints: usize,
-        /// Bytes of the smallest tables.
+        /// Bytes of the smallest tables of a part.
         needed: usize,
         /// Bytes that may be used.
         allowed: usize,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use crate::dispatch::AnyBuffers;
+use crate::any_tables::AnyBuffers;
 use crate::isa::Kernel;
 use crate::matches::{Match, Matches};
 use crate::mechanism::BatchPart;
@@ -41,7 +41,7 @@ impl Tables {
     ) {
         let mut done = 0;
         while done < chunk.len() {
-            done += self.probe_some(kernel, chunk, done, scratch, matches);
+            done += self.probe_piece(kernel, chunk, done, scratch, matches);
         }
     }
 
@@ -53,7 +53,7 @@ impl Tables {
     ///
     /// # Panics
     /// When `chunk` has 2³² or more fingerprints, or fewer than `from`.
-    pub fn probe_some(
+    pub fn probe_piece(
         &self,
         kernel: Kernel,
         chunk: &[u64],
@@ -64,7 +64,7 @@ impl Tables {
         self.probe_bounded(kernel, (chunk, None), from, scratch, matches)
     }
 
-    /// Probes the batch's own values in `range`, from index `from` of the range on, as [`Self::probe_some`] does. It is
+    /// Probes the batch's own values in `range`, from index `from` of the range on, as [`Self::probe_piece`] does. It is
     /// faster, because a value's match with itself needs no lookup.
     ///
     /// The `query` of a match counts from the start of `range`. Two values in `range` that the
@@ -73,7 +73,7 @@ impl Tables {
     ///
     /// # Panics
     /// When `range` reaches beyond the batch's values, or `from` beyond `range`.
-    pub fn probe_own(
+    pub fn probe_self(
         &self,
         kernel: Kernel,
         range: Range<usize>,
@@ -81,14 +81,14 @@ impl Tables {
         scratch: &mut Scratch,
         matches: &mut Vec<Match>,
     ) -> usize {
-        let own_chunk = self.by_mechanism().own_chunk_len();
-        let own_start = own_chunk.map(|_| range.start);
-        let most = own_chunk.unwrap_or_else(|| self.chunk_len());
+        let self_chunk = self.by_mechanism().self_chunk_len();
+        let self_start = self_chunk.map(|_| range.start);
+        let most = self_chunk.unwrap_or_else(|| self.chunk_len());
         let chunk = &self.batch().values()[range];
         let chunk = &chunk[..chunk.len().min(from + most)];
         let before = matches.len();
-        let done = self.probe_bounded(kernel, (chunk, own_start), from, scratch, matches);
-        let Some(own_start) = own_start.filter(|_| !self.part().is_empty()) else {
+        let done = self.probe_bounded(kernel, (chunk, self_start), from, scratch, matches);
+        let Some(self_start) = self_start.filter(|_| !self.part().is_empty()) else {
             return done;
         };
         // The probe left out each value's match with itself: insert it in order.
@@ -97,13 +97,13 @@ impl Tables {
         for query in from..from + done {
             let itself = Match {
                 query: query as u32,
-                entry: (own_start + query) as u32,
+                entry: (self_start + query) as u32,
                 distance: 0,
             };
             matches.extend(std::iter::from_fn(|| {
                 found.next_if(|other| *other < itself)
             }));
-            if self.part().contains(&(own_start + query)) {
+            if self.part().contains(&(self_start + query)) {
                 matches.push(itself);
             }
         }
@@ -111,13 +111,13 @@ impl Tables {
         done
     }
 
-    /// Probes as [`Self::probe_some`] does. If the chunk consists of the batch's own values,
-    /// `own_start` is the index of `chunk[0]` in the batch, and the probe leaves out each value's
+    /// Probes as [`Self::probe_piece`] does. If the chunk consists of the batch's own values,
+    /// `self_start` is the index of `chunk[0]` in the batch, and the probe leaves out each value's
     /// match with itself.
     fn probe_bounded(
         &self,
         kernel: Kernel,
-        (chunk, own_start): (&[u64], Option<usize>),
+        (chunk, self_start): (&[u64], Option<usize>),
         from: usize,
         scratch: &mut Scratch,
         matches: &mut Vec<Match>,
@@ -127,7 +127,7 @@ impl Tables {
             "a chunk has less than 2^32 fingerprints"
         );
         let rest = &chunk[from..];
-        let own_start = own_start.map(|start| start + from);
+        let self_start = self_start.map(|start| start + from);
         if self.part().is_empty() {
             return rest.len();
         }
@@ -146,7 +146,7 @@ impl Tables {
                 _ => before + MANY_MATCHES,
             };
             let mut found = Matches::new(matches, limit);
-            self.probe_at_once(kernel, &rest[..piece_len], own_start, scratch, &mut found);
+            self.probe_at_once(kernel, &rest[..piece_len], self_start, scratch, &mut found);
             if !found.is_full() {
                 break;
             }
@@ -177,14 +177,14 @@ impl Tables {
         &self,
         kernel: Kernel,
         chunk: &[u64],
-        own_start: Option<usize>,
+        self_start: Option<usize>,
         scratch: &mut Scratch,
         matches: &mut Matches<'_>,
     ) {
         let part = BatchPart {
             values: self.values(),
             first: self.part().start,
-            own_start,
+            self_start,
             max_distance: self.design().max_distance(),
         };
         let times = self

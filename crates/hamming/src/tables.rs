@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::any_tables::AnyTables;
 use crate::design::Design;
-use crate::dispatch::AnyTables;
 use crate::distinct::Distinct;
 
 /// The batch, or a part of it, ready to be probed: one table for each block of a design.

@@ -1,7 +1,7 @@
 //! Indexing without bounds checks: [`ByUpperBits`] and [`BallMap`], whose indexes are in bounds by
 //! construction.
 
-use crate::ball::WORD_BALLS;
+use crate::ball::{BIT_INDEX_BITS, WORD_BALLS};
 
 /// A slice with one element for each value of the upper bits of a `u16`.
 #[derive(Debug)]
@@ -47,9 +47,6 @@ impl<'a, T> ByUpperBits<'a, T> {
         unsafe { self.slice.get_unchecked(self.index(value)) }
     }
 }
-
-/// How many lower bits of a value select a bit of a 64-bit word.
-const WORD_BITS: u32 = 6;
 
 /// A bitmap with a bit for each value of `HIGH` + 6 bits, in which Hamming balls are marked.
 ///
@@ -112,8 +109,8 @@ impl<'a, const HIGH: u32> BallMap<'a, HIGH> {
     /// The index of the word of `value`, below 2^`HIGH`, and that of its bit in the word.
     #[inline(always)]
     fn place(value: u32) -> (usize, usize) {
-        let value = value >> (32 - HIGH - WORD_BITS);
-        ((value >> WORD_BITS) as usize, (value % 64) as usize)
+        let value = value >> (32 - HIGH - BIT_INDEX_BITS);
+        ((value >> BIT_INDEX_BITS) as usize, (value % 64) as usize)
     }
 
     /// Sets the bits of `marks` in the word with index `word`. Callers take the index from
@@ -143,7 +140,7 @@ mod tests {
     #[test]
     fn marks_are_the_balls() {
         const HIGH: u32 = 7;
-        let bits = HIGH + WORD_BITS;
+        let bits = HIGH + BIT_INDEX_BITS;
         for value in [0u32, 1, 0x1234, 0x1fff] {
             for radius in 0..=2 {
                 let mut words = [u64::MAX; 1 << HIGH];

@@ -10,7 +10,7 @@ use crate::sketch::Sketcher;
 use crate::spec::{Hash, Spec};
 use crate::text::{Feature, Folded};
 use crate::tokenize::{Extract as _, Extractor};
-use crate::weight::Addends;
+use crate::weight::Summed;
 
 /// Makes fingerprints under one [`Model`]. Cheap to create: it shares the model's tables and owns only buffers.
 #[derive(Debug, Clone)]
@@ -76,7 +76,7 @@ impl Fingerprinter {
     /// The fingerprint of `text`, or `None` if it has fewer distinct features than [`Spec::min_features`]. Such texts (an
     /// empty page, a bare "404") would be near-duplicates of each other without having anything in common.
     pub fn fingerprint(&mut self, text: &str) -> Option<u64> {
-        let hashes = self.take_hashes(text);
+        let hashes = self.hash_features(text);
         let fingerprint = self.fingerprint_of_hashes(&hashes);
         self.hashes = hashes;
         fingerprint
@@ -87,7 +87,7 @@ impl Fingerprinter {
     ///
     /// Appends nothing if the text has no fingerprint or the spec has no sketches.
     pub fn fingerprint_and_sketch(&mut self, text: &str, sketch: &mut Vec<u8>) -> Option<u64> {
-        let hashes = self.take_hashes(text);
+        let hashes = self.hash_features(text);
         let fingerprint = self.fingerprint_of_hashes(&hashes);
         if let (Some(_), Some(sketcher)) = (fingerprint, &mut self.sketcher) {
             sketcher.sketch(&hashes, sketch);
@@ -96,9 +96,9 @@ impl Fingerprinter {
         fingerprint
     }
 
-    /// Takes the buffer `self.hashes`, and fills it with the hashes of the features of `text`, in
-    /// the order of the text, once per occurrence. The caller puts the buffer back.
-    fn take_hashes(&mut self, text: &str) -> Vec<u64> {
+    /// Hashes the features of `text`, in the order of the text, once per occurrence. Takes the buffer
+    /// `self.hashes` for them, which the caller puts back.
+    fn hash_features(&mut self, text: &str) -> Vec<u64> {
         let seed = self.model.spec().seed;
         let Hash::Murmur3X64128Low64 = self.model.spec().hash;
         let mut hashes = std::mem::take(&mut self.hashes);
@@ -111,22 +111,22 @@ impl Fingerprinter {
     fn fingerprint_of_hashes(&mut self, hashes: &[u64]) -> Option<u64> {
         let (spec, kernel) = (self.model.spec(), self.kernel);
         let enough = spec.min_features as usize;
-        match (spec.weight.addends(), self.model.idf()) {
-            (Addends::Occurrences, None) => has_distinct(hashes, enough)
+        match (spec.weight.summed(), self.model.idf()) {
+            (Summed::Occurrences, None) => has_distinct(hashes, enough)
                 .then(|| accumulate::unweighted_fingerprint(kernel, hashes)),
-            (Addends::Occurrences, Some(idf)) => has_distinct(hashes, enough).then(|| {
+            (Summed::Occurrences, Some(idf)) => has_distinct(hashes, enough).then(|| {
                 let weights = &mut self.weights;
                 weights.clear();
                 weights.extend(hashes.iter().map(|&hash| idf.weight(hash)));
                 accumulate::weighted_fingerprint(kernel, hashes, weights)
             }),
-            (Addends::Presences, None) => {
+            (Summed::Presences, None) => {
                 self.count.fill(hashes);
                 let distinct = &self.count.distinct;
                 (distinct.len() >= enough)
                     .then(|| accumulate::unweighted_fingerprint(kernel, distinct))
             }
-            (Addends::Presences | Addends::Weights, _) => {
+            (Summed::Presences | Summed::Weights, _) => {
                 self.count.fill(hashes);
                 weigh(&self.model, &self.count, &mut self.weights);
                 let distinct = &self.count.distinct;
@@ -138,7 +138,7 @@ impl Fingerprinter {
 
     /// The hashes of the distinct features of `text`, in the order of their first occurrence.
     pub fn distinct_hashes(&mut self, text: &str) -> &[u64] {
-        let hashes = self.take_hashes(text);
+        let hashes = self.hash_features(text);
         self.count.fill(&hashes);
         self.hashes = hashes;
         &self.count.distinct
@@ -172,9 +172,9 @@ impl Fingerprinter {
             feature,
             hash: count.distinct[at],
             occurrences: count.occurrences[at],
-            weight: match self.model.spec().weight.addends() {
-                Addends::Occurrences => u64::from(weights[at]) * u64::from(count.occurrences[at]),
-                Addends::Presences | Addends::Weights => u64::from(weights[at]),
+            weight: match self.model.spec().weight.summed() {
+                Summed::Occurrences => u64::from(weights[at]) * u64::from(count.occurrences[at]),
+                Summed::Presences | Summed::Weights => u64::from(weights[at]),
             },
         })
         .collect()
@@ -197,16 +197,16 @@ impl Fingerprinter {
 }
 
 /// Fills `weights` with the weight of each distinct feature, below 2²⁷. For
-/// [`Addends::Occurrences`], it is the weight of one occurrence.
+/// [`Summed::Occurrences`], it is the weight of one occurrence.
 fn weigh(model: &Model, count: &Count, weights: &mut Vec<u32>) {
     let weight = model.spec().weight;
     let idf = |hash| model.idf().map_or(1, |idf| idf.weight(hash));
     weights.clear();
     let each = count.distinct.iter().zip(&count.occurrences);
-    weights.extend(each.map(|(&hash, &tf)| match weight.addends() {
-        Addends::Occurrences => idf(hash),
+    weights.extend(each.map(|(&hash, &tf)| match weight.summed() {
+        Summed::Occurrences => idf(hash),
         // Does not overflow: a weight below 2¹⁵ times an idf below 2¹².
-        Addends::Presences | Addends::Weights => weight.weigh(tf) * idf(hash),
+        Summed::Presences | Summed::Weights => weight.weigh(tf) * idf(hash),
     }));
     weight.apply_levels(weights);
 }

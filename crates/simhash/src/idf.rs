@@ -18,7 +18,7 @@ pub struct Idf {
     spec: Spec,
     documents: u64,
     rest: u64,
-    terms: usize,
+    listed_features: usize,
     digest: String,
     /// A hash table with open addressing: 48 bits of a feature's hash and 16 of its weight; 0 is a free slot.
     slots: Box<[u64]>,
@@ -41,7 +41,9 @@ pub struct DocumentFrequencies {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdfError {
     /// A frequency is not between 1 and the number of documents.
-    #[error("feature {feature:?} is said to be in {frequency} of {documents} documents")]
+    #[error(
+        "the table says that feature {feature:?} is in {frequency} of {documents} documents: the number must be from 1 to {documents}"
+    )]
     Frequency {
         /// The feature.
         feature: String,
@@ -82,7 +84,7 @@ impl Idf {
             spec: spec.clone(),
             documents,
             rest,
-            terms: features.len(),
+            listed_features: features.len(),
             digest: String::new(),
             slots: vec![0; features.len() + features.len() / 2 + 1].into(),
             default: idf_weight(documents, rest.max(1), spec.idf_power),
@@ -170,8 +172,8 @@ impl Idf {
 
     /// The number of listed features.
     #[must_use]
-    pub fn terms(&self) -> usize {
-        self.terms
+    pub fn listed_features(&self) -> usize {
+        self.listed_features
     }
 
     /// The number of documents of the collection.
@@ -192,7 +194,7 @@ impl fmt::Debug for Idf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Idf")
             .field("documents", &self.documents)
-            .field("terms", &self.terms)
+            .field("listed_features", &self.listed_features)
             .field("rest", &self.rest)
             .field("digest", &self.digest)
             .finish_non_exhaustive()

@@ -11,14 +11,14 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 #[cfg(any(test, not(target_arch = "x86_64")))]
-mod portable;
+mod top_bits_portable;
 #[cfg(target_arch = "x86_64")]
-mod sse2;
+mod top_bits_sse2;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use portable::top_bits;
+pub(crate) use top_bits_portable::top_bits;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use sse2::top_bits;
+pub(crate) use top_bits_sse2::top_bits;
 
 /// The instruction set that the hot loops run with. A value exists only if this machine has the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

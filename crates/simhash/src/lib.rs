@@ -7,7 +7,7 @@
 //! [`Spec`] names every choice on the way, because only fingerprints made under equal specs may be
 //! compared. A [`Model`] is a spec with the tables that it names; a [`Fingerprinter`] makes
 //! fingerprints under a model. [`Similarity`] compares two texts exactly; [`sketch`] estimates
-//! their similarity without the texts. [`noise`] says how many unrelated documents a new document
+//! their similarity without the texts. [`unrelated_rates`] says how many unrelated documents a new document
 //! meets within k bits.
 //!
 //! ```
@@ -28,7 +28,6 @@ pub mod hash;
 mod idf;
 mod isa;
 mod model;
-pub mod noise;
 pub mod normalize;
 pub mod similarity;
 pub mod sketch;
@@ -36,6 +35,7 @@ pub mod spec;
 mod stop_words;
 pub mod text;
 pub mod tokenize;
+pub mod unrelated_rates;
 pub mod weight;
 
 pub use choice::Choice;

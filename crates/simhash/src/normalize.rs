@@ -1,13 +1,13 @@
 //! Folds a text before it is cut into features: Unicode NFKC and full case folding. [`Markup`] removes markup before that.
 
+mod fold_table;
 mod markup;
-mod pages;
 
 use icu_casemap::CaseMapperBorrowed;
 use icu_normalizer::ComposingNormalizerBorrowed;
 
+use fold_table::Class;
 pub use markup::Markup;
-use pages::Class;
 
 use crate::choice::{Choice, Name, by_name};
 use crate::text::Folded;
@@ -63,7 +63,7 @@ fn fold_by_definition(text: &str) -> String {
 /// Appends `text` in NFKC with full case folding.
 ///
 /// Most characters never combine with the character before them: ASCII is folded in bulk, other
-/// such characters one by one by a table ([`pages`]). Characters that may combine are folded by
+/// such characters one by one by a table ([`fold_table`]). Characters that may combine are folded by
 /// definition, together with the character before them.
 fn nfkc_casefold(text: &str, out: &mut String) {
     let bytes = text.as_bytes();
@@ -91,7 +91,7 @@ fn nfkc_casefold(text: &str, out: &mut String) {
         let Some(c) = text[at..].chars().next() else {
             break;
         };
-        match pages::class(c) {
+        match fold_table::class(c) {
             Class::Same => at += c.len_utf8(),
             Class::Becomes(folded) => {
                 copy(copied..at, out);
@@ -105,7 +105,7 @@ fn nfkc_casefold(text: &str, out: &mut String) {
                     copy(copied..copied + before, out);
                     last = (copied + before, out.len());
                 }
-                let joining = |c: &char| !c.is_ascii() && pages::class(*c) == Class::Joins;
+                let joining = |c: &char| !c.is_ascii() && fold_table::class(*c) == Class::Joins;
                 let run = text[at..].chars().take_while(joining);
                 at += run.map(char::len_utf8).sum::<usize>();
                 out.truncate(last.1);

@@ -39,10 +39,10 @@ impl Choice for SketchBits {
         Name::new(
             "64",
             Self::Bits64,
-            "8 bytes; similarities are off by 0.09 at 0.7",
+            "8 bytes; standard error 0.09 at a similarity of 0.7",
         ),
-        Name::new("128", Self::Bits128, "16 bytes; off by 0.06"),
-        Name::new("256", Self::Bits256, "32 bytes; off by 0.045"),
+        Name::new("128", Self::Bits128, "16 bytes; 0.06"),
+        Name::new("256", Self::Bits256, "32 bytes; 0.045"),
     ];
 }
 

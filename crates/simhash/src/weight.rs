@@ -90,7 +90,7 @@ impl IdfPower {
 
 /// Which features a fingerprint sums, and with which weights; idf ([`crate::Idf`]) multiplies
 /// these.
-pub(crate) enum Addends {
+pub(crate) enum Summed {
     /// Every occurrence of a feature, with weight 1.
     Occurrences,
     /// Every distinct feature once, with weight 1.
@@ -104,11 +104,11 @@ const LEVELS: u64 = 5;
 
 impl Weight {
     /// Which features a fingerprint of this weight sums.
-    pub(crate) fn addends(self) -> Addends {
+    pub(crate) fn summed(self) -> Summed {
         match self {
-            Self::Tf => Addends::Occurrences,
-            Self::Set => Addends::Presences,
-            Self::LogTf | Self::SqrtTf | Self::Levels => Addends::Weights,
+            Self::Tf => Summed::Occurrences,
+            Self::Set => Summed::Presences,
+            Self::LogTf | Self::SqrtTf | Self::Levels => Summed::Weights,
         }
     }
 

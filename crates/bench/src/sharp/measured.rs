@@ -27,7 +27,7 @@ pub struct Measured {
     /// For each corpus and each length; empty for other programs, which get no short texts.
     pub short: Vec<Vec<ShortCounts>>,
     /// For each corpus, megabytes of text per second.
-    pub rates: Vec<f64>,
+    pub speeds: Vec<f64>,
 }
 
 impl Measured {
@@ -44,7 +44,7 @@ impl Measured {
             let parts = corpus.parts.iter();
             parts.map(|part| part.count(found)).collect::<Vec<_>>()
         });
-        let rates = corpora.all.iter().zip(seconds);
+        let speeds = corpora.all.iter().zip(seconds);
         Self {
             name,
             choices,
@@ -52,7 +52,7 @@ impl Measured {
             false_pairs: FalsePairs::count(&corpora.sources, &found[0]),
             parts: parts.collect(),
             short: Vec::new(),
-            rates: rates
+            speeds: speeds
                 .map(|(corpus, seconds)| corpus.bytes() as f64 / 1e6 / seconds)
                 .collect(),
         }
@@ -92,8 +92,8 @@ impl Measured {
             let rows: Vec<Value> = short.iter().map(|counts| counts.json(distances)).collect();
             (corpus.name.clone(), Value::from(rows))
         });
-        let speeds = corpora.all.iter().zip(&self.rates);
-        let speeds = speeds.map(|(corpus, rate)| (corpus.name.clone(), json!(rate)));
+        let speeds = corpora.all.iter().zip(&self.speeds);
+        let speeds = speeds.map(|(corpus, speed)| (corpus.name.clone(), json!(speed)));
         json!({
             "way": self.name,
             "ours": !self.choices.is_null(),

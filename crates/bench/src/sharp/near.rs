@@ -135,7 +135,7 @@ impl Counts {
 
     /// Returns how many pairs are within `k` bits for each one with at least the level's
     /// similarity: the inverse of the precision.
-    pub fn candidates(&self, level: usize, k: u32) -> f64 {
+    pub fn pairs_per_near_duplicate(&self, level: usize, k: u32) -> f64 {
         1.0 / self.precision(level, k)
     }
 }

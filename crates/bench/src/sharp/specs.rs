@@ -12,7 +12,7 @@ use simhash::{
 };
 
 use super::corpora::Corpora;
-use crate::frequencies;
+use crate::learn_frequencies;
 
 /// The power of idf that multiplies weights; `None` leaves idf out.
 #[derive(Debug, Clone, Copy)]
@@ -108,11 +108,11 @@ impl Learned {
     /// Counts document frequencies in `sample`; if it is empty, in each corpus separately.
     pub fn count(tokenizer: Tokenizer, sample: &[String], corpora: &Corpora) -> Self {
         let table = |texts: &[String]| {
-            let mut counts = frequencies::count(texts, &spec(tokenizer, Power(None)));
+            let mut counts = learn_frequencies::count(texts, &spec(tokenizer, Power(None)));
             // Drops features that only one text contains: they are the majority, and unlisted
             // features weigh the same.
-            counts.retain(|_, count| *count > frequencies::REST);
-            frequencies::table(texts.len(), counts)
+            counts.retain(|_, count| *count > learn_frequencies::REST);
+            learn_frequencies::table(texts.len(), counts)
         };
         let tables = match sample {
             [] => corpora

@@ -18,7 +18,7 @@ pub fn print(rows: &[Measured], corpora: &Corpora, distances: &[u32]) {
         let lengths: Vec<_> = lengths.filter(|(_, texts)| *texts > 0).collect();
         print_short(rows, at, &corpus.name, &lengths, distances);
     }
-    print_rates(rows, corpora);
+    print_speeds(rows, corpora);
 }
 
 /// Prints how many unrelated documents a new document meets.
@@ -86,7 +86,7 @@ fn print_part(rows: &[Measured], at: usize, part: &Part, distances: &[u32]) {
                 share(1.0 - counts.precision(J50, k)),
                 share(counts.recall(part, J95, k)),
                 share(counts.recall(part, J80, k)),
-                figure(counts.candidates(J80, k)),
+                figure(counts.pairs_per_near_duplicate(J80, k)),
             );
         }
     }
@@ -134,9 +134,9 @@ fn print_short(
 }
 
 /// Prints the speed of each method on each corpus.
-fn print_rates(rows: &[Measured], corpora: &Corpora) {
+fn print_speeds(rows: &[Measured], corpora: &Corpora) {
     println!(
-        "\nMegabytes of text per second: ours on one core, the fastest of several runs; other programs as quality.py\n\
+        "\nMegabytes of text per second: ours on one core, the fastest of several runs; other programs as run_peers.py\n\
          runs them, once"
     );
     let names = corpora
@@ -144,9 +144,9 @@ fn print_rates(rows: &[Measured], corpora: &Corpora) {
         .iter()
         .map(|corpus| format!("{:>14}", corpus.name));
     println!("{:<44} {}", "method", names.collect::<Vec<_>>().join(" "));
-    for row in rows.iter().filter(|row| !row.rates.is_empty()) {
-        let rates = row.rates.iter().map(|rate| format!("{rate:>14.1}"));
-        println!("{:<44} {}", row.name, rates.collect::<Vec<_>>().join(" "));
+    for row in rows.iter().filter(|row| !row.speeds.is_empty()) {
+        let speeds = row.speeds.iter().map(|speed| format!("{speed:>14.1}"));
+        println!("{:<44} {}", row.name, speeds.collect::<Vec<_>>().join(" "));
     }
 }
 

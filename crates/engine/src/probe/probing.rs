@@ -65,7 +65,7 @@ pub(super) fn probe_row_group(
         gathered,
     } = buffers;
     let mut probe = |values: &[u64], from, found: &mut _| {
-        tables.probe_some(Kernel::detect(), values, from, scratch, found)
+        tables.probe_piece(Kernel::detect(), values, from, scratch, found)
     };
     let (mut rows, mut is_received) = (0, true);
     if tables.chunk_len() <= STEP {
@@ -109,7 +109,7 @@ pub(super) fn probe_gathered(tables: &PartTables, buffers: &mut Buffers) {
         scratch, gathered, ..
     } = buffers;
     let probe = |values: &[u64], from, found: &mut _| {
-        tables.probe_some(Kernel::detect(), values, from, scratch, found)
+        tables.probe_piece(Kernel::detect(), values, from, scratch, found)
     };
     match gathered.probe(probe) {
         true => gathered.end(),
@@ -130,7 +130,7 @@ pub(super) fn probe_within(
     let scratch = &mut buffers.scratch;
     let mut found = Vec::new();
     let probe = |from, found: &mut _| {
-        let done = tables.probe_own(Kernel::detect(), indexes.clone(), from, scratch, found);
+        let done = tables.probe_self(Kernel::detect(), indexes.clone(), from, scratch, found);
         probed.fetch_add(done as u64, Ordering::Relaxed);
         done
     };

@@ -12,7 +12,7 @@
 
 mod cost;
 mod field;
-mod lookups;
+mod lookup_loops;
 mod partition;
 mod plan;
 mod probe;

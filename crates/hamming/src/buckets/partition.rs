@@ -3,8 +3,8 @@
 use super::field::Field;
 use super::queries::Queries;
 use super::tag::LINE;
+use crate::huge_array::HugeArray;
 use crate::isa::{Isa, Kernel, Work};
-use crate::memory::Array;
 use crate::prefetch::prefetch_l1;
 
 /// How many leading bits of the key select the partition. They are few enough for the cache to hold
@@ -16,16 +16,16 @@ const PARTITIONS: usize = 1 << PARTITION_BITS;
 /// The fingerprints of a chunk, ordered by the leading bits of a key.
 #[derive(Debug)]
 pub(super) struct Partitioned {
-    fingerprints: Array<u64>,
+    fingerprints: HugeArray<u64>,
     /// The index of each fingerprint in the chunk.
-    chunk_indexes: Array<u32>,
+    chunk_indexes: HugeArray<u32>,
 }
 
 impl Default for Partitioned {
     fn default() -> Self {
         Self {
-            fingerprints: Array::zeroed(0),
-            chunk_indexes: Array::zeroed(0),
+            fingerprints: HugeArray::zeroed(0),
+            chunk_indexes: HugeArray::zeroed(0),
         }
     }
 }
@@ -37,8 +37,8 @@ impl Partitioned {
         if self.chunk_indexes.len() < chunk.len() {
             // The old arrays are freed before the new ones are allocated.
             *self = Self::default();
-            self.fingerprints = Array::zeroed(chunk.len());
-            self.chunk_indexes = Array::zeroed(chunk.len());
+            self.fingerprints = HugeArray::zeroed(chunk.len());
+            self.chunk_indexes = HugeArray::zeroed(chunk.len());
         }
         let (fingerprints, chunk_indexes) = (
             &mut self.fingerprints[..chunk.len()],

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::lookups::{Lookups, OneByOne, RunByRun};
+use super::lookup_loops::{Lookups, OneByOne, RunByRun};
 use super::partition::Partitioned;
 use super::plan::LARGE_TABLE;
 use super::queries::{Queries, Survivor};

@@ -25,5 +25,5 @@ pub(crate) struct Survivor {
     pub(crate) query: u32,
     /// The index of its tag in [`super::Buckets`]. [`super::TagTable::compare`] overwrites it with
     /// the entry's index (`halves`) or the tag's prefix (`variants`).
-    pub(crate) place: u32,
+    pub(crate) tag_index: u32,
 }

@@ -40,9 +40,9 @@ impl Strips {
         self.count = 0;
     }
 
-    /// Adds `strip` if it has survivors. Returns false when the list is full and must be drained.
+    /// Adds `strip` if it has survivors. Returns whether the list has room for another; if not, it must be drained.
     #[inline(always)]
-    pub(super) fn push(&mut self, strip: Strip) -> bool {
+    pub(super) fn push_leaves_room(&mut self, strip: Strip) -> bool {
         self.strips[self.count] = strip;
         self.count += usize::from(strip.any != 0);
         self.count < CAPACITY

@@ -6,8 +6,8 @@ use super::queries::Survivor;
 use super::strips::STRIP_LINES;
 use super::tag::Tag;
 use super::tag_scheme::TagScheme;
+use crate::huge_array::HugeArray;
 use crate::isa::Isa;
-use crate::memory::Array;
 
 /// The tags of a block's table, in a bucket for each key.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(crate) struct Buckets<T> {
     /// See [`TablePlan::strips_first`].
     pub(super) strips_first: bool,
     /// The bucket of key `k` is from `starts[k]` to `starts[k + 1]`.
-    pub(crate) starts: Array<u32>,
+    pub(crate) starts: HugeArray<u32>,
     /// The tags, and behind them room for a whole strip.
-    pub(crate) tags: Array<T>,
+    pub(crate) tags: HugeArray<T>,
 }
 
 impl<T: Tag> Buckets<T> {
@@ -40,8 +40,8 @@ impl<T: Tag> Buckets<T> {
             scheme: plan.scheme,
             lines: plan.lines,
             strips_first: plan.strips_first,
-            starts: Array::zeroed((1 << plan.key.bits) + 1),
-            tags: Array::zeroed(plan.variants as usize + STRIP_LINES * T::LANES),
+            starts: HugeArray::zeroed((1 << plan.key.bits) + 1),
+            tags: HugeArray::zeroed(plan.variants as usize + STRIP_LINES * T::LANES),
         }
     }
 
@@ -136,9 +136,9 @@ impl<'a, I: Isa, T: Tag> View<'a, I, T> {
             near &= mask_before(end.saturating_sub(first));
             let count = near.count_ones() as usize;
             let mut next = || {
-                let place = near.trailing_zeros().wrapping_add(first);
+                let tag_index = near.trailing_zeros().wrapping_add(first);
                 near &= near.wrapping_sub(1);
-                Survivor { query, place }
+                Survivor { query, tag_index }
             };
             // More than two rarely pass: writing two unconditionally is faster than a branch on their number.
             let passed = survivors.len();

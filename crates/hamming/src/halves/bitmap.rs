@@ -1,16 +1,16 @@
 //! A bitmap of the halves that are within 1 bit of an entry's half.
 
-use super::layout::QUARTER_BITS;
-use super::pick::Pick;
+use super::append_passing::AppendPassing;
+use super::filter_layout::QUARTER_BITS;
 use crate::ball::WORD_BALLS;
+use crate::huge_array::HugeArray;
 use crate::isa::Kernel;
-use crate::memory::Array;
 use crate::prefetch::prefetch_l2;
 
 /// A bit for each of the 2³² values of a half.
 #[derive(Debug)]
 pub(super) struct Bitmap {
-    words: Array<u64>,
+    words: HugeArray<u64>,
 }
 
 /// Words of a region, which holds the halves with one upper quarter.
@@ -47,7 +47,7 @@ impl Bitmap {
         let lower_quarters =
             |upper: usize| &lower[starts[upper] as usize..starts[upper + 1] as usize];
 
-        let mut words = Array::<u64>::zeroed(REGION_WORDS << QUARTER_BITS);
+        let mut words = HugeArray::<u64>::zeroed(REGION_WORDS << QUARTER_BITS);
         for (upper, region) in words.chunks_exact_mut(REGION_WORDS).enumerate() {
             for &low in lower_quarters(upper) {
                 let (word, bit) = (usize::from(low >> 6), usize::from(low & 63));
@@ -79,7 +79,7 @@ impl Bitmap {
         indexes: &mut Vec<u32>,
     ) {
         let words: &[u64] = &self.words;
-        kernel.execute(Pick {
+        kernel.execute(AppendPassing {
             fingerprints,
             indexes,
             fetch: |f: u64| prefetch_l2(words, ((f >> shift) as u32 >> 6) as usize),

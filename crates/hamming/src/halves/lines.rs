@@ -1,10 +1,10 @@
 //! A filter of halves: for each key (the upper bits of a quarter), cache lines with the other
 //! quarters of the entries that have the key.
 
-use super::layout::QUARTER_BITS;
-use super::pick::pick;
+use super::append_passing::append_passing;
+use super::filter_layout::QUARTER_BITS;
+use crate::huge_array::HugeArray;
 use crate::isa::{Isa, Kernel, Work, passing_mask};
-use crate::memory::Array;
 use crate::prefetch::prefetch_l2;
 use crate::unchecked::ByUpperBits;
 
@@ -30,7 +30,7 @@ pub(super) struct Lines {
 struct Side {
     /// For each key, one tag a lane. Unused lanes hold 0: a fingerprint that passes because of one
     /// costs a lookup that finds nothing.
-    tags: Array<u16>,
+    tags: HugeArray<u16>,
     /// For each key, how many of its lanes are in use.
     used: Vec<u8>,
     /// Bit `k` is set if key `k` is crowded.
@@ -149,7 +149,7 @@ impl<const LANES: usize, const CROWDED: bool> Work for PickByLines<'_, LANES, CR
                     | is_set(&lines.lower.crowded, lower.index(low)));
             near | crowded
         };
-        pick(fingerprints, 0, indexes, fetch, |tile| {
+        append_passing(fingerprints, 0, indexes, fetch, |tile| {
             passing_mask(tile, passes)
         });
     }
@@ -164,7 +164,7 @@ impl Side {
     fn new(key_bits: u32, lanes: usize) -> Self {
         let keys = 1usize << key_bits;
         Self {
-            tags: Array::zeroed(lanes * keys),
+            tags: HugeArray::zeroed(lanes * keys),
             used: vec![0; keys],
             crowded: vec![0; keys.div_ceil(64)],
             overflow: Vec::new(),

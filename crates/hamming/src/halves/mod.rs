@@ -9,10 +9,10 @@
 //!       ─ Scan::pick(trailing) ─▶ tables of quarters 2 and 3 ─┴▶ matches
 //! ```
 
+mod append_passing;
 mod bitmap;
-mod layout;
+mod filter_layout;
 mod lines;
-mod pick;
 mod plan;
 mod quarters;
 mod run_entries;
@@ -28,7 +28,7 @@ use crate::cost::Cost;
 use crate::design::Design;
 use crate::isa::Kernel;
 use crate::matches::Matches;
-use crate::mechanism::{BatchPart, MechanismTables, OWN_CHUNK, Times};
+use crate::mechanism::{BatchPart, MechanismTables, SELF_CHUNK, Times};
 use crate::parallel::build_in_parallel;
 use plan::HalvesPlan;
 use quarters::QuarterTable;
@@ -80,8 +80,8 @@ impl MechanismTables for Halves {
         CHUNK
     }
 
-    fn own_chunk_len(&self) -> Option<usize> {
-        Some(OWN_CHUNK)
+    fn self_chunk_len(&self) -> Option<usize> {
+        Some(SELF_CHUNK)
     }
 
     fn repeats_pairs(&self) -> bool {
@@ -96,7 +96,7 @@ impl MechanismTables for Halves {
         buffers: &mut HalvesBuffers,
         matches: &mut Matches<'_>,
     ) -> Times {
-        if part.own_start.is_some() {
+        if part.self_start.is_some() {
             // The scan would pass every one of the batch's own values.
             let lookups = &mut buffers.lookups;
             return probe_tables(kernel, &self.quarters, part, chunk, lookups, matches);

@@ -1,7 +1,7 @@
 //! The plan of `halves`: the layouts of its scan and of its tables of quarters, and their predicted cost.
 
 use super::bitmap::Bitmap;
-use super::layout::Layout;
+use super::filter_layout::FilterLayout;
 use super::quarters::QuarterTable;
 use super::run_entries::RunEntries;
 use super::run_scan_plan::RunScanPlan;
@@ -20,7 +20,7 @@ const MARK_NS: f64 = 1.0;
 pub(super) struct HalvesPlan {
     entries: usize,
     /// The kind and the size of the two filters of halves.
-    pub(super) layout: Layout,
+    pub(super) layout: FilterLayout,
     /// Decides whether a chunk is dense enough to be scanned by runs before it is scanned by halves.
     pub(super) run_scan: RunScanPlan,
     /// The table of each quarter.
@@ -30,7 +30,7 @@ pub(super) struct HalvesPlan {
 impl HalvesPlan {
     /// Plans the scan and the tables of `design` over `entries` entries.
     pub(super) fn new(design: &Design, entries: usize) -> Self {
-        let layout = Layout::choose(entries);
+        let layout = FilterLayout::choose(entries);
         let quarter = |block| QuarterTable::plan(block, entries);
         Self {
             entries,
@@ -54,7 +54,7 @@ impl HalvesPlan {
             + RunEntries::bytes_for(self.entries)
             + TailFilter::bytes_for(self.entries);
         cost.bytes = cost.bytes.saturating_add(scan);
-        if self.layout == Layout::Bitmap {
+        if self.layout == FilterLayout::Bitmap {
             // Both bitmaps may be built at the same time.
             let building = 2 * Bitmap::building_bytes(self.entries);
             cost.bytes = cost.bytes.saturating_add(building);

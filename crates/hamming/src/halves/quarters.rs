@@ -7,10 +7,10 @@ use crate::buckets::{
     Buckets, Field, Queries, Survivor, TablePlan, TagScheme, TagTable, TagTest, counting_sort,
 };
 use crate::design::Block;
+use crate::huge_array::HugeArray;
 use crate::isa::Isa;
 use crate::matches::{Match, Matches};
 use crate::mechanism::BatchPart;
-use crate::memory::Array;
 use crate::prefetch::prefetch_l1;
 
 /// The table of a block whose [`Block::beside`] has at most 16 bits.
@@ -18,7 +18,7 @@ use crate::prefetch::prefetch_l1;
 pub(super) struct QuarterTable {
     buckets: Buckets<u16>,
     /// For each tag, the index of its entry in the part of the batch.
-    indexes: Array<u32>,
+    indexes: HugeArray<u32>,
 }
 
 impl QuarterTable {
@@ -41,7 +41,7 @@ impl QuarterTable {
     /// Builds the table of `values` by `plan`.
     pub(super) fn build(values: &[u64], plan: &TablePlan) -> Self {
         let mut buckets = Buckets::<u16>::zeroed(plan);
-        let mut by_place = Array::<u32>::zeroed(values.len());
+        let mut by_place = HugeArray::<u32>::zeroed(values.len());
         let scheme = buckets.scheme;
         let (tags, indexes): (&mut [u16], &mut [u32]) = (&mut buckets.tags, &mut by_place);
         counting_sort(buckets.key, values, &mut buckets.starts, |place, index| {
@@ -83,19 +83,20 @@ impl TagTable for QuarterTable {
     ) {
         let indexes: &[u32] = &self.indexes;
         for survivor in survivors.iter() {
-            prefetch_l1(indexes, survivor.place as usize);
+            prefetch_l1(indexes, survivor.tag_index as usize);
         }
+        // From here on, the survivor holds the index of the entry.
         for survivor in survivors.iter_mut() {
-            survivor.place = indexes[survivor.place as usize];
-            prefetch_l1(part.values, survivor.place as usize);
+            survivor.tag_index = indexes[survivor.tag_index as usize];
+            prefetch_l1(part.values, survivor.tag_index as usize);
         }
         for &Survivor {
             query,
-            place: index,
+            tag_index: index,
         } in survivors.iter()
         {
             let chunk_index = queries.chunk_index(query);
-            if part.is_own(chunk_index, index) {
+            if part.is_self(chunk_index, index) {
                 continue;
             }
             let difference = part.values[index as usize] ^ queries.fingerprints[query as usize];

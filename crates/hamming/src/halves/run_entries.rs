@@ -1,7 +1,7 @@
 //! The entries of the batch by run: by the leading bits that they share.
 
+use crate::huge_array::HugeArray;
 use crate::isa::RUN_BITS;
-use crate::memory::Array;
 
 /// How many entries are copied from each run unconditionally; room for as many follows the last run.
 const SHORT: usize = 32;
@@ -9,10 +9,10 @@ const SHORT: usize = 32;
 /// The entries of each run, reduced to the 32 bits that follow the leading [`RUN_BITS`].
 #[derive(Debug)]
 pub(super) struct RunEntries {
-    /// Run `r` is `next[starts[r]..starts[r + 1]]`.
-    starts: Array<u32>,
+    /// Run `r` is `next_bits[starts[r]..starts[r + 1]]`.
+    starts: HugeArray<u32>,
     /// The 32 bits of each entry, and behind them room for [`SHORT`] more entries.
-    pub(super) next: Array<u32>,
+    pub(super) next_bits: HugeArray<u32>,
 }
 
 impl RunEntries {
@@ -23,11 +23,11 @@ impl RunEntries {
 
     /// Splits `entries`, which are ascending, into runs.
     pub(super) fn build(entries: &[u64]) -> Self {
-        let mut starts = Array::<u32>::zeroed((1 << RUN_BITS) + 1);
-        let mut next = Array::<u32>::zeroed(entries.len() + SHORT);
+        let mut starts = HugeArray::<u32>::zeroed((1 << RUN_BITS) + 1);
+        let mut next_bits = HugeArray::<u32>::zeroed(entries.len() + SHORT);
         let mut run = 0;
-        for (at, (&entry, next)) in entries.iter().zip(next.iter_mut()).enumerate() {
-            *next = (entry >> (32 - RUN_BITS)) as u32;
+        for (at, (&entry, bits)) in entries.iter().zip(next_bits.iter_mut()).enumerate() {
+            *bits = (entry >> (32 - RUN_BITS)) as u32;
             let own_run = (entry >> (64 - RUN_BITS)) as usize;
             while run < own_run {
                 run += 1;
@@ -35,15 +35,15 @@ impl RunEntries {
             }
         }
         starts[run + 1..].fill(entries.len() as u32);
-        Self { starts, next }
+        Self { starts, next_bits }
     }
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        self.starts.bytes() + self.next.bytes()
+        self.starts.bytes() + self.next_bits.bytes()
     }
 
-    /// The indexes in `next` at which the entries of a run begin and end.
+    /// The indexes in `next_bits` at which the entries of a run begin and end.
     #[inline(always)]
     pub(super) fn range(&self, run: u16) -> (usize, usize) {
         let run = usize::from(run);
@@ -54,7 +54,7 @@ impl RunEntries {
     #[inline(always)]
     pub(super) fn of_run(&self, run: u16) -> &[u32] {
         let (start, end) = self.range(run);
-        &self.next[start..end]
+        &self.next_bits[start..end]
     }
 
     /// Copies the entries of several runs into `gathered`, one run behind the other, and returns them.
@@ -67,7 +67,7 @@ impl RunEntries {
         runs: impl Iterator<Item = u16>,
         gathered: &'a mut Vec<u32>,
     ) -> &'a [u32] {
-        let next: &[u32] = &self.next;
+        let next_bits: &[u32] = &self.next_bits;
         let mut count = 0;
         for run in runs {
             let (start, end) = self.range(run);
@@ -75,9 +75,10 @@ impl RunEntries {
             if gathered.len() < count + length + SHORT {
                 gathered.resize(2 * (count + length + SHORT), 0);
             }
-            gathered[count..count + SHORT].copy_from_slice(&next[start..start + SHORT]);
+            gathered[count..count + SHORT].copy_from_slice(&next_bits[start..start + SHORT]);
             if length > SHORT {
-                gathered[count + SHORT..count + length].copy_from_slice(&next[start + SHORT..end]);
+                gathered[count + SHORT..count + length]
+                    .copy_from_slice(&next_bits[start + SHORT..end]);
             }
             count += length;
         }

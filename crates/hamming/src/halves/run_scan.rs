@@ -12,12 +12,12 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::pick::pick;
+use super::append_passing::append_passing;
 use super::run_entries::RunEntries;
 use super::tail_filter::TailFilter;
-use crate::ball::TWO_BIT_WORDS;
-use crate::isa::{Isa, Kernel, MAP_WORDS, RUN_BITS, RunFilter, WORD_BITS, Work, tail_place};
-use crate::memory::Array;
+use crate::ball::{BIT_INDEX_BITS, TWO_BIT_WORDS};
+use crate::huge_array::HugeArray;
+use crate::isa::{Isa, Kernel, MAP_WORDS, RUN_BITS, RunFilter, Work, tail_place};
 use crate::prefetch::prefetch_l2;
 use crate::unchecked::BallMap;
 
@@ -53,7 +53,7 @@ impl RunIndex {
 pub(super) struct RunMap {
     /// What the map was made for: the index's id, the run, and the number of bits that it covers.
     made_for: Option<(u64, u16, u32)>,
-    words: Array<u64>,
+    words: HugeArray<u64>,
     /// Entries of neighbouring runs, see [`RunEntries::gather`].
     gathered: Vec<u32>,
 }
@@ -62,7 +62,7 @@ impl Default for RunMap {
     fn default() -> Self {
         Self {
             made_for: None,
-            words: Array::zeroed(MAP_WORDS),
+            words: HugeArray::zeroed(MAP_WORDS),
             gathered: Vec::new(),
         }
     }
@@ -107,7 +107,7 @@ impl RunMap {
                         })
                     };
                 }
-                match bits - WORD_BITS {
+                match bits - BIT_INDEX_BITS {
                     11 => make_map!(11),
                     12 => make_map!(12),
                     13 => make_map!(13),
@@ -126,7 +126,7 @@ impl RunMap {
     }
 }
 
-/// Makes the map of a run, which covers `HIGH` + [`WORD_BITS`] bits.
+/// Makes the map of a run, which covers `HIGH` + [`BIT_INDEX_BITS`] bits.
 struct MakeMap<'a, const HIGH: u32> {
     words: &'a mut [u64],
     entries: &'a RunEntries,
@@ -153,21 +153,21 @@ impl<const HIGH: u32> Work for MakeMap<'_, HIGH> {
                 Some(flips) => run ^ TWO_BIT_WORDS[flips],
             };
             let (start, end) = entries.range(other);
-            prefetch_l2(&entries.next, start);
-            prefetch_l2(&entries.next, end);
+            prefetch_l2(&entries.next_bits, start);
+            prefetch_l2(&entries.next_bits, end);
             at += 1;
         }
         let mut map = BallMap::<HIGH>::cleared(words);
-        for &next in entries.of_run(run) {
-            map.mark_within_2(next);
+        for &next_bits in entries.of_run(run) {
+            map.mark_within_2(next_bits);
         }
         // Entries of other runs differ in 1 or 2 of the leading 16 bits, which leaves 1 or 0 for
         // the bits of the map.
-        for &next in entries.gather((0..RUN_BITS).map(|bit| run ^ 1 << bit), gathered) {
-            map.mark_within_1(next);
+        for &next_bits in entries.gather((0..RUN_BITS).map(|bit| run ^ 1 << bit), gathered) {
+            map.mark_within_1(next_bits);
         }
-        for &next in entries.gather(TWO_BIT_WORDS.iter().map(|flips| run ^ flips), gathered) {
-            map.mark_exactly(next);
+        for &next_bits in entries.gather(TWO_BIT_WORDS.iter().map(|flips| run ^ flips), gathered) {
+            map.mark_exactly(next_bits);
         }
     }
 }
@@ -189,9 +189,9 @@ impl Work for PickByRunFilter<'_> {
     fn execute<I: Isa>(self, isa: I) {
         let tail = self.tail.words();
         let filter = RunFilter::new(self.words, self.bits, tail);
-        let word_bits = filter.word_bits();
-        let fetch = |f| prefetch_l2(tail, tail_place(f, word_bits).0);
-        pick(
+        let word_index_bits = filter.word_index_bits();
+        let fetch = |f| prefetch_l2(tail, tail_place(f, word_index_bits).0);
+        append_passing(
             self.fingerprints,
             self.first as usize,
             self.indexes,

@@ -5,8 +5,9 @@
 //! and fits into a nearer cache, but more fingerprints pass it. So the best number of bits depends on the density of
 //! the chunk: the planner computes both costs for each number of bits, and a probe only takes the minimum.
 
-use super::layout::Layout;
-use crate::isa::{MAP_BITS, RUN_BITS, WORD_BITS};
+use super::filter_layout::FilterLayout;
+use crate::ball::BIT_INDEX_BITS;
+use crate::isa::{MAP_BITS, RUN_BITS};
 
 /// Gathering the entries from which the map of a run is made, in nanoseconds.
 const GATHER_NS: f64 = 2500.0;
@@ -38,8 +39,8 @@ struct MapCost {
 
 impl RunScanPlan {
     /// Computes the costs for a batch of `entries` entries, whose halves are looked up by `layout`.
-    pub(super) fn new(entries: usize, layout: Layout) -> Self {
-        let bitmap = usize::from(layout == Layout::Bitmap);
+    pub(super) fn new(entries: usize, layout: FilterLayout) -> Self {
+        let bitmap = usize::from(layout == FilterLayout::Bitmap);
         let entries = entries as f64;
         let cost = |bits: u32| {
             let marks = entries / f64::from(1u32 << RUN_BITS) * f64::from(words_marked(bits));
@@ -101,7 +102,7 @@ impl RunScanPlan {
 
 /// How many words one entry marks, in the maps of all runs together, if maps cover `bits` bits.
 const fn words_marked(bits: u32) -> u32 {
-    let high = bits - WORD_BITS;
+    let high = bits - BIT_INDEX_BITS;
     let same_run = 1 + high + high * (high - 1) / 2;
     same_run + RUN_BITS * (1 + high) + RUN_BITS * (RUN_BITS - 1) / 2
 }

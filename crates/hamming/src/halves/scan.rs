@@ -11,7 +11,7 @@
 //! A dense chunk is scanned by runs before it is scanned by halves, see [`super::run_scan`].
 
 use super::bitmap::Bitmap;
-use super::layout::Layout;
+use super::filter_layout::FilterLayout;
 use super::lines::Lines;
 use super::plan::HalvesPlan;
 use super::quarters::QuarterTable;
@@ -60,10 +60,10 @@ impl Scan {
                 .iter()
                 .map(move |&index| (entries[index as usize] >> shift) as u32);
             match plan.layout {
-                Layout::Lines { key_bits, lanes } => {
+                FilterLayout::Lines { key_bits, lanes } => {
                     HalfFilter::Lines(Lines::build(key_bits, lanes, halves))
                 }
-                Layout::Bitmap => HalfFilter::Bitmap(Bitmap::build(halves)),
+                FilterLayout::Bitmap => HalfFilter::Bitmap(Bitmap::build(halves)),
             }
         };
         let leading = || (filter(0), RunIndex::build(entries));
@@ -95,9 +95,9 @@ impl Scan {
         match (half, self.run_plan.best_map_bits(chunk)) {
             (Half::Leading, Some(bits)) => {
                 picked.pick_by_runs(kernel, &self.runs, bits, chunk);
-                self.pick_by_half(kernel, half, picked);
+                self.filter_picked_by_half(kernel, half, picked);
             }
-            (Half::Trailing, Some(_)) => self.pick_by_half(kernel, half, picked),
+            (Half::Trailing, Some(_)) => self.filter_picked_by_half(kernel, half, picked),
             (Half::Leading, None) => {
                 self.halves[0].pick(kernel, chunk, 32, &mut picked.indexes);
             }
@@ -108,7 +108,7 @@ impl Scan {
     }
 
     /// Picks, among the fingerprints that the scan by runs picked, those that pass on `half`.
-    fn pick_by_half(&self, kernel: Kernel, half: Half, picked: &mut Picked) {
+    fn filter_picked_by_half(&self, kernel: Kernel, half: Half, picked: &mut Picked) {
         let (filter, shift) = match half {
             Half::Leading => (&self.halves[0], 32),
             Half::Trailing => (&self.halves[1], 0),

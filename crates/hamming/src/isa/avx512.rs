@@ -3,7 +3,8 @@
 use std::arch::x86_64::*;
 
 use super::avx2::Avx2;
-use super::{Isa, RUN_BITS, RunFilter, TAIL_BITS, WORD_BITS, Work, passing_mask};
+use super::{Isa, RUN_BITS, RunFilter, TAIL_BITS, Work, passing_mask};
+use crate::ball::BIT_INDEX_BITS;
 
 /// AVX-512 F, BW, VPOPCNTDQ and BITALG, and what [`Avx2`] has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,21 +150,21 @@ fn passing_avx512(filter: &RunFilter<'_>, eight: &[u64; 8]) -> u8 {
     let eight = unsafe { _mm512_loadu_si512(eight.as_ptr().cast()) };
     let behind = _mm512_slli_epi64::<RUN_BITS>(eight);
     let value = _mm512_srl_epi64(behind, count(64 - filter.map_bits));
-    let word_bits = filter.word_bits();
-    let word = _mm512_and_si512(eight, _mm512_set1_epi64((1 << word_bits) - 1));
+    let word_index_bits = filter.word_index_bits();
+    let word = _mm512_and_si512(eight, _mm512_set1_epi64((1 << word_index_bits) - 1));
     // SAFETY: `value` has `map_bits` bits, at most those of the largest map, and `word` is below
     // the length of `tail`, a power of two: `RunFilter::new` checks both.
     let (marked, tail) = unsafe {
         (
             _mm512_i64gather_epi64::<8>(
-                _mm512_srli_epi64::<WORD_BITS>(value),
+                _mm512_srli_epi64::<BIT_INDEX_BITS>(value),
                 filter.map.as_ptr().cast(),
             ),
             _mm512_i64gather_epi64::<8>(word, filter.tail.as_ptr().cast()),
         )
     };
     // Rotations take the lower 6 bits of their count.
-    let low = _mm512_srl_epi64(eight, count(word_bits));
+    let low = _mm512_srl_epi64(eight, count(word_index_bits));
     let high = _mm512_srli_epi64::<{ TAIL_BITS - 6 }>(eight);
     let both = _mm512_xor_si512(low, _mm512_srli_epi64::<{ TAIL_BITS - 7 }>(eight));
     let [low, high, both] = [low, high, both].map(|by| _mm512_rorv_epi64(tail, by));

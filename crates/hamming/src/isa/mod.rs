@@ -17,9 +17,7 @@ mod scalar;
 mod tests;
 
 pub(crate) use masks::{any_line_mask, passing_mask};
-pub(crate) use run_filter::{
-    MAP_BITS, MAP_WORDS, RUN_BITS, RunFilter, TAIL_BITS, WORD_BITS, tail_place,
-};
+pub(crate) use run_filter::{MAP_BITS, MAP_WORDS, RUN_BITS, RunFilter, TAIL_BITS, tail_place};
 
 /// An instruction set to probe with. A value exists only where the machine has the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -66,7 +66,7 @@ impl MechanismTables for Permuted {
         CHUNK
     }
 
-    fn own_chunk_len(&self) -> Option<usize> {
+    fn self_chunk_len(&self) -> Option<usize> {
         // Only one table reports each value's match with itself: leaving it out would save little.
         None
     }

@@ -2,7 +2,7 @@
 
 use super::plan::PermutedTablePlan;
 use crate::ball;
-use crate::memory::Array;
+use crate::huge_array::HugeArray;
 use crate::permutation::Permutation;
 
 /// A permuted and sorted copy of the batch, with a directory over the leading bits of the block.
@@ -13,9 +13,9 @@ pub(super) struct PermutedTable {
     /// How many leading bits of the block make a directory prefix.
     pub(super) directory_bits: u32,
     /// Entries with directory prefix `p` are `entries[starts[p]..starts[p + 1]]`.
-    pub(super) starts: Array<u32>,
+    pub(super) starts: HugeArray<u32>,
     /// The batch's distinct fingerprints, permuted, ascending.
-    pub(super) entries: Array<u64>,
+    pub(super) entries: HugeArray<u64>,
     /// Xor with a query's prefix turns these into every prefix within the block's radius.
     pub(super) flips: Vec<u32>,
 }
@@ -24,14 +24,14 @@ impl PermutedTable {
     /// Builds the table of `values` by `plan`.
     pub(super) fn build(values: &[u64], plan: &PermutedTablePlan) -> Self {
         let permutation = Permutation::to_top(plan.block.mask);
-        let mut entries = Array::<u64>::zeroed(values.len());
+        let mut entries = HugeArray::<u64>::zeroed(values.len());
         let permuted: &mut [u64] = &mut entries;
         for (entry, &value) in permuted.iter_mut().zip(values) {
             *entry = permutation.apply(value);
         }
         permuted.sort_unstable();
         let directory_bits = plan.directory_bits;
-        let mut starts = Array::<u32>::zeroed((1 << directory_bits) + 1);
+        let mut starts = HugeArray::<u32>::zeroed((1 << directory_bits) + 1);
         let counts: &mut [u32] = &mut starts;
         for &entry in entries.iter() {
             counts[prefix(entry, directory_bits) as usize + 1] += 1;

@@ -2,7 +2,7 @@
 
 use crate::ball;
 use crate::buckets::{Buckets, counting_sort};
-use crate::memory::Array;
+use crate::huge_array::HugeArray;
 
 /// How many lower bits of a key vary within a region: its keys share the upper bits.
 const REGION_BITS: u32 = 11;
@@ -31,7 +31,7 @@ pub(super) fn fill_variants(buckets: &mut Buckets<u32>, values: &[u64], radius: 
     let keys = 1usize << lower_bits;
     let lower = |value: u64| key.extract(value) & (keys as u32 - 1);
     // The entries, sorted by key.
-    let mut key_starts = Array::<u32>::zeroed((1 << key.bits) + 1);
+    let mut key_starts = HugeArray::<u32>::zeroed((1 << key.bits) + 1);
     let mut entries = vec![Entry::default(); values.len()];
     counting_sort(key, values, &mut key_starts, |place, index| {
         let value = values[index];

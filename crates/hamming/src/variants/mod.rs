@@ -18,7 +18,7 @@ use crate::cost::Cost;
 use crate::design::Design;
 use crate::isa::Kernel;
 use crate::matches::Matches;
-use crate::mechanism::{BatchPart, MechanismTables, OWN_CHUNK, Times};
+use crate::mechanism::{BatchPart, MechanismTables, SELF_CHUNK, Times};
 use crate::parallel::build_in_parallel;
 use table::VariantTable;
 
@@ -68,8 +68,8 @@ impl MechanismTables for Variants {
         self.chunk_len
     }
 
-    fn own_chunk_len(&self) -> Option<usize> {
-        Some(OWN_CHUNK)
+    fn self_chunk_len(&self) -> Option<usize> {
+        Some(SELF_CHUNK)
     }
 
     fn repeats_pairs(&self) -> bool {

@@ -64,26 +64,29 @@ impl TagTable for VariantTable {
         // survivor overwrites one that fails.
         let mut kept = 0;
         for at in 0..survivors.len() {
-            let Survivor { query, place } = survivors[at];
-            let candidate = tags[place as usize];
+            let Survivor { query, tag_index } = survivors[at];
+            let candidate = tags[tag_index as usize];
             let query_tag = scheme.tag(queries.fingerprints[query as usize]);
-            // From here on, `place` is the prefix of the tag, by which the index finds its entries.
-            let place = candidate >> unused;
-            prefetch_l1(starts, place as usize);
-            survivors[kept] = Survivor { query, place };
+            // From here on, the survivor holds the prefix of the tag, by which `TagIndex` finds its entries.
+            let prefix = candidate >> unused;
+            prefetch_l1(starts, prefix as usize);
+            survivors[kept] = Survivor {
+                query,
+                tag_index: prefix,
+            };
             let differing = ((candidate ^ query_tag) & scheme.second.mask).count_ones();
             kept += usize::from(differing <= scheme.second.limit);
         }
         survivors.truncate(kept);
         let mut entries = 0;
         for survivor in survivors.iter() {
-            let [start, end] = [0, 1].map(|next| starts[survivor.place as usize + next]);
+            let [start, end] = [0, 1].map(|next| starts[survivor.tag_index as usize + next]);
             prefetch_l1(values, start as usize);
             entries += (end - start) as usize;
         }
         // In a batch of many similar entries, many survivors of one query have the same prefix.
         if entries > MANY_ENTRIES * survivors.len() {
-            survivors.sort_unstable_by_key(|survivor| (survivor.query, survivor.place));
+            survivors.sort_unstable_by_key(|survivor| (survivor.query, survivor.tag_index));
         }
         let mut before = None;
         for survivor in survivors.iter() {
@@ -92,7 +95,7 @@ impl TagTable for VariantTable {
             }
             let chunk_index = queries.chunk_index(survivor.query);
             let fingerprint = queries.fingerprints[survivor.query as usize];
-            let prefix = survivor.place as usize;
+            let prefix = survivor.tag_index as usize;
             let (mut first, end) = (starts[prefix] as usize, starts[prefix + 1] as usize);
             for candidates in values[first..end].chunks(64) {
                 let mut near = isa.within(fingerprint, candidates, part.max_distance);
@@ -100,7 +103,7 @@ impl TagTable for VariantTable {
                     let at = near.trailing_zeros() as usize;
                     near &= near - 1;
                     let index = indexes[first + at];
-                    if !part.is_own(chunk_index, index) {
+                    if !part.is_self(chunk_index, index) {
                         matches.push(Match {
                             query: chunk_index,
                             entry: (part.first + index as usize) as u32,

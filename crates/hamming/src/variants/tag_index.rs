@@ -1,7 +1,7 @@
 //! The entries sorted by the leading bits of their tags, to find the entries that a survivor's tag may belong to.
 
 use crate::buckets::{Field, counting_sort};
-use crate::memory::Array;
+use crate::huge_array::HugeArray;
 
 /// The most leading bits of a tag by which entries are sorted.
 const MAX_PREFIX_BITS: u32 = 20;
@@ -18,11 +18,11 @@ pub(super) struct TagIndex {
     /// The bits of a fingerprint that are the prefix of its tag.
     pub(super) prefix: Field,
     /// Entries with prefix `p` are from `starts[p]` to `starts[p + 1]`.
-    pub(super) starts: Array<u32>,
+    pub(super) starts: HugeArray<u32>,
     /// The entries.
-    pub(super) values: Array<u64>,
+    pub(super) values: HugeArray<u64>,
     /// The index of each entry in the part of the batch.
-    pub(super) indexes: Array<u32>,
+    pub(super) indexes: HugeArray<u32>,
 }
 
 impl TagIndex {
@@ -34,9 +34,9 @@ impl TagIndex {
         };
         let mut index = Self {
             prefix,
-            starts: Array::zeroed((1 << prefix.bits) + 1),
-            values: Array::zeroed(values.len()),
-            indexes: Array::zeroed(values.len()),
+            starts: HugeArray::zeroed((1 << prefix.bits) + 1),
+            values: HugeArray::zeroed(values.len()),
+            indexes: HugeArray::zeroed(values.len()),
         };
         let (sorted, indexes): (&mut [u64], &mut [u32]) = (&mut index.values, &mut index.indexes);
         counting_sort(prefix, values, &mut index.starts, |place, index| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use archive::{Archive, ArchiveError, Scope, Snapshot};
 use inputs::fixture::{self, ARCHIVE, Fixture};
-use inputs::{Input, assert_not_internal, block_on, edited, json, run};
+use inputs::{Input, assert_not_internal, block_on, edited, json_edits, run};
 use libfuzzer_sys::fuzz_target;
 use object_store::memory::InMemory;
 use object_store::path::Path;
@@ -46,7 +46,7 @@ async fn tampered_archive(fixture: &Fixture, mut input: Input<'_>) -> InMemory {
     let bytes = match (input.byte() % 8, text) {
         (0, _) => input.rest().to_vec(),
         (1 | 2, _) | (_, None) => edited(template, &mut input),
-        (_, Some(text)) => json::edited_lines(text, &mut input).into_bytes(),
+        (_, Some(text)) => json_edits::edited_lines(text, &mut input).into_bytes(),
     };
     fixture::put(&store, &name, bytes).await;
     store

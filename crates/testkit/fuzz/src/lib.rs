@@ -2,7 +2,7 @@
 //! edits of valid data that the fuzzer's bytes describe, and one runtime.
 
 pub mod fixture;
-pub mod json;
+pub mod json_edits;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use archive::{IdSet, IdType, LogFacts, Tail, frequencies};
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use engine::work;
-use inputs::{Input, assert_not_internal, edited, json, run, scratch};
+use inputs::{Input, assert_not_internal, edited, json_edits, run, scratch};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 use simhash::{DocumentFrequencies, Fingerprinter, Idf, IdfPower, Model, Spec, StopWords};
@@ -60,7 +60,7 @@ fuzz_target!(|bytes: &[u8]| run(|| {
         1 => {
             let template = Spec::default().to_json();
             let template: Value = serde_json::from_str(&template).expect("JSON");
-            parse_spec(&json::edited(&template, &mut input).to_string());
+            parse_spec(&json_edits::edited(&template, &mut input).to_string());
         }
         2 => decode_frequencies(edited(&FREQUENCIES, &mut input)),
         3 => parse_tag(&String::from_utf8_lossy(&edited(
@@ -139,7 +139,7 @@ fn decode_work_items(mut input: Input<'_>) {
     let [group, first, end, part, day] = numbers;
     let facts = (!is_within).then(|| {
         let template = serde_json::json!({ "tail": TAG });
-        json::edited(&template, &mut input).to_string()
+        json_edits::edited(&template, &mut input).to_string()
     });
     let columns: Vec<ArrayRef> = vec![
         Arc::new(UInt32Array::from(vec![1])),

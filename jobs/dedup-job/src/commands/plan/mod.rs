@@ -11,7 +11,7 @@ use engine::{EngineError, SpecOptions};
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
 use simhash::Spec;
-use simhash::noise::unrelated_documents;
+use simhash::unrelated_rates::unrelated_documents;
 
 use self::cluster::OnCluster;
 use crate::args::{CommonArgs, PlanArgs};
@@ -24,7 +24,7 @@ use crate::terminal::{count, print, print_json, size};
 const DOCUMENT_BYTES: usize = 40;
 
 /// `plan` warns from this number of unrelated documents per new document on.
-const NOISY: f64 = 10.0;
+const MANY_UNRELATED: f64 = 10.0;
 
 /// The inputs of the planned run.
 struct Inputs {
@@ -250,13 +250,13 @@ fn as_text(inputs: &Inputs, k: u32, queries: u64, plans: &[Plan]) -> String {
             cheapest.layout()
         );
     }
-    if let Some(noise) = unrelated_documents(&inputs.spec, k, base.rows())
-        && noise >= NOISY
+    if let Some(met) = unrelated_documents(&inputs.spec, k, base.rows())
+        && met >= MANY_UNRELATED
     {
         let _ = writeln!(
             text,
             "warning: in an archive of this size, a new document meets some {} unrelated documents within {k} bits, as measured on manuals and proposals under this spec. Take a smaller k, compare texts by --verify, or make the archive with --learn; `dedup-job tune` measures your own documents",
-            count(noise.round() as u64)
+            count(met.round() as u64)
         );
     }
     text

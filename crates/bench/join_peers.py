@@ -1,4 +1,4 @@
-"""Joins with another program (a peer): peers.py METHOD K THREADS BATCH ARCHIVE PAIRS.
+"""Joins with another program (a peer): join_peers.py METHOD K THREADS BATCH ARCHIVE PAIRS.
 
 Prints the seconds of the join, without building the tables of the batch and loading the data, which favours the peer.
 Writes its pairs: row in the batch, index in the archive, distance.

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use cluster::fuzzing;
-use inputs::{Input, block_on, edited, json, run};
+use inputs::{Input, block_on, edited, json_edits, run};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
@@ -51,12 +51,12 @@ fuzz_target!(|bytes: &[u8]| run(|| {
             }
         }
         6 => {
-            let receipt = json::edited(&messages.receipt, &mut input).to_string();
+            let receipt = json_edits::edited(&messages.receipt, &mut input).to_string();
             let _ = fuzzing::read_receipt(&receipt);
         }
         _ => {
             let which = input.below(messages.headers.len());
-            let header = json::edited(&messages.headers[which], &mut input).to_string();
+            let header = json_edits::edited(&messages.headers[which], &mut input).to_string();
             fuzzing::read_header(&header);
             let text = String::from_utf8_lossy(bytes);
             fuzzing::read_header(&text);
@@ -79,7 +79,7 @@ fn decode_operator(messages: &Messages, mut input: Input<'_>) {
         0 => edited(operator, &mut input),
         _ => {
             let fields: Value = serde_json::from_slice(&operator[mark..]).expect("JSON");
-            let fields = json::edited(&fields, &mut input).to_string();
+            let fields = json_edits::edited(&fields, &mut input).to_string();
             [&operator[..mark], fields.as_bytes()].concat()
         }
     };

@@ -74,9 +74,9 @@ impl AnyTables {
         dispatch!(self, chunk_len)
     }
 
-    /// See [`MechanismTables::own_chunk_len`].
-    pub(crate) fn own_chunk_len(&self) -> Option<usize> {
-        dispatch!(self, own_chunk_len)
+    /// See [`MechanismTables::self_chunk_len`].
+    pub(crate) fn self_chunk_len(&self) -> Option<usize> {
+        dispatch!(self, self_chunk_len)
     }
 
     /// See [`MechanismTables::repeats_pairs`].

@@ -19,12 +19,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::isa::portable;
+    use crate::isa::top_bits_portable;
 
     proptest! {
         #[test]
         fn top_bits_equal_the_portable_ones(bytes: [u8; 64]) {
-            prop_assert_eq!(top_bits(&bytes), portable::top_bits(&bytes));
+            prop_assert_eq!(top_bits(&bytes), top_bits_portable::top_bits(&bytes));
         }
     }
 }

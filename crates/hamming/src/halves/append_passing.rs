@@ -1,4 +1,4 @@
-//! Picking the few fingerprints of a chunk that pass a test.
+//! Appends the indexes of the few fingerprints of a chunk that pass a test to a list.
 
 use crate::isa::{Isa, Work, passing_mask};
 
@@ -11,7 +11,7 @@ const TILE: usize = 32;
 /// once for each that passes, not once for each fingerprint. Before a tile is tested, `fetch`
 /// prefetches the cache lines of the next tile's fingerprints.
 #[inline(always)]
-pub(super) fn pick(
+pub(super) fn append_passing(
     fingerprints: &[u64],
     first: usize,
     indexes: &mut Vec<u32>,
@@ -35,20 +35,20 @@ pub(super) fn pick(
     }
 }
 
-/// [`pick`] as a [`Work`], because its shifts are faster with BMI2.
-pub(super) struct Pick<'a, F, P> {
+/// [`append_passing`] as a [`Work`], because its shifts are faster with BMI2.
+pub(super) struct AppendPassing<'a, F, P> {
     pub(super) fingerprints: &'a [u64],
     pub(super) indexes: &'a mut Vec<u32>,
     pub(super) fetch: F,
     pub(super) passes: P,
 }
 
-impl<F: FnMut(u64), P: FnMut(u64) -> bool> Work for Pick<'_, F, P> {
+impl<F: FnMut(u64), P: FnMut(u64) -> bool> Work for AppendPassing<'_, F, P> {
     type Output = ();
 
     #[inline(always)]
     fn execute<I: Isa>(mut self, _isa: I) {
-        pick(self.fingerprints, 0, self.indexes, self.fetch, |tile| {
+        append_passing(self.fingerprints, 0, self.indexes, self.fetch, |tile| {
             passing_mask(tile, &mut self.passes)
         });
     }

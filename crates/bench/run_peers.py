@@ -1,4 +1,4 @@
-"""Runs other programs (peers) on a corpus: quality.py CORPUS.parquet OUT_DIR.
+"""Runs other programs (peers) on a corpus: run_peers.py CORPUS.parquet OUT_DIR.
 
 Writes the fingerprints of peers that make some (fingerprints.parquet), the pairs that MinHash LSH finds
 (pairs.parquet), and last the package, settings and seconds of each method (peers.json). Documents are numbered as in the

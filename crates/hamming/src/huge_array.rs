@@ -13,7 +13,7 @@ const HUGE: usize = 2 << 20;
 
 /// An array of fixed length. It is aligned to a page, or to a huge page if it is at least that
 /// large.
-pub(crate) struct Array<T> {
+pub(crate) struct HugeArray<T> {
     backing: Backing,
     /// The byte of the backing at which the array begins.
     offset: usize,
@@ -27,7 +27,7 @@ enum Backing {
     Heap(Vec<u64>),
 }
 
-impl<T: Pod> Array<T> {
+impl<T: Pod> HugeArray<T> {
     /// An array of `length` zeros.
     pub(crate) fn zeroed(length: usize) -> Self {
         let bytes = length * size_of::<T>();
@@ -57,7 +57,7 @@ impl<T: Pod> Array<T> {
     }
 }
 
-impl<T: Pod> Deref for Array<T> {
+impl<T: Pod> Deref for HugeArray<T> {
     type Target = [T];
 
     #[inline(always)]
@@ -70,7 +70,7 @@ impl<T: Pod> Deref for Array<T> {
     }
 }
 
-impl<T: Pod> DerefMut for Array<T> {
+impl<T: Pod> DerefMut for HugeArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         let bytes: &mut [u8] = match &mut self.backing {
             Backing::Map(map) => map,
@@ -81,7 +81,7 @@ impl<T: Pod> DerefMut for Array<T> {
     }
 }
 
-impl<T> fmt::Debug for Array<T> {
+impl<T> fmt::Debug for HugeArray<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[{} of {} bytes]", self.length, size_of::<T>())
     }
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn small_and_large_arrays_hold_what_they_are_given() {
         for length in [0, 1, 100, 1 << 20] {
-            let mut array = Array::<u32>::zeroed(length);
+            let mut array = HugeArray::<u32>::zeroed(length);
             assert!(array.len() == length && array.iter().all(|&value| value == 0));
             assert_eq!(array.as_ptr().align_offset(64), 0);
             for (at, value) in array.iter_mut().enumerate() {

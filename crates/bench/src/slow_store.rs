@@ -119,7 +119,7 @@ async fn measure(args: &Args) -> Vec<Value> {
             summary.seconds.open
         );
         json!({
-            "history": source.name,
+            "archive": source.name,
             "latency_ms": if source.name == "slow store" { args.latency } else { 0 },
             "fingerprints": summary.base.fingerprints,
             "hits": summary.hits,

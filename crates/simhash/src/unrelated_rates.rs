@@ -1,4 +1,4 @@
-//! Noise: how many unrelated documents within k bits a new document meets in a large archive.
+//! Rates of unrelated documents: how many of them within k bits a new document meets in a large archive.
 //!
 //! Two texts about different things have common words, so their fingerprints are nearer to each
 //! other than random ones. How near depends on the weights. `bench sharp` measured the rates of the
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_bits_and_larger_archives_have_more_noise() {
+    fn more_bits_and_larger_archives_mean_more_unrelated_documents() {
         let default = Spec::default();
         let at = |spec: &Spec, k, archive| unrelated_documents(spec, k, archive).unwrap();
         for row in ROWS {

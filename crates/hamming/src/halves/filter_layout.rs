@@ -1,11 +1,11 @@
-//! [`Layout`]: the kind and the size of the filters of halves, by the number of entries.
+//! [`FilterLayout`]: the kind and the size of the filters of halves, by the number of entries.
 
 /// Bits of a quarter.
 pub(super) const QUARTER_BITS: u32 = 16;
 
 /// The kind and the parameters of the half filters.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Layout {
+pub(super) enum FilterLayout {
     /// See [`super::lines::Lines`].
     Lines {
         /// How many upper bits of a quarter make the key.
@@ -17,7 +17,7 @@ pub(super) enum Layout {
     Bitmap,
 }
 
-impl Layout {
+impl FilterLayout {
     /// Chooses the smallest lines in which hardly any key has more entries than lanes, or bitmaps if there are no such
     /// lines.
     pub(super) fn choose(entries: usize) -> Self {

@@ -50,7 +50,7 @@ impl<T: TagTable> Lookups<'_, '_, T> {
             if STRIPS_FIRST {
                 let any = view.any_passes::<N>(start, lines, tags);
                 let end = bucket.end;
-                if !self.strips.push(Strip {
+                if !self.strips.push_leaves_room(Strip {
                     query,
                     any,
                     start,
