@@ -22,7 +22,7 @@ use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
 use crate::day_decisions::DayDecisions;
 use crate::day_records::{CommittedDay, Record};
 use crate::error::{ArchiveError, Result};
-use crate::fingerprints::FingerprintFile;
+use crate::fingerprint_file::FingerprintFile;
 use crate::schema::{DAY, kept_field};
 use crate::table::Archive;
 

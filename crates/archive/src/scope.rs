@@ -19,7 +19,7 @@ use crate::day_decisions::DayDecisions;
 use crate::day_records::CommittedDay;
 use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
-use crate::fingerprints::FingerprintFile;
+use crate::fingerprint_file::FingerprintFile;
 use crate::table::{Archive, DataFile};
 
 /// Which rows of an archive a run reads.

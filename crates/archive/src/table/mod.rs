@@ -160,7 +160,7 @@ impl Archive {
     /// Schema of the rows of its data files. With `nullable`, fingerprints may be null, as in files
     /// that other programs wrote.
     pub(crate) fn rows_schema(&self, nullable: bool) -> SchemaRef {
-        schema::data_rows(self.id_type, self.spec.sketch, self.has_kept, nullable)
+        schema::data_file_schema(self.id_type, self.spec.sketch, self.has_kept, nullable)
     }
 
     /// The version at which the table is open.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use archive::fingerprints::FingerprintWriter;
+use archive::fingerprint_file::FingerprintWriter;
 use archive::{
     Append, Archive, ArchiveError, DayDecisions, DecodedStep, Existing, FingerprintFile, IdSet,
     IdType, ReadRows, RowColumns, RowDecisions, Scope, Snapshot, SpecFiles, Vacuum,
@@ -71,7 +71,7 @@ static INPUT: LazyLock<Vec<Input>> = LazyLock::new(|| {
         let ids: StringArray = rows.iter().map(|row| Some(&row.1)).collect();
         let sketches: BinaryArray = rows.iter().map(|row| Some(sketch_of(row.0))).collect();
         let batch = RecordBatch::try_new(
-            archive::schema::fingerprints(IdType::String, spec.sketch, true),
+            archive::schema::fingerprint_schema(IdType::String, spec.sketch, true),
             vec![Arc::new(fingerprints), Arc::new(ids), Arc::new(sketches)],
         );
         writer.write(batch.unwrap()).unwrap();

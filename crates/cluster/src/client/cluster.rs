@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive::IdType;
-use archive::fingerprints::FingerprintFile;
+use archive::fingerprint_file::FingerprintFile;
 use async_trait::async_trait;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;

@@ -45,7 +45,7 @@ impl RowDigest {
         Self(Sha256::new_with_prefix(spec.digest()))
     }
 
-    /// Adds the rows of a record batch with the schema [`schema::fingerprints`].
+    /// Adds the rows of a record batch with the schema [`schema::fingerprint_schema`].
     pub fn update(&mut self, batch: &RecordBatch) {
         let fingerprints = batch.column(0).as_primitive::<Int64Type>();
         let text = batch.column(1).as_string_opt::<i32>();
@@ -93,7 +93,7 @@ pub struct FingerprintFile {
 }
 
 impl FingerprintFile {
-    /// Reads its rows, as record batches with the schema [`schema::fingerprints`].
+    /// Reads its rows, as record batches with the schema [`schema::fingerprint_schema`].
     ///
     /// # Errors
     /// [`ArchiveError`] when it cannot be opened.
@@ -152,7 +152,7 @@ impl FingerprintWriter {
                 path: name.clone(),
                 source,
             })?;
-        let schema = schema::fingerprints(id_type, spec.sketch, true);
+        let schema = schema::fingerprint_schema(id_type, spec.sketch, true);
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(spec, id_type))
             .with_skip_arrow_metadata(true);
