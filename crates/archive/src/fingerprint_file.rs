@@ -22,7 +22,7 @@ use storage::{StorageError, hex};
 
 use crate::checked_pages::{CheckedRowGroups, WholeFile};
 use crate::error::{ArchiveError, Result};
-use crate::layout::{PAGE_ROWS, writer_properties};
+use crate::parquet_properties::{PAGE_ROWS, writer_properties};
 use crate::schema::{self, IdType};
 
 /// Rows of the record batches that the Parquet writer gets, and of those that a reader gets. This

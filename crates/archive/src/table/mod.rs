@@ -19,7 +19,7 @@ use storage::{LOG_DIRECTORY, Location, StorageError, is_log_entry};
 use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
-use crate::layout::ROW_GROUP_ROWS;
+use crate::parquet_properties::ROW_GROUP_ROWS;
 use crate::schema::{self, IdType, SPEC_KEY};
 use crate::spec_files;
 
