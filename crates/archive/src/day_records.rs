@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use storage::StorageError;
 
-use crate::day_decisions::{DayDecisions, describe};
+use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::schema::{BASE_VERSION_TAG, DAY_DIGEST_TAG, DECISIONS_TAG};
@@ -47,7 +47,7 @@ pub struct CommittedDay {
     /// How its documents were decided; `None` if they were not. `digest` covers all documents of
     /// the batch, even those that were not appended.
     #[serde(default)]
-    pub decisions: Option<DayDecisions>,
+    pub decisions: Option<DecisionSettings>,
 }
 
 impl CommittedDay {
@@ -62,7 +62,7 @@ impl CommittedDay {
 
     /// Whether this day was committed with a batch of this digest and these decisions. A batch
     /// without decisions also equals a day with decisions if the day has all documents.
-    pub(crate) fn is_same(&self, digest: &str, decisions: Option<&DayDecisions>) -> bool {
+    pub(crate) fn is_same(&self, digest: &str, decisions: Option<&DecisionSettings>) -> bool {
         let same_decisions = match (&self.decisions, decisions) {
             (Some(committed), None) => !committed.only_kept,
             (committed, decisions) => committed.as_ref() == decisions,
@@ -76,7 +76,7 @@ impl CommittedDay {
         path: String,
         day: NaiveDate,
         digest: &str,
-        decisions: Option<&DayDecisions>,
+        decisions: Option<&DecisionSettings>,
     ) -> ArchiveError {
         let day = day.to_string();
         if self.digest == digest {

@@ -35,7 +35,7 @@ pub const DAY_DIGEST_TAG: &str = "dedup-job.day-digest";
 /// Tag of a data file: the table version that its day was compared with.
 pub const BASE_VERSION_TAG: &str = "dedup-job.base-version";
 /// Tag of a data file: whether its day's commit appended all documents or only the kept ones, and
-/// by which settings they were decided; a [`DayDecisions`](crate::DayDecisions).
+/// by which settings they were decided; a [`DecisionSettings`](crate::DecisionSettings).
 pub const DECISIONS_TAG: &str = "dedup-job.decisions";
 
 /// The type of an archive's ids, fixed when it is created.

@@ -6,7 +6,7 @@ use chrono::NaiveDate;
 use deltalake_core::kernel::{DeletionVectorDescriptor, LogicalFileView, Remove};
 
 use super::Archive;
-use crate::day_decisions::DayDecisions;
+use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
 use crate::log_facts::LogFacts;
@@ -32,7 +32,7 @@ pub struct DataFile {
     /// The table version that its day was compared with.
     pub(crate) base_version: Option<u64>,
     /// The decisions about its day, if there are any.
-    pub(crate) decisions: Option<DayDecisions>,
+    pub(crate) decisions: Option<DecisionSettings>,
     deletion_vector: Option<DeletionVectorDescriptor>,
 }
 

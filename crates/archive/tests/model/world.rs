@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use archive::fingerprint_file::FingerprintWriter;
 use archive::{
-    Append, Archive, ArchiveError, DayDecisions, DecodedStep, Existing, FingerprintFile, IdSet,
+    Append, Archive, ArchiveError, DecisionSettings, DecodedStep, Existing, FingerprintFile, IdSet,
     IdType, ReadRows, RowColumns, RowDecisions, Scope, Snapshot, SpecFiles, Vacuum,
 };
 use arrow::array::{AsArray as _, BinaryArray, Int64Array, RecordBatch, StringArray};
@@ -84,8 +84,8 @@ static INPUT: LazyLock<Vec<Input>> = LazyLock::new(|| {
 });
 
 /// The settings of the decisions of each day, as the archive records them.
-fn decisions() -> DayDecisions {
-    DayDecisions {
+fn decisions() -> DecisionSettings {
+    DecisionSettings {
         only_kept: false,
         settings: "k=3".into(),
     }
@@ -96,7 +96,7 @@ impl Input {
     fn decisions(&self) -> RowDecisions {
         RowDecisions {
             kept: self.rows.iter().map(|row| is_kept(row.0)).collect(),
-            decisions: decisions(),
+            settings: decisions(),
         }
     }
 }
