@@ -20,10 +20,10 @@ use sha2::{Digest as _, Sha256};
 use simhash::Spec;
 use storage::{StorageError, hex};
 
-use crate::checked_pages::{CheckedRowGroups, WholeFile};
 use crate::error::{ArchiveError, Result};
 use crate::parquet_properties::{PAGE_ROWS, writer_properties};
 use crate::schema::{self, IdType};
+use crate::validated_pages::{ValidatedRowGroups, WholeFile};
 
 /// Rows of the record batches that the Parquet writer gets, and of those that a reader gets. This
 /// fixed size fixes the pages, too, so the file's bytes do not depend on how callers of
@@ -107,7 +107,7 @@ impl FingerprintFile {
         let reader = metadata
             .map(|metadata| {
                 let groups = 0..metadata.num_row_groups();
-                CheckedRowGroups::new(WholeFile(file), Arc::new(metadata), groups)
+                ValidatedRowGroups::new(WholeFile(file), Arc::new(metadata), groups)
             })
             .and_then(|groups| groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None))
             .map_err(ArchiveError::parquet(name.clone()))?;

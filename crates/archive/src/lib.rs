@@ -8,7 +8,6 @@
 //! decisions by row. The map writes the batch's own fingerprints as one [`FingerprintFile`], which
 //! every later stage reads.
 
-pub mod checked_pages;
 mod commit;
 mod compact;
 mod data_files;
@@ -35,6 +34,7 @@ mod snapshot;
 pub mod spec_files;
 mod table;
 mod vacuum;
+pub mod validated_pages;
 
 pub use commit::{Append, Existing, RowDecisions, StagedDay};
 pub use compact::Compacted;

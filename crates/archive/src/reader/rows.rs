@@ -18,10 +18,10 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 use simhash::SketchBits;
 
 use super::FingerprintReader;
-use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::SectorSums;
 use crate::schema::{self, IdType, KEPT};
+use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
 /// The columns to read besides the ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -187,7 +187,7 @@ impl FingerprintReader {
         let mask = ProjectionMask::leaves(group.schema_descr(), leaves);
         let metadata = Arc::clone(&pages.metadata);
         let batches = self.catch_panic(row_group, "id", || {
-            let groups = CheckedRowGroups::new(bytes, metadata, row_group..row_group + 1);
+            let groups = ValidatedRowGroups::new(bytes, metadata, row_group..row_group + 1);
             let reader = groups.read(mask, 8192, Some(selection)).map_err(failed)?;
             let batches: Result<Vec<_>, _> = reader.collect();
             batches.map_err(arrow_error)
