@@ -14,10 +14,10 @@ use storage::{LocalFile, Location};
 
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::Tail;
-use crate::log_facts::LogFacts;
 use crate::object_reader::ObjectReader;
 use crate::row_group_sums::RowGroupSums;
 use crate::schema::{IdType, SPEC_KEY};
+use crate::tail_facts::TailFacts;
 use columns::{fingerprint_leaf, id_leaf, kept_leaf, sketch_leaf};
 
 pub use columns::ColumnNames;
@@ -57,7 +57,7 @@ impl FingerprintReader {
         location: &Location,
         size: u64,
         columns: &ColumnNames,
-        facts: &LogFacts,
+        facts: &TailFacts,
     ) -> Result<Self> {
         let local = location.local().map(LocalFile::at).transpose()?;
         let mut object = ObjectReader::new(location, size);
