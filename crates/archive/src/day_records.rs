@@ -132,8 +132,8 @@ fn transaction_version_of(record: &[u8]) -> i64 {
 }
 
 /// The path of a record below the archive's directory.
-pub(crate) fn record_path(day: NaiveDate, version: i64) -> String {
-    format!("{DIRECTORY}/{day}-{version:016x}.json")
+pub(crate) fn record_path(day: NaiveDate, transaction_version: i64) -> String {
+    format!("{DIRECTORY}/{day}-{transaction_version:016x}.json")
 }
 
 /// The day and the transaction version in the path of a record.
@@ -322,8 +322,14 @@ impl Archive {
     }
 
     /// Reads the record that a day's transaction points to; `None` when it is missing, as in a copy of the table alone.
-    async fn read_record(&self, day: NaiveDate, version: i64) -> Result<Option<CommittedDay>> {
-        let location = self.location().child(&record_path(day, version))?;
+    async fn read_record(
+        &self,
+        day: NaiveDate,
+        transaction_version: i64,
+    ) -> Result<Option<CommittedDay>> {
+        let location = self
+            .location()
+            .child(&record_path(day, transaction_version))?;
         let bytes = match location.read().await {
             Err(StorageError::NotFound { .. }) => return Ok(None),
             bytes => bytes?,
@@ -332,7 +338,7 @@ impl Archive {
             object: location.to_string(),
             reason,
         };
-        if transaction_version_of(&bytes) != version {
+        if transaction_version_of(&bytes) != transaction_version {
             return Err(bad_data(
                 "damaged: it is not the record that the log points to".into(),
             ));

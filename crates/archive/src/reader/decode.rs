@@ -105,7 +105,7 @@ impl FingerprintReader {
             self.catch_panic(row_group, "fingerprint", || {
                 decoder.next(step).map_err(failed)
             })?;
-            if let Some(sums) = &self.sums {
+            if let Some(sums) = &self.row_group_sums {
                 sum = sum.wrapping_add(sums.sum(&step.signed));
             }
             if !each(step) {
@@ -114,7 +114,7 @@ impl FingerprintReader {
             }
         }
         if self
-            .sums
+            .row_group_sums
             .as_ref()
             .is_some_and(|sums| !sums.is_sum_of(row_group, sum))
         {

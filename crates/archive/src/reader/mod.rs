@@ -29,7 +29,7 @@ pub use rows::{ReadRows, RowColumns, RowPages, to_id_type};
 pub struct FingerprintReader {
     name: Arc<str>,
     /// The checksums of its row groups' fingerprints, if the footer has them.
-    sums: Option<Arc<RowGroupSums>>,
+    row_group_sums: Option<Arc<RowGroupSums>>,
     /// Offsets and checksums of its tail, if the log has them.
     tail: Option<Tail>,
     /// The file, if it is local.
@@ -84,12 +84,12 @@ impl FingerprintReader {
         let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
         let sketch_leaf = sketch_leaf(name, schema)?;
         let entries = metadata.file_metadata().key_value_metadata();
-        let sums = entries
+        let row_group_sums = entries
             .and_then(|entries| RowGroupSums::from_footer(entries, row_counts(&metadata)))
             .map(Arc::new);
         Ok(Self {
             name: name.into(),
-            sums,
+            row_group_sums,
             tail: facts.tail,
             local,
             object,
