@@ -77,7 +77,11 @@ impl FileParts {
             let skipped = usize::try_from(start - first).ok()?;
             (skipped <= bytes.len()).then(|| bytes.slice(skipped..))
         })
-        .ok_or_else(|| ParquetError::EOF(format!("a page at {start}, where none should be")))
+        .ok_or_else(|| {
+            ParquetError::EOF(format!(
+                "the file's metadata places a page at byte {start}, outside the bytes that were read"
+            ))
+        })
     }
 }
 

@@ -120,8 +120,7 @@ impl FingerprintReader {
         {
             return Err(ArchiveError::BadData {
                 object: self.object_name(row_group, "fingerprint"),
-                reason: "damaged: its values differ from what was written, by their checksum"
-                    .into(),
+                reason: "damaged: the checksum of its values differs from the recorded one".into(),
             });
         }
         step.reading += *spent.lock().unwrap_or_else(PoisonError::into_inner);

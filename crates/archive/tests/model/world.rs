@@ -508,7 +508,7 @@ impl World {
             (Some(before), Ok(_)) if before == same => Ok(()),
             // Another program put rows of different commits into one file: the run fails and changes nothing.
             (Some(before), Err(error)) if before == same && self.is_mixed => {
-                expect(&error, "can no longer be told")
+                expect(&error, "no longer says which rows")
             }
             (Some((before, false)), Err(error)) if before == input && !replace => {
                 expect(&error, "without decisions")
