@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use simhash::Spec;
-use storage::{LocalFile, Location};
+use storage::{Location, UnchangedFile};
 
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::Tail;
@@ -33,7 +33,7 @@ pub struct FingerprintReader {
     /// Offsets and checksums of its tail, if the log has them.
     tail: Option<Tail>,
     /// The file, if it is local.
-    local: Option<LocalFile>,
+    local: Option<UnchangedFile>,
     object: ObjectReader,
     metadata: Arc<ParquetMetaData>,
     fingerprint_leaf: usize,
@@ -59,7 +59,7 @@ impl FingerprintReader {
         columns: &ColumnNames,
         facts: &TailFacts,
     ) -> Result<Self> {
-        let local = location.local().map(LocalFile::at).transpose()?;
+        let local = location.local().map(UnchangedFile::at).transpose()?;
         let mut object = ObjectReader::new(location, size);
         let metadata = match &facts.tail {
             Some(tail) => object.checked_metadata(tail).await,
