@@ -7,13 +7,13 @@
 //! This crate does not interpret the contents of files. All it knows about Delta tables is the file
 //! names in their logs.
 
+pub mod boot_tag;
 mod conditional_create;
 mod delta_log;
 mod digest;
 mod draft;
 mod error;
 mod explain;
-pub mod host;
 mod kind;
 mod location;
 mod secrets;
