@@ -10,7 +10,7 @@ use url::Url;
 
 use super::{Expansion, Location};
 use crate::error::{Result, StorageError};
-use crate::kind::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::store::Stores;
 
 /// The files that a path without a table stands for.
