@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// Fault 47, a process that is not ours: an executor takes no task with a foreign operator.
+    /// Fault 47 (docs/faults.md), a process that is not ours: an executor takes no task with a foreign operator.
     #[test]
     fn other_tasks_are_refused() {
         for (plan, named) in sample_plans::foreign_plans().unwrap() {

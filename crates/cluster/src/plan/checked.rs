@@ -193,7 +193,8 @@ mod tests {
         CheckedNode::try_decode(&bytes).unwrap_err().to_string()
     }
 
-    /// Fault 47, a process that is not ours: a task that makes a library allocate 32 TiB would end the process.
+    /// Fault 47 (docs/faults.md), a process that is not ours: a task that makes a library allocate
+    /// 32 TiB would end the process.
     #[test]
     fn a_forged_length_is_refused() {
         let mut forged = scan();
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Fault 47: operators that our plans never contain are not decoded.
+    /// Fault 47 (docs/faults.md): operators that our plans never contain are not decoded.
     #[test]
     fn foreign_operators_are_refused_by_name() {
         let empty = encoded(Arc::new(EmptyExec::new(work::schema())));
@@ -273,7 +274,7 @@ mod tests {
         }
     }
 
-    /// Fault 47: an uncaught panic would end Ballista's executor.
+    /// Fault 47 (docs/faults.md): an uncaught panic would end Ballista's executor.
     #[test]
     fn a_decoders_panic_is_an_error() {
         let plan = CheckedNode::try_new(operator(MARK, vec![items()])).unwrap();

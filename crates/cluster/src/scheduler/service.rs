@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// Fault 47, a process that is not ours: a submitted plan is checked before any executor gets it.
+    /// Fault 47 (docs/faults.md), a process that is not ours: a submitted plan is checked before any executor gets it.
     #[test]
     fn queries_of_others_are_refused() {
         let plan = Arc::new(EmptyExec::new(engine::work::schema()));

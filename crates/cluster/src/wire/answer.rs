@@ -154,7 +154,7 @@ mod tests {
         batches.map_err(|error| error.to_string())
     }
 
-    /// Fault 47, a process that is not ours: an executor can send arrays that violate their types.
+    /// Fault 47 (docs/faults.md), a process that is not ours: an executor can send arrays that violate their types.
     #[tokio::test]
     async fn an_answer_is_checked() {
         let ids: ArrayRef = Arc::new(StringArray::from(vec!["abcd"]));

@@ -265,8 +265,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Fault 47, a process that is not ours: each of these makes a reader allocate more bytes than
-    /// the stream has, or copy the same bytes many times.
+    /// Fault 47 (docs/faults.md), a process that is not ours: each of these makes a reader allocate
+    /// more bytes than the stream has, or copy the same bytes many times.
     #[test]
     fn what_readers_must_not_get_is_refused_by_name() {
         let sound = written(numbers(), None);

@@ -55,7 +55,9 @@ impl Draft {
     pub fn new(target: &Location, scratch: &Path) -> Result<Self> {
         let name = target.file_name();
         let made = match target.local().map(directory_of) {
-            Some(directory) if absolute(directory) != absolute(scratch) => {
+            Some(directory)
+                if canonical_or_absolute(directory) != canonical_or_absolute(scratch) =>
+            {
                 temporary::create(directory, &name)
             }
             _ => create_private(scratch, &name),
@@ -246,7 +248,7 @@ fn create_private(scratch: &Path, name: &str) -> std::io::Result<(File, TempPath
 }
 
 /// The absolute path, without symlinks and dots if the path exists.
-fn absolute(path: &Path) -> PathBuf {
+fn canonical_or_absolute(path: &Path) -> PathBuf {
     let real = path.canonicalize().or_else(|_| std::path::absolute(path));
     real.unwrap_or_else(|_| path.to_owned())
 }

@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    /// Fault 46: names of 255 bytes, the maximum of a file name; in the last two, the cut falls
-    /// into a character.
+    /// Fault 46 (docs/faults.md): names of 255 bytes, the maximum of a file name; in the last two,
+    /// the cut falls into a character.
     #[test]
     fn long_names_are_cut() {
         let directory = tempfile::tempdir().unwrap();
@@ -158,7 +158,7 @@ mod tests {
         }
     }
 
-    /// Fault 46.
+    /// Fault 46 (docs/faults.md).
     #[test]
     fn files_of_killed_processes_are_swept_and_no_others() {
         let directory = tempfile::tempdir().unwrap();
@@ -189,7 +189,7 @@ mod tests {
         assert!(stays.iter().all(|name| at.join(name).exists()));
     }
 
-    /// Fault 46: many processes with one output, each sweeping while others make their files.
+    /// Fault 46 (docs/faults.md): many processes with one output, each sweeping while others make their files.
     #[test]
     fn a_file_is_never_swept_from_under_its_process() {
         let directory = tempfile::tempdir().unwrap();
