@@ -20,8 +20,8 @@ use tokio::sync::mpsc::Sender;
 use tonic::Code;
 
 use super::accounting::AnswerCheck;
+use super::connection::Remote;
 use super::map::{Map, Rows};
-use super::remote::Remote;
 use super::scheduler_client::Client;
 use crate::error::innermost_cause;
 use crate::net::address::Address;

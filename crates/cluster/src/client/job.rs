@@ -22,9 +22,9 @@ use futures::StreamExt as _;
 use tokio::sync::mpsc::Sender;
 
 use super::accounting::{add_to_totals, settle};
+use super::connection::Remote;
 use super::fetch::{Answer, by_slice};
 use super::map::{Map, Rows};
-use super::remote::Remote;
 use super::status::StatusPoller;
 use crate::error::{ClusterError, Result};
 use crate::plan::answer::AnswerExec;

@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc::Sender;
 
+use super::connection::Remote;
 use super::map::{Map, Rows};
-use super::remote::Remote;
 use super::slices;
 use crate::error::{ClusterError, Result};
 

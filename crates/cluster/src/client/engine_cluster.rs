@@ -16,8 +16,8 @@ use engine::probe::{Probe, ProbeExec};
 use engine::work::{self, Numbered, WorkItem};
 use storage::{Draft, Location};
 
+use super::connection::Remote;
 use super::map::Map;
-use super::remote::Remote;
 use crate::plan::document_items::DocumentItem;
 use crate::plan::fingerprint::{FingerprintExec, FingerprintSettings};
 
