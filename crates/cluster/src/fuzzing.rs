@@ -25,10 +25,10 @@ use storage::ErrorKind;
 use tonic::metadata::{AsciiMetadataValue, MetadataMap};
 
 use crate::client::accounting::{AnswerCheck, settle};
-use crate::plan::allowed::{check_plan, check_task};
-use crate::plan::checked::CheckedNode;
 use crate::plan::codec::Codec;
 use crate::plan::document_items::DocumentItem;
+use crate::plan::encoded_check::CheckedNode;
+use crate::plan::operator_check::{check_plan, check_task};
 use crate::sample_plans::{self, Plan};
 use crate::wire::headers::{self, Announcement, ClusterState, EXECUTOR, STATE, VERSION};
 use crate::wire::receipt::Receipt;

@@ -14,7 +14,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 
-use crate::plan::allowed::check_task;
+use crate::plan::operator_check::check_task;
 
 /// Ballista's execution engine; a task that fails [`check_task`] does not reach it.
 #[derive(Default)]

@@ -22,9 +22,9 @@ use tonic::{Request, Response, Status};
 
 use super::handle::Scheduler;
 use super::poll::HOLD_INTERVAL;
-use crate::plan::allowed;
-use crate::plan::checked::CheckedNode;
 use crate::plan::codec::Codec;
+use crate::plan::encoded_check::CheckedNode;
+use crate::plan::operator_check;
 use crate::wire::headers::{self, CLIENT, STATE, WAIT};
 
 /// How long the scheduler holds its reply about a job's status while the job goes on. Our client
@@ -58,7 +58,7 @@ fn check_query(query: Option<&Query>) -> Result<(), Status> {
     let plan = CheckedNode::try_decode(bytes)
         .and_then(|plan| plan.try_into_physical_plan(&TaskContext::default(), &Codec::default()))
         .map_err(|error| refused(error.to_string()))?;
-    allowed::check_plan(plan.as_ref()).map_err(refused)
+    operator_check::check_plan(plan.as_ref()).map_err(refused)
 }
 
 #[tonic::async_trait]

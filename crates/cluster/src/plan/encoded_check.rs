@@ -3,7 +3,7 @@
 //! Their decoders trust the bytes. They allocate what a forged length claims, which ends the
 //! process. They can also panic, and Ballista 55's executor decodes tasks where nothing catches a
 //! panic. So [`CheckedNode`] passes only operators that our plans contain to the decoders;
-//! [`super::allowed`] then checks that these form one of our plans.
+//! [`super::operator_check`] then checks that these form one of our plans.
 
 use std::fmt::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
