@@ -22,7 +22,7 @@ use prost::Message as _;
 use prost::bytes::BufMut;
 
 use super::codec;
-use crate::wire::ipc;
+use crate::wire::ipc_check;
 
 /// Limit on the depth of a plan, in operators; our tasks have four.
 const MAX_DEPTH: usize = 16;
@@ -114,7 +114,8 @@ fn check_items(items: &MemoryScanExecNode) -> Result<(), String> {
         return Err("a table of work items with a projection or an order".into());
     }
     for (number, rows) in items.partitions.iter().enumerate() {
-        ipc::check(rows).map_err(|reason| format!("slice {number} of the work items: {reason}"))?;
+        ipc_check::check(rows)
+            .map_err(|reason| format!("slice {number} of the work items: {reason}"))?;
     }
     Ok(())
 }
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
     use crate::plan::codec::{Codec, MARK};
     use crate::sample_plans;
-    use crate::wire::ipc::tests::with_body_length;
+    use crate::wire::ipc_check::tests::with_body_length;
 
     fn encoded(plan: Arc<dyn ExecutionPlan>) -> PhysicalPlanNode {
         PhysicalPlanNode::try_from_physical_plan(plan, &Codec::default()).unwrap()
