@@ -94,7 +94,7 @@ pub(crate) fn fingerprint_settings() -> FingerprintSettings {
         columns: Columns::default(),
         bigint_ids: false,
         spec: Spec::default(),
-        tables: "s3://crawl/archive".into(),
+        spec_files: "s3://crawl/archive".into(),
         keys: true,
     }
 }

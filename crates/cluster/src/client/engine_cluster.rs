@@ -37,14 +37,14 @@ impl Cluster for Remote {
             tracing::info!("the batch is on this machine, so it is fingerprinted here");
             return Ok(None);
         }
-        let names_tables = request.spec.idf.is_some() || request.spec.stop_words.is_some();
-        let tables = match request.archive {
+        let names_files = request.spec.idf.is_some() || request.spec.stop_words.is_some();
+        let spec_files = match request.archive {
             Some(archive) => archive.location().absolute_name(),
             None => {
-                if names_tables {
+                if names_files {
                     create_directory(&inner.shared)?;
-                    let spec_files = request.spec_options.files(request.spec)?;
-                    archive::spec_files::write(&inner.shared, request.spec, &spec_files).await?;
+                    let files = request.spec_options.files(request.spec)?;
+                    archive::spec_files::write(&inner.shared, request.spec, &files).await?;
                 }
                 inner.shared.absolute_name()
             }
@@ -53,7 +53,7 @@ impl Cluster for Remote {
             columns: request.columns.clone(),
             bigint_ids: request.id_type == IdType::Bigint,
             spec: request.spec.clone(),
-            tables,
+            spec_files,
             keys: request.keys,
         };
         let total = request.documents.known_rows().unwrap_or(0);
