@@ -24,7 +24,7 @@ use simhash::SketchBits;
 use storage::ErrorKind;
 use tonic::metadata::{AsciiMetadataValue, MetadataMap};
 
-use crate::client::accounting::{AnswerCheck, settle};
+use crate::client::settle::{AnswerCheck, settle};
 use crate::plan::codec::Codec;
 use crate::plan::document_items::DocumentItem;
 use crate::plan::encoded_check::CheckedNode;

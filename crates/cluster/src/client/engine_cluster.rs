@@ -1,5 +1,5 @@
-//! Implements the engine's [`Cluster`] trait for [`Remote`]: builds a [`Map`] for each of the two
-//! maps, and returns its rows as a stream.
+//! Implements the engine's [`Cluster`] trait for [`Remote`]: builds the [`MapParameters`] of each of
+//! the two maps, and returns its rows as a stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use engine::work::{self, Numbered, WorkItem};
 use storage::{Draft, Location};
 
 use super::connection::Remote;
-use super::map::Map;
+use super::map_parameters::MapParameters;
 use crate::plan::document_items::DocumentItem;
 use crate::plan::fingerprint::{FingerprintExec, FingerprintSettings};
 
@@ -83,7 +83,7 @@ impl Cluster for Remote {
         let invalid_utf8 = Arc::new(AtomicU64::new(0));
         let invalid = Arc::clone(&invalid_utf8);
         builder.spawn(async move {
-            let map = Map {
+            let map = MapParameters {
                 number: |item: &DocumentItem| item.number,
                 weight: &|item: &DocumentItem| bytes[item.number as usize],
                 group: |_| 0,
@@ -143,7 +143,7 @@ impl Cluster for Remote {
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
         builder.spawn(async move {
-            let map = Map {
+            let map = MapParameters {
                 number: |item: &Numbered| item.0,
                 weight: &|item: &Numbered| item.1.weight(),
                 group: |item| match &item.1 {

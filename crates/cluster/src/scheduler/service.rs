@@ -51,7 +51,7 @@ fn unsupported<T>() -> Result<Response<T>, Status> {
 /// Checks that a query is one of our plans.
 fn check_query(query: Option<&Query>) -> Result<(), Status> {
     let refused =
-        |reason: String| Status::invalid_argument(format!("no plan of dedup-job: {reason}"));
+        |reason: String| Status::invalid_argument(format!("not a plan of dedup-job: {reason}"));
     let Some(Query::PhysicalPlan(bytes)) = query else {
         return Err(refused("it is not physical".into()));
     };
@@ -216,7 +216,7 @@ mod tests {
                 Some(&foreign),
                 "Empty where an operator of dedup-job belongs",
             ),
-            (Some(&damaged), "no plan of dedup-job"),
+            (Some(&damaged), "not a plan of dedup-job"),
             (Some(&logical), "not physical"),
             (None, "not physical"),
         ] {
