@@ -1,5 +1,5 @@
-//! [`DecisionSettings`]: whether an archive got all documents of a day or only the kept ones, and by
-//! which settings they were decided.
+//! [`DecisionSettings`]: whether an archive got all documents of a day or only the kept ones, and
+//! by which settings they were decided.
 
 use std::fmt;
 use std::str::FromStr;

@@ -20,8 +20,8 @@ use datafusion::execution::TaskContext;
 use datafusion_proto::physical_plan::AsExecutionPlan as _;
 use tonic::{Request, Response, Status};
 
-use super::handle::Scheduler;
 use super::poll::HOLD_INTERVAL;
+use super::tracking_scheduler::TrackingScheduler;
 use crate::plan::codec::Codec;
 use crate::plan::encoded_check::CheckedNode;
 use crate::plan::operator_check;
@@ -32,7 +32,7 @@ use crate::wire::headers::{self, CLIENT, STATE, WAIT};
 const STATUS_HOLD: Duration = Duration::from_millis(500);
 
 /// The service of a scheduler.
-pub(super) struct Service(pub(super) Scheduler);
+pub(super) struct Service(pub(super) TrackingScheduler);
 
 /// Returns whether the status of a job may still change.
 fn is_going_on(result: &GetJobStatusResult) -> bool {
