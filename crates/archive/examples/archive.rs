@@ -44,7 +44,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         Arc::new(StringArray::from(ids)),
     ];
     let batch = RecordBatch::try_new(
-        schema::fingerprints(id_type, spec.sketch, true),
+        schema::fingerprint_schema(id_type, spec.sketch, true),
         columns.into(),
     )?;
     let path = temporary.path().join("day.parquet");

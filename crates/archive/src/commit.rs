@@ -19,10 +19,10 @@ use deltalake_core::protocol::{DeltaOperation, SaveMode};
 use storage::{ErrorKind, require_conditional_create};
 
 use crate::data_files::{DayTags, RowsToWrite, WrittenFile};
-use crate::day_decisions::DayDecisions;
 use crate::day_records::{CommittedDay, Record};
+use crate::decision_settings::DecisionSettings;
 use crate::error::{ArchiveError, Result};
-use crate::fingerprints::FingerprintFile;
+use crate::fingerprint_file::FingerprintFile;
 use crate::schema::{DAY, kept_field};
 use crate::table::Archive;
 
@@ -56,7 +56,7 @@ pub struct RowDecisions {
     /// For each row of the batch's file: whether it is kept.
     pub kept: BooleanBuffer,
     /// The settings of the decisions, and whether only the kept rows are appended.
-    pub decisions: DayDecisions,
+    pub settings: DecisionSettings,
 }
 
 impl RowDecisions {
@@ -73,7 +73,7 @@ impl RowDecisions {
             true => with_kept(rows, kept.clone())?,
             false => rows.clone(),
         };
-        match self.decisions.only_kept {
+        match self.settings.only_kept {
             true => arrow::compute::filter_record_batch(&rows, &kept),
             false => Ok(rows),
         }
@@ -81,7 +81,7 @@ impl RowDecisions {
 
     /// How many of the first `rows` rows are appended.
     fn count(&self, rows: usize) -> usize {
-        match self.decisions.only_kept {
+        match self.settings.only_kept {
             true => self.kept.slice(0, rows).count_set_bits(),
             false => rows,
         }
@@ -106,7 +106,7 @@ pub struct StagedDay {
     without_fingerprint: u64,
     /// Rows of its data files.
     rows: u64,
-    decisions: Option<DayDecisions>,
+    decisions: Option<DecisionSettings>,
     files: Vec<WrittenFile>,
 }
 
@@ -177,7 +177,7 @@ impl Archive {
             documents: file.rows,
             without_fingerprint: file.without_fingerprint,
             rows: count,
-            decisions: decisions.map(|decisions| decisions.decisions.clone()),
+            decisions: decisions.map(|decisions| decisions.settings.clone()),
             files: Vec::new(),
         };
         let object = file.path.display().to_string();
@@ -358,7 +358,7 @@ impl Archive {
         &self,
         day: NaiveDate,
         digest: &str,
-        decisions: Option<&DayDecisions>,
+        decisions: Option<&DecisionSettings>,
         existing: Existing,
     ) -> Result<bool> {
         match self.committed(day).await? {

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use storage::StorageError;
 
-use crate::day_decisions::{DayDecisions, describe};
+use crate::decision_settings::{DecisionSettings, describe};
 use crate::delta::catch_async_panic;
 use crate::error::{ArchiveError, Result};
 use crate::schema::{BASE_VERSION_TAG, DAY_DIGEST_TAG, DECISIONS_TAG};
@@ -47,7 +47,7 @@ pub struct CommittedDay {
     /// How its documents were decided; `None` if they were not. `digest` covers all documents of
     /// the batch, even those that were not appended.
     #[serde(default)]
-    pub decisions: Option<DayDecisions>,
+    pub decisions: Option<DecisionSettings>,
 }
 
 impl CommittedDay {
@@ -62,7 +62,7 @@ impl CommittedDay {
 
     /// Whether this day was committed with a batch of this digest and these decisions. A batch
     /// without decisions also equals a day with decisions if the day has all documents.
-    pub(crate) fn is_same(&self, digest: &str, decisions: Option<&DayDecisions>) -> bool {
+    pub(crate) fn is_same(&self, digest: &str, decisions: Option<&DecisionSettings>) -> bool {
         let same_decisions = match (&self.decisions, decisions) {
             (Some(committed), None) => !committed.only_kept,
             (committed, decisions) => committed.as_ref() == decisions,
@@ -76,7 +76,7 @@ impl CommittedDay {
         path: String,
         day: NaiveDate,
         digest: &str,
-        decisions: Option<&DayDecisions>,
+        decisions: Option<&DecisionSettings>,
     ) -> ArchiveError {
         let day = day.to_string();
         if self.digest == digest {
@@ -132,8 +132,8 @@ fn transaction_version_of(record: &[u8]) -> i64 {
 }
 
 /// The path of a record below the archive's directory.
-pub(crate) fn record_path(day: NaiveDate, version: i64) -> String {
-    format!("{DIRECTORY}/{day}-{version:016x}.json")
+pub(crate) fn record_path(day: NaiveDate, transaction_version: i64) -> String {
+    format!("{DIRECTORY}/{day}-{transaction_version:016x}.json")
 }
 
 /// The day and the transaction version in the path of a record.
@@ -322,8 +322,14 @@ impl Archive {
     }
 
     /// Reads the record that a day's transaction points to; `None` when it is missing, as in a copy of the table alone.
-    async fn read_record(&self, day: NaiveDate, version: i64) -> Result<Option<CommittedDay>> {
-        let location = self.location().child(&record_path(day, version))?;
+    async fn read_record(
+        &self,
+        day: NaiveDate,
+        transaction_version: i64,
+    ) -> Result<Option<CommittedDay>> {
+        let location = self
+            .location()
+            .child(&record_path(day, transaction_version))?;
         let bytes = match location.read().await {
             Err(StorageError::NotFound { .. }) => return Ok(None),
             bytes => bytes?,
@@ -332,7 +338,7 @@ impl Archive {
             object: location.to_string(),
             reason,
         };
-        if transaction_version_of(&bytes) != version {
+        if transaction_version_of(&bytes) != transaction_version {
             return Err(bad_data(
                 "damaged: it is not the record that the log points to".into(),
             ));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::{Buf as _, Bytes};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
-use storage::{LocalFile, StorageError};
+use storage::{StorageError, UnchangedFile};
 
 use crate::page_header::HeaderReader;
 
@@ -33,7 +33,7 @@ pub enum Encoded {
 
 impl Encoded {
     /// The column chunk at `range` of a local file. Asks the system to read it ahead.
-    pub(crate) fn local(file: &LocalFile, range: &Range<u64>) -> Result<Self, StorageError> {
+    pub(crate) fn local(file: &UnchangedFile, range: &Range<u64>) -> Result<Self, StorageError> {
         let file = file.open()?;
         #[cfg(target_os = "linux")]
         {

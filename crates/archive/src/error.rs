@@ -69,7 +69,7 @@ pub enum ArchiveError {
     },
     /// The log no longer says which rows a day was compared with.
     #[error(
-        "{path}: another program changed {file}: which rows day {day} was compared with can no longer be told, so it cannot be run again with the same result"
+        "{path}: another program changed {file}, so the log no longer says which rows day {day} was compared with; a rerun cannot give the same result"
     )]
     Rewritten {
         /// The archive.

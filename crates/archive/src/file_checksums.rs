@@ -150,7 +150,7 @@ fn check(expected: u64, bytes: &[u8], what: &str) -> Result<()> {
 
 fn damaged(what: &str) -> ParquetError {
     ParquetError::General(format!(
-        "damaged: {what} differs from what was written, by its checksum"
+        "damaged: the checksum of {what} differs from the recorded one"
     ))
 }
 

@@ -17,9 +17,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::types::ColumnPath;
 use simhash::{DocumentFrequencies, Idf, Spec};
 
-use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::schema::SPEC_KEY;
+use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
 /// Column of features.
 pub const FEATURE: &str = "feature";
@@ -105,7 +105,8 @@ pub fn decode(name: &str, bytes: Bytes) -> Result<(Spec, DocumentFrequencies)> {
         })?;
         let mut features = Vec::new();
         let groups = 0..metadata.num_row_groups();
-        let groups = CheckedRowGroups::new(FileParts::whole(bytes), Arc::clone(&metadata), groups);
+        let groups =
+            ValidatedRowGroups::new(FileParts::whole(bytes), Arc::clone(&metadata), groups);
         let batches = groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None);
         for batch in batches.map_err(failed)? {
             let batch = batch.map_err(|source| ArchiveError::Arrow {

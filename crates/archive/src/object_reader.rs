@@ -27,7 +27,7 @@ pub struct ObjectReader {
     size: u64,
     /// The checksums of the object's sectors. If present, the Parquet library's reads fetch whole
     /// sectors and check them; `read_range` does not.
-    sums: Option<SectorSums>,
+    sector_sums: Option<SectorSums>,
 }
 
 impl ObjectReader {
@@ -38,15 +38,15 @@ impl ObjectReader {
             store: Arc::clone(location.store()),
             path: location.path().clone(),
             size,
-            sums: None,
+            sector_sums: None,
         }
     }
 
     /// The same object; checks the Parquet library's reads by the checksums of its sectors.
     #[must_use]
-    pub(crate) fn checked_by(self, sums: SectorSums) -> Self {
+    pub(crate) fn checked_by(self, sector_sums: SectorSums) -> Self {
         Self {
-            sums: Some(sums),
+            sector_sums: Some(sector_sums),
             ..self
         }
     }
@@ -154,7 +154,7 @@ fn require_length(bytes: Bytes, range: &Range<u64>) -> Result<Bytes> {
 impl AsyncFileReader for ObjectReader {
     fn get_bytes(&mut self, range: Range<u64>) -> BoxFuture<'_, Result<Bytes>> {
         async move {
-            match &self.sums {
+            match &self.sector_sums {
                 Some(sums) => {
                     let ranges = std::slice::from_ref(&range);
                     Ok(self.read_checked_ranges(sums, ranges).await?.swap_remove(0))
@@ -170,7 +170,7 @@ impl AsyncFileReader for ObjectReader {
             ranges
                 .iter()
                 .try_for_each(|range| self.check_range(range))?;
-            if let Some(sums) = &self.sums {
+            if let Some(sums) = &self.sector_sums {
                 return self.read_checked_ranges(sums, &ranges).await;
             }
             let parts = self.store.get_ranges(&self.path, &ranges).await?;

@@ -9,7 +9,7 @@
 
 use parquet::file::metadata::KeyValue;
 
-use crate::layout::ROW_GROUP_ROWS;
+use crate::parquet_properties::ROW_GROUP_ROWS;
 use crate::schema::{CHECKSUMS_KEY, SUMS_KEY};
 
 /// Keys added to the two halves, so that a half of zeros does not make the product zero.

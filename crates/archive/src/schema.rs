@@ -35,7 +35,7 @@ pub const DAY_DIGEST_TAG: &str = "dedup-job.day-digest";
 /// Tag of a data file: the table version that its day was compared with.
 pub const BASE_VERSION_TAG: &str = "dedup-job.base-version";
 /// Tag of a data file: whether its day's commit appended all documents or only the kept ones, and
-/// by which settings they were decided; a [`DayDecisions`](crate::DayDecisions).
+/// by which settings they were decided; a [`DecisionSettings`](crate::DecisionSettings).
 pub const DECISIONS_TAG: &str = "dedup-job.decisions";
 
 /// The type of an archive's ids, fixed when it is created.
@@ -104,7 +104,7 @@ impl FromStr for IdType {
 /// Arrow schema of fingerprints with ids: `fp`, null if the document has no fingerprint, `id` and, if the spec has
 /// sketches, `sketch`. A sketch is null if there is no fingerprint, or if another program wrote the row.
 #[must_use]
-pub fn fingerprints(id_type: IdType, sketch: SketchBits, nullable: bool) -> SchemaRef {
+pub fn fingerprint_schema(id_type: IdType, sketch: SketchBits, nullable: bool) -> SchemaRef {
     let mut fields = vec![
         Field::new(FINGERPRINT, DataType::Int64, nullable),
         Field::new(ID, id_type.data_type(), false),
@@ -115,14 +115,14 @@ pub fn fingerprints(id_type: IdType, sketch: SketchBits, nullable: bool) -> Sche
     Arc::new(Schema::new(fields))
 }
 
-/// Arrow schema of the rows of an archive's data files: that of [`fingerprints`] and, if the archive has it, the column `kept`.
-pub(crate) fn data_rows(
+/// Arrow schema of the rows of an archive's data files: that of [`fingerprint_schema`] and, if the archive has it, the column `kept`.
+pub(crate) fn data_file_schema(
     id_type: IdType,
     sketch: SketchBits,
     kept: bool,
     nullable: bool,
 ) -> SchemaRef {
-    let rows = fingerprints(id_type, sketch, nullable);
+    let rows = fingerprint_schema(id_type, sketch, nullable);
     if !kept {
         return rows;
     }
@@ -136,7 +136,7 @@ pub(crate) fn kept_field() -> FieldRef {
     Arc::new(Field::new(KEPT, DataType::Boolean, true))
 }
 
-/// The column `kept` of rows with a schema of [`data_rows`]; `None` if it has none.
+/// The column `kept` of rows with a schema of [`data_file_schema`]; `None` if it has none.
 pub(crate) fn kept(rows: &RecordBatch) -> Option<&BooleanArray> {
     rows.column_by_name(KEPT)?.as_boolean_opt()
 }
@@ -156,7 +156,7 @@ pub(crate) fn check_sketches(sketches: &BinaryArray, size: SketchBits) -> Result
     }
 }
 
-/// The sketches of rows with a schema of [`fingerprints`]; `None` if it has none.
+/// The sketches of rows with a schema of [`fingerprint_schema`]; `None` if it has none.
 #[must_use]
 pub fn sketches(rows: &RecordBatch) -> Option<&BinaryArray> {
     rows.column_by_name(SKETCH)?.as_binary_opt::<i32>()

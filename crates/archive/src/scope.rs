@@ -15,11 +15,11 @@ use deltalake_core::logstore::get_actions;
 use storage::ErrorKind;
 
 use crate::commit::Existing;
-use crate::day_decisions::DayDecisions;
 use crate::day_records::CommittedDay;
+use crate::decision_settings::DecisionSettings;
 use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
-use crate::fingerprints::FingerprintFile;
+use crate::fingerprint_file::FingerprintFile;
 use crate::table::{Archive, DataFile};
 
 /// Which rows of an archive a run reads.
@@ -79,7 +79,7 @@ impl Archive {
         day: Option<NaiveDate>,
         file: &FingerprintFile,
         commit: Option<Existing>,
-        decisions: Option<&DayDecisions>,
+        decisions: Option<&DecisionSettings>,
     ) -> Result<(Scope, Option<CommittedDay>)> {
         let committed = match day {
             Some(day) => self.committed(day).await?.map(|committed| (day, committed)),

@@ -10,11 +10,11 @@ use storage::{Location, StorageError, Stores};
 
 use crate::error::{ArchiveError, Result};
 use crate::input_files::input_files;
-use crate::log_facts::LogFacts;
 use crate::reader::{ColumnNames, FingerprintReader};
 use crate::schema::IdType;
 use crate::scope::Scope;
 use crate::table::Archive;
+use crate::tail_facts::TailFacts;
 
 /// Maximum number of footers read concurrently.
 const CONCURRENT_FOOTERS: usize = 32;
@@ -44,7 +44,7 @@ pub struct SnapshotFile {
     /// The day of its rows, if it is known.
     pub day: Option<NaiveDate>,
     /// What the archive's log says of the file.
-    pub facts: LogFacts,
+    pub facts: TailFacts,
     /// The file, with its footer read.
     pub reader: FingerprintReader,
 }
@@ -73,7 +73,7 @@ impl Snapshot {
             .map(|location| async move {
                 let day = hive_day(&location);
                 let size = location.size().await?;
-                SnapshotFile::open(location, size, day, columns, LogFacts::default()).await
+                SnapshotFile::open(location, size, day, columns, TailFacts::default()).await
             })
             .buffered(CONCURRENT_FOOTERS)
             .try_collect()
@@ -180,7 +180,7 @@ impl SnapshotFile {
         size: u64,
         day: Option<NaiveDate>,
         columns: &ColumnNames,
-        facts: LogFacts,
+        facts: TailFacts,
     ) -> Result<Self> {
         let name = location.given();
         let reader = FingerprintReader::open(name, &location, size, columns, &facts).await?;

@@ -24,11 +24,11 @@ use simhash::SketchBits;
 use storage::ErrorKind;
 use tonic::metadata::{AsciiMetadataValue, MetadataMap};
 
-use crate::client::accounting::{AnswerCheck, settle};
-use crate::plan::allowed::{check_plan, check_task};
-use crate::plan::checked::CheckedNode;
+use crate::client::settle::{AnswerCheck, settle};
 use crate::plan::codec::Codec;
 use crate::plan::document_items::DocumentItem;
+use crate::plan::encoded_check::CheckedNode;
+use crate::plan::operator_check::{check_plan, check_task};
 use crate::sample_plans::{self, Plan};
 use crate::wire::headers::{self, Announcement, ClusterState, EXECUTOR, STATE, VERSION};
 use crate::wire::receipt::Receipt;
@@ -128,7 +128,7 @@ pub fn read_operator(bytes: &[u8]) {
 /// # Errors
 /// None in practice.
 pub fn sample_answer() -> Result<Vec<u8>> {
-    let rows = archive::schema::fingerprints(IdType::String, SketchBits::None, true);
+    let rows = archive::schema::fingerprint_schema(IdType::String, SketchBits::None, true);
     let schema = wire_answer::answer_schema(&rows);
     let fingerprints: ArrayRef = Arc::new(Int64Array::from(vec![Some(-5), Some(7), None]));
     let ids: ArrayRef = Arc::new(StringArray::from(vec!["a", "bc", "\u{e9}"]));
@@ -152,7 +152,7 @@ pub fn sample_answer() -> Result<Vec<u8>> {
 pub async fn read_answer(blocks: [Vec<u8>; 2]) -> Result<(), String> {
     let blocks = blocks.map(|block| Ok::<_, String>(Bytes::from(block)));
     let mut batches = wire_answer::decode(futures::stream::iter(blocks)).await?;
-    let schema = archive::schema::fingerprints(IdType::String, SketchBits::None, true);
+    let schema = archive::schema::fingerprint_schema(IdType::String, SketchBits::None, true);
     let mut check = AnswerCheck::default();
     while let Some(batch) = batches.next().await {
         let batch = batch.map_err(|error| error.to_string())?;
@@ -185,7 +185,7 @@ pub fn sample_receipt() -> String {
 /// # Errors
 /// An error when the text is no receipt.
 pub fn read_receipt(text: &str) -> Result<(), String> {
-    let rows = archive::schema::fingerprints(IdType::String, SketchBits::None, true);
+    let rows = archive::schema::fingerprint_schema(IdType::String, SketchBits::None, true);
     let schema = wire_answer::answer_schema(&rows);
     let null = |column: usize| new_null_array(schema.field(column).data_type(), 1);
     let receipt: ArrayRef = Arc::new(StringArray::from(vec![text]));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive::{ColumnNames, LogFacts};
+use archive::{ColumnNames, TailFacts};
 use arrow::array::RecordBatch;
 use ballista_core::JobId;
 use ballista_core::execution_plans::ShuffleWriterExec;
@@ -38,7 +38,7 @@ pub(crate) fn work_items() -> Result<Plan> {
         day: Some(20_000),
         part: 0,
         bytes: 5000,
-        facts: LogFacts {
+        facts: TailFacts {
             tail: "xxh3-16384:5:7:00000000000000ff:0000000000000001"
                 .parse()
                 .ok(),
@@ -94,7 +94,7 @@ pub(crate) fn fingerprint_settings() -> FingerprintSettings {
         columns: Columns::default(),
         bigint_ids: false,
         spec: Spec::default(),
-        tables: "s3://crawl/archive".into(),
+        spec_files: "s3://crawl/archive".into(),
         keys: true,
     }
 }

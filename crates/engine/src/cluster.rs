@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use archive::fingerprints::FingerprintFile;
+use archive::fingerprint_file::FingerprintFile;
 use archive::{Archive, IdType};
 use async_trait::async_trait;
 use datafusion::execution::SendableRecordBatchStream;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive::fingerprints::{FingerprintFile, FingerprintWriter};
+use archive::fingerprint_file::{FingerprintFile, FingerprintWriter};
 use archive::schema::{FINGERPRINT, ID, SKETCH};
 use archive::{Archive, ArchiveError, IdType};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray};
@@ -76,7 +76,7 @@ pub fn local_rows(
 /// The schema of fingerprints that are not sorted yet, with the decision columns if `keys`.
 #[must_use]
 pub fn rows_schema(id_type: IdType, spec: &Spec, keys: bool) -> SchemaRef {
-    let rows = archive::schema::fingerprints(id_type, spec.sketch, true);
+    let rows = archive::schema::fingerprint_schema(id_type, spec.sketch, true);
     let mut fields: Vec<FieldRef> = rows.fields().iter().cloned().collect();
     if keys {
         fields.extend(KEY_COLUMNS.map(|column| Arc::new(column.field())));
@@ -184,7 +184,7 @@ pub async fn write_sorted(
     let partitions = partitions.into_iter().map(coalesced).collect();
     let has_keys = schema.field_with_name(POSITION).is_ok();
     let rows = stream::table(&context, schema, partitions);
-    let schema = archive::schema::fingerprints(id_type, spec.sketch, true);
+    let schema = archive::schema::fingerprint_schema(id_type, spec.sketch, true);
     let sorted = rows
         .and_then(|rows| {
             let columns = schema.fields().iter().map(|field| field.name().as_str());

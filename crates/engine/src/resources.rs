@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archive::{ColumnNames, FingerprintReader, LogFacts};
+use archive::{ColumnNames, FingerprintReader, TailFacts};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::prelude::SessionContext;
 use storage::Stores;
@@ -200,7 +200,7 @@ impl Resources {
         &self,
         path: &str,
         size: u64,
-        facts: &LogFacts,
+        facts: &TailFacts,
         columns: &ColumnNames,
     ) -> Result<FingerprintReader> {
         let open = self

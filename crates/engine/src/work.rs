@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use archive::{LogFacts, Snapshot};
+use archive::{Snapshot, TailFacts};
 use arrow::array::{
     Array as _, ArrayRef, AsArray as _, Date32Array, RecordBatch, StringArray, UInt32Array,
     UInt64Array,
@@ -41,8 +41,8 @@ pub enum WorkItem {
         part: u32,
         /// Encoded bytes of its fingerprints.
         bytes: u64,
-        /// Facts about the file from the archive's log.
-        facts: LogFacts,
+        /// What the archive's log records about the file's tail.
+        facts: TailFacts,
     },
     /// The distinct fingerprints `first..end` of the batch, compared with the batch.
     Within {
@@ -256,7 +256,7 @@ fn row_group_of(item: &WorkItem) -> Option<(&str, u64, u32, Option<i32>)> {
 /// The facts about a row group's file as JSON; `None` if there are none.
 fn facts_json(item: &WorkItem) -> Result<Option<String>> {
     match item {
-        WorkItem::RowGroup { facts, .. } if *facts != LogFacts::default() => {
+        WorkItem::RowGroup { facts, .. } if *facts != TailFacts::default() => {
             let text = serde_json::to_string(facts);
             text.map(Some)
                 .map_err(|error| DataFusionError::External(error.into()))
@@ -292,7 +292,7 @@ pub fn decode(batch: &RecordBatch) -> Result<Vec<Numbered>> {
     let read_facts = |row| match facts.is_valid(row) {
         true => serde_json::from_str(facts.value(row))
             .map_err(|error| DataFusionError::Plan(format!("work item {row}: {error}"))),
-        false => Ok(LogFacts::default()),
+        false => Ok(TailFacts::default()),
     };
     let item = |row| match (files.is_valid(row), firsts.is_valid(row)) {
         (true, false) => Ok(WorkItem::RowGroup {
@@ -332,7 +332,7 @@ mod tests {
                 day: Some(20_000),
                 part: 0,
                 bytes: 7,
-                facts: LogFacts {
+                facts: TailFacts {
                     tail: "xxh3-16384:5:7:00000000000000ff:0000000000000001"
                         .parse()
                         .ok(),
@@ -345,7 +345,7 @@ mod tests {
                 day: None,
                 part: 3,
                 bytes: 0,
-                facts: LogFacts::default(),
+                facts: TailFacts::default(),
             },
             WorkItem::Within {
                 first: 5,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive::{ColumnNames, IdType, LogFacts};
+use archive::{ColumnNames, IdType, TailFacts};
 use datafusion::physical_plan::displayable;
 use engine::batch::BatchName;
 use engine::pairs::Similarities;
@@ -43,7 +43,7 @@ fn row_group(number: u32) -> WorkItem {
         day: None,
         part: 0,
         bytes: 0,
-        facts: LogFacts::default(),
+        facts: TailFacts::default(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The errors of this crate.
 
+use crate::error_kind::{ErrorKind, io_kind};
 use crate::explain::{REPLACED, explain};
-use crate::kind::{ErrorKind, io_kind};
 
 /// Result of this crate.
 pub type Result<T, E = StorageError> = std::result::Result<T, E>;
@@ -111,6 +111,30 @@ impl StorageError {
     pub fn store(object: impl ToString) -> impl FnOnce(object_store::Error) -> Self {
         let object = object.to_string();
         move |source| Self::Store { object, source }
+    }
+
+    /// The error for a malformed pattern, given as `path`.
+    pub(crate) fn bad_pattern(path: impl ToString, error: &glob::PatternError) -> Self {
+        Self::BadPath {
+            path: path.to_string(),
+            reason: error.to_string(),
+        }
+    }
+
+    /// The error for a path inside a table.
+    pub(crate) fn in_table(path: impl ToString, table: impl ToString) -> Self {
+        Self::InTable {
+            path: path.to_string(),
+            table: table.to_string(),
+        }
+    }
+
+    /// The error for a directory with a table below it.
+    pub(crate) fn holds_table(path: impl ToString, table: impl ToString) -> Self {
+        Self::HoldsTable {
+            path: path.to_string(),
+            table: table.to_string(),
+        }
     }
 
     /// The kind of the failure.

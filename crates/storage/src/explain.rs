@@ -7,7 +7,7 @@ use std::error::Error as StdError;
 
 use object_store::Error;
 
-use crate::kind::{ErrorKind, io_kind};
+use crate::error_kind::{ErrorKind, io_kind};
 use crate::secrets::scrub;
 
 /// The kind of a store's error, and a message for a person.

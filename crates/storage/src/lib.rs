@@ -1,24 +1,24 @@
 //! Files and objects: resolves their paths and URLs, reads them, and writes them atomically.
 //!
 //! [`Stores`] resolves a path or a URL to a [`Location`], lists the files that a path stands for, and connects to the
-//! object stores behind them. [`LocalFile`], [`Upload`] and [`Draft`] read and write single files. Errors are
+//! object stores behind them. [`UnchangedFile`], [`Upload`] and [`Draft`] read and write single files. Errors are
 //! [`StorageError`]; each has an [`ErrorKind`], and a message for people that shows no secret.
 //!
 //! This crate does not interpret the contents of files. All it knows about Delta tables is the file
 //! names in their logs.
 
+pub mod boot_tag;
 mod conditional_create;
 mod delta_log;
 mod digest;
 mod draft;
 mod error;
+mod error_kind;
 mod explain;
-pub mod host;
-mod kind;
-mod local_file;
 mod location;
 mod secrets;
 mod store;
+mod unchanged_file;
 mod upload;
 
 pub use conditional_create::require_conditional_create;
@@ -26,12 +26,12 @@ pub use delta_log::{LOG_DIRECTORY, is_log_entry};
 pub use digest::{Digester, hex};
 pub use draft::{Draft, STANDARD_OUTPUT, is_closed_pipe};
 pub use error::{Result, StorageError};
+pub use error_kind::{ErrorKind, io_kind};
 pub use explain::{cause_kind, plain_message, store_kind};
-pub use kind::{ErrorKind, io_kind};
-pub use local_file::LocalFile;
 pub use location::{Expansion, Identity, Location};
 pub use secrets::scrub;
 pub use store::{
     StoreOptions, Stores, Traffic, UNFINISHED_MARK, create_dir_all_synced, short_body, wait_briefly,
 };
+pub use unchanged_file::UnchangedFile;
 pub use upload::Upload;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use storage::host::{self, Origin};
+use storage::boot_tag::{self, Origin};
 use tempfile::TempDir;
 
 use crate::args::{Command, CommonArgs};
@@ -39,7 +39,7 @@ impl Scratch {
             source,
         };
         let directory = tempfile::Builder::new()
-            .prefix(&format!("{PREFIX}{}-", host::tag()))
+            .prefix(&format!("{PREFIX}{}-", boot_tag::tag()))
             // Other users must not read texts, ids and fingerprints, whatever the umask.
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&parent)
@@ -68,7 +68,7 @@ fn remove_abandoned(parent: &Path) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let rest = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        if rest.is_some_and(|rest| is_abandoned(&entry, host::origin(rest))) {
+        if rest.is_some_and(|rest| is_abandoned(&entry, boot_tag::origin(rest))) {
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

@@ -14,11 +14,11 @@ use sha2::{Digest as _, Sha256};
 use simhash::SketchBits;
 use storage::{Location, hex};
 
-use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::reader::to_id_type;
 use crate::schema::{self, FINGERPRINT, ID, IdType};
 use crate::table::{Archive, DataFile};
+use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
 /// Rows of a record batch.
 const RECORD_BATCH_ROWS: usize = 8192;
@@ -51,7 +51,7 @@ impl StoredRows {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&bytes);
         let metadata = Arc::new(metadata.map_err(failed)?);
         let groups = 0..metadata.num_row_groups();
-        let groups = CheckedRowGroups::new(FileParts::whole(bytes), metadata, groups);
+        let groups = ValidatedRowGroups::new(FileParts::whole(bytes), metadata, groups);
         // The Parquet library panics on some forged footers and pages.
         let read = || groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None);
         let batches = std::panic::catch_unwind(std::panic::AssertUnwindSafe(read));

@@ -13,12 +13,12 @@ use storage::{StorageError, Upload};
 use super::{NO_DAY, WrittenFile};
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::{SectorSummer, Tail};
-use crate::layout::{ROW_GROUP_ROWS, writer_properties};
-use crate::log_facts::LogFacts;
+use crate::parquet_properties::{ROW_GROUP_ROWS, writer_properties};
 use crate::reader::{ColumnNames, FingerprintReader};
 use crate::row_group_sums::RowGroupSummer;
 use crate::schema::DAY;
 use crate::table::Archive;
+use crate::tail_facts::TailFacts;
 
 /// Hands out rows in any number, whatever the sizes of the record batches that hold them. The
 /// record batches must be sorted by fingerprint, nulls last; rows without a fingerprint are
@@ -195,7 +195,7 @@ impl Archive {
             });
         }
         let columns = ColumnNames::given_or_standard(None, None);
-        let facts = LogFacts { tail: file.tail };
+        let facts = TailFacts { tail: file.tail };
         let reader =
             FingerprintReader::open(object.given(), &object, size, &columns, &facts).await?;
         let rows: u64 = reader.row_groups().sum();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::NaiveDate;
 use deltalake_core::kernel::Add;
 
-use crate::day_decisions::DayDecisions;
+use crate::decision_settings::DecisionSettings;
 use crate::file_checksums::Tail;
 use crate::schema::{
     BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, FINGERPRINT, ID, SHA256_TAG, TAIL_TAG,
@@ -36,7 +36,7 @@ pub(crate) struct DayTags {
     /// The table version that the day was compared with.
     pub(crate) base_version: u64,
     /// The decisions about the day, if there are any.
-    pub(crate) decisions: Option<DayDecisions>,
+    pub(crate) decisions: Option<DecisionSettings>,
 }
 
 impl DayTags {

@@ -105,7 +105,7 @@ impl FingerprintReader {
             self.catch_panic(row_group, "fingerprint", || {
                 decoder.next(step).map_err(failed)
             })?;
-            if let Some(sums) = &self.sums {
+            if let Some(sums) = &self.row_group_sums {
                 sum = sum.wrapping_add(sums.sum(&step.signed));
             }
             if !each(step) {
@@ -114,14 +114,13 @@ impl FingerprintReader {
             }
         }
         if self
-            .sums
+            .row_group_sums
             .as_ref()
             .is_some_and(|sums| !sums.is_sum_of(row_group, sum))
         {
             return Err(ArchiveError::BadData {
                 object: self.object_name(row_group, "fingerprint"),
-                reason: "damaged: its values differ from what was written, by their checksum"
-                    .into(),
+                reason: "damaged: the checksum of its values differs from the recorded one".into(),
             });
         }
         step.reading += *spent.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,14 +10,14 @@ use std::sync::Arc;
 
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use simhash::Spec;
-use storage::{LocalFile, Location};
+use storage::{Location, UnchangedFile};
 
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::Tail;
-use crate::log_facts::LogFacts;
 use crate::object_reader::ObjectReader;
 use crate::row_group_sums::RowGroupSums;
 use crate::schema::{IdType, SPEC_KEY};
+use crate::tail_facts::TailFacts;
 use columns::{fingerprint_leaf, id_leaf, kept_leaf, sketch_leaf};
 
 pub use columns::ColumnNames;
@@ -29,11 +29,11 @@ pub use rows::{ReadRows, RowColumns, RowPages, to_id_type};
 pub struct FingerprintReader {
     name: Arc<str>,
     /// The checksums of its row groups' fingerprints, if the footer has them.
-    sums: Option<Arc<RowGroupSums>>,
+    row_group_sums: Option<Arc<RowGroupSums>>,
     /// Offsets and checksums of its tail, if the log has them.
     tail: Option<Tail>,
     /// The file, if it is local.
-    local: Option<LocalFile>,
+    local: Option<UnchangedFile>,
     object: ObjectReader,
     metadata: Arc<ParquetMetaData>,
     fingerprint_leaf: usize,
@@ -57,9 +57,9 @@ impl FingerprintReader {
         location: &Location,
         size: u64,
         columns: &ColumnNames,
-        facts: &LogFacts,
+        facts: &TailFacts,
     ) -> Result<Self> {
-        let local = location.local().map(LocalFile::at).transpose()?;
+        let local = location.local().map(UnchangedFile::at).transpose()?;
         let mut object = ObjectReader::new(location, size);
         let metadata = match &facts.tail {
             Some(tail) => object.checked_metadata(tail).await,
@@ -84,12 +84,12 @@ impl FingerprintReader {
         let (id_leaf, id_type) = id_leaf(name, schema, &columns.id)?;
         let sketch_leaf = sketch_leaf(name, schema)?;
         let entries = metadata.file_metadata().key_value_metadata();
-        let sums = entries
+        let row_group_sums = entries
             .and_then(|entries| RowGroupSums::from_footer(entries, row_counts(&metadata)))
             .map(Arc::new);
         Ok(Self {
             name: name.into(),
-            sums,
+            row_group_sums,
             tail: facts.tail,
             local,
             object,

@@ -18,10 +18,10 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataR
 use simhash::SketchBits;
 
 use super::FingerprintReader;
-use crate::checked_pages::{CheckedRowGroups, FileParts};
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::SectorSums;
 use crate::schema::{self, IdType, KEPT};
+use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
 /// The columns to read besides the ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub struct ReadRows {
 #[derive(Debug, Clone)]
 pub struct RowPages {
     metadata: Arc<ParquetMetaData>,
-    sums: Option<SectorSums>,
+    sector_sums: Option<SectorSums>,
 }
 
 impl FingerprintReader {
@@ -60,7 +60,7 @@ impl FingerprintReader {
         let failed = |error| ArchiveError::parquet(format!("{}, offset index", self.name))(error);
         let mut reader = ParquetMetaDataReader::new_with_metadata(self.metadata.as_ref().clone())
             .with_offset_index_policy(PageIndexPolicy::Optional);
-        let sums = match &self.tail {
+        let sector_sums = match &self.tail {
             Some(tail) => {
                 let bytes = self.object.read_range(tail.sums_offset..tail.footer_offset);
                 let bytes = bytes.await.map_err(failed)?;
@@ -77,7 +77,10 @@ impl FingerprintReader {
             }
         };
         let metadata = Arc::new(reader.finish().map_err(failed)?);
-        Ok(RowPages { metadata, sums })
+        Ok(RowPages {
+            metadata,
+            sector_sums,
+        })
     }
 
     /// Reads the ids of some rows of a row group, and the `wanted` columns; `rows` must be strictly ascending. All columns are
@@ -170,7 +173,7 @@ impl FingerprintReader {
         let total = usize::try_from(group.num_rows()).unwrap_or(0);
         let ranges = rows.iter().map(|&row| row as usize..row as usize + 1);
         let selection = RowSelection::from_consecutive_ranges(ranges, total);
-        let mut reader = match &pages.sums {
+        let mut reader = match &pages.sector_sums {
             Some(sums) => self.object.clone().checked_by(sums.clone()),
             None => self.object.clone(),
         };
@@ -187,7 +190,7 @@ impl FingerprintReader {
         let mask = ProjectionMask::leaves(group.schema_descr(), leaves);
         let metadata = Arc::clone(&pages.metadata);
         let batches = self.catch_panic(row_group, "id", || {
-            let groups = CheckedRowGroups::new(bytes, metadata, row_group..row_group + 1);
+            let groups = ValidatedRowGroups::new(bytes, metadata, row_group..row_group + 1);
             let reader = groups.read(mask, 8192, Some(selection)).map_err(failed)?;
             let batches: Result<Vec<_>, _> = reader.collect();
             batches.map_err(arrow_error)

@@ -6,11 +6,11 @@ use chrono::NaiveDate;
 use deltalake_core::kernel::{DeletionVectorDescriptor, LogicalFileView, Remove};
 
 use super::Archive;
-use crate::day_decisions::DayDecisions;
+use crate::decision_settings::DecisionSettings;
 use crate::delta::catch_panic;
 use crate::error::{ArchiveError, Result};
-use crate::log_facts::LogFacts;
 use crate::schema::{BASE_VERSION_TAG, DAY, DAY_DIGEST_TAG, DECISIONS_TAG, SHA256_TAG, TAIL_TAG};
+use crate::tail_facts::TailFacts;
 
 /// A data file as the log lists it.
 #[derive(Debug, Clone)]
@@ -26,13 +26,13 @@ pub struct DataFile {
     /// SHA-256 of its bytes, if the log says it.
     pub sha256: Option<String>,
     /// The tags that a reader of the file needs.
-    pub(crate) facts: LogFacts,
+    pub(crate) facts: TailFacts,
     /// Digest of its day's rows, as they were committed.
     pub(crate) day_digest: Option<String>,
     /// The table version that its day was compared with.
     pub(crate) base_version: Option<u64>,
     /// The decisions about its day, if there are any.
-    pub(crate) decisions: Option<DayDecisions>,
+    pub(crate) decisions: Option<DecisionSettings>,
     deletion_vector: Option<DeletionVectorDescriptor>,
 }
 
@@ -51,7 +51,7 @@ impl DataFile {
                 .get(DAY)
                 .and_then(|day| day.as_ref()?.parse().ok()),
             sha256: tag(SHA256_TAG),
-            facts: LogFacts {
+            facts: TailFacts {
                 // A tag in the format of another release is ignored.
                 tail: tag(TAIL_TAG).and_then(|tail| tail.parse().ok()),
             },

@@ -19,7 +19,7 @@ use storage::{LOG_DIRECTORY, Location, StorageError, is_log_entry};
 use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
 use crate::foreign;
-use crate::layout::ROW_GROUP_ROWS;
+use crate::parquet_properties::ROW_GROUP_ROWS;
 use crate::schema::{self, IdType, SPEC_KEY};
 use crate::spec_files;
 
@@ -160,7 +160,7 @@ impl Archive {
     /// Schema of the rows of its data files. With `nullable`, fingerprints may be null, as in files
     /// that other programs wrote.
     pub(crate) fn rows_schema(&self, nullable: bool) -> SchemaRef {
-        schema::data_rows(self.id_type, self.spec.sketch, self.has_kept, nullable)
+        schema::data_file_schema(self.id_type, self.spec.sketch, self.has_kept, nullable)
     }
 
     /// The version at which the table is open.

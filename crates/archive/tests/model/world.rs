@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use archive::fingerprints::FingerprintWriter;
+use archive::fingerprint_file::FingerprintWriter;
 use archive::{
-    Append, Archive, ArchiveError, DayDecisions, DecodedStep, Existing, FingerprintFile, IdSet,
+    Append, Archive, ArchiveError, DecisionSettings, DecodedStep, Existing, FingerprintFile, IdSet,
     IdType, ReadRows, RowColumns, RowDecisions, Scope, Snapshot, SpecFiles, Vacuum,
 };
 use arrow::array::{AsArray as _, BinaryArray, Int64Array, RecordBatch, StringArray};
@@ -71,7 +71,7 @@ static INPUT: LazyLock<Vec<Input>> = LazyLock::new(|| {
         let ids: StringArray = rows.iter().map(|row| Some(&row.1)).collect();
         let sketches: BinaryArray = rows.iter().map(|row| Some(sketch_of(row.0))).collect();
         let batch = RecordBatch::try_new(
-            archive::schema::fingerprints(IdType::String, spec.sketch, true),
+            archive::schema::fingerprint_schema(IdType::String, spec.sketch, true),
             vec![Arc::new(fingerprints), Arc::new(ids), Arc::new(sketches)],
         );
         writer.write(batch.unwrap()).unwrap();
@@ -84,8 +84,8 @@ static INPUT: LazyLock<Vec<Input>> = LazyLock::new(|| {
 });
 
 /// The settings of the decisions of each day, as the archive records them.
-fn decisions() -> DayDecisions {
-    DayDecisions {
+fn decisions() -> DecisionSettings {
+    DecisionSettings {
         only_kept: false,
         settings: "k=3".into(),
     }
@@ -96,7 +96,7 @@ impl Input {
     fn decisions(&self) -> RowDecisions {
         RowDecisions {
             kept: self.rows.iter().map(|row| is_kept(row.0)).collect(),
-            decisions: decisions(),
+            settings: decisions(),
         }
     }
 }
@@ -508,7 +508,7 @@ impl World {
             (Some(before), Ok(_)) if before == same => Ok(()),
             // Another program put rows of different commits into one file: the run fails and changes nothing.
             (Some(before), Err(error)) if before == same && self.is_mixed => {
-                expect(&error, "can no longer be told")
+                expect(&error, "no longer says which rows")
             }
             (Some((before, false)), Err(error)) if before == input && !replace => {
                 expect(&error, "without decisions")

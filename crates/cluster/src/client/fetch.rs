@@ -19,10 +19,10 @@ use prost::Message as _;
 use tokio::sync::mpsc::Sender;
 use tonic::Code;
 
-use super::accounting::AnswerCheck;
-use super::map::{Map, Rows};
-use super::remote::Remote;
+use super::connection::Remote;
+use super::map_parameters::{MapParameters, Rows};
 use super::scheduler_client::Client;
+use super::settle::AnswerCheck;
 use crate::error::innermost_cause;
 use crate::net::address::Address;
 use crate::net::{CONNECT_TIMEOUT, MAX_MESSAGE, status_text};
@@ -60,7 +60,7 @@ impl Remote {
     /// answer is lost.
     pub(super) async fn fetch_any<T>(
         &self,
-        map: &Map<'_, T>,
+        map: &MapParameters<'_, T>,
         locations: Vec<PartitionLocation>,
         schema: &SchemaRef,
         sender: &Sender<Rows>,
@@ -94,7 +94,7 @@ impl Remote {
     /// once: then returns them as `unsent`, to wait until the receipt is settled.
     async fn fetch<T>(
         &self,
-        map: &Map<'_, T>,
+        map: &MapParameters<'_, T>,
         location: PartitionLocation,
         schema: &SchemaRef,
         sender: &Sender<Rows>,

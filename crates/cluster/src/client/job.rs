@@ -21,10 +21,10 @@ use datafusion_proto::protobuf::PhysicalPlanNode;
 use futures::StreamExt as _;
 use tokio::sync::mpsc::Sender;
 
-use super::accounting::{add_to_totals, settle};
+use super::connection::Remote;
 use super::fetch::{Answer, by_slice};
-use super::map::{Map, Rows};
-use super::remote::Remote;
+use super::map_parameters::{MapParameters, Rows};
+use super::settle::{add_to_totals, settle};
 use super::status::StatusPoller;
 use crate::error::{ClusterError, Result};
 use crate::plan::answer::AnswerExec;
@@ -41,7 +41,7 @@ impl Remote {
     /// are missing, if some are. `done_before` is the number of slices that earlier jobs did, for the progress.
     pub(super) async fn run_job<T>(
         &self,
-        map: &Map<'_, T>,
+        map: &MapParameters<'_, T>,
         slices: &[Vec<T>],
         done_before: u64,
         open: &mut BTreeSet<u32>,
@@ -157,7 +157,7 @@ impl Remote {
     /// answered before.
     async fn account<T>(
         &self,
-        map: &Map<'_, T>,
+        map: &MapParameters<'_, T>,
         answer: Answer,
         open: &mut BTreeSet<u32>,
         sender: &Sender<Rows>,

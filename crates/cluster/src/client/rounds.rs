@@ -15,8 +15,8 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc::Sender;
 
-use super::map::{Map, Rows};
-use super::remote::Remote;
+use super::connection::Remote;
+use super::map_parameters::{MapParameters, Rows};
 use super::slices;
 use crate::error::{ClusterError, Result};
 
@@ -31,7 +31,7 @@ impl Remote {
     /// Runs `map` over all `items`, and sends its rows to `sender`.
     pub(super) async fn run_map<T>(
         &self,
-        map: &Map<'_, T>,
+        map: &MapParameters<'_, T>,
         items: Vec<T>,
         sender: Sender<Rows>,
     ) -> Result<()> {
@@ -89,7 +89,7 @@ impl Remote {
                 return Err(ClusterError::NoExecutors {
                     address: self.0.client.address().to_string(),
                     reason: format!(
-                        "executors were lost before their answers were fetched, {lossy_rounds} times in a row: {reason}"
+                        "executors were lost before their answers were fetched, in {lossy_rounds} rounds: {reason}"
                     ),
                 });
             }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use ballista_core::serde::protobuf::job_status::Status as JobStatus;
 
-use super::remote::{RETRY_PAUSE, Remote};
+use super::connection::{RETRY_PAUSE, Remote};
 use crate::error::{ClusterError, Result};
 use crate::net::status_text;
 use crate::wire::headers::ClusterState;

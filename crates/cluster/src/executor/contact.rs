@@ -104,9 +104,9 @@ impl Contact {
         }
     }
 
-    /// Logs when the scheduler stops answering and when it answers again. Returns only if the
-    /// scheduler has another version by then, with that error.
-    pub(super) async fn watch(mut self, health: &ExecutorHealth) -> ClusterError {
+    /// Waits until the scheduler refuses the executor because it has another version by then, and
+    /// returns that error. Logs when the scheduler stops answering and when it answers again.
+    pub(super) async fn wait_until_refused(mut self, health: &ExecutorHealth) -> ClusterError {
         let mut was_there = true;
         loop {
             tokio::time::sleep(INTERVAL).await;

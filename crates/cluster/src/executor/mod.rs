@@ -35,8 +35,8 @@ use crate::error::{ClusterError, Result};
 use crate::net::address::Address;
 use crate::net::tls::Tls;
 use crate::net::{MAX_MESSAGE, listen};
-use crate::plan::checked::CheckedNode;
 use crate::plan::codec::Codec;
+use crate::plan::encoded_check::CheckedNode;
 use crate::plan::run_cache::RunCaches;
 use crate::plan::session;
 use crate::wire::headers::{Announcement, VERSION};
@@ -198,7 +198,7 @@ pub async fn run(
         served = serving => served.map_err(|error| ClusterError::Internal(storage::plain_message(&error))),
         () = drop_expired_caches(&caches) => Ok(()),
         () = wake_regularly(&caches, &wake) => Ok(()),
-        refused = contact.clone().watch(&health) => Err(refused),
+        refused = contact.clone().wait_until_refused(&health) => Err(refused),
         () = &mut stop => Ok(()),
     };
     contact.leave(started.id).await;

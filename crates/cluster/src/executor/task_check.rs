@@ -14,7 +14,7 @@ use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionConfig;
 
-use crate::plan::allowed::check_task;
+use crate::plan::operator_check::check_task;
 
 /// Ballista's execution engine; a task that fails [`check_task`] does not reach it.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl ExecutionEngine for CheckedEngine {
             tracing::error!(
                 "the scheduler hands out a task that is not dedup-job's ({reason}); it is refused"
             );
-            return plan_err!("no plan of dedup-job: {reason}");
+            return plan_err!("not a plan of dedup-job: {reason}");
         }
         self.0.create_query_stage_exec(
             job_id,
@@ -56,7 +56,7 @@ fn check_job_name(job: &str) -> Result<(), String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     match !job.is_empty() && job.bytes().all(is_plain) {
         true => Ok(()),
-        false => Err(format!("{job:?} is no name of a job")),
+        false => Err(format!("{job:?} is not a valid job name")),
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// Fault 47, a process that is not ours: an executor takes no task with a foreign operator.
+    /// Fault 47 (docs/faults.md), a process that is not ours: an executor takes no task with a foreign operator.
     #[test]
     fn other_tasks_are_refused() {
         for (plan, named) in sample_plans::foreign_plans().unwrap() {
@@ -105,7 +105,7 @@ mod tests {
         }
         for job in ["", ".", "../../etc", "/etc", "a/b", "a\0b"] {
             let error = hand_out(task(plan()), job).unwrap_err().to_string();
-            assert!(error.contains("no name of a job"), "{error}");
+            assert!(error.contains("not a valid job name"), "{error}");
         }
     }
 }

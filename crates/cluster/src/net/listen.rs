@@ -85,7 +85,7 @@ mod tests {
         }
     }
 
-    /// Fault 47, a process that is not ours: the library itself refuses, not only the command line.
+    /// Fault 47 (docs/faults.md), a process that is not ours: the library itself refuses, not only the command line.
     #[tokio::test]
     async fn an_exposed_port_without_keys_is_refused() {
         let exposed: SocketAddr = "0.0.0.0:0".parse().unwrap();

@@ -177,7 +177,7 @@ mod tests {
                 day: None,
                 part: 0,
                 bytes: 5,
-                facts: archive::LogFacts::default(),
+                facts: archive::TailFacts::default(),
             };
             vec![work::encode(&[(number, item)]).unwrap()]
         };

@@ -41,7 +41,7 @@ pub(crate) struct FingerprintSettings {
     pub(crate) bigint_ids: bool,
     pub(crate) spec: Spec,
     /// Location under which the spec's IDF table and stop words are stored.
-    pub(crate) tables: String,
+    pub(crate) spec_files: String,
     /// Whether the rows also get the columns by which the run decides which documents to keep.
     pub(crate) keys: bool,
 }
@@ -169,7 +169,7 @@ impl ExecutionPlan for FingerprintExec {
         let sender = builder.tx();
         builder.spawn(async move {
             let invalid_utf8 = Arc::new(AtomicU64::new(0));
-            let recipe = Recipe::Texts(cache.model(&settings.spec, &settings.tables).await?);
+            let recipe = Recipe::Texts(cache.model(&settings.spec, &settings.spec_files).await?);
             while let Some(batch) = items.next().await {
                 for item in DocumentItem::decode(&batch?)? {
                     let _core = resources.acquire_core().await;

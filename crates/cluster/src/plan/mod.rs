@@ -11,11 +11,11 @@
 //! Plans are physical, so the scheduler has nothing to plan. A plan holds file names, run names and
 //! settings, but neither data nor credentials.
 
-pub(crate) mod allowed;
 pub(crate) mod answer;
-pub(crate) mod checked;
 pub(crate) mod codec;
 pub(crate) mod document_items;
+pub(crate) mod encoded_check;
 pub(crate) mod fingerprint;
+pub(crate) mod operator_check;
 pub(crate) mod run_cache;
 pub(crate) mod session;

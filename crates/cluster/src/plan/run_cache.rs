@@ -193,11 +193,11 @@ pub(crate) struct TaskParts {
 }
 
 impl RunCache {
-    /// Returns the model of `spec`, whose IDF table and stop words are stored under `tables`; the
-    /// first call loads it.
-    pub(crate) async fn model(&self, spec: &Spec, tables: &str) -> Result<Model> {
+    /// Returns the model of `spec`, whose IDF table and stop words are stored under `spec_files`;
+    /// the first call loads it.
+    pub(crate) async fn model(&self, spec: &Spec, spec_files: &str) -> Result<Model> {
         let load = || async {
-            let location = self.resources.stores.locate(tables)?;
+            let location = self.resources.stores.locate(spec_files)?;
             Ok::<_, EngineError>(archive::spec_files::load(&location, spec).await?)
         };
         self.model.get_or_try_init(load).await.cloned()

@@ -20,11 +20,11 @@ use crate::net::{MAX_MESSAGE, listen};
 use crate::plan::codec::Codec;
 use crate::plan::session;
 
-mod handle;
 mod outstanding;
 mod poll;
 mod service;
 mod tracking;
+mod tracking_scheduler;
 mod watch;
 
 /// Settings of a scheduler.
@@ -81,7 +81,7 @@ pub async fn run(
         .await
         .map_err(internal)?;
     let server = create_scheduler(cluster, config).await.map_err(internal)?;
-    let scheduler = handle::Scheduler::new(server);
+    let scheduler = tracking_scheduler::TrackingScheduler::new(server);
     let watching = tokio::spawn(watch::watch(scheduler.clone(), settings.executor_timeout));
     let service = SchedulerGrpcServer::new(service::Service(scheduler))
         .max_encoding_message_size(MAX_MESSAGE)

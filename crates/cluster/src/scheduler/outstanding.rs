@@ -28,7 +28,7 @@ pub(crate) struct Outstanding {
 impl Outstanding {
     /// Removes reported tasks, and returns whether some of the others are lost, given that the executor runs `busy`
     /// tasks. If some are lost, forgets all tasks of the executor.
-    pub(crate) fn remove_reported(
+    pub(crate) fn remove_reported_and_find_lost(
         &mut self,
         reports: &[TaskStatus],
         busy: usize,
@@ -91,21 +91,21 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let mut tasks = Outstanding::default();
-        assert!(!tasks.remove_reported(&[], 0, at(0)));
+        assert!(!tasks.remove_reported_and_find_lost(&[], 0, at(0)));
         tasks.add(&[task(1), task(2)]);
         // Running, for as long as it takes.
-        assert!(!tasks.remove_reported(&[], 2, at(1)));
-        assert!(!tasks.remove_reported(&[report(1)], 1, at(1000)));
+        assert!(!tasks.remove_reported_and_find_lost(&[], 2, at(1)));
+        assert!(!tasks.remove_reported_and_find_lost(&[report(1)], 1, at(1000)));
         // Idle; the report comes one call late.
-        assert!(!tasks.remove_reported(&[], 0, at(1001)));
-        assert!(!tasks.remove_reported(&[report(2)], 0, at(1002)));
-        assert!(!tasks.remove_reported(&[], 0, at(2000)));
+        assert!(!tasks.remove_reported_and_find_lost(&[], 0, at(1001)));
+        assert!(!tasks.remove_reported_and_find_lost(&[report(2)], 0, at(1002)));
+        assert!(!tasks.remove_reported_and_find_lost(&[], 0, at(2000)));
         // One of two is never reported, while the executor has other work.
         tasks.add(&[task(3), task(4)]);
-        assert!(!tasks.remove_reported(&[], 1, at(2001)));
-        assert!(!tasks.remove_reported(&[], 1, at(2003)));
-        assert!(tasks.remove_reported(&[], 1, at(2004)));
+        assert!(!tasks.remove_reported_and_find_lost(&[], 1, at(2001)));
+        assert!(!tasks.remove_reported_and_find_lost(&[], 1, at(2003)));
+        assert!(tasks.remove_reported_and_find_lost(&[], 1, at(2004)));
         // They are forgotten then.
-        assert!(!tasks.remove_reported(&[], 1, at(3000)));
+        assert!(!tasks.remove_reported_and_find_lost(&[], 1, at(3000)));
     }
 }

@@ -15,9 +15,9 @@ use ballista_core::serde::protobuf::{ExecutorStoppedParams, PollWorkParams, Poll
 use ballista_core::serde::scheduler::ExecutorSpecification;
 use tonic::{Request, Response, Status};
 
-use super::handle::Scheduler;
 use super::outstanding::Outstanding;
 use super::tracking::TrackedExecutor;
+use super::tracking_scheduler::TrackingScheduler;
 use crate::wire::headers::{self, Announcement, EXECUTOR};
 
 /// How long the scheduler holds its reply to an idle executor while there is no work.
@@ -25,7 +25,7 @@ const POLL_HOLD: Duration = Duration::from_secs(1);
 /// Interval at which the scheduler asks Ballista again while it holds a reply.
 pub(super) const HOLD_INTERVAL: Duration = Duration::from_millis(10);
 
-impl Scheduler {
+impl TrackingScheduler {
     /// Takes an executor's reports, and returns its next tasks. The executor's announcement is in
     /// the header [`EXECUTOR`].
     pub(super) async fn poll(
@@ -60,7 +60,9 @@ impl Scheduler {
             if is_new {
                 tracing::info!(executor = id, slots, "an executor has joined");
             }
-            known.tasks.remove_reported(&params.task_status, busy, now)
+            known
+                .tasks
+                .remove_reported_and_find_lost(&params.task_status, busy, now)
         };
         let without_reports = PollWorkParams {
             task_status: Vec::new(),

@@ -20,11 +20,11 @@ use datafusion::execution::TaskContext;
 use datafusion_proto::physical_plan::AsExecutionPlan as _;
 use tonic::{Request, Response, Status};
 
-use super::handle::Scheduler;
 use super::poll::HOLD_INTERVAL;
-use crate::plan::allowed;
-use crate::plan::checked::CheckedNode;
+use super::tracking_scheduler::TrackingScheduler;
 use crate::plan::codec::Codec;
+use crate::plan::encoded_check::CheckedNode;
+use crate::plan::operator_check;
 use crate::wire::headers::{self, CLIENT, STATE, WAIT};
 
 /// How long the scheduler holds its reply about a job's status while the job goes on. Our client
@@ -32,7 +32,7 @@ use crate::wire::headers::{self, CLIENT, STATE, WAIT};
 const STATUS_HOLD: Duration = Duration::from_millis(500);
 
 /// The service of a scheduler.
-pub(super) struct Service(pub(super) Scheduler);
+pub(super) struct Service(pub(super) TrackingScheduler);
 
 /// Returns whether the status of a job may still change.
 fn is_going_on(result: &GetJobStatusResult) -> bool {
@@ -51,14 +51,14 @@ fn unsupported<T>() -> Result<Response<T>, Status> {
 /// Checks that a query is one of our plans.
 fn check_query(query: Option<&Query>) -> Result<(), Status> {
     let refused =
-        |reason: String| Status::invalid_argument(format!("no plan of dedup-job: {reason}"));
+        |reason: String| Status::invalid_argument(format!("not a plan of dedup-job: {reason}"));
     let Some(Query::PhysicalPlan(bytes)) = query else {
         return Err(refused("it is not physical".into()));
     };
     let plan = CheckedNode::try_decode(bytes)
         .and_then(|plan| plan.try_into_physical_plan(&TaskContext::default(), &Codec::default()))
         .map_err(|error| refused(error.to_string()))?;
-    allowed::check_plan(plan.as_ref()).map_err(refused)
+    operator_check::check_plan(plan.as_ref()).map_err(refused)
 }
 
 #[tonic::async_trait]
@@ -201,7 +201,7 @@ mod tests {
 
     use super::*;
 
-    /// Fault 47, a process that is not ours: a submitted plan is checked before any executor gets it.
+    /// Fault 47 (docs/faults.md), a process that is not ours: a submitted plan is checked before any executor gets it.
     #[test]
     fn queries_of_others_are_refused() {
         let plan = Arc::new(EmptyExec::new(engine::work::schema()));
@@ -216,7 +216,7 @@ mod tests {
                 Some(&foreign),
                 "Empty where an operator of dedup-job belongs",
             ),
-            (Some(&damaged), "no plan of dedup-job"),
+            (Some(&damaged), "not a plan of dedup-job"),
             (Some(&logical), "not physical"),
             (None, "not physical"),
         ] {

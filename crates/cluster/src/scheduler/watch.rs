@@ -11,8 +11,8 @@ use ballista_core::serde::protobuf::CleanJobDataParams;
 use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpc as _;
 use tonic::Request;
 
-use super::handle::Scheduler;
 use super::tracking::Tracking;
+use super::tracking_scheduler::TrackingScheduler;
 
 /// Interval of the checks.
 pub(super) const INTERVAL: Duration = Duration::from_secs(2);
@@ -20,7 +20,7 @@ pub(super) const INTERVAL: Duration = Duration::from_secs(2);
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Forgets silent executors, and ends jobs of silent clients; runs until it is aborted.
-pub(super) async fn watch(scheduler: Scheduler, executor_timeout: Duration) {
+pub(super) async fn watch(scheduler: TrackingScheduler, executor_timeout: Duration) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         let mut gone = Vec::new();

@@ -25,7 +25,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{FutureExt as _, Stream, StreamExt as _};
 use prost::bytes::Bytes;
 
-use super::ipc::Checker;
+use super::ipc_check::Checker;
 use super::receipt::Receipt;
 
 /// Name of the receipt column.
@@ -145,7 +145,7 @@ mod tests {
     use futures::TryStreamExt as _;
 
     use super::*;
-    use crate::wire::ipc::tests::with_body_length;
+    use crate::wire::ipc_check::tests::with_body_length;
 
     /// Decodes the bytes that an executor sends.
     async fn read(bytes: Vec<u8>) -> std::result::Result<Vec<RecordBatch>, String> {
@@ -154,7 +154,7 @@ mod tests {
         batches.map_err(|error| error.to_string())
     }
 
-    /// Fault 47, a process that is not ours: an executor can send arrays that violate their types.
+    /// Fault 47 (docs/faults.md), a process that is not ours: an executor can send arrays that violate their types.
     #[tokio::test]
     async fn an_answer_is_checked() {
         let ids: ArrayRef = Arc::new(StringArray::from(vec!["abcd"]));

@@ -6,10 +6,10 @@
 //! client ◀── answer: rows, then one receipt (Arrow IPC) ── executor
 //! ```
 //!
-//! [`ipc`] checks bytes of Arrow IPC that come from another process before a library decodes them.
+//! [`ipc_check`] checks bytes of Arrow IPC that come from another process before a library decodes them.
 
 pub(crate) mod answer;
 pub(crate) mod error_text;
 pub(crate) mod headers;
-pub(crate) mod ipc;
+pub(crate) mod ipc_check;
 pub(crate) mod receipt;

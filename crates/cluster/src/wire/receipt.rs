@@ -84,7 +84,7 @@ impl Receipt {
 mod tests {
     use super::*;
 
-    /// Fault 47, a process that is not ours: the claims of an executor do not overflow.
+    /// Fault 47 (docs/faults.md), a process that is not ours: the claims of an executor do not overflow.
     #[test]
     fn a_receipt_of_any_numbers_is_added() {
         let progress = Progress::default();

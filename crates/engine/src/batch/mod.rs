@@ -10,7 +10,7 @@ mod tables;
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archive::fingerprints::{FingerprintFile, RowDigest};
+use archive::fingerprint_file::{FingerprintFile, RowDigest};
 use archive::{ArchiveError, IdType};
 use arrow::array::{Array, ArrayRef, AsArray as _, BinaryArray, RecordBatch};
 use arrow::datatypes::Int64Type;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use archive::IdType;
-use archive::fingerprints::FingerprintFile;
+use archive::fingerprint_file::FingerprintFile;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 

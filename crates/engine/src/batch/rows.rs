@@ -5,7 +5,7 @@ use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray, Int64Array, 
 use arrow::datatypes::{Int64Type, SchemaRef};
 use arrow::error::ArrowError;
 
-/// The columns of [`archive::schema::fingerprints`] in a record batch.
+/// The columns of [`archive::schema::fingerprint_schema`] in a record batch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FingerprintRows<'a> {
     /// Fingerprints; null for a document without one.

@@ -7,7 +7,7 @@ use archive::{IdType, ObjectReader};
 use arrow::array::RecordBatch;
 use futures::stream::BoxStream;
 use simhash::Spec;
-use storage::{LocalFile, Location};
+use storage::{Location, UnchangedFile};
 
 use super::columns::FoundColumns;
 use super::rows::compression::Compression;
@@ -38,7 +38,7 @@ pub(super) struct InputFile {
 #[derive(Debug, Clone)]
 pub(super) enum Source {
     /// Parquet on this machine: pages are read as they are decoded.
-    Local(LocalFile),
+    Local(UnchangedFile),
     /// Parquet in a store: the pages of a row group are fetched at once.
     Remote(ObjectReader),
     /// A row format: JSON Lines or CSV.
@@ -50,7 +50,7 @@ pub(super) enum Source {
         /// Estimated bytes after decompression.
         bytes: u64,
         /// The file as it was when it was opened; `None` for an object in a store.
-        local: Option<LocalFile>,
+        local: Option<UnchangedFile>,
     },
 }
 

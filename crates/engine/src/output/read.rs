@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use archive::ArchiveError;
-use archive::checked_pages::{CheckedRowGroups, FileParts};
 use archive::schema::ID;
+use archive::validated_pages::{FileParts, ValidatedRowGroups};
 use arrow::array::{Array as _, AsArray as _, RecordBatch};
 use arrow::datatypes::{
     DataType, Date32Type, Field, Float64Type, Int32Type, Int64Type, Schema, SchemaRef,
@@ -144,7 +144,7 @@ fn read_parquet(
     let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
     let kind = kind(name, &names)?;
     let groups = 0..metadata.num_row_groups();
-    let groups = CheckedRowGroups::new(FileParts::whole(bytes), Arc::clone(&metadata), groups);
+    let groups = ValidatedRowGroups::new(FileParts::whole(bytes), Arc::clone(&metadata), groups);
     let reader = groups
         .read(ProjectionMask::all(), BATCH_ROWS, None)
         .map_err(failed)?;

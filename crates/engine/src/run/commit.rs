@@ -1,6 +1,6 @@
 //! The end of a run: appends the batch to the archive, then publishes the outputs.
 
-use archive::{Append, DayDecisions, RowDecisions, StagedDay};
+use archive::{Append, DecisionSettings, RowDecisions, StagedDay};
 use arrow::buffer::BooleanBuffer;
 use chrono::NaiveDate;
 use storage::Draft;
@@ -65,7 +65,7 @@ impl Appender {
         fingerprints: &Fingerprints,
         view: View,
         kept: Option<&BooleanBuffer>,
-        decisions: Option<&DayDecisions>,
+        decisions: Option<&DecisionSettings>,
     ) -> Result<Attempt> {
         let settings = run.settings;
         run.enter(Stage::Commit);
@@ -110,7 +110,7 @@ impl Appender {
                 kept: kept
                     .ok_or_else(|| EngineError::Internal("nothing was decided".into()))?
                     .clone(),
-                decisions: decisions.clone(),
+                settings: decisions.clone(),
             }),
             None => None,
         };

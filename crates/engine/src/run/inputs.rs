@@ -1,6 +1,6 @@
 //! What a run reads, opened: the archive, the batch's documents, and the texts that verification needs.
 
-use archive::{Archive, ArchiveError, ColumnNames, DayDecisions, IdType, Snapshot};
+use archive::{Archive, ArchiveError, ColumnNames, DecisionSettings, IdType, Snapshot};
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec};
 use storage::Stores;
@@ -167,7 +167,7 @@ pub(super) struct Inputs<'a> {
     /// What to decide about the documents; `None` for nothing.
     pub(super) decide: Option<Decide>,
     /// What the archive notes about the decisions of the batch's day; `None` if it notes nothing.
-    pub(super) day_decisions: Option<DayDecisions>,
+    pub(super) day_decisions: Option<DecisionSettings>,
     /// The files of the kept documents; `None` if they are not copied.
     pub(super) kept_files: Option<KeptFiles>,
 }
@@ -203,7 +203,7 @@ impl<'a> Inputs<'a> {
                 decide = Some(Decide::default());
             }
             let only_kept = appended == Appended::Kept;
-            day_decisions = (archive.has_kept() || only_kept).then(|| DayDecisions {
+            day_decisions = (archive.has_kept() || only_kept).then(|| DecisionSettings {
                 only_kept,
                 settings: decision_settings(settings),
             });

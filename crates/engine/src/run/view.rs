@@ -1,6 +1,6 @@
 //! The view of the archive that the batch is compared with: one version, without the batch's own day.
 
-use archive::{Archive, DayDecisions, Scope, Snapshot};
+use archive::{Archive, DecisionSettings, Scope, Snapshot};
 use chrono::NaiveDate;
 
 use super::Run;
@@ -30,7 +30,7 @@ impl View {
         run: Run<'_>,
         opened: OpenedArchive,
         batch: &FingerprintedBatch,
-        decisions: Option<&DayDecisions>,
+        decisions: Option<&DecisionSettings>,
     ) -> Result<Self> {
         let settings = run.settings;
         let archive = match opened {

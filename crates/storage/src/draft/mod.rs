@@ -21,9 +21,9 @@ use tempfile::TempPath;
 
 use crate::error::{Result, StorageError};
 use crate::explain::plain_message;
-use crate::local_file::{LocalFile, directory_of};
 use crate::location::Location;
 use crate::store::wait_briefly;
+use crate::unchanged_file::{UnchangedFile, directory_of};
 
 /// The name of standard output in errors.
 pub const STANDARD_OUTPUT: &str = "standard output";
@@ -55,7 +55,9 @@ impl Draft {
     pub fn new(target: &Location, scratch: &Path) -> Result<Self> {
         let name = target.file_name();
         let made = match target.local().map(directory_of) {
-            Some(directory) if absolute(directory) != absolute(scratch) => {
+            Some(directory)
+                if canonical_or_absolute(directory) != canonical_or_absolute(scratch) =>
+            {
                 temporary::create(directory, &name)
             }
             _ => create_private(scratch, &name),
@@ -125,7 +127,7 @@ impl Draft {
     /// # Errors
     /// [`StorageError::Io`] when it cannot be read.
     pub async fn digest(&mut self) -> Result<(u64, String)> {
-        LocalFile::at(&self.file)?.digest().await
+        UnchangedFile::at(&self.file)?.digest().await
     }
 
     /// Syncs the draft to the disk or sends it to the store; it does not become visible yet. Returns its size in bytes.
@@ -192,7 +194,7 @@ impl Draft {
         };
         // The store may have completed the upload though its answer was lost, so compare the
         // digests.
-        let sent = LocalFile::at(&self.file)?.digest().await?;
+        let sent = UnchangedFile::at(&self.file)?.digest().await?;
         if target.digest().await.is_ok_and(|found| found == sent) {
             let message = plain_message(&error);
             tracing::info!(%target, "the upload is complete, though the store answered: {message}");
@@ -246,7 +248,7 @@ fn create_private(scratch: &Path, name: &str) -> std::io::Result<(File, TempPath
 }
 
 /// The absolute path, without symlinks and dots if the path exists.
-fn absolute(path: &Path) -> PathBuf {
+fn canonical_or_absolute(path: &Path) -> PathBuf {
     let real = path.canonicalize().or_else(|_| std::path::absolute(path));
     real.unwrap_or_else(|_| path.to_owned())
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use tempfile::TempPath;
 
-use crate::host::{self, Origin};
+use crate::boot_tag::{self, Origin};
 
 /// Suffix of the names of temporary files.
 const SUFFIX: &str = ".tmp";
@@ -35,7 +35,7 @@ pub(super) fn create(directory: &Path, name: &str) -> io::Result<(File, TempPath
     let name = shortened(name);
     for _ in 0..ATTEMPTS {
         let (file, path) = tempfile::Builder::new()
-            .prefix(&format!(".{name}.{}-", host::tag()))
+            .prefix(&format!(".{name}.{}-", boot_tag::tag()))
             .rand_bytes(RANDOM_CHARACTERS)
             .suffix(SUFFIX)
             // The file becomes the output, so others may read it; by default, `tempfile` makes
@@ -80,7 +80,7 @@ fn origin_in(file: &str, name: &str) -> Option<Origin> {
     let (_, random) = tagged.rsplit_once('-')?;
     let is_random =
         random.len() == RANDOM_CHARACTERS && random.bytes().all(|b| b.is_ascii_alphanumeric());
-    is_random.then(|| host::origin(tagged)).flatten()
+    is_random.then(|| boot_tag::origin(tagged)).flatten()
 }
 
 /// Removes a file unless its process lives. Holds the file's lock meanwhile, so that no other process uses the file.
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn names_of_temporary_files_are_recognised() {
-        let tag = host::tag();
+        let tag = boot_tag::tag();
         let own = format!(".hits.csv.{tag}-abc123.tmp");
         assert_eq!(origin_in(&own, "hits.csv"), Some(Origin::ThisBoot));
         for other in [
@@ -137,8 +137,8 @@ mod tests {
         }
     }
 
-    /// Fault 46: names of 255 bytes, the maximum of a file name; in the last two, the cut falls
-    /// into a character.
+    /// Fault 46 (docs/faults.md): names of 255 bytes, the maximum of a file name; in the last two,
+    /// the cut falls into a character.
     #[test]
     fn long_names_are_cut() {
         let directory = tempfile::tempdir().unwrap();
@@ -158,12 +158,12 @@ mod tests {
         }
     }
 
-    /// Fault 46.
+    /// Fault 46 (docs/faults.md).
     #[test]
     fn files_of_killed_processes_are_swept_and_no_others() {
         let directory = tempfile::tempdir().unwrap();
         let at = directory.path();
-        let tag = host::tag();
+        let tag = boot_tag::tag();
         let (host, _) = tag.split_once('-').unwrap();
         let left = format!(".a.csv.{tag}-killed.tmp");
         let rebooted = format!(".a.csv.{host}-0a1b2c3d-killed.tmp");
@@ -189,7 +189,7 @@ mod tests {
         assert!(stays.iter().all(|name| at.join(name).exists()));
     }
 
-    /// Fault 46: many processes with one output, each sweeping while others make their files.
+    /// Fault 46 (docs/faults.md): many processes with one output, each sweeping while others make their files.
     #[test]
     fn a_file_is_never_swept_from_under_its_process() {
         let directory = tempfile::tempdir().unwrap();

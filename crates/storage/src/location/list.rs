@@ -9,9 +9,7 @@ use object_store::ObjectMeta;
 use object_store::path::Path;
 
 use super::Location;
-use super::names::{
-    bad_pattern, has_extension, holds_table, in_table, is_hidden_by_pattern, is_visible,
-};
+use super::names::{has_extension, is_hidden_by_pattern, is_visible};
 use super::pattern::{first_wildcard, is_pattern, matches};
 use super::table::remote_table_above;
 use super::walk::Walk;
@@ -73,7 +71,7 @@ fn expand_local(
     extensions: &[&str],
 ) -> Result<Vec<Location>> {
     if let Some(table) = local_table_above(local) {
-        return Err(in_table(location, table.display()));
+        return Err(StorageError::in_table(location, table.display()));
     }
     let mut walk = Walk::new(location, extensions);
     if local.is_file() {
@@ -117,7 +115,12 @@ async fn expand_remote(location: Location, extensions: &[&str]) -> Result<Expans
     let exists = exists?;
     match table? {
         Some(table) if table == location.path => return Ok(Expansion::Table(location)),
-        Some(table) => return Err(in_table(&location, url_of(&location, table.as_ref()))),
+        Some(table) => {
+            return Err(StorageError::in_table(
+                &location,
+                url_of(&location, table.as_ref()),
+            ));
+        }
         None if exists => return Ok(Expansion::Files(vec![location])),
         None => {}
     }
@@ -142,7 +145,7 @@ async fn objects_below(location: &Location, extensions: &[&str]) -> Result<Vec<L
     let entries = listed.iter().map(|meta| meta.location.as_ref());
     let mut tables = entries.filter_map(table_of_entry);
     if let Some(table) = tables.find(|table| is_visible(path_below(location, table))) {
-        return Err(holds_table(location, url_of(location, table)));
+        return Err(StorageError::holds_table(location, url_of(location, table)));
     }
     let mut files = Vec::new();
     let mut others = 0;
@@ -176,7 +179,8 @@ async fn objects_matching(
     extensions: &[&str],
 ) -> Result<Vec<Location>> {
     let whole = location.path.as_ref();
-    let pattern = Pattern::new(whole).map_err(|error| bad_pattern(location, &error))?;
+    let pattern =
+        Pattern::new(whole).map_err(|error| StorageError::bad_pattern(location, &error))?;
     // Not `Path::from`, which would encode a `%`.
     let prefix = Path::parse(prefix).map_err(|error| StorageError::BadPath {
         path: location.given.clone(),
@@ -209,7 +213,7 @@ async fn objects_matching(
         }
         let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);
         if let Some(table) = above.find(|above| tables.contains(*above)) {
-            return Err(in_table(location, url_of(location, table)));
+            return Err(StorageError::in_table(location, url_of(location, table)));
         }
         files.push(listed_object(location, meta));
     }

@@ -1,7 +1,4 @@
-//! Which names a listing leaves out, and the errors for paths that cannot be listed.
-
-use super::Location;
-use crate::error::StorageError;
+//! Which names a listing leaves out.
 
 /// Whether a name ends in one of the extensions.
 pub(super) fn has_extension(name: &str, extensions: &[&str]) -> bool {
@@ -24,28 +21,4 @@ pub(super) fn is_visible(below: &str) -> bool {
 pub(super) fn is_hidden_by_pattern(pattern: &str, path: &str) -> bool {
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     is_hidden(&name(path)) && !is_hidden(&name(pattern))
-}
-
-/// The error for a malformed pattern.
-pub(super) fn bad_pattern(location: &Location, error: &glob::PatternError) -> StorageError {
-    StorageError::BadPath {
-        path: location.given.clone(),
-        reason: error.to_string(),
-    }
-}
-
-/// The error for a path inside a table.
-pub(super) fn in_table(path: &impl ToString, table: impl ToString) -> StorageError {
-    StorageError::InTable {
-        path: path.to_string(),
-        table: table.to_string(),
-    }
-}
-
-/// The error for a directory with a table below it.
-pub(super) fn holds_table(location: &Location, table: impl ToString) -> StorageError {
-    StorageError::HoldsTable {
-        path: location.given.clone(),
-        table: table.to_string(),
-    }
 }

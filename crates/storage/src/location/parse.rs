@@ -43,7 +43,7 @@ impl Stores {
                 source,
             })?,
         };
-        self.locate_local(given.to_owned(), without_dots(local))
+        self.locate_local(given.to_owned(), resolve_parent_dirs(local))
     }
 
     /// Resolves an absolute local path.
@@ -118,7 +118,7 @@ fn is_scheme(scheme: &str) -> bool {
 }
 
 /// The path without `..`, which stores do not know. Symlinks before a `..` are followed first, as the system does.
-fn without_dots(path: PathBuf) -> PathBuf {
+fn resolve_parent_dirs(path: PathBuf) -> PathBuf {
     let mut real = PathBuf::new();
     for component in path.components() {
         match component {

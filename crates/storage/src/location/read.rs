@@ -8,7 +8,7 @@ use object_store::ObjectStoreExt as _;
 use super::Location;
 use crate::digest::Digester;
 use crate::error::{Result, StorageError};
-use crate::kind::ErrorKind;
+use crate::error_kind::ErrorKind;
 
 impl Location {
     /// Size of the file in bytes, as a listing or [`Self::with_table_facts`] gave it, or else from

@@ -6,7 +6,7 @@ use object_store::path::Path;
 use super::Location;
 use crate::delta_log::{LOG_DIRECTORY, local_table_above, table_of_entry};
 use crate::error::Result;
-use crate::kind::ErrorKind;
+use crate::error_kind::ErrorKind;
 
 /// Maximum number of concurrent requests.
 const CONCURRENT_REQUESTS: usize = 32;

@@ -10,7 +10,7 @@ use url::Url;
 
 use super::{Expansion, Location};
 use crate::error::{Result, StorageError};
-use crate::kind::ErrorKind;
+use crate::error_kind::ErrorKind;
 use crate::store::Stores;
 
 /// The files that a path without a table stands for.
@@ -161,7 +161,7 @@ async fn check_odd_names(stores: &Stores, root: &str) {
     }
 }
 
-/// Fault 43.
+/// Fault 43 (docs/faults.md).
 #[tokio::test]
 async fn odd_names_are_neither_decoded_nor_expanded() {
     let paths = |prefix: &str| {
@@ -175,7 +175,7 @@ async fn odd_names_are_neither_decoded_nor_expanded() {
     check_odd_names(&stores_with_objects(paths("")).await, "s3://bucket").await;
 }
 
-/// Fault 44.
+/// Fault 44 (docs/faults.md).
 #[tokio::test]
 async fn links_are_followed_and_files_read_once() {
     let directory = tempfile::tempdir().unwrap();
@@ -259,7 +259,7 @@ const WITH_TABLES: [&str; 6] = [
     "root/empty/day=1/y.parquet",
 ];
 
-/// Fault 49.
+/// Fault 49 (docs/faults.md).
 #[tokio::test]
 async fn files_of_tables_are_refused() {
     let directory = tempfile::tempdir().unwrap();

@@ -11,9 +11,7 @@ use std::path::{Component, Path as FsPath, PathBuf};
 use glob::{Pattern, PatternError};
 
 use super::Location;
-use super::names::{
-    bad_pattern, has_extension, holds_table, in_table, is_hidden, is_hidden_by_pattern,
-};
+use super::names::{has_extension, is_hidden, is_hidden_by_pattern};
 use super::pattern::{is_pattern, matches};
 use crate::delta_log::{is_local_table, local_table_above};
 use crate::error::{Result, StorageError};
@@ -77,7 +75,10 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         if is_local_table(directory) {
-            return Err(holds_table(self.location, directory.display()));
+            return Err(StorageError::holds_table(
+                self.location,
+                directory.display(),
+            ));
         }
         for entry in entries(directory)? {
             let name = entry.file_name();
@@ -87,7 +88,7 @@ impl<'a> Walk<'a> {
             }
             let path = entry.path();
             if let Some(table) = linked_table(&path) {
-                return Err(in_table(&path.display(), table.display()));
+                return Err(StorageError::in_table(path.display(), table.display()));
             }
             if path.is_dir() {
                 self.add_below(&path)?;
@@ -120,7 +121,7 @@ impl<'a> Walk<'a> {
                 false => None,
             };
             if let Some(table) = table.or_else(|| linked_table(&found)) {
-                return Err(in_table(self.location, table.display()));
+                return Err(StorageError::in_table(self.location, table.display()));
             }
             if found.is_dir() {
                 self.add_below(&found)?;
@@ -151,7 +152,7 @@ enum Part {
 
 /// The components of a pattern.
 fn parse_pattern(location: &Location, local: &FsPath) -> Result<Vec<Part>> {
-    let bad = |error: PatternError| bad_pattern(location, &error);
+    let bad = |error: PatternError| StorageError::bad_pattern(location, &error);
     // Parses the whole pattern first, so that an error gives the position in the whole pattern.
     Pattern::new(&local.to_string_lossy()).map_err(bad)?;
     let mut parts = Vec::new();

@@ -18,7 +18,7 @@ use object_store::{
     Result, UploadPart,
 };
 
-use crate::local_file::directory_of;
+use crate::unchanged_file::directory_of;
 
 /// An unfinished file is called by the final name, this mark and a number. `object_store` uses the
 /// same mark, and leaves such files out of listings.

@@ -64,7 +64,7 @@ struct Replaced;
 
 /// A body had fewer bytes than expected.
 #[derive(Debug, thiserror::Error)]
-#[error("{found} bytes came of {expected}")]
+#[error("received {found} of {expected} bytes")]
 struct Short {
     found: u64,
     expected: u64,

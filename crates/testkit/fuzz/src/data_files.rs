@@ -6,7 +6,7 @@
 use std::sync::{Arc, LazyLock};
 
 use archive::{
-    Archive, ArchiveError, ColumnNames, DecodedStep, FingerprintReader, LogFacts, Scope, Snapshot,
+    Archive, ArchiveError, ColumnNames, DecodedStep, FingerprintReader, Scope, Snapshot, TailFacts,
 };
 use arrow::array::{Array as _, AsArray as _};
 use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
@@ -27,7 +27,7 @@ const MEMORY: usize = 64 << 20;
 /// A data file of the archive, and the batch file that it was appended from.
 struct Original {
     bytes: Vec<u8>,
-    facts: LogFacts,
+    facts: TailFacts,
     batch: Vec<u8>,
 }
 
@@ -65,7 +65,7 @@ fuzz_target!(|bytes: &[u8]| run(|| {
     let (size, facts) = match with_facts {
         // The log also records the size of the file.
         true => (original.bytes.len(), original.facts.clone()),
-        false => (bytes.len(), LogFacts::default()),
+        false => (bytes.len(), TailFacts::default()),
     };
     let read = block_on(async {
         let location = put(is_local, bytes).await;
@@ -114,7 +114,7 @@ struct Read {
 async fn read(
     location: &Location,
     size: u64,
-    facts: &LogFacts,
+    facts: &TailFacts,
     step: usize,
 ) -> Result<Read, ArchiveError> {
     let columns = ColumnNames::given_or_standard(None, None);

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use archive::fingerprints::FingerprintWriter;
+use archive::fingerprint_file::FingerprintWriter;
 use archive::{Append, Archive, Existing, FingerprintFile, IdType, RowColumns, SpecFiles};
 use arrow::array::{BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
@@ -152,7 +152,7 @@ fn day(number: u32, count: usize, spec: &Spec) -> Day {
     let ids: StringArray = rows.iter().map(|row| Some(&row.1)).collect();
     let sketches: BinaryArray = rows.iter().map(|row| Some(row.0.to_be_bytes())).collect();
     let batch = RecordBatch::try_new(
-        archive::schema::fingerprints(IdType::String, SKETCH, true),
+        archive::schema::fingerprint_schema(IdType::String, SKETCH, true),
         vec![
             Arc::new(fingerprints),
             Arc::new(ids),

@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::sync::{Arc, LazyLock};
 
-use archive::{IdSet, IdType, LogFacts, Tail, frequencies};
+use archive::{IdSet, IdType, Tail, TailFacts, frequencies};
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
 use engine::work;
 use inputs::{Input, assert_not_internal, edited, json_edits, run, scratch};
@@ -127,7 +127,7 @@ fn parse_tag(text: &str) {
         assert_eq!(tail.to_string().parse(), Ok(tail));
     }
     let quoted = serde_json::json!({ "tail": text }).to_string();
-    let _ = serde_json::from_str::<LogFacts>(&quoted);
+    let _ = serde_json::from_str::<TailFacts>(&quoted);
 }
 
 /// Decodes rows of work items, as an executor receives them; rows that decode survive a round trip.

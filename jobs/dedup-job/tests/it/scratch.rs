@@ -171,7 +171,7 @@ fn live_scratch_stays_whoever_it_belongs_to() {
         .try_into()
         .unwrap();
     let own_name = own.file_name().unwrap().to_str().unwrap();
-    let tag = storage::host::tag();
+    let tag = storage::boot_tag::tag();
     let random = own_name.strip_prefix(&format!("dedup-job-{tag}-"));
     assert_eq!(random.map(str::len), Some(6), "{own_name}");
 

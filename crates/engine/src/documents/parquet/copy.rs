@@ -13,7 +13,7 @@ use ::parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use ::parquet::file::properties::WriterProperties;
 use ::parquet::file::reader::ChunkReader;
 use archive::ArchiveError;
-use archive::checked_pages::{CheckedRowGroups, FileParts, WholeFile};
+use archive::validated_pages::{FileParts, ValidatedRowGroups, WholeFile};
 use arrow::array::{ArrayRef, AsArray as _, BooleanArray, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
@@ -153,15 +153,19 @@ impl Copy {
         })
     }
 
-    fn row_group<R: ChunkReader + 'static>(&self, source: R, number: usize) -> CheckedRowGroups<R> {
+    fn row_group<R: ChunkReader + 'static>(
+        &self,
+        source: R,
+        number: usize,
+    ) -> ValidatedRowGroups<R> {
         let metadata = Arc::clone(self.metadata.metadata());
-        CheckedRowGroups::new(source, metadata, number..number + 1)
+        ValidatedRowGroups::new(source, metadata, number..number + 1)
     }
 
     /// Adds those rows of a row group of `rows` rows that `is_kept` accepts.
     fn add<R: ChunkReader + 'static>(
         &mut self,
-        groups: &CheckedRowGroups<R>,
+        groups: &ValidatedRowGroups<R>,
         rows: u64,
         is_kept: impl Fn(u64) -> bool,
     ) -> Result<()> {

@@ -13,7 +13,7 @@ use archive::schema::{SKETCH, SPEC_KEY};
 use archive::{ArchiveError, IdType, ObjectReader};
 use arrow::datatypes::{DataType, Field, Schema};
 use simhash::Spec;
-use storage::{LocalFile, Location};
+use storage::{Location, UnchangedFile};
 
 use crate::documents::columns::{Columns, Content};
 use crate::documents::file::{InputFile, Source};
@@ -25,7 +25,7 @@ pub(in crate::documents) async fn open(location: Location, columns: &Columns) ->
     let failed = ArchiveError::parquet(name);
     let (footer, source) = match location.local() {
         Some(local) => {
-            let file = LocalFile::at(local)?;
+            let file = UnchangedFile::at(local)?;
             let opened = file.open()?;
             let read = move || ParquetMetaDataReader::new().parse_and_finish(&opened);
             let footer = tokio::task::spawn_blocking(read)

@@ -9,7 +9,7 @@ use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, RowSelection, RowSelec
 use ::parquet::arrow::async_reader::AsyncFileReader as _;
 use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::ChunkReader;
-use archive::checked_pages::{CheckedRowGroups, FileParts, WholeFile};
+use archive::validated_pages::{FileParts, ValidatedRowGroups, WholeFile};
 use archive::{ArchiveError, ObjectReader};
 use arrow::array::{ArrayRef, BooleanArray};
 use arrow::error::ArrowError;
@@ -145,9 +145,9 @@ impl RowGroup {
     }
 
     /// The row group, with its pages in `source`.
-    fn pages<R: ChunkReader + 'static>(&self, source: R) -> CheckedRowGroups<R> {
+    fn pages<R: ChunkReader + 'static>(&self, source: R) -> ValidatedRowGroups<R> {
         let metadata = Arc::clone(self.metadata.metadata());
-        CheckedRowGroups::new(source, metadata, self.number..self.number + 1)
+        ValidatedRowGroups::new(source, metadata, self.number..self.number + 1)
     }
 
     /// Fetches the column chunks of `leaves` from a store.
@@ -155,7 +155,7 @@ impl RowGroup {
         &self,
         object: &ObjectReader,
         leaves: &[usize],
-    ) -> Result<CheckedRowGroups<FileParts>> {
+    ) -> Result<ValidatedRowGroups<FileParts>> {
         let group = self.metadata.metadata().row_group(self.number);
         // The Parquet library panics at chunks with negative offsets or lengths.
         let ranges: Vec<Range<u64>> = self.catch_panic(|| {
@@ -185,7 +185,7 @@ impl RowGroup {
     /// Reads the ids, and selects the rows whose ids are wanted.
     fn select<R: ChunkReader + 'static>(
         &self,
-        pages: &CheckedRowGroups<R>,
+        pages: &ValidatedRowGroups<R>,
         mut wanted: impl FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError>,
     ) -> Result<Selected> {
         let mut masks = Vec::new();
@@ -220,7 +220,7 @@ impl RowGroup {
     /// Reads selected rows of the columns of `leaves`.
     fn read<R: ChunkReader + 'static>(
         &self,
-        pages: &CheckedRowGroups<R>,
+        pages: &ValidatedRowGroups<R>,
         leaves: &[usize],
         selected: Selected,
     ) -> Result<Checked> {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::bufread::MultiGzDecoder;
 use object_store::ObjectStoreExt as _;
-use storage::{LocalFile, Location};
+use storage::{Location, UnchangedFile};
 
 use super::compression::Compression;
 use super::limit::Limit;
@@ -26,7 +26,7 @@ const MAX_FIRST_BYTES: u64 = 4 << 20;
 pub(super) struct RowFile {
     pub(super) location: Location,
     /// The file as it was when it was first opened; `None` for an object in a store.
-    pub(super) local: Option<LocalFile>,
+    pub(super) local: Option<UnchangedFile>,
     pub(super) compression: Compression,
     pub(super) limit: Limit,
 }

@@ -17,7 +17,7 @@ mod source;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use storage::{LocalFile, Location};
+use storage::{Location, UnchangedFile};
 
 use super::columns::Columns;
 use super::file::{InputFile, Source};
@@ -38,7 +38,7 @@ pub(super) async fn open(
 ) -> Result<Option<InputFile>> {
     let (size, local) = match location.local() {
         Some(path) => {
-            let file = LocalFile::at(path)?;
+            let file = UnchangedFile::at(path)?;
             (file.size(), Some(file))
         }
         None => (location.size().await?, None),

@@ -17,7 +17,7 @@ fn batch_of(rows: &[(i64, String)]) -> Batch {
     let fingerprints: Int64Array = rows.iter().map(|row| Some(row.0)).collect();
     let ids: StringArray = rows.iter().map(|row| Some(row.1.as_str())).collect();
     let columns: Vec<ArrayRef> = vec![Arc::new(fingerprints), Arc::new(ids)];
-    let schema = archive::schema::fingerprints(IdType::String, spec.sketch, true);
+    let schema = archive::schema::fingerprint_schema(IdType::String, spec.sketch, true);
     writer
         .write(RecordBatch::try_new(schema, columns).unwrap())
         .unwrap();

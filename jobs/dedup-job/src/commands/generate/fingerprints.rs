@@ -143,7 +143,7 @@ fn archive_part<I: Id>(
         fingerprints.extend(chunk.into_iter().map(u64::cast_signed));
     }
     let fingerprints: ArrayRef = Arc::new(Int64Array::from(fingerprints));
-    let schema = ::archive::schema::fingerprints(I::TYPE, SketchBits::None, true);
+    let schema = ::archive::schema::fingerprint_schema(I::TYPE, SketchBits::None, true);
     RecordBatch::try_new(schema, vec![fingerprints, I::array(ids)])
 }
 

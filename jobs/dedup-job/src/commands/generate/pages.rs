@@ -153,7 +153,7 @@ fn write_archive_day(
 ) -> Result<FingerprintFile, Failure> {
     // Sorts equal fingerprints by id: pages come before filler.
     own.sort_unstable_by_key(|document| (document.fingerprint.cast_signed(), document.number));
-    let schema = ::archive::schema::fingerprints(IdType::String, SketchBits::None, true);
+    let schema = ::archive::schema::fingerprint_schema(IdType::String, SketchBits::None, true);
     for part in own.chunks(BATCH_ROWS as usize) {
         let fingerprints: Int64Array = part
             .iter()

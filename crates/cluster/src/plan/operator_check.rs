@@ -70,7 +70,7 @@ mod tests {
         }
     }
 
-    /// Fault 47, a process that is not ours: the scheduler takes no plan with a foreign operator.
+    /// Fault 47 (docs/faults.md), a process that is not ours: the scheduler takes no plan with a foreign operator.
     #[test]
     fn other_plans_are_refused() {
         for (plan, named) in sample_plans::foreign_plans().unwrap() {

@@ -1,5 +1,5 @@
-//! [`DayDecisions`]: whether an archive got all documents of a day or only the kept ones, and by
-//! which settings they were decided.
+//! [`DecisionSettings`]: whether an archive got all documents of a day or only the kept ones, and
+//! by which settings they were decided.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// As text, in tags and records: `all` or `kept`, a space, and the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct DayDecisions {
+pub struct DecisionSettings {
     /// Whether only the kept documents were appended.
     pub only_kept: bool,
     /// The settings by which the documents were decided, as this program shows them.
@@ -22,14 +22,14 @@ pub struct DayDecisions {
 const ALL: &str = "all";
 const KEPT: &str = "kept";
 
-impl fmt::Display for DayDecisions {
+impl fmt::Display for DecisionSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let appended = if self.only_kept { KEPT } else { ALL };
         write!(f, "{appended} {}", self.settings)
     }
 }
 
-impl FromStr for DayDecisions {
+impl FromStr for DecisionSettings {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -46,7 +46,7 @@ impl FromStr for DayDecisions {
     }
 }
 
-impl TryFrom<String> for DayDecisions {
+impl TryFrom<String> for DecisionSettings {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -54,14 +54,14 @@ impl TryFrom<String> for DayDecisions {
     }
 }
 
-impl From<DayDecisions> for String {
-    fn from(decisions: DayDecisions) -> Self {
+impl From<DecisionSettings> for String {
+    fn from(decisions: DecisionSettings) -> Self {
         decisions.to_string()
     }
 }
 
 /// Describes a day's decisions for errors.
-pub(crate) fn describe(decisions: Option<&DayDecisions>) -> String {
+pub(crate) fn describe(decisions: Option<&DecisionSettings>) -> String {
     match decisions {
         None => "all documents, without decisions".into(),
         Some(decisions) => {
@@ -81,12 +81,12 @@ mod tests {
     #[test]
     fn decisions_are_read_as_they_are_written() {
         for only_kept in [false, true] {
-            let decisions = DayDecisions {
+            let decisions = DecisionSettings {
                 only_kept,
                 settings: "k=3 prefer=a b:desc".into(),
             };
             assert_eq!(decisions.to_string().parse(), Ok(decisions));
         }
-        assert!("some k=3".parse::<DayDecisions>().is_err());
+        assert!("some k=3".parse::<DecisionSettings>().is_err());
     }
 }

@@ -1,11 +1,11 @@
-//! Implements the engine's [`Cluster`] trait for [`Remote`]: builds a [`Map`] for each of the two
-//! maps, and returns its rows as a stream.
+//! Implements the engine's [`Cluster`] trait for [`Remote`]: builds the [`MapParameters`] of each of
+//! the two maps, and returns its rows as a stream.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive::IdType;
-use archive::fingerprints::FingerprintFile;
+use archive::fingerprint_file::FingerprintFile;
 use async_trait::async_trait;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
@@ -16,8 +16,8 @@ use engine::probe::{Probe, ProbeExec};
 use engine::work::{self, Numbered, WorkItem};
 use storage::{Draft, Location};
 
-use super::map::Map;
-use super::remote::Remote;
+use super::connection::Remote;
+use super::map_parameters::MapParameters;
 use crate::plan::document_items::DocumentItem;
 use crate::plan::fingerprint::{FingerprintExec, FingerprintSettings};
 
@@ -37,14 +37,14 @@ impl Cluster for Remote {
             tracing::info!("the batch is on this machine, so it is fingerprinted here");
             return Ok(None);
         }
-        let names_tables = request.spec.idf.is_some() || request.spec.stop_words.is_some();
-        let tables = match request.archive {
+        let names_files = request.spec.idf.is_some() || request.spec.stop_words.is_some();
+        let spec_files = match request.archive {
             Some(archive) => archive.location().absolute_name(),
             None => {
-                if names_tables {
+                if names_files {
                     create_directory(&inner.shared)?;
-                    let spec_files = request.spec_options.files(request.spec)?;
-                    archive::spec_files::write(&inner.shared, request.spec, &spec_files).await?;
+                    let files = request.spec_options.files(request.spec)?;
+                    archive::spec_files::write(&inner.shared, request.spec, &files).await?;
                 }
                 inner.shared.absolute_name()
             }
@@ -53,7 +53,7 @@ impl Cluster for Remote {
             columns: request.columns.clone(),
             bigint_ids: request.id_type == IdType::Bigint,
             spec: request.spec.clone(),
-            tables,
+            spec_files,
             keys: request.keys,
         };
         let total = request.documents.known_rows().unwrap_or(0);
@@ -83,7 +83,7 @@ impl Cluster for Remote {
         let invalid_utf8 = Arc::new(AtomicU64::new(0));
         let invalid = Arc::clone(&invalid_utf8);
         builder.spawn(async move {
-            let map = Map {
+            let map = MapParameters {
                 number: |item: &DocumentItem| item.number,
                 weight: &|item: &DocumentItem| bytes[item.number as usize],
                 group: |_| 0,
@@ -143,7 +143,7 @@ impl Cluster for Remote {
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
         builder.spawn(async move {
-            let map = Map {
+            let map = MapParameters {
                 number: |item: &Numbered| item.0,
                 weight: &|item: &Numbered| item.1.weight(),
                 group: |item| match &item.1 {

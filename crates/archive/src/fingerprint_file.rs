@@ -20,10 +20,10 @@ use sha2::{Digest as _, Sha256};
 use simhash::Spec;
 use storage::{StorageError, hex};
 
-use crate::checked_pages::{CheckedRowGroups, WholeFile};
 use crate::error::{ArchiveError, Result};
-use crate::layout::{PAGE_ROWS, writer_properties};
+use crate::parquet_properties::{PAGE_ROWS, writer_properties};
 use crate::schema::{self, IdType};
+use crate::validated_pages::{ValidatedRowGroups, WholeFile};
 
 /// Rows of the record batches that the Parquet writer gets, and of those that a reader gets. This
 /// fixed size fixes the pages, too, so the file's bytes do not depend on how callers of
@@ -45,7 +45,7 @@ impl RowDigest {
         Self(Sha256::new_with_prefix(spec.digest()))
     }
 
-    /// Adds the rows of a record batch with the schema [`schema::fingerprints`].
+    /// Adds the rows of a record batch with the schema [`schema::fingerprint_schema`].
     pub fn update(&mut self, batch: &RecordBatch) {
         let fingerprints = batch.column(0).as_primitive::<Int64Type>();
         let text = batch.column(1).as_string_opt::<i32>();
@@ -93,7 +93,7 @@ pub struct FingerprintFile {
 }
 
 impl FingerprintFile {
-    /// Reads its rows, as record batches with the schema [`schema::fingerprints`].
+    /// Reads its rows, as record batches with the schema [`schema::fingerprint_schema`].
     ///
     /// # Errors
     /// [`ArchiveError`] when it cannot be opened.
@@ -107,7 +107,7 @@ impl FingerprintFile {
         let reader = metadata
             .map(|metadata| {
                 let groups = 0..metadata.num_row_groups();
-                CheckedRowGroups::new(WholeFile(file), Arc::new(metadata), groups)
+                ValidatedRowGroups::new(WholeFile(file), Arc::new(metadata), groups)
             })
             .and_then(|groups| groups.read(ProjectionMask::all(), RECORD_BATCH_ROWS, None))
             .map_err(ArchiveError::parquet(name.clone()))?;
@@ -152,7 +152,7 @@ impl FingerprintWriter {
                 path: name.clone(),
                 source,
             })?;
-        let schema = schema::fingerprints(id_type, spec.sketch, true);
+        let schema = schema::fingerprint_schema(id_type, spec.sketch, true);
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(spec, id_type))
             .with_skip_arrow_metadata(true);

@@ -1,5 +1,5 @@
-//! [`Scheduler`]: Ballista's scheduler with our [`Tracking`], and the state of the cluster, which
-//! combines both.
+//! [`TrackingScheduler`]: Ballista's scheduler with our [`Tracking`], and the state of the cluster,
+//! which combines both.
 //!
 //! Ballista's reply about a job has neither the number of executors nor the number of finished
 //! tasks, so [`ClusterState`] has both.
@@ -16,12 +16,12 @@ use crate::wire::headers::{ClusterState, VERSION};
 
 /// Ballista's scheduler and the tracking beside it. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Scheduler {
+pub(super) struct TrackingScheduler {
     pub(super) server: Arc<SchedulerServer<LogicalPlanNode, PhysicalPlanNode>>,
     tracking: Arc<Mutex<Tracking>>,
 }
 
-impl Scheduler {
+impl TrackingScheduler {
     /// Wraps Ballista's scheduler; nothing is tracked yet.
     pub(super) fn new(server: SchedulerServer<LogicalPlanNode, PhysicalPlanNode>) -> Self {
         Self {

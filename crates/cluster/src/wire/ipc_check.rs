@@ -69,7 +69,7 @@ impl Checker {
                 _ => self.pending.extend_from_slice(now),
             }
             if self.missing() == 0 {
-                self.part = self.next_part()?;
+                self.part = self.finish_part()?;
             }
         }
         Ok(())
@@ -85,7 +85,7 @@ impl Checker {
     }
 
     /// Checks the current part, which is complete, and returns the one that follows.
-    fn next_part(&mut self) -> Result<Part, String> {
+    fn finish_part(&mut self) -> Result<Part, String> {
         let bytes = std::mem::take(&mut self.pending);
         Ok(match self.part {
             Part::Marker if bytes == MARKER => Part::Length,
@@ -93,7 +93,7 @@ impl Checker {
                 0 => Part::Marker,
                 length => Part::Metadata(length),
             },
-            Part::Metadata(_) => match body_length(&bytes)? {
+            Part::Metadata(_) => match check_metadata(&bytes)? {
                 0 => Part::Marker,
                 length => Part::Body(length),
             },
@@ -114,7 +114,7 @@ fn metadata_length(bytes: &[u8]) -> Result<usize, String> {
 }
 
 /// Checks the metadata of a message, and returns the length of its body.
-fn body_length(metadata: &[u8]) -> Result<usize, String> {
+fn check_metadata(metadata: &[u8]) -> Result<usize, String> {
     let message =
         ipc::root_as_message(metadata).map_err(|_| "metadata that is damaged".to_owned())?;
     let length = message.bodyLength();
@@ -265,8 +265,8 @@ pub(crate) mod tests {
         }
     }
 
-    /// Fault 47, a process that is not ours: each of these makes a reader allocate more bytes than
-    /// the stream has, or copy the same bytes many times.
+    /// Fault 47 (docs/faults.md), a process that is not ours: each of these makes a reader allocate
+    /// more bytes than the stream has, or copy the same bytes many times.
     #[test]
     fn what_readers_must_not_get_is_refused_by_name() {
         let sound = written(numbers(), None);

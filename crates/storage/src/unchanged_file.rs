@@ -1,4 +1,4 @@
-//! A local file that is opened several times and must stay the same file.
+//! [`UnchangedFile`]: a local file that is opened several times and must stay the same file.
 
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt as _;
@@ -9,7 +9,7 @@ use crate::error::{Result, StorageError};
 
 /// A local file, and its attributes when it was first seen.
 #[derive(Debug, Clone)]
-pub struct LocalFile {
+pub struct UnchangedFile {
     path: PathBuf,
     attributes: Attributes,
 }
@@ -34,7 +34,7 @@ impl Attributes {
     }
 }
 
-impl LocalFile {
+impl UnchangedFile {
     /// Records the attributes that the file at `path` has now.
     ///
     /// # Errors
@@ -112,14 +112,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a");
         std::fs::write(&path, "one").unwrap();
-        let file = LocalFile::at(&path).unwrap();
+        let file = UnchangedFile::at(&path).unwrap();
         assert_eq!(file.size(), 3);
         file.open().unwrap();
         let other = directory.path().join("b");
         std::fs::write(&other, "two").unwrap();
         std::fs::rename(&other, &path).unwrap();
         assert!(matches!(file.open(), Err(StorageError::Changed { .. })));
-        let file = LocalFile::at(&path).unwrap();
+        let file = UnchangedFile::at(&path).unwrap();
         std::fs::write(&path, "longer").unwrap();
         assert!(matches!(file.open(), Err(StorageError::Changed { .. })));
         std::fs::remove_file(&path).unwrap();

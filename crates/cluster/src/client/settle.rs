@@ -46,7 +46,7 @@ impl AnswerCheck {
         match receipt.rows == self.rows {
             true => Ok(receipt),
             false => Err(format!(
-                "{} of {} rows of an answer",
+                "an answer has {} rows, but its receipt says {}",
                 self.rows, receipt.rows
             )),
         }

@@ -3,7 +3,7 @@
 //! Their decoders trust the bytes. They allocate what a forged length claims, which ends the
 //! process. They can also panic, and Ballista 55's executor decodes tasks where nothing catches a
 //! panic. So [`CheckedNode`] passes only operators that our plans contain to the decoders;
-//! [`super::allowed`] then checks that these form one of our plans.
+//! [`super::operator_check`] then checks that these form one of our plans.
 
 use std::fmt::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +22,7 @@ use prost::Message as _;
 use prost::bytes::BufMut;
 
 use super::codec;
-use crate::wire::ipc;
+use crate::wire::ipc_check;
 
 /// Limit on the depth of a plan, in operators; our tasks have four.
 const MAX_DEPTH: usize = 16;
@@ -114,7 +114,8 @@ fn check_items(items: &MemoryScanExecNode) -> Result<(), String> {
         return Err("a table of work items with a projection or an order".into());
     }
     for (number, rows) in items.partitions.iter().enumerate() {
-        ipc::check(rows).map_err(|reason| format!("slice {number} of the work items: {reason}"))?;
+        ipc_check::check(rows)
+            .map_err(|reason| format!("slice {number} of the work items: {reason}"))?;
     }
     Ok(())
 }
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
     use crate::plan::codec::{Codec, MARK};
     use crate::sample_plans;
-    use crate::wire::ipc::tests::with_body_length;
+    use crate::wire::ipc_check::tests::with_body_length;
 
     fn encoded(plan: Arc<dyn ExecutionPlan>) -> PhysicalPlanNode {
         PhysicalPlanNode::try_from_physical_plan(plan, &Codec::default()).unwrap()
@@ -193,7 +194,8 @@ mod tests {
         CheckedNode::try_decode(&bytes).unwrap_err().to_string()
     }
 
-    /// Fault 47, a process that is not ours: a task that makes a library allocate 32 TiB would end the process.
+    /// Fault 47 (docs/faults.md), a process that is not ours: a task that makes a library allocate
+    /// 32 TiB would end the process.
     #[test]
     fn a_forged_length_is_refused() {
         let mut forged = scan();
@@ -208,7 +210,7 @@ mod tests {
         }
     }
 
-    /// Fault 47: operators that our plans never contain are not decoded.
+    /// Fault 47 (docs/faults.md): operators that our plans never contain are not decoded.
     #[test]
     fn foreign_operators_are_refused_by_name() {
         let empty = encoded(Arc::new(EmptyExec::new(work::schema())));
@@ -273,7 +275,7 @@ mod tests {
         }
     }
 
-    /// Fault 47: an uncaught panic would end Ballista's executor.
+    /// Fault 47 (docs/faults.md): an uncaught panic would end Ballista's executor.
     #[test]
     fn a_decoders_panic_is_an_error() {
         let plan = CheckedNode::try_new(operator(MARK, vec![items()])).unwrap();

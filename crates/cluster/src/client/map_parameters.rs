@@ -1,4 +1,4 @@
-//! [`Map`]: the parameters in which map 1 and map 2 of a run differ.
+//! [`MapParameters`]: the parameters in which map 1 and map 2 of a run differ.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -16,7 +16,7 @@ pub(super) type BuildMap<'a> =
     &'a (dyn Fn(Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> + Sync);
 
 /// The parameters of a map over items of type `T`.
-pub(super) struct Map<'a, T> {
+pub(super) struct MapParameters<'a, T> {
     /// Returns the number of an item, unique in the map.
     pub(super) number: fn(&T) -> u32,
     /// Returns what an item costs, relative to others.

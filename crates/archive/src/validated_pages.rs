@@ -1,4 +1,4 @@
-//! Checks the structure of Parquet pages before the Parquet library decodes them. Checksums are in
+//! Validates the structure of Parquet pages before the Parquet library decodes them. Checksums are in
 //! `file_checksums` and `row_group_sums`.
 //!
 //! For a forged page of delta-encoded text, the library would allocate memory for as many values as
@@ -77,7 +77,11 @@ impl FileParts {
             let skipped = usize::try_from(start - first).ok()?;
             (skipped <= bytes.len()).then(|| bytes.slice(skipped..))
         })
-        .ok_or_else(|| ParquetError::EOF(format!("a page at {start}, where none should be")))
+        .ok_or_else(|| {
+            ParquetError::EOF(format!(
+                "the file's metadata places a page at byte {start}, outside the bytes that were read"
+            ))
+        })
     }
 }
 
@@ -107,14 +111,14 @@ impl ChunkReader for FileParts {
     }
 }
 
-/// Row groups of a file. Reads their pages from `R`, and checks each page.
-pub struct CheckedRowGroups<R> {
+/// Row groups of a file. Reads their pages from `R`, and validates the structure of each page.
+pub struct ValidatedRowGroups<R> {
     source: Arc<R>,
     metadata: Arc<ParquetMetaData>,
     groups: Range<usize>,
 }
 
-impl<R: ChunkReader + 'static> CheckedRowGroups<R> {
+impl<R: ChunkReader + 'static> ValidatedRowGroups<R> {
     /// The row groups `groups` of the file with the footer `metadata`. Uses its offset index, if it has one.
     #[must_use]
     pub fn new(source: R, metadata: Arc<ParquetMetaData>, groups: Range<usize>) -> Self {
@@ -157,7 +161,7 @@ impl<R: ChunkReader + 'static> CheckedRowGroups<R> {
     }
 }
 
-impl<R: ChunkReader + 'static> RowGroups for CheckedRowGroups<R> {
+impl<R: ChunkReader + 'static> RowGroups for ValidatedRowGroups<R> {
     fn num_rows(&self) -> usize {
         let rows = self.row_groups().map(|group| group.num_rows().max(0));
         rows.fold(0, |sum, rows| {
@@ -183,8 +187,8 @@ impl<R: ChunkReader + 'static> RowGroups for CheckedRowGroups<R> {
     }
 }
 
-impl<R: ChunkReader + 'static> CheckedRowGroups<R> {
-    /// The checked pages of one column chunk.
+impl<R: ChunkReader + 'static> ValidatedRowGroups<R> {
+    /// The validated pages of one column chunk.
     fn chunk(&self, group: usize, column: usize) -> Result<Box<dyn PageReader>> {
         let chunk = self.metadata.row_group(group).column(column);
         let rows = usize::try_from(self.metadata.row_group(group).num_rows()).unwrap_or(0);
@@ -195,7 +199,7 @@ impl<R: ChunkReader + 'static> CheckedRowGroups<R> {
         let source = Arc::clone(&self.source);
         let pages = SerializedPageReader::new(source, chunk, rows, locations)?;
         let column = chunk.column_descr_ptr();
-        Ok(Box::new(CheckedPages { pages, column }))
+        Ok(Box::new(ValidatedPages { pages, column }))
     }
 }
 
@@ -212,13 +216,13 @@ impl Iterator for Chunks {
 
 impl PageIterator for Chunks {}
 
-/// The pages of a column chunk, checked one by one.
-struct CheckedPages<R: ChunkReader> {
+/// The pages of a column chunk, validated one by one.
+struct ValidatedPages<R: ChunkReader> {
     pages: SerializedPageReader<R>,
     column: ColumnDescPtr,
 }
 
-impl<R: ChunkReader> Iterator for CheckedPages<R> {
+impl<R: ChunkReader> Iterator for ValidatedPages<R> {
     type Item = Result<Page>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -226,7 +230,7 @@ impl<R: ChunkReader> Iterator for CheckedPages<R> {
     }
 }
 
-impl<R: ChunkReader> PageReader for CheckedPages<R> {
+impl<R: ChunkReader> PageReader for ValidatedPages<R> {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
         let page = self.pages.get_next_page()?;
         if let Some(page) = &page {
@@ -406,11 +410,11 @@ mod tests {
     }
 
     /// The row group of `file`, read from `bytes` as if they began at offset `first` of the file.
-    fn row_groups(file: &Bytes, first: u64, bytes: Bytes) -> CheckedRowGroups<FileParts> {
+    fn row_groups(file: &Bytes, first: u64, bytes: Bytes) -> ValidatedRowGroups<FileParts> {
         let metadata = ParquetMetaDataReader::new().parse_and_finish(file).unwrap();
         let range = first..first + bytes.len() as u64;
         let parts = FileParts::new(std::slice::from_ref(&range), vec![bytes]);
-        CheckedRowGroups::new(parts, Arc::new(metadata), 0..1)
+        ValidatedRowGroups::new(parts, Arc::new(metadata), 0..1)
     }
 
     #[test]
