@@ -20,7 +20,7 @@ use crate::documents::{Columns, Documents};
 use crate::error::Result;
 use crate::probe::Probe;
 use crate::recipe::SpecOptions;
-use crate::work::Numbered;
+use crate::work_items::Numbered;
 
 /// A cluster that does the maps of one run.
 #[async_trait]

@@ -8,7 +8,7 @@ use engine::batch::BatchName;
 use engine::pairs::Similarities;
 use engine::probe::{Probe, ProbeNode};
 use engine::resources::Resources;
-use engine::work::{self, WorkItem};
+use engine::work_items::{self, WorkItem};
 use engine::{Limits, reduce, session};
 use simhash::Spec;
 
@@ -57,7 +57,7 @@ async fn work_items_are_probed_where_they_were_dealt_and_reduced_by_stock_operat
     };
     let context = session::session(&limits, Arc::new(Resources::default())).unwrap();
     let items: Vec<WorkItem> = (0..5).map(row_group).collect();
-    let table = work::table(items, 2).unwrap();
+    let table = work_items::table(items, 2).unwrap();
     let items = context.read_table(Arc::new(table)).unwrap();
     let pairs = ProbeNode::over(items, probe()).unwrap();
     let plan = reduce::reduce(pairs).unwrap();

@@ -13,7 +13,7 @@ use engine::EngineError;
 use engine::batch::BatchName;
 use engine::cluster::{Capacity, Cluster, ClusterSummary, FingerprintRequest, FingerprintedRows};
 use engine::probe::{Probe, ProbeExec};
-use engine::work::{self, Numbered, WorkItem};
+use engine::work_items::{self, Numbered, WorkItem};
 use storage::{Draft, Location};
 
 use super::map::Map;
@@ -149,8 +149,8 @@ impl Cluster for Remote {
                 group: |item| match &item.1 {
                     WorkItem::RowGroup { part, .. } | WorkItem::Within { part, .. } => *part,
                 },
-                item_schema: work::schema(),
-                encode: work::encode,
+                item_schema: work_items::schema(),
+                encode: work_items::encode,
                 describe: |item| match &item.1 {
                     WorkItem::RowGroup { file, .. } => file.clone(),
                     WorkItem::Within { .. } => "the batch".into(),

@@ -27,7 +27,7 @@ use crate::progress::Stage;
 use crate::reduce::reduce;
 use crate::stream;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
-use crate::work::{self, WorkItem};
+use crate::work_items::{self, WorkItem};
 
 /// The result of a comparison.
 pub(super) struct Compared {
@@ -226,7 +226,7 @@ impl Comparison<'_> {
             design: plan.design.name(),
             parts: plan.parts as u32,
             max_hits: settings.max_hits,
-            day: self.view.date.map(work::days_since_epoch),
+            day: self.view.date.map(work_items::days_since_epoch),
             columns: match self.view.snapshot.version {
                 // An archive's columns have fixed names.
                 Some(_) => ColumnNames::given_or_standard(None, None),
@@ -297,7 +297,7 @@ impl Comparison<'_> {
         for file in &snapshot.files {
             resources.keep_reader(file.reader.clone(), file.location.given());
         }
-        let items = work::items(snapshot, settings.within, distinct, probe.parts);
+        let items = work_items::of_run(snapshot, settings.within, distinct, probe.parts);
         let expected = items.len();
         Ok((self.found(items, probe).await?, expected))
     }
@@ -320,11 +320,11 @@ impl Comparison<'_> {
         let context = self.run.context;
         let partitions = context.state().config().target_partitions();
         let pairs = match &self.run.settings.cluster {
-            None => work::table(items, partitions)
+            None => work_items::table(items, partitions)
                 .and_then(|table| context.read_table(Arc::new(table)))
                 .and_then(|items| ProbeNode::over(items, probe)),
             Some(cluster) => {
-                let pairs = cluster.probe(work::numbered(items), probe).await?;
+                let pairs = cluster.probe(work_items::numbered(items), probe).await?;
                 stream::table(context, pairs.schema(), vec![pairs])
             }
         };
@@ -379,7 +379,7 @@ impl Comparison<'_> {
         self.run.enter(Stage::Verify);
         let origin = Origin {
             id_type: self.id_type,
-            day: self.view.date.map(work::days_since_epoch),
+            day: self.view.date.map(work_items::days_since_epoch),
             within: settings.within,
             archive: self.view.archive.is_some(),
         };
