@@ -95,7 +95,7 @@ pub(crate) fn fingerprint_settings() -> FingerprintSettings {
         bigint_ids: false,
         spec: Spec::default(),
         tables: "s3://crawl/archive".into(),
-        keys: true,
+        decision_columns: true,
     }
 }
 

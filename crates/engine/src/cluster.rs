@@ -63,7 +63,7 @@ pub struct FingerprintRequest<'a> {
     /// The spec fields that the options set, and the files that they name.
     pub spec_options: &'a SpecOptions,
     /// Whether the rows get the decision columns.
-    pub keys: bool,
+    pub decision_columns: bool,
 }
 
 /// Rows that a cluster fingerprints.

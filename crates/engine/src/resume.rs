@@ -62,7 +62,7 @@ pub(crate) struct Work<'a> {
     pub(crate) recipe: &'a Recipe,
     pub(crate) id_type: IdType,
     /// Whether the rows have the decision columns.
-    pub(crate) keys: bool,
+    pub(crate) decision_columns: bool,
     pub(crate) progress: &'a Progress,
 }
 
@@ -154,7 +154,7 @@ impl ResumeDirectory {
             );
         }
         let invalid_utf8 = parts.iter().map(|part| part.invalid_utf8).sum();
-        let schema = rows_schema(work.id_type, work.recipe.spec(), work.keys);
+        let schema = rows_schema(work.id_type, work.recipe.spec(), work.decision_columns);
         table(work.context, schema, parts, invalid_utf8)
     }
 
@@ -164,13 +164,14 @@ impl ResumeDirectory {
             context,
             documents,
             id_type,
-            keys,
+            decision_columns,
             ..
         } = *work;
         let query = || EngineError::query(documents.given());
         let invalid_utf8 = Arc::new(AtomicU64::new(0));
         let partitions = context.state().config().target_partitions();
-        let table = documents.table_of_chunk(context, id_type, partitions, keys, chunk)?;
+        let table =
+            documents.table_of_chunk(context, id_type, partitions, decision_columns, chunk)?;
         let rows = with_fingerprints(table, work.recipe, &invalid_utf8).map_err(query())?;
         let mut rows = rows.execute_stream().await.map_err(query())?;
         let schema = rows.schema();
@@ -220,7 +221,7 @@ fn file_name(work: &Work<'_>, chunk: &Chunk) -> String {
         FORMAT,
         &work.recipe.spec().digest(),
         &work.id_type.to_string(),
-        &work.keys.to_string(),
+        &work.decision_columns.to_string(),
         &format!("{:?}", work.columns),
         &chunk.name,
     ]);

@@ -54,7 +54,7 @@ impl Cluster for Remote {
             bigint_ids: request.id_type == IdType::Bigint,
             spec: request.spec.clone(),
             tables,
-            keys: request.keys,
+            decision_columns: request.decision_columns,
         };
         let total = request.documents.known_rows().unwrap_or(0);
         let progress = &inner.resources.progress;
@@ -77,7 +77,11 @@ impl Cluster for Remote {
                 row_group: split.row_group.map(|group| group as u32),
             });
         }
-        let schema = engine::fingerprint::rows_schema(request.id_type, request.spec, request.keys);
+        let schema = engine::fingerprint::rows_schema(
+            request.id_type,
+            request.spec,
+            request.decision_columns,
+        );
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
         let invalid_utf8 = Arc::new(AtomicU64::new(0));

@@ -75,7 +75,8 @@ impl Documents {
         Ok(chunks)
     }
 
-    /// The table of a chunk's documents: as [`Self::table`] or, with `keys`, as [`Self::table_with_keys`].
+    /// The table of a chunk's documents: as [`Self::table`] or, with `decision_columns`, as
+    /// [`Self::table_with_decision_columns`].
     ///
     /// # Errors
     /// None in practice.
@@ -84,10 +85,14 @@ impl Documents {
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
-        keys: bool,
+        decision_columns: bool,
         chunk: &Chunk,
     ) -> Result<DataFrame> {
-        let rows = if keys { Rows::WithKeys } else { Rows::All };
+        let rows = if decision_columns {
+            Rows::WithDecisionColumns
+        } else {
+            Rows::All
+        };
         self.table_of_splits(context, id_type, partitions, rows, chunk.splits.clone())
     }
 }

@@ -41,7 +41,9 @@ pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
 pub use position::RowSet;
 pub(crate) use position::input_numbers;
 pub use preference::Prefer;
-pub(crate) use table::{KEY_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes};
+pub(crate) use table::{
+    DECISION_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes,
+};
 
 use crate::batch::Id;
 use crate::error::{EngineError, Result};
@@ -246,8 +248,8 @@ impl Documents {
     }
 
     /// As [`Self::table`], in one partition, with only row group `row_group` of each file, or all
-    /// row groups if it is `None`. `keys_of` adds the decision columns, as if each file had this
-    /// number among the batch's files.
+    /// row groups if it is `None`. With a `file_number`, the table has the decision columns, as if each
+    /// file had this number among the batch's files.
     ///
     /// # Errors
     /// None in practice.
@@ -256,16 +258,16 @@ impl Documents {
         context: &SessionContext,
         id_type: IdType,
         row_group: Option<usize>,
-        keys_of: Option<usize>,
+        file_number: Option<usize>,
     ) -> Result<DataFrame> {
         let mut splits = self.all_splits();
         splits.retain(|split| row_group.is_none() || split.row_group() == row_group);
-        let rows = match keys_of {
+        let rows = match file_number {
             Some(number) => {
                 for split in &mut splits {
                     split.file_number = number;
                 }
-                Rows::WithKeys
+                Rows::WithDecisionColumns
             }
             None => Rows::All,
         };
@@ -344,11 +346,11 @@ impl Documents {
         self.table_of_splits(context, id_type, partitions, Rows::All, self.all_splits())
     }
 
-    /// As [`Self::table`], with the columns of [`KEY_COLUMNS`] too.
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too.
     ///
     /// # Errors
     /// None in practice.
-    pub(crate) fn table_with_keys(
+    pub(crate) fn table_with_decision_columns(
         &self,
         context: &SessionContext,
         id_type: IdType,
@@ -358,7 +360,7 @@ impl Documents {
             context,
             id_type,
             partitions,
-            Rows::WithKeys,
+            Rows::WithDecisionColumns,
             self.all_splits(),
         )
     }
@@ -379,8 +381,8 @@ impl Documents {
         self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
     }
 
-    /// As [`Self::table_with_keys`], with only the documents at the positions in `wanted`. In
-    /// Parquet files, the reader decodes no other text.
+    /// As [`Self::table_with_decision_columns`], with only the documents at the positions in
+    /// `wanted`. In Parquet files, the reader decodes no other text.
     ///
     /// # Errors
     /// None in practice.
@@ -404,8 +406,8 @@ impl Documents {
         splits: Vec<Split>,
     ) -> Result<DataFrame> {
         let content = self.files.first().map(|file| &file.columns.content);
-        let keys = rows.have_keys();
-        let schema = table::schema(id_type, content, self.has_sketches(), keys);
+        let decision_columns = rows.have_decision_columns();
+        let schema = table::schema(id_type, content, self.has_sketches(), decision_columns);
         let dealt = splits::deal(splits, partitions);
         let cores_to_spare = dealt.len() < partitions;
         let streams = dealt

@@ -30,18 +30,18 @@ use crate::stream;
 pub(super) enum Rows {
     /// All.
     All,
-    /// All, with the columns of [`KEY_COLUMNS`](super::KEY_COLUMNS).
-    WithKeys,
+    /// All, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    WithDecisionColumns,
     /// Those with these ids.
     Wanted(Arc<HashSet<Id>>),
-    /// Those at these positions, with the columns of [`KEY_COLUMNS`](super::KEY_COLUMNS).
+    /// Those at these positions, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
     At(Arc<RowSet>),
 }
 
 impl Rows {
-    /// Whether the rows have the columns of [`KEY_COLUMNS`](super::KEY_COLUMNS).
-    pub(super) fn have_keys(&self) -> bool {
-        matches!(self, Self::WithKeys | Self::At(_))
+    /// Whether the rows have the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    pub(super) fn have_decision_columns(&self) -> bool {
+        matches!(self, Self::WithDecisionColumns | Self::At(_))
     }
 
     /// Whether the partition reads only some rows. All were read once before.
@@ -161,7 +161,7 @@ impl Partition {
             let columns = &file.columns;
             let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
             let kept = match &selected {
-                Rows::All | Rows::WithKeys => None,
+                Rows::All | Rows::WithDecisionColumns => None,
                 Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(failed)?),
                 Rows::At(set) => {
                     let is_selected = |row: &u64| Some(set.contains(file_number, *row));
@@ -196,7 +196,7 @@ impl Partition {
     /// Which rows of a split the Parquet reader returns; `None` for all.
     fn wanted_rows(&self, split: &Split) -> Option<parquet::WantedRows> {
         match &self.rows {
-            Rows::All | Rows::WithKeys => None,
+            Rows::All | Rows::WithDecisionColumns => None,
             // In a file without an id column, the ids are row numbers, so the reader returns all
             // rows.
             Rows::Wanted(_) if split.file.columns.id.is_none() => None,
