@@ -10,7 +10,7 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
-use engine::batch::BatchName;
+use engine::batch::BatchRef;
 use engine::documents::Columns;
 use engine::probe::{Answer, CompareSketches, Originals, Probe, ProbeExec};
 use engine::work_items::{self, WorkItem};
@@ -67,7 +67,7 @@ pub(crate) fn documents() -> Result<Plan> {
 /// Returns the settings of map 2 in the sample plans.
 pub(crate) fn probe_settings() -> Probe {
     Probe {
-        batch: BatchName {
+        batch: BatchRef {
             location: "s3://crawl/scratch/batch.parquet".into(),
             digest: "0123".into(),
             bytes: 1,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive::{ColumnNames, IdType, LogFacts};
 use datafusion::physical_plan::displayable;
-use engine::batch::BatchName;
+use engine::batch::BatchRef;
 use engine::pairs::Similarities;
 use engine::probe::{Probe, ProbeNode};
 use engine::resources::Resources;
@@ -14,7 +14,7 @@ use simhash::Spec;
 
 fn probe() -> Probe {
     Probe {
-        batch: BatchName {
+        batch: BatchRef {
             location: "day.parquet".into(),
             digest: "0".into(),
             bytes: 0,

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use engine::EngineError;
-use engine::batch::BatchName;
+use engine::batch::BatchRef;
 use engine::cluster::{Capacity, Cluster, ClusterSummary, FingerprintRequest, FingerprintedRows};
 use engine::probe::{Probe, ProbeExec};
 use engine::work_items::{self, Numbered, WorkItem};
@@ -116,14 +116,14 @@ impl Cluster for Remote {
         })
     }
 
-    async fn share(&self, file: &FingerprintFile) -> engine::Result<BatchName> {
+    async fn share(&self, file: &FingerprintFile) -> engine::Result<BatchRef> {
         let inner = &self.0;
         create_directory(&inner.shared)?;
         let target = inner.shared.child("batch.parquet")?;
         let draft = Draft::new(&target, &inner.settings.scratch)?;
         draft.fill_from(&file.path)?;
         draft.publish().await?;
-        Ok(BatchName::new(file, target.absolute_name()))
+        Ok(BatchRef::new(file, target.absolute_name()))
     }
 
     async fn probe(

@@ -133,7 +133,7 @@ mod tests {
     use datafusion::physical_plan::empty::EmptyExec;
     use datafusion_proto::physical_plan::{AsExecutionPlan as _, DefaultPhysicalProtoConverter};
     use datafusion_proto::protobuf::PhysicalPlanNode;
-    use engine::batch::BatchName;
+    use engine::batch::BatchRef;
     use engine::documents::Columns;
     use engine::work_items::{self, WorkItem};
 
@@ -143,7 +143,7 @@ mod tests {
     fn probe() -> Probe {
         let sample = sample_plans::probe_settings();
         Probe {
-            batch: BatchName {
+            batch: BatchRef {
                 location: "s3://crawl/scratch/\u{4e2d}.parquet".into(),
                 bytes: u64::MAX,
                 rows: 7,

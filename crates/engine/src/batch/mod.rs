@@ -3,7 +3,7 @@
 mod classes;
 mod id;
 mod id_column;
-mod name;
+mod reference;
 mod rows;
 mod tables;
 
@@ -21,7 +21,7 @@ use hamming::Distinct;
 pub use classes::Classes;
 pub use id::Id;
 pub(crate) use id_column::IdColumn;
-pub use name::BatchName;
+pub use reference::BatchRef;
 pub(crate) use rows::{FingerprintRows, select_columns};
 pub use tables::{PartTables, TablePart};
 

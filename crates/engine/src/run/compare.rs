@@ -14,7 +14,7 @@ use super::deciding::DraftDecisions;
 use super::inputs::plain_columns;
 use super::summary::{BaseSummary, Clock, ProbeSeconds};
 use super::view::View;
-use crate::batch::BatchName;
+use crate::batch::BatchRef;
 use crate::decide::Decide;
 use crate::documents::{Documents, KeptFiles};
 use crate::error::{EngineError, Result};
@@ -170,8 +170,8 @@ impl Comparison<'_> {
         self.run.enter(Stage::Build);
         let file = &self.batch.file;
         let pool = Arc::clone(&context.runtime_env().memory_pool);
-        let name = BatchName::new(file, file.path.to_string_lossy().into_owned());
-        let batch = resources.batch(&name, &pool).await?;
+        let reference = BatchRef::new(file, file.path.to_string_lossy().into_owned());
+        let batch = resources.batch(&reference, &pool).await?;
         let distinct = batch.distinct.values().len();
         let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
         let design = settings.design.as_deref();
@@ -180,7 +180,7 @@ impl Comparison<'_> {
             None => {
                 let free = free_bytes(&pool).saturating_sub(self.decision_bytes());
                 let plan = batch.plan(k, design, queries, free)?;
-                let probe = self.probe_request(name, &plan);
+                let probe = self.probe_request(reference, &plan);
                 let threads = context.state().config().target_partitions();
                 // Build the tables now, to measure the time separately; the tasks then find them built.
                 drop(batch.tables(probe.tables(0), &pool, threads).await?);
@@ -218,7 +218,7 @@ impl Comparison<'_> {
     }
 
     /// The request to probe the tables of `plan`.
-    fn probe_request(&self, batch: BatchName, plan: &Plan) -> Probe {
+    fn probe_request(&self, batch: BatchRef, plan: &Plan) -> Probe {
         let settings = self.run.settings;
         Probe {
             batch,
