@@ -1,7 +1,6 @@
 //! The batch in memory: its distinct fingerprints, the ids and sketches of its rows, and its tables.
 
 mod classes;
-mod id;
 mod id_column;
 mod reference;
 mod rows;
@@ -19,7 +18,6 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use hamming::Distinct;
 
 pub use classes::Classes;
-pub use id::Id;
 pub(crate) use id_column::IdColumn;
 pub use reference::BatchRef;
 pub(crate) use rows::{FingerprintRows, select_columns};

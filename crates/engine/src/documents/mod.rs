@@ -8,6 +8,7 @@ mod columns;
 mod conform;
 mod file;
 mod formats;
+mod id;
 mod kept;
 mod parquet;
 mod partition;
@@ -37,6 +38,7 @@ use splits::Split;
 pub(crate) use chunks::Chunk;
 pub use columns::{Columns, Content};
 pub use formats::extensions;
+pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
 pub use position::RowSet;
 pub(crate) use position::input_numbers;
@@ -45,7 +47,6 @@ pub(crate) use table::{
     DECISION_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes,
 };
 
-use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::resources::Resources;
 
@@ -291,7 +292,10 @@ impl Documents {
         context: &SessionContext,
         ids: [&str; N],
     ) -> Result<[Option<String>; N]> {
-        let wanted = ids.iter().map(|id| Id::Text((*id).into())).collect();
+        let wanted = ids
+            .iter()
+            .map(|id| DocumentId::Text((*id).into()))
+            .collect();
         let mut found = self.texts(context, Arc::new(wanted)).await?;
         // Two ids may be the same.
         Ok(std::array::from_fn(|at| {
@@ -310,7 +314,7 @@ impl Documents {
     pub async fn texts(
         &self,
         context: &SessionContext,
-        wanted: Arc<HashSet<Id>>,
+        wanted: Arc<HashSet<DocumentId>>,
     ) -> Result<HashMap<String, String>> {
         let failed = || EngineError::query(self.given());
         let mut rows = self
@@ -324,7 +328,7 @@ impl Documents {
             let columns = TextRows::read(&batch)?;
             let texts = columns.texts;
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                if let Id::Text(id) = Id::read(columns.ids, row) {
+                if let DocumentId::Text(id) = DocumentId::read(columns.ids, row) {
                     let text = || String::from_utf8_lossy(texts.value(row)).into_owned();
                     found.entry(id.into()).or_insert_with(text);
                 }
@@ -375,7 +379,7 @@ impl Documents {
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
-        wanted: Arc<HashSet<Id>>,
+        wanted: Arc<HashSet<DocumentId>>,
     ) -> Result<DataFrame> {
         let wanted = Rows::Wanted(wanted);
         self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())

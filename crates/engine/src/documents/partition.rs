@@ -15,11 +15,11 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::file::Batches;
+use super::id::DocumentId;
 use super::position::{RowSet, position};
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
-use crate::batch::Id;
 use crate::error::Result;
 use crate::memory;
 use crate::resources::Resources;
@@ -33,7 +33,7 @@ pub(super) enum Rows {
     /// All, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
     WithDecisionColumns,
     /// Those with these ids.
-    Wanted(Arc<HashSet<Id>>),
+    Wanted(Arc<HashSet<DocumentId>>),
     /// Those at these positions, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
     At(Arc<RowSet>),
 }
@@ -221,11 +221,11 @@ impl Partition {
 fn are_wanted(
     ids: &ArrayRef,
     id_type: IdType,
-    wanted: &HashSet<Id>,
+    wanted: &HashSet<DocumentId>,
 ) -> Result<BooleanArray, ArrowError> {
     let lossy = || arrow::compute::cast(ids, &id_type.data_type());
     let ids = archive::reader::to_id_type(ids, id_type).or_else(|_| lossy())?;
-    let is_wanted = |row| ids.is_valid(row) && wanted.contains(&Id::read(&ids, row));
+    let is_wanted = |row| ids.is_valid(row) && wanted.contains(&DocumentId::read(&ids, row));
     Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
 }
 

@@ -25,8 +25,7 @@ use simhash::{
 
 use archive::IdType;
 
-use crate::batch::Id;
-use crate::documents::{Documents, TextRows};
+use crate::documents::{DocumentId, Documents, TextRows};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
 pub use sketched::AtSketch;
@@ -180,7 +179,7 @@ async fn sample(
         .execute_stream()
         .await
         .map_err(failed())?;
-    let mut kept = std::collections::BinaryHeap::<(u64, Id, String)>::new();
+    let mut kept = std::collections::BinaryHeap::<(u64, DocumentId, String)>::new();
     // The shingles of the sample, made later, take several times the bytes of its texts.
     let memory = MemoryConsumer::new("sample").register(&context.runtime_env().memory_pool);
     let size = |text: &String| 4 * text.len() + 128;
@@ -188,10 +187,12 @@ async fn sample(
         let batch = batch.map_err(failed())?;
         let TextRows { ids, texts } = TextRows::read(&batch)?;
         for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-            let id = Id::read(ids, row);
+            let id = DocumentId::read(ids, row);
             let hash = match &id {
-                Id::Text(text) => simhash::hash::murmur3_low64(text.as_bytes(), 1),
-                Id::Number(number) => simhash::hash::murmur3_low64(&number.to_le_bytes(), 1),
+                DocumentId::Text(text) => simhash::hash::murmur3_low64(text.as_bytes(), 1),
+                DocumentId::Number(number) => {
+                    simhash::hash::murmur3_low64(&number.to_le_bytes(), 1)
+                }
             };
             if kept.len() < most || kept.peek().is_some_and(|(worst, ..)| hash < *worst) {
                 let text = String::from_utf8_lossy(texts.value(row)).into_owned();

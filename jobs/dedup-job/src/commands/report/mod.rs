@@ -14,8 +14,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use archive::{Archive, Scope, Snapshot};
-use engine::batch::Id;
-use engine::documents::{Columns, Documents};
+use engine::documents::{Columns, DocumentId, Documents};
 use engine::output::{OutputKind, read_rows};
 use serde_json::json;
 use storage::{Draft, Location};
@@ -154,7 +153,8 @@ async fn find_texts(
         let ids = samples
             .iter()
             .flat_map(|sample| [&sample.new_id, &sample.base_id]);
-        let wanted: HashSet<Id> = ids.map(|id| Id::Text(id.as_str().into())).collect();
+        let wanted: HashSet<DocumentId> =
+            ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
         texts = documents.texts(&process.context, Arc::new(wanted)).await?;
     }
     let compare = |sample: &Sample| {
