@@ -3,7 +3,6 @@
 //! Files of every format become one table: an id, and a text or a fingerprint. Partitions read it in parallel, and every
 //! error names its file.
 
-mod chunks;
 mod columns;
 mod conform;
 mod file;
@@ -11,12 +10,13 @@ mod formats;
 mod id;
 mod kept;
 mod parquet;
-mod partition;
-mod position;
+mod partition_reader;
 mod preference;
+mod resume_chunks;
+mod row_set;
 mod rows;
 mod splits;
-mod table;
+mod table_columns;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -32,18 +32,18 @@ use storage::Location;
 use tokio::sync::Semaphore;
 
 use file::InputFile;
-use partition::{Partition, Rows, row_limit};
+use partition_reader::{PartitionReader, Rows, row_limit};
 use splits::Split;
 
-pub(crate) use chunks::Chunk;
 pub use columns::{Columns, Content};
 pub use formats::extensions;
 pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
-pub use position::RowSet;
-pub(crate) use position::input_numbers;
 pub use preference::Prefer;
-pub(crate) use table::{
+pub(crate) use resume_chunks::ResumeChunk;
+pub use row_set::RowSet;
+pub(crate) use row_set::input_numbers;
+pub(crate) use table_columns::{
     DECISION_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes,
 };
 
@@ -411,13 +411,13 @@ impl Documents {
     ) -> Result<DataFrame> {
         let content = self.files.first().map(|file| &file.columns.content);
         let decision_columns = rows.have_decision_columns();
-        let schema = table::schema(id_type, content, self.has_sketches(), decision_columns);
+        let schema = table_columns::schema(id_type, content, self.has_sketches(), decision_columns);
         let dealt = splits::deal(splits, partitions);
         let cores_to_spare = dealt.len() < partitions;
         let streams = dealt
             .into_iter()
             .map(|splits| {
-                Arc::new(Partition {
+                Arc::new(PartitionReader {
                     splits,
                     cores_to_spare,
                     schema: Arc::clone(&schema),

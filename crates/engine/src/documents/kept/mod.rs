@@ -13,8 +13,8 @@ use futures::StreamExt as _;
 use storage::{Draft, Location, Stores};
 
 use super::file::{InputFile, Source};
-use super::partition::row_limit;
-use super::position::RowSet;
+use super::partition_reader::row_limit;
+use super::row_set::RowSet;
 use super::rows::limit::Limit;
 use super::{Documents, parquet};
 use crate::error::{EngineError, Result};

@@ -1,4 +1,4 @@
-//! The table of documents: its schema, and its columns found by name.
+//! The columns of the table of documents: its schema, and the columns found by name.
 
 use std::sync::Arc;
 

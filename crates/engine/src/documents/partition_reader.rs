@@ -1,4 +1,4 @@
-//! One partition of the table of documents.
+//! Reads one partition of the table of documents.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::file::Batches;
 use super::id::DocumentId;
-use super::position::{RowSet, position};
+use super::row_set::{RowSet, position};
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
@@ -52,7 +52,7 @@ impl Rows {
 
 /// One partition of the table of documents: reads its splits, one after the other.
 #[derive(Clone)]
-pub(super) struct Partition {
+pub(super) struct PartitionReader {
     pub(super) splits: Vec<Split>,
     /// Whether there are fewer partitions than cores.
     pub(super) cores_to_spare: bool,
@@ -62,15 +62,15 @@ pub(super) struct Partition {
     pub(super) context: SessionContext,
 }
 
-impl std::fmt::Debug for Partition {
+impl std::fmt::Debug for PartitionReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Partition")
+        f.debug_struct("PartitionReader")
             .field("splits", &self.splits.len())
             .finish_non_exhaustive()
     }
 }
 
-impl PartitionStream for Partition {
+impl PartitionStream for PartitionReader {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -115,7 +115,7 @@ impl PartitionStream for Partition {
     }
 }
 
-impl Partition {
+impl PartitionReader {
     /// Reads the rows of a split, in the table's schema.
     async fn read(&self, split: Split) -> Result<Batches> {
         let file = Arc::clone(&split.file);
