@@ -171,8 +171,8 @@ impl Writer {
     fn write(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
         // The plan's fields may be nullable where ours are not.
-        let batch =
-            pairs::batch(&self.schema, &[], Some(&batch)).map_err(|e| self.arrow_error(e))?;
+        let batch = pairs::record_batch(&self.schema, &[], Some(&batch))
+            .map_err(|e| self.arrow_error(e))?;
         self.coalescer
             .push_batch(batch)
             .map_err(|e| arrow_error(&self.object, e))?;

@@ -31,7 +31,7 @@ impl Buffers {
     /// Adds the time since `begin` to the `stages` that took it.
     pub(super) fn report(&mut self, begin: Instant, stages: &Stages) {
         let scratch = &mut self.scratch;
-        let [partition, filter, verify] = [
+        let [partition, filter, compare] = [
             &mut scratch.partitioning,
             &mut scratch.filtering,
             &mut scratch.comparing,
@@ -40,12 +40,12 @@ impl Buffers {
         let read = std::mem::take(&mut self.step.reading);
         let decode = begin
             .elapsed()
-            .saturating_sub(partition + filter + verify + read);
+            .saturating_sub(partition + filter + compare + read);
         stages.decode.add(decode);
         stages.read.add(read);
         stages.partition.add(partition);
         stages.filter.add(filter);
-        stages.verify.add(verify);
+        stages.compare.add(compare);
     }
 }
 

@@ -257,7 +257,7 @@ impl<'a> PairBuilder<'a> {
                 Arc::new(Float64Array::from(pending.similarities)),
             ),
         ];
-        Ok(pairs::batch(&self.schema, &columns, None)?)
+        Ok(pairs::record_batch(&self.schema, &columns, None)?)
     }
 }
 
