@@ -405,7 +405,7 @@ async fn errors_name_the_line() {
         ("few.csv", csv("1"), "1 fields, but the header has 2"),
         ("many.csv", csv("1,a,b"), "3 fields, but the header has 2"),
         ("more.csv", csv("1,a,b,c"), "more than 2 fields"),
-        ("open.csv", csv("1,\"a"), "not closed"),
+        ("open.csv", csv("1,\"a"), "inside a quoted field"),
     ] {
         let path = directory.path().join(name);
         std::fs::write(&path, &content).unwrap();

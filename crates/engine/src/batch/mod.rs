@@ -68,7 +68,7 @@ impl Batch {
             return Err(EngineError::BadData {
                 object: file.path.display().to_string(),
                 reason: format!(
-                    "its rows have digest {found}, those of the batch have {}",
+                    "its rows have digest {found}, but the batch has {}",
                     file.digest
                 ),
             });
