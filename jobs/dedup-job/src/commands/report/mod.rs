@@ -1,6 +1,6 @@
 //! `dedup-job report`: one page of HTML about an output of pairs or of decisions.
 
-mod balance;
+mod bit_shares;
 mod chart;
 mod escape;
 mod facts;
@@ -19,7 +19,7 @@ use engine::output::{OutputKind, read_rows};
 use serde_json::json;
 use storage::{Draft, Location};
 
-use self::balance::Balance;
+use self::bit_shares::BitShares;
 use self::facts::Facts;
 use self::page::{Report, Shown};
 use self::samples::{Sample, Samples};
@@ -48,16 +48,16 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
         let read = process.stores().locate(&rows)?;
         let (facts, samples) = count_rows(&read, threshold).await?;
         let samples = find_texts(process, args, samples).await?;
-        let balance = match &args.archive {
-            Some(archive) => Some(read_balance(process, archive).await?),
+        let bit_shares = match &args.archive {
+            Some(archive) => Some(read_bit_shares(process, archive).await?),
             None => None,
         };
         let page = page::page(&Report {
             name: &read.file_name(),
             facts: &facts,
             matrix: facts.sources.matrix().as_ref(),
-            balance: balance.as_ref(),
-            warnings: &warnings::warnings(&facts, balance.as_ref()),
+            bit_shares: bit_shares.as_ref(),
+            warnings: &warnings::warnings(&facts, bit_shares.as_ref()),
             samples: &samples,
             threshold,
             looked_up: !args.documents.is_empty(),
@@ -169,11 +169,11 @@ async fn find_texts(
 }
 
 /// Counts the bits of a sample of an archive's fingerprints.
-async fn read_balance(process: &Process, archive: &str) -> Result<Balance, Failure> {
+async fn read_bit_shares(process: &Process, archive: &str) -> Result<BitShares, Failure> {
     let location = process.stores().locate(archive)?;
     let archive = Archive::open(&location).await?;
     let snapshot = Snapshot::open_archive(&archive, Scope::All).await?;
-    Balance::read(&snapshot).await
+    BitShares::read(&snapshot).await
 }
 
 /// Writes the whole page or nothing; returns its size in bytes.
