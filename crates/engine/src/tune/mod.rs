@@ -51,7 +51,7 @@ pub struct Tune {
 
 /// A spec to measure.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct SpecToTune {
     /// A model of the spec, without document frequencies if these are to be learnt.
     pub model: Model,
     /// The power of the inverse document frequencies that are learnt from the sample; `None` to learn none.
@@ -140,7 +140,7 @@ pub async fn tune(
     context: &SessionContext,
     documents: &Documents,
     id_type: IdType,
-    candidates: &[Candidate],
+    candidates: &[SpecToTune],
     asked: &Tune,
     progress: &Progress,
 ) -> Result<Vec<Tuned>> {
@@ -223,7 +223,7 @@ const TEMPLATE_PAIRS: usize = 1000;
 /// Compares all pairs of `texts` under each of `candidates`, and sums up what each largest distance finds.
 fn compare(
     texts: &[String],
-    candidates: &[Candidate],
+    candidates: &[SpecToTune],
     asked: &Tune,
     threads: usize,
 ) -> Result<Vec<Tuned>> {
@@ -253,7 +253,7 @@ fn compare(
     let mut counts = Vec::new();
     for some in candidates.chunks(threads.max(1)) {
         let counted: Vec<_> = std::thread::scope(|scope| {
-            let count = |(candidate, (spec, sketches)): &(&Candidate, (&Spec, Arc<Sketches>))| {
+            let count = |(candidate, (spec, sketches)): &(&SpecToTune, (&Spec, Arc<Sketches>))| {
                 let frequencies = with_same_features(&learnt, spec);
                 let sketches = Arc::clone(sketches);
                 let model = candidate.model_with(frequencies);
@@ -428,7 +428,7 @@ impl Counts {
     }
 }
 
-impl Candidate {
+impl SpecToTune {
     /// The model, with the document frequencies if they are to be learnt.
     fn model_with(&self, frequencies: Option<&DocumentFrequencies>) -> Result<Model> {
         let (Some(idf_power), Some(frequencies)) = (self.learn, frequencies) else {

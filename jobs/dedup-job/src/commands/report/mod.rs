@@ -23,13 +23,13 @@ use self::bit_shares::BitShares;
 use self::facts::Facts;
 use self::page::{Report, Shown};
 use self::samples::{Sample, Samples};
-use super::diff;
-use super::outputs::Outputs;
+use super::output_checks::Outputs;
 use super::required;
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json, size};
+use crate::word_diff;
 
 /// The similarity around which samples are chosen, unless --near says otherwise.
 const DEFAULT_THRESHOLD: f64 = 0.8;
@@ -159,7 +159,7 @@ async fn find_texts(
     }
     let compare = |sample: &Sample| {
         let (new, base) = (texts.get(&sample.new_id)?, texts.get(&sample.base_id)?);
-        Some(diff::compare(new, base))
+        Some(word_diff::compare(new, base))
     };
     let shown = samples.into_iter().map(|sample| Shown {
         sides: compare(&sample),

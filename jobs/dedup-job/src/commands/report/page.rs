@@ -11,8 +11,8 @@ use super::escape::escape;
 use super::facts::{Facts, SIMILARITY_BINS};
 use super::samples::{Sample, Why};
 use super::sources::Matrix;
-use crate::commands::diff::{Part, Sides};
 use crate::terminal::{count, date};
+use crate::word_diff::{Part, Sides};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
