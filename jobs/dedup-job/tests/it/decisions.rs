@@ -14,8 +14,8 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::processes::TestCluster;
-use crate::support::*;
+use crate::helpers::processes::TestCluster;
+use crate::helpers::support::*;
 use crate::verify::{Documents, read_similar};
 
 /// A row of decisions.

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 /// Writes decisions of two days. The groups of `a` and `b` begin on the first day; that of `b`
 /// grows on the second, which also has a duplicate of an older document.
