@@ -164,7 +164,10 @@ impl RunArgs {
         self.check_decisions()?;
         self.remote.check()?;
         if self.resume.is_some() && self.remote.cluster.is_some() {
-            return Err("--resume keeps fingerprints that this machine makes, and with --cluster others make them: leave one out".into());
+            return Err(
+                "--resume cannot be combined with --cluster: executors make the fingerprints there"
+                    .into(),
+            );
         }
         if self.tls.tls_ca.is_some() && self.remote.cluster.is_none() {
             return Err("--tls-ca needs --cluster".into());
