@@ -17,7 +17,7 @@ use datafusion_proto::physical_plan::{
 use datafusion_proto::protobuf::physical_plan_node::PhysicalPlanType;
 use datafusion_proto::protobuf::{PhysicalExtensionNode, PhysicalPlanNode};
 use engine::progress::Progress;
-use engine::work;
+use engine::work_items;
 use futures::StreamExt as _;
 use prost::bytes::Bytes;
 use simhash::SketchBits;
@@ -69,7 +69,7 @@ fn read_items(plan: &Plan) {
         let items = source.downcast_ref::<MemorySourceConfig>();
         for batch in items.iter().flat_map(|items| items.partitions()).flatten() {
             // The items belong to map 1 or to map 2; the decoder of the other map refuses them.
-            let _ = work::decode(batch);
+            let _ = work_items::decode(batch);
             let _ = DocumentItem::decode(batch);
         }
     }

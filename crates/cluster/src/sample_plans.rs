@@ -10,10 +10,10 @@ use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
-use engine::batch::BatchName;
+use engine::batch::BatchRef;
 use engine::documents::Columns;
 use engine::probe::{Answer, CompareSketches, Originals, Probe, ProbeExec};
-use engine::work::{self, WorkItem};
+use engine::work_items::{self, WorkItem};
 use simhash::Spec;
 
 use crate::plan::answer::AnswerExec;
@@ -49,7 +49,7 @@ pub(crate) fn work_items() -> Result<Plan> {
         end: 7,
         part: 0,
     };
-    in_memory(work::encode(&[(0, row_group), (1, within)])?)
+    in_memory(work_items::encode(&[(0, row_group), (1, within)])?)
 }
 
 /// Returns a table of one work item of map 1.
@@ -67,7 +67,7 @@ pub(crate) fn documents() -> Result<Plan> {
 /// Returns the settings of map 2 in the sample plans.
 pub(crate) fn probe_settings() -> Probe {
     Probe {
-        batch: BatchName {
+        batch: BatchRef {
             location: "s3://crawl/scratch/batch.parquet".into(),
             digest: "0123".into(),
             bytes: 1,
@@ -95,7 +95,7 @@ pub(crate) fn fingerprint_settings() -> FingerprintSettings {
         bigint_ids: false,
         spec: Spec::default(),
         spec_files: "s3://crawl/archive".into(),
-        keys: true,
+        decision_columns: true,
     }
 }
 
@@ -157,7 +157,7 @@ pub(crate) fn foreign_plans() -> Result<Vec<(Plan, &'static str)>> {
     }
 
     fn empty() -> Plan {
-        Arc::new(EmptyExec::new(work::schema()))
+        Arc::new(EmptyExec::new(work_items::schema()))
     }
 
     fn coalesced(input: Plan) -> Plan {
@@ -173,7 +173,7 @@ pub(crate) fn foreign_plans() -> Result<Vec<(Plan, &'static str)>> {
         (probe()?, "ProbeExec"),
         // Work items that are not in the plan itself.
         (
-            answer_over(probe_over(csv(work::schema()))?),
+            answer_over(probe_over(csv(work_items::schema()))?),
             "DataSourceExec",
         ),
         (answer_over(probe_over(empty())?), "EmptyExec"),

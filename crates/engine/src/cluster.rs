@@ -15,12 +15,12 @@ use datafusion::execution::SendableRecordBatchStream;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 
-use crate::batch::BatchName;
+use crate::batch::BatchRef;
 use crate::documents::{Columns, Documents};
 use crate::error::Result;
 use crate::probe::Probe;
 use crate::recipe::SpecOptions;
-use crate::work::Numbered;
+use crate::work_items::Numbered;
 
 /// A cluster that does the maps of one run.
 #[async_trait]
@@ -34,8 +34,8 @@ pub trait Cluster: Debug + Send + Sync {
     /// The number of executors, and their memory for the batch and its tables.
     async fn capacity(&self) -> Result<Capacity>;
 
-    /// Puts the batch's file where the executors find it; returns its name there.
-    async fn share(&self, file: &FingerprintFile) -> Result<BatchName>;
+    /// Puts the batch's file where the executors find it; returns a reference to it.
+    async fn share(&self, file: &FingerprintFile) -> Result<BatchRef>;
 
     /// Map 2: finds the pairs of the work items, each at least once. The stream ends without an
     /// error only if all items were answered; the cluster reports each answer to the run's
@@ -63,7 +63,7 @@ pub struct FingerprintRequest<'a> {
     /// The spec fields that the options set, and the files that they name.
     pub spec_options: &'a SpecOptions,
     /// Whether the rows get the decision columns.
-    pub keys: bool,
+    pub decision_columns: bool,
 }
 
 /// Rows that a cluster fingerprints.

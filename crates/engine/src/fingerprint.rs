@@ -23,7 +23,7 @@ use crate::batch::{FingerprintRows, select_columns};
 use crate::cluster::FingerprintedRows;
 use crate::decide::Keys;
 use crate::decide::keys::KeysWriter;
-use crate::documents::{Documents, KEY_COLUMNS, POSITION, TEXT};
+use crate::documents::{DECISION_COLUMNS, Documents, POSITION, TEXT};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
 use crate::recipe::Recipe;
@@ -48,7 +48,7 @@ pub struct FingerprintedBatch {
 }
 
 /// The fingerprints and ids of `documents`, which this process makes while it reads them; with the
-/// decision columns if `keys`.
+/// decision columns if `decision_columns`.
 ///
 /// # Errors
 /// None in practice: documents are read only when the rows are.
@@ -57,15 +57,15 @@ pub fn local_rows(
     documents: &Documents,
     recipe: &Recipe,
     id_type: IdType,
-    keys: bool,
+    decision_columns: bool,
     progress: &Progress,
 ) -> Result<UnsortedRows> {
     let total = documents.known_rows().unwrap_or(0);
     progress.documents_total.store(total, Ordering::Relaxed);
     let invalid_utf8 = Arc::new(AtomicU64::new(0));
     let partitions = context.state().config().target_partitions();
-    let table = match keys {
-        true => documents.table_with_keys(context, id_type, partitions)?,
+    let table = match decision_columns {
+        true => documents.table_with_decision_columns(context, id_type, partitions)?,
         false => documents.table(context, id_type, partitions)?,
     };
     let rows = with_fingerprints(table, recipe, &invalid_utf8)
@@ -73,20 +73,20 @@ pub fn local_rows(
     Ok(UnsortedRows { rows, invalid_utf8 })
 }
 
-/// The schema of fingerprints that are not sorted yet, with the decision columns if `keys`.
+/// The schema of fingerprints that are not sorted yet, with the decision columns if `decision_columns`.
 #[must_use]
-pub fn rows_schema(id_type: IdType, spec: &Spec, keys: bool) -> SchemaRef {
+pub fn rows_schema(id_type: IdType, spec: &Spec, decision_columns: bool) -> SchemaRef {
     let rows = archive::schema::fingerprint_schema(id_type, spec.sketch, true);
     let mut fields: Vec<FieldRef> = rows.fields().iter().cloned().collect();
-    if keys {
-        fields.extend(KEY_COLUMNS.map(|column| Arc::new(column.field())));
+    if decision_columns {
+        fields.extend(DECISION_COLUMNS.map(|column| Arc::new(column.field())));
     }
     Arc::new(Schema::new(fields))
 }
 
 /// Adds fingerprints, and sketches if the spec has them, to a table of documents. The result has the columns `fp`, `id`,
-/// `sketch` (if the spec has sketches), and those of [`KEY_COLUMNS`] that the table has. Counts texts that are not UTF-8 in
-/// `invalid_utf8`.
+/// `sketch` (if the spec has sketches), and those of [`DECISION_COLUMNS`] that the table has. Counts texts that are not
+/// UTF-8 in `invalid_utf8`.
 ///
 /// # Errors
 /// When the table lacks the columns.
@@ -97,10 +97,13 @@ pub fn with_fingerprints(
 ) -> datafusion::error::Result<DataFrame> {
     let has_sketches = !recipe.spec().sketch.is_none();
     let schema = documents.schema();
-    let keys = KEY_COLUMNS.iter().map(|column| column.name);
-    let keys = keys.filter(|name| schema.has_column_with_unqualified_name(name));
-    let keys: Vec<Expr> = keys.map(ident).collect();
-    let select = |made: Vec<Expr>| -> Vec<Expr> { made.into_iter().chain(keys.clone()).collect() };
+    let decision_columns = DECISION_COLUMNS.iter().map(|column| column.name);
+    let decision_columns =
+        decision_columns.filter(|name| schema.has_column_with_unqualified_name(name));
+    let decision_columns: Vec<Expr> = decision_columns.map(ident).collect();
+    let select = |made: Vec<Expr>| -> Vec<Expr> {
+        made.into_iter().chain(decision_columns.clone()).collect()
+    };
     match recipe {
         Recipe::Ready(_) if has_sketches => {
             let columns = select(vec![ident(FINGERPRINT), ident(ID), ident(SKETCH)]);
@@ -157,8 +160,8 @@ impl UnsortedRows {
     }
 }
 
-/// Sorts the rows and writes them to the file at `path`. If they have keys, writes these to a file
-/// below `scratch`. Errors name the documents `given`.
+/// Sorts the rows and writes them to the file at `path`. If they have decision columns, writes these
+/// to a file below `scratch`. Errors name the documents `given`.
 ///
 /// # Errors
 /// [`EngineError`] naming the input file when a document cannot be read, or has no id.
@@ -182,14 +185,14 @@ pub async fn write_sorted(
     let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
     let coalesced = |partition| stream::coalesced(partition, SORTED_ROWS);
     let partitions = partitions.into_iter().map(coalesced).collect();
-    let has_keys = schema.field_with_name(POSITION).is_ok();
+    let has_decision_columns = schema.field_with_name(POSITION).is_ok();
     let rows = stream::table(&context, schema, partitions);
     let schema = archive::schema::fingerprint_schema(id_type, spec.sketch, true);
     let sorted = rows
         .and_then(|rows| {
             let columns = schema.fields().iter().map(|field| field.name().as_str());
             // Equal rows have the order of the inputs.
-            let columns = columns.chain(has_keys.then_some(POSITION));
+            let columns = columns.chain(has_decision_columns.then_some(POSITION));
             // Nulls last: rows without a fingerprint, which have no sketch either.
             rows.sort(columns.map(|name| ident(name).sort(true, false)).collect())
         })
@@ -197,7 +200,7 @@ pub async fn write_sorted(
     // A task merges the next rows while these are written.
     let mut rows = stream::read_ahead(sorted.execute_stream().await.map_err(failed())?);
     let mut writer = FingerprintWriter::create(path, id_type, spec)?;
-    let mut keys = match has_keys {
+    let mut keys = match has_decision_columns {
         true => Some(KeysWriter::create(&scratch.join("keys.arrow"))?),
         false => None,
     };

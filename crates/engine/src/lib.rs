@@ -33,7 +33,7 @@ pub mod stream;
 pub mod tune;
 pub mod udf;
 pub mod verify;
-pub mod work;
+pub mod work_items;
 
 pub use error::{EngineError, Result};
 pub use recipe::{Recipe, SpecOptions};

@@ -137,7 +137,7 @@ pub(crate) fn layouts() -> [Vec<&'static str>; 2] {
 ///
 /// # Errors
 /// [`ArrowError`] when a column is missing, has another type, or has a null where none may be.
-pub(crate) fn batch(
+pub(crate) fn record_batch(
     schema: &SchemaRef,
     made: &[(&str, ArrayRef)],
     from: Option<&RecordBatch>,

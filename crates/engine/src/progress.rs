@@ -112,7 +112,7 @@ pub struct Stages {
     /// Filtering out fingerprints that have no candidate.
     pub filter: Spent,
     /// Finding candidates and comparing them.
-    pub verify: Spent,
+    pub compare: Spent,
     /// Reading the ids of pairs.
     pub ids: Spent,
 }
@@ -126,7 +126,7 @@ impl Stages {
             &self.decode,
             &self.partition,
             &self.filter,
-            &self.verify,
+            &self.compare,
             &self.ids,
         ]
     }

@@ -10,7 +10,7 @@ use datafusion::prelude::SessionContext;
 use storage::Stores;
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore};
 
-use crate::batch::{Batch, BatchName};
+use crate::batch::{Batch, BatchRef};
 use crate::error::{EngineError, Result};
 use crate::memory::limit_bytes;
 use crate::progress::Progress;
@@ -135,22 +135,26 @@ impl Resources {
         resources.ok_or_else(|| EngineError::Internal("a session of another engine".into()))
     }
 
-    /// The batch called `name`; the first task that asks loads it.
+    /// The batch of `reference`; the first task that asks loads it.
     ///
     /// # Errors
     /// [`EngineError`] when it cannot be loaded.
-    pub async fn batch(&self, name: &BatchName, pool: &Arc<dyn MemoryPool>) -> Result<Arc<Batch>> {
+    pub async fn batch(
+        &self,
+        reference: &BatchRef,
+        pool: &Arc<dyn MemoryPool>,
+    ) -> Result<Arc<Batch>> {
         let cell = {
             let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(batches.entry(name.digest.clone()).or_default())
+            Arc::clone(batches.entry(reference.digest.clone()).or_default())
         };
-        cell.get_or_try_init(|| self.load(name, pool))
+        cell.get_or_try_init(|| self.load(reference, pool))
             .await
             .cloned()
     }
 
-    async fn load(&self, name: &BatchName, pool: &Arc<dyn MemoryPool>) -> Result<Arc<Batch>> {
-        let location = self.stores.locate(&name.location)?;
+    async fn load(&self, reference: &BatchRef, pool: &Arc<dyn MemoryPool>) -> Result<Arc<Batch>> {
+        let location = self.stores.locate(&reference.location)?;
         let mut copy = None;
         let path = match (location.local(), &self.received) {
             (Some(local), _) => local.to_owned(),
@@ -165,16 +169,19 @@ impl Resources {
                 let file = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
                 let (file, path) = file.into_parts();
                 let copied = location.copy_to(file).await?;
-                if copied != name.bytes {
+                if copied != reference.bytes {
                     return Err(EngineError::BadData {
                         object: location.to_string(),
-                        reason: format!("it has {copied} bytes, and should have {}", name.bytes),
+                        reason: format!(
+                            "it has {copied} bytes, and should have {}",
+                            reference.bytes
+                        ),
                     });
                 }
                 copy.insert(path).to_path_buf()
             }
         };
-        let (file, pool) = (name.file(path), Arc::clone(pool));
+        let (file, pool) = (reference.file(path), Arc::clone(pool));
         let is_received = self.received.is_some();
         let load = move || match is_received {
             true => Batch::load_checked(&file, &pool),

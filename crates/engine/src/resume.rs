@@ -25,7 +25,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::documents::{Chunk, Columns, Documents};
+use crate::documents::{Columns, Documents, ResumeChunk};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{UnsortedRows, rows_schema, with_fingerprints};
 use crate::progress::Progress;
@@ -62,12 +62,12 @@ pub(crate) struct Work<'a> {
     pub(crate) recipe: &'a Recipe,
     pub(crate) id_type: IdType,
     /// Whether the rows have the decision columns.
-    pub(crate) keys: bool,
+    pub(crate) decision_columns: bool,
     pub(crate) progress: &'a Progress,
 }
 
 /// The finished fingerprints of a chunk.
-struct Part {
+struct FinishedChunk {
     path: PathBuf,
     rows: u64,
     invalid_utf8: u64,
@@ -129,48 +129,54 @@ impl ResumeDirectory {
         work.progress
             .documents_total
             .store(total, Ordering::Relaxed);
-        let mut parts = Vec::new();
+        let mut finished = Vec::new();
         let mut found = 0;
         let threads = work.context.state().config().target_partitions();
         for chunk in work.documents.chunks(threads).await? {
             let path = self.path.join(file_name(&work, &chunk));
-            let part = match Part::open(&path)? {
-                Some(part) => {
+            let finished_chunk = match FinishedChunk::open(&path)? {
+                Some(finished_chunk) => {
                     found += 1;
                     work.progress
                         .documents
-                        .fetch_add(part.rows, Ordering::Relaxed);
-                    part
+                        .fetch_add(finished_chunk.rows, Ordering::Relaxed);
+                    finished_chunk
                 }
                 None => self.make(&work, &chunk, path).await?,
             };
-            parts.push(part);
+            finished.push(finished_chunk);
         }
         if found > 0 {
             tracing::warn!(
                 "{}: {found} of {} chunks are fingerprinted already",
                 self.path.display(),
-                parts.len()
+                finished.len()
             );
         }
-        let invalid_utf8 = parts.iter().map(|part| part.invalid_utf8).sum();
-        let schema = rows_schema(work.id_type, work.recipe.spec(), work.keys);
-        table(work.context, schema, parts, invalid_utf8)
+        let invalid_utf8 = finished.iter().map(|chunk| chunk.invalid_utf8).sum();
+        let schema = rows_schema(work.id_type, work.recipe.spec(), work.decision_columns);
+        table(work.context, schema, finished, invalid_utf8)
     }
 
     /// Fingerprints a chunk.
-    async fn make(&self, work: &Work<'_>, chunk: &Chunk, path: PathBuf) -> Result<Part> {
+    async fn make(
+        &self,
+        work: &Work<'_>,
+        chunk: &ResumeChunk,
+        path: PathBuf,
+    ) -> Result<FinishedChunk> {
         let Work {
             context,
             documents,
             id_type,
-            keys,
+            decision_columns,
             ..
         } = *work;
         let query = || EngineError::query(documents.given());
         let invalid_utf8 = Arc::new(AtomicU64::new(0));
         let partitions = context.state().config().target_partitions();
-        let table = documents.table_of_chunk(context, id_type, partitions, keys, chunk)?;
+        let table =
+            documents.table_of_chunk(context, id_type, partitions, decision_columns, chunk)?;
         let rows = with_fingerprints(table, work.recipe, &invalid_utf8).map_err(query())?;
         let mut rows = rows.execute_stream().await.map_err(query())?;
         let schema = rows.schema();
@@ -194,7 +200,7 @@ impl ResumeDirectory {
         draft
             .persist(&path)
             .map_err(|error| failed(&path)(error.error))?;
-        Ok(Part {
+        Ok(FinishedChunk {
             path,
             rows: count,
             invalid_utf8,
@@ -214,13 +220,13 @@ impl ResumeDirectory {
 }
 
 /// The name of a chunk's file.
-fn file_name(work: &Work<'_>, chunk: &Chunk) -> String {
+fn file_name(work: &Work<'_>, chunk: &ResumeChunk) -> String {
     let name = digest([
         env!("CARGO_PKG_VERSION"),
         FORMAT,
         &work.recipe.spec().digest(),
         &work.id_type.to_string(),
-        &work.keys.to_string(),
+        &work.decision_columns.to_string(),
         &format!("{:?}", work.columns),
         &chunk.name,
     ]);
@@ -237,7 +243,7 @@ fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     digest.finalize().into()
 }
 
-impl Part {
+impl FinishedChunk {
     /// Opens the file of a finished chunk; `None` if the file is missing or damaged, so that the chunk is fingerprinted again.
     fn open(path: &Path) -> Result<Option<Self>> {
         let file = match File::open(path) {
@@ -273,21 +279,23 @@ impl Part {
 fn table(
     context: &SessionContext,
     schema: SchemaRef,
-    parts: Vec<Part>,
+    finished: Vec<FinishedChunk>,
     invalid_utf8: u64,
 ) -> Result<UnsortedRows> {
     let partitions = context.state().config().target_partitions().max(1);
-    let mut dealt: Vec<Vec<Part>> = (0..partitions).map(|_| Vec::new()).collect();
-    for (number, part) in parts.into_iter().enumerate() {
-        dealt[number % partitions].push(part);
+    let mut dealt: Vec<Vec<FinishedChunk>> = (0..partitions).map(|_| Vec::new()).collect();
+    for (number, chunk) in finished.into_iter().enumerate() {
+        dealt[number % partitions].push(chunk);
     }
-    let streams = dealt.into_iter().map(|parts| -> SendableRecordBatchStream {
-        let batches = futures::stream::iter(parts)
-            .map(|part| Ok::<_, EngineError>(futures::stream::iter(part.read()?)))
-            .try_flatten()
-            .map_err(Into::into);
-        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches))
-    });
+    let streams = dealt
+        .into_iter()
+        .map(|chunks| -> SendableRecordBatchStream {
+            let batches = futures::stream::iter(chunks)
+                .map(|chunk| Ok::<_, EngineError>(futures::stream::iter(chunk.read()?)))
+                .try_flatten()
+                .map_err(Into::into);
+            Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&schema), batches))
+        });
     let table = stream::table(context, Arc::clone(&schema), streams.collect());
     Ok(UnsortedRows::new(
         table.map_err(EngineError::query("planning the batch"))?,

@@ -39,7 +39,7 @@ pub struct Limits {
 impl Limits {
     /// Bytes that the memory pool hands out: for the batch, its tables, sorts and aggregates.
     #[must_use]
-    pub fn counted(&self) -> usize {
+    pub fn pool_bytes(&self) -> usize {
         self.memory - self.memory / 8
     }
 }
@@ -65,7 +65,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         .execution
         .parquet
         .schema_force_view_types = false;
-    let pool = FairSpillPool::new(limits.counted());
+    let pool = FairSpillPool::new(limits.pool_bytes());
     let top = NonZeroUsize::MIN.saturating_add(2);
     let runtime = RuntimeEnvBuilder::new()
         .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, top)))

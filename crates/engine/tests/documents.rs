@@ -10,8 +10,7 @@ use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray}
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::SessionContext;
 use engine::EngineError;
-use engine::batch::Id;
-use engine::documents::{Columns, Documents};
+use engine::documents::{Columns, DocumentId, Documents};
 use engine::resources::Resources;
 use engine::session::{Limits, session};
 use futures::TryStreamExt as _;
@@ -64,7 +63,7 @@ async fn read(
 ) -> Vec<Vec<(i64, Option<String>)>> {
     let given = [path.to_str().unwrap().to_owned()];
     let documents = Documents::open(context, &given, &Columns::default()).await;
-    let wanted = wanted.map(|ids| Arc::new(ids.iter().copied().map(Id::Number).collect()));
+    let wanted = wanted.map(|ids| Arc::new(ids.iter().copied().map(DocumentId::Number).collect()));
     let documents = documents.unwrap();
     let table = match wanted {
         Some(wanted) => documents.table_with_ids(context, IdType::Bigint, PARTITIONS, wanted),
@@ -406,7 +405,7 @@ async fn errors_name_the_line() {
         ("few.csv", csv("1"), "1 fields, but the header has 2"),
         ("many.csv", csv("1,a,b"), "3 fields, but the header has 2"),
         ("more.csv", csv("1,a,b,c"), "more than 2 fields"),
-        ("open.csv", csv("1,\"a"), "not closed"),
+        ("open.csv", csv("1,\"a"), "inside a quoted field"),
     ] {
         let path = directory.path().join(name);
         std::fs::write(&path, &content).unwrap();

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use archive::{ColumnNames, IdType, TailFacts};
 use datafusion::physical_plan::displayable;
-use engine::batch::BatchName;
+use engine::batch::BatchRef;
 use engine::pairs::Similarities;
 use engine::probe::{Probe, ProbeNode};
 use engine::resources::Resources;
-use engine::work::{self, WorkItem};
+use engine::work_items::{self, WorkItem};
 use engine::{Limits, reduce, session};
 use simhash::Spec;
 
 fn probe() -> Probe {
     Probe {
-        batch: BatchName {
+        batch: BatchRef {
             location: "day.parquet".into(),
             digest: "0".into(),
             bytes: 0,
@@ -57,7 +57,7 @@ async fn work_items_are_probed_where_they_were_dealt_and_reduced_by_stock_operat
     };
     let context = session::session(&limits, Arc::new(Resources::default())).unwrap();
     let items: Vec<WorkItem> = (0..5).map(row_group).collect();
-    let table = work::table(items, 2).unwrap();
+    let table = work_items::table(items, 2).unwrap();
     let items = context.read_table(Arc::new(table)).unwrap();
     let pairs = ProbeNode::over(items, probe()).unwrap();
     let plan = reduce::reduce(pairs).unwrap();

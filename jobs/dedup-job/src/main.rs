@@ -12,6 +12,7 @@ mod scratch;
 mod settings;
 mod signals;
 mod terminal;
+mod word_diff;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -54,7 +55,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Scheduler(args) => commands::scheduler::run(&common, &args),
         Command::Executor(args) => commands::executor::run(&common, &args),
         Command::Generate(command) => commands::generate::run(&common, command),
-        Command::Completions { shell } => commands::help::completions(shell),
-        Command::Man { output } => commands::help::man(output.as_deref()),
+        Command::Completions { shell } => commands::completions::completions(shell),
+        Command::Man { output } => commands::completions::man(output.as_deref()),
     }
 }

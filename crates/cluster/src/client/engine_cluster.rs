@@ -10,10 +10,10 @@ use async_trait::async_trait;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use engine::EngineError;
-use engine::batch::BatchName;
+use engine::batch::BatchRef;
 use engine::cluster::{Capacity, Cluster, ClusterSummary, FingerprintRequest, FingerprintedRows};
 use engine::probe::{Probe, ProbeExec};
-use engine::work::{self, Numbered, WorkItem};
+use engine::work_items::{self, Numbered, WorkItem};
 use storage::{Draft, Location};
 
 use super::connection::Remote;
@@ -54,7 +54,7 @@ impl Cluster for Remote {
             bigint_ids: request.id_type == IdType::Bigint,
             spec: request.spec.clone(),
             spec_files,
-            keys: request.keys,
+            decision_columns: request.decision_columns,
         };
         let total = request.documents.known_rows().unwrap_or(0);
         let progress = &inner.resources.progress;
@@ -77,7 +77,11 @@ impl Cluster for Remote {
                 row_group: split.row_group.map(|group| group as u32),
             });
         }
-        let schema = engine::fingerprint::rows_schema(request.id_type, request.spec, request.keys);
+        let schema = engine::fingerprint::rows_schema(
+            request.id_type,
+            request.spec,
+            request.decision_columns,
+        );
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
         let invalid_utf8 = Arc::new(AtomicU64::new(0));
@@ -112,14 +116,14 @@ impl Cluster for Remote {
         })
     }
 
-    async fn share(&self, file: &FingerprintFile) -> engine::Result<BatchName> {
+    async fn share(&self, file: &FingerprintFile) -> engine::Result<BatchRef> {
         let inner = &self.0;
         create_directory(&inner.shared)?;
         let target = inner.shared.child("batch.parquet")?;
         let draft = Draft::new(&target, &inner.settings.scratch)?;
         draft.fill_from(&file.path)?;
         draft.publish().await?;
-        Ok(BatchName::new(file, target.absolute_name()))
+        Ok(BatchRef::new(file, target.absolute_name()))
     }
 
     async fn probe(
@@ -149,8 +153,8 @@ impl Cluster for Remote {
                 group: |item| match &item.1 {
                     WorkItem::RowGroup { part, .. } | WorkItem::Within { part, .. } => *part,
                 },
-                item_schema: work::schema(),
-                encode: work::encode,
+                item_schema: work_items::schema(),
+                encode: work_items::encode,
                 describe: |item| match &item.1 {
                     WorkItem::RowGroup { file, .. } => file.clone(),
                     WorkItem::Within { .. } => "the batch".into(),

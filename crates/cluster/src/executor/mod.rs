@@ -156,7 +156,7 @@ pub async fn run(
     let announcement = Announcement {
         version: VERSION.to_owned(),
         slots: settings.slots,
-        memory: settings.limits.counted() as u64,
+        memory: settings.limits.pool_bytes() as u64,
     };
     let mut contact = Contact::new(
         endpoint.connect_lazy(),

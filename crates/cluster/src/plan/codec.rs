@@ -133,9 +133,9 @@ mod tests {
     use datafusion::physical_plan::empty::EmptyExec;
     use datafusion_proto::physical_plan::{AsExecutionPlan as _, DefaultPhysicalProtoConverter};
     use datafusion_proto::protobuf::PhysicalPlanNode;
-    use engine::batch::BatchName;
+    use engine::batch::BatchRef;
     use engine::documents::Columns;
-    use engine::work::{self, WorkItem};
+    use engine::work_items::{self, WorkItem};
 
     use super::*;
     use crate::sample_plans;
@@ -143,7 +143,7 @@ mod tests {
     fn probe() -> Probe {
         let sample = sample_plans::probe_settings();
         Probe {
-            batch: BatchName {
+            batch: BatchRef {
                 location: "s3://crawl/scratch/\u{4e2d}.parquet".into(),
                 bytes: u64::MAX,
                 rows: 7,
@@ -179,9 +179,9 @@ mod tests {
                 bytes: 5,
                 facts: archive::TailFacts::default(),
             };
-            vec![work::encode(&[(number, item)]).unwrap()]
+            vec![work_items::encode(&[(number, item)]).unwrap()]
         };
-        let table = MemorySourceConfig::try_new(&[item(0), item(1)], work::schema(), None);
+        let table = MemorySourceConfig::try_new(&[item(0), item(1)], work_items::schema(), None);
         DataSourceExec::from_data_source(table.unwrap())
     }
 
@@ -262,7 +262,7 @@ mod tests {
         assert!(decode(&bytes, &[]).is_err());
         assert!(decode(&bytes, &[items(), items()]).is_err());
         assert!(decode(&bytes, &[documents()]).is_err());
-        let other = Arc::new(EmptyExec::new(work::schema()));
+        let other = Arc::new(EmptyExec::new(work_items::schema()));
         assert!(encode(other).is_err());
     }
 

@@ -151,7 +151,7 @@ mod tests {
     use datafusion::physical_plan::empty::EmptyExec;
     use datafusion_proto::physical_plan::PhysicalProtoConverterExtension;
     use datafusion_proto::protobuf::PhysicalExtensionNode;
-    use engine::work;
+    use engine::work_items;
 
     use super::*;
     use crate::plan::codec::{Codec, MARK};
@@ -213,7 +213,7 @@ mod tests {
     /// Fault 47 (docs/faults.md): operators that our plans never contain are not decoded.
     #[test]
     fn foreign_operators_are_refused_by_name() {
-        let empty = encoded(Arc::new(EmptyExec::new(work::schema())));
+        let empty = encoded(Arc::new(EmptyExec::new(work_items::schema())));
         let shuffle = BallistaPhysicalPlanNode {
             physical_plan_type: Some(Ballista::UnresolvedShuffle(
                 UnresolvedShuffleExecNode::default(),

@@ -43,7 +43,8 @@ pub(crate) struct FingerprintSettings {
     /// Location under which the spec's IDF table and stop words are stored.
     pub(crate) spec_files: String,
     /// Whether the rows also get the columns by which the run decides which documents to keep.
-    pub(crate) keys: bool,
+    #[serde(rename = "keys")]
+    pub(crate) decision_columns: bool,
 }
 
 impl FingerprintSettings {
@@ -78,7 +79,11 @@ impl FingerprintExec {
                 input.schema()
             );
         }
-        let schema = fingerprint::rows_schema(settings.id_type(), &settings.spec, settings.keys);
+        let schema = fingerprint::rows_schema(
+            settings.id_type(),
+            &settings.spec,
+            settings.decision_columns,
+        );
         let properties = Arc::new(PlanProperties::new(
             EquivalenceProperties::new(schema),
             Partitioning::UnknownPartitioning(input.output_partitioning().partition_count()),
@@ -180,9 +185,12 @@ impl ExecutionPlan for FingerprintExec {
                     let mut count = 0;
                     let row_group = item.row_group.map(|group| group as usize);
                     let failed = || EngineError::query(documents.given());
-                    let keys_of = settings.keys.then_some(item.file_number as usize);
+                    let file_number = settings
+                        .decision_columns
+                        .then_some(item.file_number as usize);
                     let id_type = settings.id_type();
-                    let table = documents.row_group_table(&context, id_type, row_group, keys_of)?;
+                    let table =
+                        documents.row_group_table(&context, id_type, row_group, file_number)?;
                     let rows = fingerprint::with_fingerprints(table, &recipe, &invalid_utf8);
                     let rows = rows
                         .map_err(failed())?

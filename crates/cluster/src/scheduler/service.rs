@@ -204,7 +204,7 @@ mod tests {
     /// Fault 47 (docs/faults.md), a process that is not ours: a submitted plan is checked before any executor gets it.
     #[test]
     fn queries_of_others_are_refused() {
-        let plan = Arc::new(EmptyExec::new(engine::work::schema()));
+        let plan = Arc::new(EmptyExec::new(engine::work_items::schema()));
         let node = PhysicalPlanNode::try_from_physical_plan(plan, &Codec::default()).unwrap();
         let mut bytes = Vec::new();
         node.try_encode(&mut bytes).unwrap();

@@ -1,9 +1,8 @@
 //! The batch in memory: its distinct fingerprints, the ids and sketches of its rows, and its tables.
 
 mod classes;
-mod id;
 mod id_column;
-mod name;
+mod reference;
 mod rows;
 mod tables;
 
@@ -19,9 +18,8 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 use hamming::Distinct;
 
 pub use classes::Classes;
-pub use id::Id;
 pub(crate) use id_column::IdColumn;
-pub use name::BatchName;
+pub use reference::BatchRef;
 pub(crate) use rows::{FingerprintRows, select_columns};
 pub use tables::{PartTables, TablePart};
 
@@ -70,7 +68,7 @@ impl Batch {
             return Err(EngineError::BadData {
                 object: file.path.display().to_string(),
                 reason: format!(
-                    "its rows have digest {found}, those of the batch have {}",
+                    "its rows have digest {found}, but the batch has {}",
                     file.digest
                 ),
             });

@@ -12,12 +12,12 @@ use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
 
 use crate::batch::select_columns;
-use crate::documents::{KEY_COLUMNS, PREFERENCE, positions_and_bytes};
+use crate::documents::{DECISION_COLUMNS, PREFERENCE, positions_and_bytes};
 use crate::error::{EngineError, Result};
 
 /// The schema: the columns that the documents' table adds for decisions.
 fn schema() -> SchemaRef {
-    let fields = KEY_COLUMNS.map(|column| column.field());
+    let fields = DECISION_COLUMNS.map(|column| column.field());
     Arc::new(Schema::new(fields.to_vec()))
 }
 

@@ -35,9 +35,9 @@ use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use serde::Serialize;
 
-use crate::batch::{Batch, Classes, Id};
+use crate::batch::{Batch, Classes};
 use crate::class_pairs::{CLASS, OTHER_CLASS};
-use crate::documents::{KeptPlace, RowSet};
+use crate::documents::{DocumentId, KeptPlace, RowSet};
 use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
@@ -101,7 +101,7 @@ pub(crate) struct Decided {
     /// The document of the archive that each class is a duplicate of, by rank.
     of_archive: HashMap<u32, Neighbour>,
     /// The sizes of groups whose kept document is in the archive, by its day and id.
-    archive_group_sizes: HashMap<(Option<i32>, Id), u64>,
+    archive_group_sizes: HashMap<(Option<i32>, DocumentId), u64>,
     day: Option<i32>,
     pub(crate) counts: DecisionCounts,
     /// The positions of the kept documents in the inputs.
@@ -374,7 +374,7 @@ impl Collected {
                 distance,
                 similarity,
                 day: days.is_valid(row).then(|| days.value(row)),
-                id: Id::read(ids, row),
+                id: DocumentId::read(ids, row),
             };
             match self.of_archive.get_mut(&rank) {
                 Some(known) if known.order(&found).is_le() => {}

@@ -17,7 +17,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::{Decided, Fate, not_ended};
-use crate::batch::Id;
+use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
 use crate::pairs::{DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
@@ -146,7 +146,7 @@ struct Others {
     /// the ids of `batch_rows`, array 2 `archive_ids`.
     places: Vec<(usize, usize)>,
     batch_rows: Vec<u32>,
-    archive_ids: Vec<Id>,
+    archive_ids: Vec<DocumentId>,
     days: Vec<Option<i32>>,
     distances: Vec<Option<i32>>,
     similarities: Vec<Option<f64>>,
@@ -198,7 +198,7 @@ impl Others {
             true => new_null_array(id_type, 0),
             false => decided.batch.ids(&self.batch_rows)?,
         };
-        let of_archive = Id::array(&self.archive_ids, text);
+        let of_archive = DocumentId::array(&self.archive_ids, text);
         arrow::compute::interleave(&[&none, &of_batch, &of_archive], &self.places)
     }
 }

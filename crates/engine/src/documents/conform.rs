@@ -11,7 +11,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::columns::{Content, FoundColumns};
 use super::preference;
-use super::table::POSITION;
+use super::table_columns::POSITION;
 use crate::error::{EngineError, Result, root_message};
 use crate::udf::FingerprintBits;
 

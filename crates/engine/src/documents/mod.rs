@@ -3,19 +3,20 @@
 //! Files of every format become one table: an id, and a text or a fingerprint. Partitions read it in parallel, and every
 //! error names its file.
 
-mod chunks;
 mod columns;
 mod conform;
 mod file;
 mod formats;
+mod id;
 mod kept;
 mod parquet;
-mod partition;
-mod position;
+mod partition_reader;
 mod preference;
+mod resume_chunks;
+mod row_set;
 mod rows;
 mod splits;
-mod table;
+mod table_columns;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -31,19 +32,21 @@ use storage::Location;
 use tokio::sync::Semaphore;
 
 use file::InputFile;
-use partition::{Partition, Rows, row_limit};
+use partition_reader::{PartitionReader, Rows, row_limit};
 use splits::Split;
 
-pub(crate) use chunks::Chunk;
 pub use columns::{Columns, Content};
 pub use formats::extensions;
+pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
-pub use position::RowSet;
-pub(crate) use position::input_numbers;
 pub use preference::Prefer;
-pub(crate) use table::{KEY_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes};
+pub(crate) use resume_chunks::ResumeChunk;
+pub use row_set::RowSet;
+pub(crate) use row_set::input_numbers;
+pub(crate) use table_columns::{
+    DECISION_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes,
+};
 
-use crate::batch::Id;
 use crate::error::{EngineError, Result};
 use crate::resources::Resources;
 
@@ -246,8 +249,8 @@ impl Documents {
     }
 
     /// As [`Self::table`], in one partition, with only row group `row_group` of each file, or all
-    /// row groups if it is `None`. `keys_of` adds the decision columns, as if each file had this
-    /// number among the batch's files.
+    /// row groups if it is `None`. With a `file_number`, the table has the decision columns, as if each
+    /// file had this number among the batch's files.
     ///
     /// # Errors
     /// None in practice.
@@ -256,16 +259,16 @@ impl Documents {
         context: &SessionContext,
         id_type: IdType,
         row_group: Option<usize>,
-        keys_of: Option<usize>,
+        file_number: Option<usize>,
     ) -> Result<DataFrame> {
         let mut splits = self.all_splits();
         splits.retain(|split| row_group.is_none() || split.row_group() == row_group);
-        let rows = match keys_of {
+        let rows = match file_number {
             Some(number) => {
                 for split in &mut splits {
                     split.file_number = number;
                 }
-                Rows::WithKeys
+                Rows::WithDecisionColumns
             }
             None => Rows::All,
         };
@@ -289,7 +292,10 @@ impl Documents {
         context: &SessionContext,
         ids: [&str; N],
     ) -> Result<[Option<String>; N]> {
-        let wanted = ids.iter().map(|id| Id::Text((*id).into())).collect();
+        let wanted = ids
+            .iter()
+            .map(|id| DocumentId::Text((*id).into()))
+            .collect();
         let mut found = self.texts(context, Arc::new(wanted)).await?;
         // Two ids may be the same.
         Ok(std::array::from_fn(|at| {
@@ -308,7 +314,7 @@ impl Documents {
     pub async fn texts(
         &self,
         context: &SessionContext,
-        wanted: Arc<HashSet<Id>>,
+        wanted: Arc<HashSet<DocumentId>>,
     ) -> Result<HashMap<String, String>> {
         let failed = || EngineError::query(self.given());
         let mut rows = self
@@ -322,7 +328,7 @@ impl Documents {
             let columns = TextRows::read(&batch)?;
             let texts = columns.texts;
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                if let Id::Text(id) = Id::read(columns.ids, row) {
+                if let DocumentId::Text(id) = DocumentId::read(columns.ids, row) {
                     let text = || String::from_utf8_lossy(texts.value(row)).into_owned();
                     found.entry(id.into()).or_insert_with(text);
                 }
@@ -344,11 +350,11 @@ impl Documents {
         self.table_of_splits(context, id_type, partitions, Rows::All, self.all_splits())
     }
 
-    /// As [`Self::table`], with the columns of [`KEY_COLUMNS`] too.
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too.
     ///
     /// # Errors
     /// None in practice.
-    pub(crate) fn table_with_keys(
+    pub(crate) fn table_with_decision_columns(
         &self,
         context: &SessionContext,
         id_type: IdType,
@@ -358,7 +364,7 @@ impl Documents {
             context,
             id_type,
             partitions,
-            Rows::WithKeys,
+            Rows::WithDecisionColumns,
             self.all_splits(),
         )
     }
@@ -373,14 +379,14 @@ impl Documents {
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
-        wanted: Arc<HashSet<Id>>,
+        wanted: Arc<HashSet<DocumentId>>,
     ) -> Result<DataFrame> {
         let wanted = Rows::Wanted(wanted);
         self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
     }
 
-    /// As [`Self::table_with_keys`], with only the documents at the positions in `wanted`. In
-    /// Parquet files, the reader decodes no other text.
+    /// As [`Self::table_with_decision_columns`], with only the documents at the positions in
+    /// `wanted`. In Parquet files, the reader decodes no other text.
     ///
     /// # Errors
     /// None in practice.
@@ -404,14 +410,14 @@ impl Documents {
         splits: Vec<Split>,
     ) -> Result<DataFrame> {
         let content = self.files.first().map(|file| &file.columns.content);
-        let keys = rows.have_keys();
-        let schema = table::schema(id_type, content, self.has_sketches(), keys);
+        let decision_columns = rows.have_decision_columns();
+        let schema = table_columns::schema(id_type, content, self.has_sketches(), decision_columns);
         let dealt = splits::deal(splits, partitions);
         let cores_to_spare = dealt.len() < partitions;
         let streams = dealt
             .into_iter()
             .map(|splits| {
-                Arc::new(Partition {
+                Arc::new(PartitionReader {
                     splits,
                     cores_to_spare,
                     schema: Arc::clone(&schema),

@@ -22,7 +22,7 @@ pub use existing::{COMPONENT_COLUMNS, OutputKind, Present, REPORT_START, may_rep
 pub use read::{ReadPair, ReadRow, read_rows};
 pub use target::{OutputFormat, OutputTarget};
 
-use crate::batch::Id;
+use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
 use crate::pairs::{self, Pairs};
 
@@ -94,7 +94,7 @@ struct FirstRows {
     limit: u32,
     left_out: u64,
     /// The last id, and the number of its rows so far.
-    last: Option<(Id, u32)>,
+    last: Option<(DocumentId, u32)>,
 }
 
 impl FirstRows {
@@ -110,7 +110,7 @@ impl FirstRows {
         let ids = Pairs::read(batch)?.new_ids;
         let keep: BooleanArray = (0..batch.num_rows())
             .map(|row| {
-                let id = Id::read(ids, row);
+                let id = DocumentId::read(ids, row);
                 let before = match &self.last {
                     Some((last, rows)) if *last == id => *rows,
                     _ => 0,
@@ -171,8 +171,8 @@ impl Writer {
     fn write(&mut self, batch: RecordBatch) -> Result<()> {
         self.rows += batch.num_rows() as u64;
         // The plan's fields may be nullable where ours are not.
-        let batch =
-            pairs::batch(&self.schema, &[], Some(&batch)).map_err(|e| self.arrow_error(e))?;
+        let batch = pairs::record_batch(&self.schema, &[], Some(&batch))
+            .map_err(|e| self.arrow_error(e))?;
         self.coalescer
             .push_batch(batch)
             .map_err(|e| arrow_error(&self.object, e))?;

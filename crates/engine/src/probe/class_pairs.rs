@@ -18,8 +18,9 @@ use hamming::Match;
 use super::ids::ArchiveMatches;
 use super::pair_builder::Sent;
 use super::request::{CompareSketches, Compared, Originals};
-use crate::batch::{Batch, Classes, Id};
+use crate::batch::{Batch, Classes};
 use crate::class_pairs;
+use crate::documents::DocumentId;
 use crate::error::EngineError;
 use crate::pairs::BASE_ID;
 use crate::stream::BATCH_ROWS;
@@ -34,7 +35,7 @@ pub(crate) struct Neighbour {
     /// Its day, in days since 1970.
     pub(crate) day: Option<i32>,
     /// Its id.
-    pub(crate) id: Id,
+    pub(crate) id: DocumentId,
 }
 
 impl Neighbour {
@@ -227,7 +228,7 @@ struct Rows {
     distances: Vec<i32>,
     similarities: Vec<Option<f64>>,
     /// Ids and days of documents of the archive; none if the others are classes.
-    base_ids: Vec<Id>,
+    base_ids: Vec<DocumentId>,
     base_days: Vec<Option<i32>>,
 }
 
@@ -251,7 +252,7 @@ impl Rows {
                 (ids, Date32Array::new_null(rows))
             }
             false => (
-                Id::array(&self.base_ids, pairs.text_ids),
+                DocumentId::array(&self.base_ids, pairs.text_ids),
                 Date32Array::from(self.base_days),
             ),
         };

@@ -16,7 +16,7 @@ use super::pipeline::Pipeline;
 use super::request::Probe;
 use crate::resources::Resources;
 use crate::stream::join;
-use crate::work;
+use crate::work_items;
 
 /// The fetches of all partitions: each returns the number of an item, and the item with its bytes.
 pub(super) type Fetches = FetchQueue<(u32, Fetched)>;
@@ -70,7 +70,7 @@ impl Driver {
             (threads, pool),
         );
         let items = items
-            .map(|rows| work::decode(&rows?))
+            .map(|rows| work_items::decode(&rows?))
             .map_ok(|items| futures::stream::iter(items.into_iter().map(Ok::<_, DataFusionError>)));
         let mut items = items.try_flatten().fuse();
         let (mut more, mut remote) = (true, false);

@@ -24,7 +24,7 @@ use datafusion::physical_plan::{
 use super::driver::{Driver, Fetches};
 use super::request::Probe;
 use crate::resources::Resources;
-use crate::work;
+use crate::work_items;
 
 /// The most record batches of a partition that wait for their reader.
 const OUTPUT_BATCHES: usize = 2;
@@ -44,9 +44,9 @@ impl ProbeExec {
     /// An operator that probes the work items in `input`.
     ///
     /// # Errors
-    /// When `input` has another schema than [`work::schema`].
+    /// When `input` has another schema than [`work_items::schema`].
     pub fn try_new(input: Arc<dyn ExecutionPlan>, probe: Probe) -> Result<Self> {
-        if input.schema().fields() != work::schema().fields() {
+        if input.schema().fields() != work_items::schema().fields() {
             return plan_err!("ProbeExec needs work items, not {:?}", input.schema());
         }
         let schema = probe.schema();

@@ -15,7 +15,7 @@ use datafusion::error::Result;
 use super::request::Probe;
 use crate::error::EngineError;
 use crate::resources::Resources;
-use crate::work::WorkItem;
+use crate::work_items::WorkItem;
 
 /// The most items from a store that are being fetched or wait to be probed.
 const ITEMS: usize = 64;

@@ -9,11 +9,11 @@
 
 mod channel;
 mod class_pairs;
+mod coalesce;
 mod driver;
 mod emit;
 mod exec;
 mod fetch;
-mod gather;
 mod ids;
 mod nearest;
 mod node;

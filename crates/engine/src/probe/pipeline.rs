@@ -24,10 +24,10 @@
 //! - The emitter of an item waits for the emitter of the item before it, which hands it the [`Emitter`]. Then it sets
 //!   `turn`, and takes what was found until the ids task ends.
 //! - An ids task reads the ids of many matches only after its `turn`, so that one item at a time holds many ids.
-//! - The probe waits for its item's ids task while one `Vec` of matches is unread. Items that are gathered
-//!   (`gather.rs`) are probed together, at most [`TOGETHER`](super::TOGETHER); each is ended before the next gets
-//!   matches, because the emitters wait for them in order. `TOGETHER` is less than [`PERMITS`], so gathering never
-//!   waits for a permit that only a gathered item could give back.
+//! - The probe waits for its item's ids task while one `Vec` of matches is unread. Items that are coalesced
+//!   (`coalesce.rs`) are probed together, at most [`TOGETHER`](super::TOGETHER); each is ended before the next gets
+//!   matches, because the emitters wait for them in order. `TOGETHER` is less than [`PERMITS`], so coalescing never
+//!   waits for a permit that only a coalesced item could give back.
 //!
 //! Errors and the end:
 //! - Fetch and probe: the error ends the partition's task, which drops the chain; dropped tasks are aborted.
@@ -154,7 +154,7 @@ impl Pipeline {
             resources.progress.note_answered([item]);
             Ok(emitter)
         });
-        // Items are gathered within one part: its tables are gone when those of the next part are built.
+        // Items are coalesced within one part: its tables are gone when those of the next part are built.
         let together = match self.probe.parts {
             0 | 1 => TOGETHER,
             _ => 1,
@@ -177,8 +177,8 @@ impl Pipeline {
         range: std::ops::Range<u32>,
         part: u32,
     ) -> Result<()> {
-        // The emitters of gathered items come first in the chain.
-        self.probe_gathered().await?;
+        // The emitters of coalesced items come first in the chain.
+        self.probe_coalesced().await?;
         let resources = Arc::clone(&self.resources);
         let (sink, mut matches, done) = item_channel();
         self.chain.push(move |mut emitter| async move {
@@ -198,25 +198,25 @@ impl Pipeline {
         .await
     }
 
-    /// Probes the fingerprints that were gathered and not probed yet.
-    async fn probe_gathered(&mut self) -> Result<()> {
-        if self.buffers.gathered.items() == 0 {
+    /// Probes the fingerprints that were coalesced and not probed yet.
+    async fn probe_coalesced(&mut self) -> Result<()> {
+        if self.buffers.coalesced.items() == 0 {
             return Ok(());
         }
-        // Items are gathered only when there is one part.
+        // Items are coalesced only when there is one part.
         self.with_tables(0, |tables, buffers| {
-            probing::probe_gathered(&tables, buffers);
+            probing::probe_coalesced(&tables, buffers);
             Ok(())
         })
         .await
     }
 
-    /// Probes the fingerprints that are still gathered, waits for the last item's pairs, and lets
+    /// Probes the coalesced fingerprints that are left, waits for the last item's pairs, and lets
     /// the emitter finish.
     pub(super) async fn finish(mut self) -> Result<()> {
         match self.has_failed() {
-            true => self.buffers.gathered.clear(),
-            false => self.probe_gathered().await?,
+            true => self.buffers.coalesced.give_up(),
+            false => self.probe_coalesced().await?,
         }
         self.chain.finish().await
     }

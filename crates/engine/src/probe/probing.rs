@@ -10,28 +10,28 @@ use archive::{DecodedStep, Encoded, FingerprintReader};
 use hamming::{Kernel, Scratch};
 
 use super::channel::{self, Sink};
-use super::gather::Gathered;
+use super::coalesce::CoalescedItems;
 use crate::batch::PartTables;
 use crate::error::EngineError;
 use crate::progress::Stages;
 
-/// The most items that are gathered and probed at once, for tables that are faster with many fingerprints. Each of them
+/// The most items that are coalesced and probed at once, for tables that are faster with many fingerprints. Each of them
 /// holds a permit of the pipeline, so this is less than the number of permits.
 pub const TOGETHER: usize = 8;
 
-/// Buffers that a partition reuses from item to item, and the fingerprints that it gathered.
+/// Buffers that a partition reuses from item to item, and the fingerprints that it coalesced.
 #[derive(Debug, Default)]
 pub(super) struct Buffers {
     step: DecodedStep,
     scratch: Scratch,
-    pub(super) gathered: Gathered,
+    pub(super) coalesced: CoalescedItems,
 }
 
 impl Buffers {
     /// Adds the time since `begin` to the `stages` that took it.
     pub(super) fn report(&mut self, begin: Instant, stages: &Stages) {
         let scratch = &mut self.scratch;
-        let [partition, filter, verify] = [
+        let [partition, filter, compare] = [
             &mut scratch.partitioning,
             &mut scratch.filtering,
             &mut scratch.comparing,
@@ -40,16 +40,16 @@ impl Buffers {
         let read = std::mem::take(&mut self.step.reading);
         let decode = begin
             .elapsed()
-            .saturating_sub(partition + filter + verify + read);
+            .saturating_sub(partition + filter + compare + read);
         stages.decode.add(decode);
         stages.read.add(read);
         stages.partition.add(partition);
         stages.filter.add(filter);
-        stages.verify.add(verify);
+        stages.compare.add(compare);
     }
 }
 
-/// Decodes a row group. Probes it at once if the tables are small, or else gathers up to `together`
+/// Decodes a row group. Probes it at once if the tables are small, or else coalesces up to `together`
 /// row groups and probes them together. Sends matches by row, ascending; returns the number of
 /// fingerprints.
 pub(super) fn probe_row_group(
@@ -62,7 +62,7 @@ pub(super) fn probe_row_group(
     let Buffers {
         step,
         scratch,
-        gathered,
+        coalesced,
     } = buffers;
     let mut probe = |values: &[u64], from, found: &mut _| {
         tables.probe_piece(Kernel::detect(), values, from, scratch, found)
@@ -83,37 +83,37 @@ pub(super) fn probe_row_group(
         }
         return Ok(rows);
     }
-    gathered.begin(sink);
+    coalesced.begin(sink);
     reader.decode(row_group, encoded, step, |step| {
         rows += step.values().len() as u64;
-        gathered.add(step);
-        if gathered.values() + STEP > tables.chunk_len() {
-            is_received = gathered.probe(&mut probe);
+        coalesced.add(step);
+        if coalesced.values() + STEP > tables.chunk_len() {
+            is_received = coalesced.probe(&mut probe);
         }
         is_received
     })?;
-    if is_received && gathered.items() >= together {
-        is_received = gathered.probe(&mut probe);
+    if is_received && coalesced.items() >= together {
+        is_received = coalesced.probe(&mut probe);
     }
     if !is_received {
-        gathered.clear();
-    } else if gathered.values() == 0 {
-        gathered.end();
+        coalesced.give_up();
+    } else if coalesced.values() == 0 {
+        coalesced.mark_done();
     }
     Ok(rows)
 }
 
-/// Probes the gathered fingerprints, and ends their items.
-pub(super) fn probe_gathered(tables: &PartTables, buffers: &mut Buffers) {
+/// Probes the coalesced fingerprints, and ends their items.
+pub(super) fn probe_coalesced(tables: &PartTables, buffers: &mut Buffers) {
     let Buffers {
-        scratch, gathered, ..
+        scratch, coalesced, ..
     } = buffers;
     let probe = |values: &[u64], from, found: &mut _| {
         tables.probe_piece(Kernel::detect(), values, from, scratch, found)
     };
-    match gathered.probe(probe) {
-        true => gathered.end(),
-        false => gathered.clear(),
+    match coalesced.probe(probe) {
+        true => coalesced.mark_done(),
+        false => coalesced.give_up(),
     }
 }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use simhash::SketchBits;
 use simhash::sketch::{differing_bits, similarity_by_bits};
 
-use crate::batch::{BatchName, TablePart};
+use crate::batch::{BatchRef, TablePart};
 use crate::class_pairs;
 use crate::pairs::{self, Similarities};
 
@@ -14,7 +14,7 @@ use crate::pairs::{self, Similarities};
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Probe {
     /// The batch.
-    pub batch: BatchName,
+    pub batch: BatchRef,
     /// Fingerprints that differ in at most this many bits are a pair.
     pub max_distance: u32,
     /// Design of the tables.

@@ -42,7 +42,7 @@ impl Fingerprints {
         );
         let context = run.context;
         let progress = &run.resources.progress;
-        let keys = inputs.decide.is_some();
+        let decision_columns = inputs.decide.is_some();
         let resume = match &settings.resume {
             Some(directory) => Some(ResumeDirectory::open(directory, &settings.new)?),
             None => None,
@@ -56,14 +56,19 @@ impl Fingerprints {
                     columns: &settings.columns,
                     recipe,
                     id_type: *id_type,
-                    keys,
+                    decision_columns,
                     progress,
                 };
                 resume.rows(work).await?
             }
-            (None, None) => {
-                fingerprint::local_rows(context, documents, recipe, *id_type, keys, progress)?
-            }
+            (None, None) => fingerprint::local_rows(
+                context,
+                documents,
+                recipe,
+                *id_type,
+                decision_columns,
+                progress,
+            )?,
         };
         let given = documents.given();
         let spec = recipe.spec();
@@ -118,7 +123,7 @@ async fn fingerprint_on_cluster(
             OpenedArchive::Plain(_) => None,
         },
         spec_options: &settings.spec_options,
-        keys: inputs.decide.is_some(),
+        decision_columns: inputs.decide.is_some(),
     };
     cluster.fingerprint(request).await
 }

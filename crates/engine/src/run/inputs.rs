@@ -96,7 +96,7 @@ pub async fn open_batch(
     let documents = Documents::open(context, new, columns).await?;
     if !documents.have_ids() {
         tracing::warn!(
-            "{}: no column of ids is found, so documents are called by file and row; name the column by --id-column if there is one",
+            "{}: no id column found, so each document gets the id FILE:ROW; if there is an id column, name it with --id-column",
             documents.given()
         );
     }
@@ -198,7 +198,7 @@ impl<'a> Inputs<'a> {
                 let name = opened.name();
                 check_decidable(
                     settings,
-                    &format!("{name} has decisions, so a batch that is appended is decided about"),
+                    &format!("{name} has decisions, so every appended batch needs them"),
                 )?;
                 decide = Some(Decide::default());
             }

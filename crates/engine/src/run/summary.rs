@@ -192,7 +192,7 @@ impl ProbeSeconds {
             decode: stages.decode.seconds(),
             partition: stages.partition.seconds(),
             filter: stages.filter.seconds(),
-            verify: stages.verify.seconds(),
+            verify: stages.compare.seconds(),
             ids: stages.ids.seconds(),
             reduce,
             write,

@@ -25,8 +25,7 @@ use simhash::{
 
 use archive::IdType;
 
-use crate::batch::Id;
-use crate::documents::{Documents, TextRows};
+use crate::documents::{DocumentId, Documents, TextRows};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
 pub use sketched::AtSketch;
@@ -52,7 +51,7 @@ pub struct Tune {
 
 /// A spec to measure.
 #[derive(Debug, Clone)]
-pub struct Candidate {
+pub struct SpecToTune {
     /// A model of the spec, without document frequencies if these are to be learnt.
     pub model: Model,
     /// The power of the inverse document frequencies that are learnt from the sample; `None` to learn none.
@@ -141,7 +140,7 @@ pub async fn tune(
     context: &SessionContext,
     documents: &Documents,
     id_type: IdType,
-    candidates: &[Candidate],
+    candidates: &[SpecToTune],
     asked: &Tune,
     progress: &Progress,
 ) -> Result<Vec<Tuned>> {
@@ -180,7 +179,7 @@ async fn sample(
         .execute_stream()
         .await
         .map_err(failed())?;
-    let mut kept = std::collections::BinaryHeap::<(u64, Id, String)>::new();
+    let mut kept = std::collections::BinaryHeap::<(u64, DocumentId, String)>::new();
     // The shingles of the sample, made later, take several times the bytes of its texts.
     let memory = MemoryConsumer::new("sample").register(&context.runtime_env().memory_pool);
     let size = |text: &String| 4 * text.len() + 128;
@@ -188,10 +187,12 @@ async fn sample(
         let batch = batch.map_err(failed())?;
         let TextRows { ids, texts } = TextRows::read(&batch)?;
         for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-            let id = Id::read(ids, row);
+            let id = DocumentId::read(ids, row);
             let hash = match &id {
-                Id::Text(text) => simhash::hash::murmur3_low64(text.as_bytes(), 1),
-                Id::Number(number) => simhash::hash::murmur3_low64(&number.to_le_bytes(), 1),
+                DocumentId::Text(text) => simhash::hash::murmur3_low64(text.as_bytes(), 1),
+                DocumentId::Number(number) => {
+                    simhash::hash::murmur3_low64(&number.to_le_bytes(), 1)
+                }
             };
             if kept.len() < most || kept.peek().is_some_and(|(worst, ..)| hash < *worst) {
                 let text = String::from_utf8_lossy(texts.value(row)).into_owned();
@@ -222,7 +223,7 @@ const TEMPLATE_PAIRS: usize = 1000;
 /// Compares all pairs of `texts` under each of `candidates`, and sums up what each largest distance finds.
 fn compare(
     texts: &[String],
-    candidates: &[Candidate],
+    candidates: &[SpecToTune],
     asked: &Tune,
     threads: usize,
 ) -> Result<Vec<Tuned>> {
@@ -252,7 +253,7 @@ fn compare(
     let mut counts = Vec::new();
     for some in candidates.chunks(threads.max(1)) {
         let counted: Vec<_> = std::thread::scope(|scope| {
-            let count = |(candidate, (spec, sketches)): &(&Candidate, (&Spec, Arc<Sketches>))| {
+            let count = |(candidate, (spec, sketches)): &(&SpecToTune, (&Spec, Arc<Sketches>))| {
                 let frequencies = with_same_features(&learnt, spec);
                 let sketches = Arc::clone(sketches);
                 let model = candidate.model_with(frequencies);
@@ -427,7 +428,7 @@ impl Counts {
     }
 }
 
-impl Candidate {
+impl SpecToTune {
     /// The model, with the document frequencies if they are to be learnt.
     fn model_with(&self, frequencies: Option<&DocumentFrequencies>) -> Result<Model> {
         let (Some(idf_power), Some(frequencies)) = (self.learn, frequencies) else {

@@ -27,9 +27,8 @@ use super::compare::{Comparer, PairTexts};
 use super::text_classes::TextClasses;
 use super::texts::{Side, Texts};
 use super::{Counts, Verifier};
-use crate::batch::Id;
 use crate::class_pairs::{self, CLASS, OTHER_CLASS};
-use crate::documents::RowSet;
+use crate::documents::{DocumentId, RowSet};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
 
@@ -128,7 +127,7 @@ impl UnverifiedPairs {
                 }
                 continue;
             }
-            let id = Id::read(ids, row);
+            let id = DocumentId::read(ids, row);
             let bytes = id.bytes();
             self.texts.want(Side::Archive, id)?;
             for class in own {
@@ -297,10 +296,11 @@ impl<'a> Rows<'a> {
 
     /// The texts of the pair at `row`.
     fn texts<'t>(&self, row: usize, classes: &TextClasses, texts: &'t Texts) -> PairTexts<'t> {
-        let of_class = |class| texts.places(Side::Batch, &Id::Number(classes.position(class)));
+        let of_class =
+            |class| texts.places(Side::Batch, &DocumentId::Number(classes.position(class)));
         let others = match self.others.is_valid(row) {
             true => of_class(self.others.value(row)),
-            false => texts.places(Side::Archive, &Id::read(self.base_ids, row)),
+            false => texts.places(Side::Archive, &DocumentId::read(self.base_ids, row)),
         };
         PairTexts {
             new: of_class(self.classes.value(row)),

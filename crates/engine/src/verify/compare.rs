@@ -79,7 +79,7 @@ impl Comparer {
             .without_text
             .fetch_add(unknown as u64, Ordering::Relaxed);
         let similarities: ArrayRef = Arc::new(Float64Array::from(similarities));
-        pairs::batch(schema, &[(SIMILARITY, similarities)], Some(batch))
+        pairs::record_batch(schema, &[(SIMILARITY, similarities)], Some(batch))
             .and_then(|batch| arrow::compute::filter_record_batch(&batch, &keep))
             .map_err(bad_pairs)
     }

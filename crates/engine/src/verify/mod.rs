@@ -28,8 +28,7 @@ use texts::{Place, Side, Texts};
 pub(crate) use class_pairs::{UnverifiedPairs, VerifiedClassPairs};
 pub(crate) use text_classes::TextClasses;
 
-use crate::batch::Id;
-use crate::documents::{Columns, Documents};
+use crate::documents::{Columns, DocumentId, Documents};
 use crate::error::{EngineError, Result};
 use crate::output::DraftOutput;
 use crate::pairs::{self, Pairs, Similarities};
@@ -173,9 +172,9 @@ pub(crate) async fn verify(
         let rows = rows?;
         let pairs = Pairs::read(&rows).map_err(bad_pairs)?;
         for row in 0..rows.num_rows() {
-            texts.want(Side::Batch, Id::read(pairs.new_ids, row))?;
+            texts.want(Side::Batch, DocumentId::read(pairs.new_ids, row))?;
             for side in origin.sides(pairs.base_day(row)) {
-                texts.want(*side, Id::read(pairs.base_ids, row))?;
+                texts.want(*side, DocumentId::read(pairs.base_ids, row))?;
             }
         }
     }
@@ -221,14 +220,14 @@ fn texts_of_pair<'a>(
     row: usize,
     origin: Origin,
 ) -> PairTexts<'a> {
-    let base_id = Id::read(pairs.base_ids, row);
+    let base_id = DocumentId::read(pairs.base_ids, row);
     let sides = origin.sides(pairs.base_day(row)).iter();
     let others: Vec<Place> = sides
         .flat_map(|side| texts.places(*side, &base_id))
         .copied()
         .collect();
     PairTexts {
-        new: texts.places(Side::Batch, &Id::read(pairs.new_ids, row)),
+        new: texts.places(Side::Batch, &DocumentId::read(pairs.new_ids, row)),
         others,
         distance: pairs.distance(row),
     }

@@ -15,8 +15,7 @@ use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 
 use super::texts_at::TextsAt;
-use crate::batch::Id;
-use crate::documents::{Documents, RowSet, TextRows};
+use crate::documents::{DocumentId, Documents, RowSet, TextRows};
 use crate::error::{EngineError, Result};
 
 /// Where a document of a pair is.
@@ -44,7 +43,7 @@ pub(super) struct Place {
 /// Texts by side and id; each text of an id once.
 #[derive(Debug)]
 pub(super) struct Texts {
-    wanted: [HashMap<Id, Vec<Place>>; 2],
+    wanted: [HashMap<DocumentId, Vec<Place>>; 2],
     writer: BufWriter<File>,
     path: PathBuf,
     end: u64,
@@ -80,7 +79,7 @@ impl Texts {
     }
 
     /// Asks for the texts of the documents with this id.
-    pub(super) fn want(&mut self, side: Side, id: Id) -> Result<()> {
+    pub(super) fn want(&mut self, side: Side, id: DocumentId) -> Result<()> {
         let wanted = &mut self.wanted[side as usize];
         if !wanted.contains_key(&id) {
             self.memory
@@ -101,7 +100,7 @@ impl Texts {
         documents: &Documents,
         id_type: IdType,
     ) -> Result<()> {
-        let ids: HashSet<Id> = self.wanted[side as usize].keys().cloned().collect();
+        let ids: HashSet<DocumentId> = self.wanted[side as usize].keys().cloned().collect();
         let partitions = context.state().config().target_partitions();
         let table = documents.table_with_ids(context, id_type, partitions, Arc::new(ids))?;
         let failed = || EngineError::query(documents.given());
@@ -110,7 +109,7 @@ impl Texts {
             let batch = batch.map_err(failed())?;
             let TextRows { ids, texts } = TextRows::read(&batch)?;
             for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
-                self.add(side, &Id::read(ids, row), texts.value(row))?;
+                self.add(side, &DocumentId::read(ids, row), texts.value(row))?;
             }
         }
         self.flush()
@@ -128,7 +127,7 @@ impl Texts {
         let mut found = TextsAt::read(context, documents, id_type, positions).await?;
         while let Some(batch) = found.next().await? {
             for (position, text) in batch.iter()? {
-                let id = Id::Number(position);
+                let id = DocumentId::Number(position);
                 self.want(Side::Batch, id.clone())?;
                 self.add(Side::Batch, &id, text)?;
             }
@@ -137,7 +136,7 @@ impl Texts {
     }
 
     /// Writes a text of the document `id` to the file, if it was asked for and is not there.
-    fn add(&mut self, side: Side, id: &Id, text: &[u8]) -> Result<()> {
+    fn add(&mut self, side: Side, id: &DocumentId, text: &[u8]) -> Result<()> {
         let Some(places) = self.wanted[side as usize].get_mut(id) else {
             return Ok(());
         };
@@ -190,7 +189,7 @@ impl Texts {
     }
 
     /// The places of an id's texts.
-    pub(super) fn places(&self, side: Side, id: &Id) -> &[Place] {
+    pub(super) fn places(&self, side: Side, id: &DocumentId) -> &[Place] {
         self.wanted[side as usize]
             .get(id)
             .map_or(&[], Vec::as_slice)

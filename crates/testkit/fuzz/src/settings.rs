@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use archive::{IdSet, IdType, Tail, TailFacts, frequencies};
 use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use engine::work;
+use engine::work_items;
 use inputs::{Input, assert_not_internal, edited, json_edits, run, scratch};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -153,9 +153,9 @@ fn decode_work_items(mut input: Input<'_>) {
         Arc::new(UInt64Array::from(vec![5])),
         Arc::new(StringArray::from(vec![facts])),
     ];
-    let batch = RecordBatch::try_new(work::schema(), columns).expect("a batch");
-    if let Ok(items) = work::decode(&batch) {
-        let again = work::encode(&items).and_then(|batch| work::decode(&batch));
+    let batch = RecordBatch::try_new(work_items::schema(), columns).expect("a batch");
+    if let Ok(items) = work_items::decode(&batch) {
+        let again = work_items::encode(&items).and_then(|batch| work_items::decode(&batch));
         assert_eq!(again.expect("items"), items);
     }
 }

@@ -14,11 +14,11 @@ pub struct CommonArgs {
     /// Read options from a TOML file; flags override it
     #[arg(long, global = true, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub config: Option<PathBuf>,
-    /// Print the summary or the answer as JSON: one line, or one line per row for `sql`
+    /// Print the summary or the answer as JSON: one line, or one line per row for `sql` and per pair for `show`
     #[arg(long, global = true)]
     pub json: bool,
     /// Print no progress and no warnings, and a summary only if --json asks for it. Errors are printed, and the answers of
-    /// `plan`, `tune`, `explain` and `sql`
+    /// `plan`, `tune`, `explain`, `show`, `groups` and `sql`
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     pub quiet: bool,
     /// Log each step; -vv logs details

@@ -66,7 +66,7 @@ pub struct SpecArgs {
 
 impl SpecArgs {
     /// The paths of the files that --idf and --stop-words name.
-    pub fn files(&self) -> impl Iterator<Item = &str> {
+    pub fn table_files(&self) -> impl Iterator<Item = &str> {
         let stop_words = self.features.stop_words.as_deref();
         self.idf.as_deref().into_iter().chain(stop_words)
     }

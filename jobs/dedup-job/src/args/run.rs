@@ -47,7 +47,8 @@ pub struct RunArgs {
     /// the one with the smallest id [default: the longest text]
     #[arg(long, value_name = "COLUMN[:asc|desc]", help_heading = DECISIONS)]
     pub prefer: Option<Prefer>,
-    /// Replace existing files of any kind; without it, only earlier outputs of the same kind are replaced
+    /// Replace existing files of any kind; without it, only earlier outputs of the same kind are replaced, and files of --kept
+    /// never, except by the same bytes with --append
     #[arg(long)]
     pub overwrite: bool,
     /// Find pairs whose fingerprints differ in at most K of their 64 bits, K from 0 to 16 [default: 3]
@@ -71,7 +72,8 @@ pub struct RunArgs {
     /// Maximum number of rows in a data file of the archive [default: 16777216]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub rows_per_file: Option<u64>,
-    /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new and in the paths of all outputs
+    /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new, --resume and the paths of all
+    /// outputs
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
     pub day: Option<NaiveDate>,
     /// Keep finished fingerprints in a directory below this one until the run succeeds, and then delete them. If the run is stopped,
@@ -162,7 +164,10 @@ impl RunArgs {
         self.check_decisions()?;
         self.remote.check()?;
         if self.resume.is_some() && self.remote.cluster.is_some() {
-            return Err("--resume keeps fingerprints that this machine makes, and with --cluster others make them: leave one out".into());
+            return Err(
+                "--resume cannot be combined with --cluster: executors make the fingerprints there"
+                    .into(),
+            );
         }
         if self.tls.tls_ca.is_some() && self.remote.cluster.is_none() {
             return Err("--tls-ca needs --cluster".into());

@@ -10,7 +10,7 @@ use serde::Serialize;
 use simhash::Spec;
 use storage::Draft;
 
-use super::outputs::Outputs;
+use super::output_checks::Outputs;
 use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
@@ -88,7 +88,7 @@ pub fn fingerprint(
                 let inputs: Vec<&str> = input
                     .iter()
                     .map(String::as_str)
-                    .chain(spec.files())
+                    .chain(spec.table_files())
                     .collect();
                 let outputs = Outputs {
                     stores,

@@ -10,7 +10,7 @@ use serde_json::json;
 use simhash::Model;
 use storage::Draft;
 
-use super::outputs::Outputs;
+use super::output_checks::Outputs;
 use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FeatureArgs, IdfArgs};
 use crate::exit::Failure;

@@ -1,18 +1,16 @@
 //! One module per command: it builds settings from the arguments, calls a library once and prints a
-//! summary. Commands share `outputs`, which checks output files, and `diff`, which compares two
-//! texts.
+//! summary. Commands share `output_checks`, which checks output files.
 
 pub mod archive;
 pub mod cluster;
-pub mod diff;
+pub mod completions;
 pub mod executor;
 pub mod explain;
 pub mod fingerprint;
 pub mod generate;
 pub mod groups;
-pub mod help;
 pub mod idf;
-pub mod outputs;
+pub mod output_checks;
 pub mod plan;
 pub mod report;
 pub mod run;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 const PAGE: &str = "Near duplicate web documents are abundant and differ in a small portion such as advertisements";
 

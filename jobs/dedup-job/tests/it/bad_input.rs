@@ -13,7 +13,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 fn base(dir: &Dir) -> String {
     write_fingerprints(

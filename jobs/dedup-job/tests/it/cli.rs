@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 /// The options that other programs rely on exist.
 #[test]

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use crate::processes::*;
-use crate::servers::*;
-use crate::support::*;
+use crate::helpers::processes::*;
+use crate::helpers::servers::*;
+use crate::helpers::support::*;
 
 const COUNTS: &str = "--new 3000 --base 20000 --filler 60000 --days 5";
 

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use testkit::proxy::{Fault, Proxy, Request};
 
-use crate::processes::*;
-use crate::servers::*;
-use crate::support::*;
+use crate::helpers::processes::*;
+use crate::helpers::servers::*;
+use crate::helpers::support::*;
 
 /// An archive of many files on S3, a batch, and the expected output of its run.
 struct Fixture {

@@ -9,7 +9,7 @@ use arrow::datatypes::{
 };
 use testkit::oracle;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 struct Revision {
     id: String,

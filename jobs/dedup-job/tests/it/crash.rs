@@ -7,8 +7,8 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::servers::*;
-use crate::support::*;
+use crate::helpers::servers::*;
+use crate::helpers::support::*;
 
 /// The number of fingerprints of a day; some are close to one of the day before.
 const ROWS: u64 = 60;

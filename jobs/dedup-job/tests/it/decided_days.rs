@@ -14,10 +14,10 @@ use crate::decisions::{
     Archived, Decision, Document, by_definition, crowded, days_since_epoch, read_decisions,
     write_scored,
 };
-use crate::other_engine::OtherEngine;
-use crate::processes::TestCluster;
-use crate::servers::seaweed;
-use crate::support::*;
+use crate::helpers::other_engine::OtherEngine;
+use crate::helpers::processes::TestCluster;
+use crate::helpers::servers::seaweed;
+use crate::helpers::support::*;
 
 /// The first day, in days since 1970.
 const FIRST: i32 = 20_454;

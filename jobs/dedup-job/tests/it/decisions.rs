@@ -14,8 +14,8 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::processes::TestCluster;
-use crate::support::*;
+use crate::helpers::processes::TestCluster;
+use crate::helpers::support::*;
 use crate::verify::{Documents, read_similar};
 
 /// A row of decisions.
@@ -772,7 +772,7 @@ fn preferred_values_may_be_of_any_kind() {
 }
 
 #[test]
-fn documents_without_ids_are_called_by_file_and_row() {
+fn documents_without_ids_get_file_and_row() {
     let dir = Dir::new();
     fs::create_dir(dir.join("in")).unwrap();
     let pages: Vec<String> = (0..9).map(|number| text(number % 7)).collect();
@@ -788,7 +788,7 @@ fn documents_without_ids_are_called_by_file_and_row() {
     let (new, output) = (dir.at("in"), dir.at("o.parquet"));
     let ran = dedup(&format!("run {new} --decisions {output} --threads 2")).ok();
     assert!(
-        ran.stderr.contains("called by file and row"),
+        ran.stderr.contains("each document gets the id FILE:ROW"),
         "{}",
         ran.stderr
     );

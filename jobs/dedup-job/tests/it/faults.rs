@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use testkit::proxy::{Fault, Request};
 
-use crate::servers::*;
-use crate::support::*;
+use crate::helpers::servers::*;
+use crate::helpers::support::*;
 
 /// An archive of two days on S3, a third day, and the expected output of its run.
 struct Fixture {

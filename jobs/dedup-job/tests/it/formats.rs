@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryArray, UInt64Array};
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 const TEXTS: [&str; 4] = [
     "A page, \"quoted\", with commas\nand lines; near duplicates of it are planted below",

@@ -5,7 +5,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 /// Writes decisions of two days. The groups of `a` and `b` begin on the first day; that of `b`
 /// grows on the second, which also has a duplicate of an older document.
@@ -186,8 +186,9 @@ fn components_chain_pairs_and_say_so() {
     let run = format!("groups {decisions} --pairs {pairs} --components {components}");
     let ran = dedup(&run).ok();
     assert!(
-        ran.stdout
-            .contains("the largest, 00, has 60 documents in 30 groups, of which the largest has 2"),
+        ran.stdout.contains(
+            "largest component: 00 (documents: 60, groups: 30, documents of its largest group: 2)"
+        ),
         "{}",
         ran.stdout
     );
@@ -233,7 +234,7 @@ fn components_chain_pairs_and_say_so() {
     let ran = dedup(&line).ok();
     assert!(
         ran.stdout
-            .contains("has 30 documents in 1 groups, of which the largest has 31"),
+            .contains("(documents: 30, groups: 1, documents of its largest group: 31)"),
         "{}",
         ran.stdout
     );
@@ -258,4 +259,26 @@ fn components_chain_pairs_and_say_so() {
     dedup(&format!("groups {decisions} --components {components}")).fails(64, &["--pairs"]);
     dedup("groups").fails(64, &["decisions are missing"]);
     dedup(&format!("groups {}", dir.at("none.csv"))).fails(64, &["none.csv"]);
+}
+
+/// The decisions are sorted by id, so a duplicate may come before its kept document.
+#[test]
+fn a_kept_document_after_its_duplicates_counts_once() {
+    let dir = Dir::new();
+    let (decisions, pairs) = (dir.at("d.csv"), dir.at("p.csv"));
+    fs::write(
+        &decisions,
+        "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size\n\
+         a,false,z,,1,,3\nb,false,z,,2,,3\nz,true,,,,,3\n",
+    )
+    .unwrap();
+    let rows = "a,z,1,\nb,z,2,\n";
+    fs::write(&pairs, format!("new_id,base_id,distance,base_day\n{rows}")).unwrap();
+    let components = dir.at("components.csv");
+    let line = format!("groups {decisions} --pairs {pairs} --components {components} --json");
+    let found = dedup(&line).ok().json();
+    assert_eq!(
+        found["components"]["largest"],
+        json!({"component": "a", "documents": 3, "groups": 1, "largest_group": 3})
+    );
 }

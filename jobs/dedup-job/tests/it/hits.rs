@@ -7,7 +7,7 @@ use arrow::array::AsArray as _;
 use arrow::datatypes::Int64Type;
 use testkit::oracle;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 #[test]
 fn generated_pages_give_the_expected_hits() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BinaryArray};
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 const FOX: &str = "The quick brown fox jumps over the lazy dog while it rains";
 const RED: &str = "The quick red fox jumped over the lazy dog while it rains";

@@ -9,9 +9,9 @@ use std::time::{Duration, SystemTime};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::json;
 
-use crate::days::*;
-use crate::other_engine::*;
-use crate::support::*;
+use crate::helpers::days::*;
+use crate::helpers::other_engine::*;
+use crate::helpers::support::*;
 
 /// Writes a file that is ten days old.
 fn write_old(path: impl AsRef<Path>) {

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 /// `PYTHON` names an interpreter that has the packages; without it, `python3` is tried.
 pub fn python() -> Option<String> {

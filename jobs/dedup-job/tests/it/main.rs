@@ -1,5 +1,4 @@
-//! Tests of the program as users run it: a process, files, an exit code. The modules `days`,
-//! `other_engine`, `processes`, `servers` and `support` hold helpers.
+//! Tests of the program as users run it: a process, files, an exit code.
 
 mod append;
 mod bad_input;
@@ -8,22 +7,20 @@ mod cluster;
 mod cluster_faults;
 mod corpora;
 mod crash;
-mod days;
 mod decided_days;
 mod decisions;
 mod faults;
 mod formats;
 mod groups;
+mod helpers;
 mod hits;
 mod inspect;
 mod integrity;
 mod interop;
 mod metrics;
 mod objects;
-mod other_engine;
 mod outputs;
 mod paths;
-mod processes;
 mod races;
 mod removal;
 mod report;
@@ -31,10 +28,8 @@ mod resume;
 mod rewritten;
 mod rows;
 mod scratch;
-mod servers;
 mod show;
 mod sketches;
 mod specs;
-mod support;
 mod verified_decisions;
 mod verify;

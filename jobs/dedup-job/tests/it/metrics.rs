@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 fn value(text: &str, name: &str) -> f64 {
     let line = text

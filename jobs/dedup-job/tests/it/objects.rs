@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use crate::servers::*;
-use crate::support::*;
+use crate::helpers::servers::*;
+use crate::helpers::support::*;
 
 const COUNTS: &str = "--new 3000 --base 20000 --filler 60000 --days 5";
 

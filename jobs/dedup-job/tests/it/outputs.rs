@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::servers::seaweed;
-use crate::support::*;
+use crate::helpers::servers::seaweed;
+use crate::helpers::support::*;
 
 /// Ids that need quotes in CSV, or escapes in JSON.
 const IDS: [&str; 8] = [

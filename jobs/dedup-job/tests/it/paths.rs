@@ -4,8 +4,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use crate::servers::*;
-use crate::support::*;
+use crate::helpers::servers::*;
+use crate::helpers::support::*;
 
 const PAGE: &str = "Near duplicate web documents are abundant and differ in a small portion such as advertisements";
 const OTHER: &str =

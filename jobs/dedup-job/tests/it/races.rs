@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use testkit::proxy::{Fault, Request};
 
-use crate::servers::*;
-use crate::support::*;
+use crate::helpers::servers::*;
+use crate::helpers::support::*;
 
 /// Fingerprints of a day: one differs from that of other days in two bits, the others are far from
 /// all.

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use crate::days::*;
-use crate::other_engine::*;
-use crate::support::*;
+use crate::helpers::days::*;
+use crate::helpers::other_engine::*;
+use crate::helpers::support::*;
 
 const TWO: [&str; 4] = ["b1", "b2", "b3", "b4"];
 

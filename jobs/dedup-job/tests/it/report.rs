@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 const HOSTILE: &str =
     "<script>window.hostile = 1</script><img src=x onerror=alert(1)> </article> \" ' & \u{202e}";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 /// Input files. Two files make a chunk, because two threads read them.
 const FILES: usize = 8;

@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use crate::days::*;
-use crate::other_engine::*;
-use crate::support::*;
+use crate::helpers::days::*;
+use crate::helpers::other_engine::*;
+use crate::helpers::support::*;
 
 /// The ids of the documents that new ones are near to.
 fn bases(found: &Found) -> Vec<&str> {

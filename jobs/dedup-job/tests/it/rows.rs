@@ -7,8 +7,8 @@ use std::ops::Range;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::servers::*;
-use crate::support::*;
+use crate::helpers::servers::*;
+use crate::helpers::support::*;
 
 fn member(content: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

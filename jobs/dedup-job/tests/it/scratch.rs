@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::processes::signal;
-use crate::support::*;
+use crate::helpers::processes::signal;
+use crate::helpers::support::*;
 
 /// Runs shell commands, then the program in the same process.
 fn start_after(first: &str, line: &str) -> Child {

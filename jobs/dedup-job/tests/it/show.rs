@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 const DOCUMENTS: [(&str, &str); 4] = [
     (

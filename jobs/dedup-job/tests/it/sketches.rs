@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray};
 use arrow::datatypes::Int64Type;
 
-use crate::support::*;
+use crate::helpers::support::*;
 use crate::verify::{Documents, Similar, jaccard, read_similar, write};
 
 /// A document as a file of fingerprints has it: id, fingerprint, sketch.

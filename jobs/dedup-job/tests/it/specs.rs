@@ -6,7 +6,7 @@ use std::fs;
 use arrow::array::AsArray as _;
 use arrow::datatypes::Int64Type;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 /// Documents of a few words each: word `n` is in every n-th document.
 fn documents() -> Vec<(String, String)> {

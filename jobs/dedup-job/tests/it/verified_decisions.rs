@@ -9,8 +9,8 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::decisions::{Decision, crowded, days_since_epoch, read_decisions};
-use crate::processes::TestCluster;
-use crate::support::*;
+use crate::helpers::processes::TestCluster;
+use crate::helpers::support::*;
 use crate::verify::{jaccard, read_similar};
 
 /// A document with a ready fingerprint, and the text beside it.

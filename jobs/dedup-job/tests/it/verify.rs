@@ -7,7 +7,7 @@ use std::io::Write as _;
 use arrow::array::{Array as _, AsArray as _};
 use arrow::datatypes::{Float64Type, Int32Type};
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 /// Documents of random words: `base` for an archive, and `new`, copies of them with some words
 /// replaced.

@@ -13,8 +13,8 @@ use futures::StreamExt as _;
 use storage::{Draft, Location, Stores};
 
 use super::file::{InputFile, Source};
-use super::partition::row_limit;
-use super::position::RowSet;
+use super::partition_reader::row_limit;
+use super::row_set::RowSet;
 use super::rows::limit::Limit;
 use super::{Documents, parquet};
 use crate::error::{EngineError, Result};
@@ -108,8 +108,7 @@ impl Documents {
             _ => {
                 if root.local().is_some_and(Path::is_file) {
                     return Err(usage(
-                        "the batch is not one file, so this must be a directory, and it is a file"
-                            .into(),
+                        "this is a file, but the batch is not one file: name a directory".into(),
                     ));
                 }
                 for file in &self.files {
@@ -123,7 +122,7 @@ impl Documents {
                 .iter()
                 .any(|input| input.location.identity() == file.identity())
             {
-                return Err(usage(format!("{file} is read")));
+                return Err(usage(format!("{file} is an input of this run")));
             }
             if place.replace == Replace::Nothing && file.exists().await? {
                 return Err(exists(file));

@@ -162,7 +162,8 @@ impl RowGroup {
             let chunks = leaves.iter().map(|leaf| group.column(*leaf).byte_range());
             let range = |(start, length): (u64, u64)| Some(start..start.checked_add(length)?);
             let ranges: Option<_> = chunks.map(range).collect();
-            ranges.ok_or_else(|| ParquetError::General("a column has no place".into()))
+            ranges
+                .ok_or_else(|| ParquetError::General("the byte range of a column overflows".into()))
         })?;
         let bytes = object.clone().get_byte_ranges(ranges.clone()).await;
         Ok(self.pages(FileParts::new(&ranges, bytes.map_err(|e| self.failed(e))?)))

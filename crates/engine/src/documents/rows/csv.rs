@@ -97,7 +97,7 @@ impl Parser {
                 ReadRecordResult::InputEmpty if at_end => {
                     let field = fields + 1;
                     return Err(self.bad(&format!(
-                        "field {field}: a quoted field is not closed up to the end of the file"
+                        "field {field}: the file ends inside a quoted field"
                     )));
                 }
                 ReadRecordResult::InputEmpty => {}

@@ -13,7 +13,8 @@ use datafusion::error::Result;
 use hamming::Match;
 
 use super::request::{CompareSketches, Compared};
-use crate::batch::{Batch, Id};
+use crate::batch::Batch;
+use crate::documents::DocumentId;
 use crate::pairs::{self, BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 use crate::stream::BATCH_ROWS;
 
@@ -58,14 +59,14 @@ pub(super) struct ArchiveRows {
 
 impl ArchiveRows {
     /// Id and day of the row at an index.
-    pub(super) fn document(&self, index: u32) -> (Id, Option<i32>) {
-        (Id::read(&self.ids, index as usize), self.day)
+    pub(super) fn document(&self, index: u32) -> (DocumentId, Option<i32>) {
+        (DocumentId::read(&self.ids, index as usize), self.day)
     }
 
     /// The row at an index.
     pub(super) fn row(&self, index: u32) -> ArchiveRow {
         ArchiveRow {
-            id: Id::read(&self.ids, index as usize),
+            id: DocumentId::read(&self.ids, index as usize),
             sketch: self.sketch(index).map(Into::into),
             day: self.day,
         }
@@ -81,10 +82,10 @@ impl ArchiveRows {
     /// Rows of `day`, with text ids if `text_ids`, else with integers.
     pub(super) fn from_rows(day: Option<i32>, rows: Vec<ArchiveRow>, text_ids: bool) -> Self {
         let sketches = rows.iter().map(|row| row.sketch.as_deref()).collect();
-        let ids: Vec<Id> = rows.into_iter().map(|row| row.id).collect();
+        let ids: Vec<DocumentId> = rows.into_iter().map(|row| row.id).collect();
         Self {
             sketches,
-            ids: Id::array(&ids, text_ids),
+            ids: DocumentId::array(&ids, text_ids),
             day,
         }
     }
@@ -93,7 +94,7 @@ impl ArchiveRows {
 /// One row of [`ArchiveRows`]. Ordered by id, then by day, as the output is.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ArchiveRow {
-    id: Id,
+    id: DocumentId,
     /// Day of the row, in days since 1970.
     pub(super) day: Option<i32>,
     sketch: Option<Box<[u8]>>,
@@ -256,7 +257,7 @@ impl<'a> PairBuilder<'a> {
                 Arc::new(Float64Array::from(pending.similarities)),
             ),
         ];
-        Ok(pairs::batch(&self.schema, &columns, None)?)
+        Ok(pairs::record_batch(&self.schema, &columns, None)?)
     }
 }
 

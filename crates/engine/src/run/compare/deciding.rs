@@ -17,7 +17,7 @@ use crate::progress::Stage;
 use crate::run::Run;
 use crate::run::summary::{Clock, DecisionSummary};
 use crate::verify::{TextClasses, UnverifiedPairs, Verified, VerifiedClassPairs, Verifier};
-use crate::work;
+use crate::work_items;
 
 /// Bytes of memory for each document: one half for its class, its rank, its decision and the size
 /// of its group, the other for sorting the documents.
@@ -173,7 +173,7 @@ impl Comparison<'_> {
             classes,
             keys: keys.clone(),
             have_content,
-            day: self.view.date.map(work::days_since_epoch),
+            day: self.view.date.map(work_items::days_since_epoch),
         }
     }
 

@@ -15,7 +15,7 @@ use super::Run;
 use super::inputs::plain_columns;
 use super::summary::{BaseSummary, Clock, ProbeSeconds};
 use super::view::View;
-use crate::batch::BatchName;
+use crate::batch::BatchRef;
 use crate::decide::Decide;
 use crate::documents::{Documents, KeptFiles};
 use crate::error::{EngineError, Result};
@@ -28,7 +28,7 @@ use crate::progress::Stage;
 use crate::reduce::reduce;
 use crate::stream;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
-use crate::work::{self, WorkItem};
+use crate::work_items::{self, WorkItem};
 
 pub(super) use deciding::DraftDecisions;
 
@@ -173,8 +173,8 @@ impl Comparison<'_> {
         self.run.enter(Stage::Build);
         let file = &self.batch.file;
         let pool = Arc::clone(&context.runtime_env().memory_pool);
-        let name = BatchName::new(file, file.path.to_string_lossy().into_owned());
-        let batch = resources.batch(&name, &pool).await?;
+        let reference = BatchRef::new(file, file.path.to_string_lossy().into_owned());
+        let batch = resources.batch(&reference, &pool).await?;
         let distinct = batch.distinct.values().len();
         let queries = self.view.snapshot.rows() + if settings.within { file.rows } else { 0 };
         let design = settings.design.as_deref();
@@ -183,7 +183,7 @@ impl Comparison<'_> {
             None => {
                 let free = free_bytes(&pool).saturating_sub(self.decision_bytes());
                 let plan = batch.plan(k, design, queries, free)?;
-                let probe = self.probe_request(name, &plan);
+                let probe = self.probe_request(reference, &plan);
                 let threads = context.state().config().target_partitions();
                 // Build the tables now, to measure the time separately; the tasks then find them built.
                 drop(batch.tables(probe.tables(0), &pool, threads).await?);
@@ -221,7 +221,7 @@ impl Comparison<'_> {
     }
 
     /// The request to probe the tables of `plan`.
-    fn probe_request(&self, batch: BatchName, plan: &Plan) -> Probe {
+    fn probe_request(&self, batch: BatchRef, plan: &Plan) -> Probe {
         let settings = self.run.settings;
         Probe {
             batch,
@@ -229,7 +229,7 @@ impl Comparison<'_> {
             design: plan.design.name(),
             parts: plan.parts as u32,
             max_hits: settings.max_hits,
-            day: self.view.date.map(work::days_since_epoch),
+            day: self.view.date.map(work_items::days_since_epoch),
             columns: match self.view.snapshot.version {
                 // An archive's columns have fixed names.
                 Some(_) => ColumnNames::given_or_standard(None, None),
@@ -296,7 +296,7 @@ impl Comparison<'_> {
         for file in &snapshot.files {
             resources.keep_reader(file.reader.clone(), file.location.given());
         }
-        let items = work::items(snapshot, settings.within, distinct, probe.parts);
+        let items = work_items::of_run(snapshot, settings.within, distinct, probe.parts);
         let expected = items.len();
         Ok((self.found(items, probe).await?, expected))
     }
@@ -319,11 +319,11 @@ impl Comparison<'_> {
         let context = self.run.context;
         let partitions = context.state().config().target_partitions();
         let pairs = match &self.run.settings.cluster {
-            None => work::table(items, partitions)
+            None => work_items::table(items, partitions)
                 .and_then(|table| context.read_table(Arc::new(table)))
                 .and_then(|items| ProbeNode::over(items, probe)),
             Some(cluster) => {
-                let pairs = cluster.probe(work::numbered(items), probe).await?;
+                let pairs = cluster.probe(work_items::numbered(items), probe).await?;
                 stream::table(context, pairs.schema(), vec![pairs])
             }
         };
@@ -378,7 +378,7 @@ impl Comparison<'_> {
         self.run.enter(Stage::Verify);
         let origin = Origin {
             id_type: self.id_type,
-            day: self.view.date.map(work::days_since_epoch),
+            day: self.view.date.map(work_items::days_since_epoch),
             within: settings.within,
             archive: self.view.archive.is_some(),
         };

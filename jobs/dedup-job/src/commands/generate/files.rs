@@ -86,7 +86,7 @@ pub(super) fn archive_day(args: &GenerateArgs, number: u64) -> NaiveDate {
 
 /// Days since 1970, as Arrow counts them.
 pub(super) fn days_since_1970(day: NaiveDate) -> i32 {
-    engine::work::days_since_epoch(day)
+    engine::work_items::days_since_epoch(day)
 }
 
 /// Writes the documents of the batch.

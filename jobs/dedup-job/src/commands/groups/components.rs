@@ -39,9 +39,18 @@ pub(super) struct Components {
     parents: Vec<u32>,
     /// What the decisions say of each component, by its root.
     counts: HashMap<u32, Counts>,
-    /// Documents of each group, by the root of its component and the number of its kept document's
+    /// The rows of each group, by the root of its component and the number of its kept document's
     /// id.
-    groups: HashMap<(u32, u32), u64>,
+    groups: HashMap<(u32, u32), GroupRows>,
+}
+
+/// Counts of the rows of a group.
+#[derive(Debug, Default, Clone, Copy)]
+struct GroupRows {
+    /// Rows of its kept document: none if that came in on an earlier day, and has no row in these
+    /// files.
+    kept: u64,
+    duplicates: u64,
 }
 
 /// What the decisions say of a component.
@@ -116,20 +125,19 @@ impl Components {
         let kept = row.pair.map_or(row.id, |pair| pair.base_id);
         let kept = self.number(kept);
         self.counts.entry(root).or_default().documents += 1;
-        // Counts the kept document, too: if it came in on an earlier day, it has no row in these
-        // files.
-        *self
-            .groups
-            .entry((root, kept))
-            .or_insert(u64::from(row.pair.is_some())) += 1;
+        let group = self.groups.entry((root, kept)).or_default();
+        match row.pair {
+            Some(_) => group.duplicates += 1,
+            None => group.kept += 1,
+        }
     }
 
     /// Ends the counting, and begins the pass that makes the rows of the output.
     pub(super) fn rows(mut self) -> Rows {
-        for ((root, _), documents) in std::mem::take(&mut self.groups) {
+        for ((root, _), group) in std::mem::take(&mut self.groups) {
             let counts = self.counts.entry(root).or_default();
             counts.groups += 1;
-            counts.largest_group = counts.largest_group.max(documents);
+            counts.largest_group = counts.largest_group.max(group.documents());
         }
         Rows {
             components: self,
@@ -165,6 +173,13 @@ impl Components {
             largest_group: counts.largest_group,
         });
         summary
+    }
+}
+
+impl GroupRows {
+    /// The documents of the group, with its kept document even if that has no row.
+    fn documents(self) -> u64 {
+        self.kept.max(1) + self.duplicates
     }
 }
 

@@ -13,7 +13,7 @@ use storage::Location;
 
 use self::components::{COLUMNS, Components, Summary};
 use self::days::{Day, Groups};
-use super::outputs::Outputs;
+use super::output_checks::Outputs;
 use crate::args::{CommonArgs, GroupsArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};

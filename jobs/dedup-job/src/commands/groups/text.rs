@@ -86,7 +86,7 @@ pub(super) fn components(summary: &Summary) -> String {
     if let Some(largest) = &summary.largest {
         let _ = writeln!(
             text,
-            "the largest, {}, has {} documents in {} groups, of which the largest has {}",
+            "largest component: {} (documents: {}, groups: {}, documents of its largest group: {})",
             visible(&largest.component),
             count(largest.documents),
             count(largest.groups),

@@ -38,12 +38,12 @@ pub(super) struct Facts {
     degrees: HashMap<u64, u64>,
     pub(super) sources: Sources,
     pub(super) samples: Samples,
-    run: Run,
+    current: CurrentDocument,
 }
 
 /// The pairs of the document that is being read; pairs are sorted by document.
 #[derive(Debug, Default)]
-struct Run {
+struct CurrentDocument {
     id: String,
     pairs: u64,
 }
@@ -65,7 +65,7 @@ impl Facts {
             degrees: HashMap::new(),
             sources: Sources::default(),
             samples: Samples::new(threshold),
-            run: Run::default(),
+            current: CurrentDocument::default(),
         }
     }
 
@@ -101,24 +101,24 @@ impl Facts {
             None => self.without_day += 1,
         }
         self.sources.add(id, pair.base_id);
-        if self.run.id != id {
-            self.end_run();
-            id.clone_into(&mut self.run.id);
+        if self.current.id != id {
+            self.end_document();
+            id.clone_into(&mut self.current.id);
         }
-        self.run.pairs += 1;
+        self.current.pairs += 1;
     }
 
     /// Counts the document of the pairs read last.
-    fn end_run(&mut self) {
-        if self.run.pairs > 0 {
-            *self.degrees.entry(self.run.pairs).or_default() += 1;
+    fn end_document(&mut self) {
+        if self.current.pairs > 0 {
+            *self.degrees.entry(self.current.pairs).or_default() += 1;
         }
-        self.run.pairs = 0;
+        self.current.pairs = 0;
     }
 
     /// Ends the pass over an output of this kind.
     pub(super) fn finish(&mut self, kind: OutputKind) {
-        self.end_run();
+        self.end_document();
         self.kind = kind;
     }
 

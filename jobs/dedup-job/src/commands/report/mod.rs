@@ -1,6 +1,6 @@
 //! `dedup-job report`: one page of HTML about an output of pairs or of decisions.
 
-mod balance;
+mod bit_shares;
 mod chart;
 mod escape;
 mod facts;
@@ -14,23 +14,22 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use archive::{Archive, Scope, Snapshot};
-use engine::batch::Id;
-use engine::documents::{Columns, Documents};
+use engine::documents::{Columns, DocumentId, Documents};
 use engine::output::{OutputKind, read_rows};
 use serde_json::json;
 use storage::{Draft, Location};
 
-use self::balance::Balance;
+use self::bit_shares::BitShares;
 use self::facts::Facts;
 use self::page::{Report, Shown};
 use self::samples::{Sample, Samples};
-use super::diff;
-use super::outputs::Outputs;
+use super::output_checks::Outputs;
 use super::required;
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
 use crate::terminal::{count, print, print_json, size};
+use crate::word_diff;
 
 /// The similarity around which samples are chosen, unless --near says otherwise.
 const DEFAULT_THRESHOLD: f64 = 0.8;
@@ -49,16 +48,16 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
         let read = process.stores().locate(&rows)?;
         let (facts, samples) = count_rows(&read, threshold).await?;
         let samples = find_texts(process, args, samples).await?;
-        let balance = match &args.archive {
-            Some(archive) => Some(read_balance(process, archive).await?),
+        let bit_shares = match &args.archive {
+            Some(archive) => Some(read_bit_shares(process, archive).await?),
             None => None,
         };
         let page = page::page(&Report {
             name: &read.file_name(),
             facts: &facts,
             matrix: facts.sources.matrix().as_ref(),
-            balance: balance.as_ref(),
-            warnings: &warnings::warnings(&facts, balance.as_ref()),
+            bit_shares: bit_shares.as_ref(),
+            warnings: &warnings::warnings(&facts, bit_shares.as_ref()),
             samples: &samples,
             threshold,
             looked_up: !args.documents.is_empty(),
@@ -154,12 +153,13 @@ async fn find_texts(
         let ids = samples
             .iter()
             .flat_map(|sample| [&sample.new_id, &sample.base_id]);
-        let wanted: HashSet<Id> = ids.map(|id| Id::Text(id.as_str().into())).collect();
+        let wanted: HashSet<DocumentId> =
+            ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
         texts = documents.texts(&process.context, Arc::new(wanted)).await?;
     }
     let compare = |sample: &Sample| {
         let (new, base) = (texts.get(&sample.new_id)?, texts.get(&sample.base_id)?);
-        Some(diff::compare(new, base))
+        Some(word_diff::compare(new, base))
     };
     let shown = samples.into_iter().map(|sample| Shown {
         sides: compare(&sample),
@@ -169,11 +169,11 @@ async fn find_texts(
 }
 
 /// Counts the bits of a sample of an archive's fingerprints.
-async fn read_balance(process: &Process, archive: &str) -> Result<Balance, Failure> {
+async fn read_bit_shares(process: &Process, archive: &str) -> Result<BitShares, Failure> {
     let location = process.stores().locate(archive)?;
     let archive = Archive::open(&location).await?;
     let snapshot = Snapshot::open_archive(&archive, Scope::All).await?;
-    Balance::read(&snapshot).await
+    BitShares::read(&snapshot).await
 }
 
 /// Writes the whole page or nothing; returns its size in bytes.

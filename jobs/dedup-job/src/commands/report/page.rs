@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use engine::output::{OutputKind, REPORT_START};
 
-use super::balance::Balance;
+use super::bit_shares::BitShares;
 use super::chart::{Bar, Chart, Scale};
 use super::escape::escape;
 use super::facts::{Facts, SIMILARITY_BINS};
 use super::samples::{Sample, Why};
 use super::sources::Matrix;
-use crate::commands::diff::{Part, Sides};
 use crate::terminal::{count, date};
+use crate::word_diff::{Part, Sides};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -32,7 +32,7 @@ pub(super) struct Report<'a> {
     pub(super) name: &'a str,
     pub(super) facts: &'a Facts,
     pub(super) matrix: Option<&'a Matrix>,
-    pub(super) balance: Option<&'a Balance>,
+    pub(super) bit_shares: Option<&'a BitShares>,
     pub(super) warnings: &'a [String],
     pub(super) samples: &'a [Shown],
     /// The similarity around which samples were chosen.
@@ -171,8 +171,8 @@ fn write_charts(html: &mut String, report: &Report<'_>) {
     if let Some(days) = days_back(facts) {
         days.write(html);
     }
-    if let Some(balance) = report.balance {
-        bits(balance).write(html);
+    if let Some(bit_shares) = report.bit_shares {
+        bits(bit_shares).write(html);
     }
     html.push_str("</div></section>\n");
 }
@@ -344,7 +344,7 @@ fn days_back(facts: &Facts) -> Option<Chart<'static>> {
     })
 }
 
-fn bits(balance: &Balance) -> Chart<'static> {
+fn bits(bit_shares: &BitShares) -> Chart<'static> {
     let bar = |bit: usize| Bar {
         label: if bit.is_multiple_of(8) {
             bit.to_string()
@@ -352,8 +352,8 @@ fn bits(balance: &Balance) -> Chart<'static> {
             String::new()
         },
         name: format!("bit {bit}"),
-        value: balance.share(bit),
-        text: format!("{:.2} %", 100.0 * balance.share(bit)),
+        value: bit_shares.share(bit),
+        text: format!("{:.2} %", 100.0 * bit_shares.share(bit)),
         distance: None,
     };
     Chart {
@@ -374,7 +374,7 @@ fn write_matrix(html: &mut String, matrix: &Matrix) {
          <table class=\"heat\"><thead><tr><td></td>",
     );
     for name in &matrix.names {
-        let _ = write!(html, "<th scope=\"col\">{}</th>", short(name));
+        let _ = write!(html, "<th scope=\"col\">{}</th>", escaped_start(name));
     }
     html.push_str("</tr></thead><tbody>");
     let largest = matrix
@@ -386,7 +386,7 @@ fn write_matrix(html: &mut String, matrix: &Matrix) {
         .unwrap_or(0)
         .max(1) as f64;
     for (name, row) in matrix.names.iter().zip(&matrix.pairs) {
-        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", short(name));
+        let _ = write!(html, "<tr><th scope=\"row\">{}</th>", escaped_start(name));
         for pairs in row {
             // The added 1 makes a single pair visible.
             let share = match pairs {
@@ -443,8 +443,8 @@ fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
         html,
         "<article data-at=\"{}\"><h3><bdi>{}</bdi> <span class=\"why\">and</span> <bdi>{}</bdi></h3><p class=\"why\">{}</p>",
         sample.distance,
-        short(&sample.new_id),
-        short(&sample.base_id),
+        escaped_start(&sample.new_id),
+        escaped_start(&sample.base_id),
         escape(&reason(report, shown, texts))
     );
     match &shown.sides {
@@ -467,7 +467,7 @@ fn write_sample(html: &mut String, report: &Report<'_>, shown: &Shown) {
 }
 
 /// Escapes an id or a source for HTML, and cuts it after [`ID_CHARACTERS`] characters.
-fn short(id: &str) -> String {
+fn escaped_start(id: &str) -> String {
     match id.char_indices().nth(ID_CHARACTERS) {
         Some((end, _)) => format!("{}…", escape(&id[..end])),
         None => escape(id),

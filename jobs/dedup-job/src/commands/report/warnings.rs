@@ -2,7 +2,7 @@
 
 use engine::output::OutputKind;
 
-use super::balance::Balance;
+use super::bit_shares::BitShares;
 use super::facts::{Facts, SIMILARITY_BINS};
 use crate::terminal::count;
 
@@ -19,7 +19,7 @@ const TEMPLATE_SHARE: f64 = 0.2;
 const TEMPLATE_PAIRS: u64 = 100;
 
 /// The warnings, as sentences.
-pub(super) fn warnings(facts: &Facts, balance: Option<&Balance>) -> Vec<String> {
+pub(super) fn warnings(facts: &Facts, bit_shares: Option<&BitShares>) -> Vec<String> {
     let mut warnings = Vec::new();
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
     let largest = facts.sizes().keys().next_back().copied().unwrap_or(0);
@@ -46,9 +46,9 @@ pub(super) fn warnings(facts: &Facts, balance: Option<&Balance>) -> Vec<String> 
             100.0 * share(dissimilar, known)
         ));
     }
-    if let Some(balance) = balance.filter(|balance| balance.fingerprints >= 1000) {
+    if let Some(bit_shares) = bit_shares.filter(|bit_shares| bit_shares.fingerprints >= 1000) {
         for bit in 0..64 {
-            let ones = balance.share(bit);
+            let ones = bit_shares.share(bit);
             if !(1.0 - FLAT..=FLAT).contains(&ones) {
                 warnings.push(format!(
                     "Bit {bit} is 1 in {:.1} % of the fingerprints of the archive: it hardly tells documents apart, so unrelated ones \

@@ -8,7 +8,7 @@ use storage::{Draft, Location, scrub};
 
 use super::openmetrics::{self, END, SUCCESS};
 use crate::args::{CommonArgs, RunArgs};
-use crate::commands::outputs::Outputs;
+use crate::commands::output_checks::Outputs;
 use crate::exit::Failure;
 use crate::process::{self, Process};
 

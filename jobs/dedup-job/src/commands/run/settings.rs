@@ -13,7 +13,7 @@ use storage::{Location, Stores};
 
 use super::metrics;
 use crate::args::{RunArgs, VerifyArgs};
-use crate::commands::outputs::{Outputs, is_same};
+use crate::commands::output_checks::{Outputs, is_same};
 use crate::exit::Failure;
 use crate::process::Process;
 
@@ -45,7 +45,7 @@ pub(super) async fn build(
         .map(String::as_str)
         .chain(base.as_deref())
         .chain(args.verify.base_text.iter().map(String::as_str))
-        .chain(args.spec.files())
+        .chain(args.spec.table_files())
         .collect();
     let outputs = Outputs {
         stores,

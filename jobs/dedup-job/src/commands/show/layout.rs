@@ -7,8 +7,8 @@ use anstyle::{AnsiColor, Style as AnsiStyle};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{Pair, Texts};
-use crate::commands::diff::{self, Part};
 use crate::terminal::{date, visible};
+use crate::word_diff::{self, Part};
 
 /// Width, in characters, if the output is no terminal.
 const DEFAULT_WIDTH: usize = 100;
@@ -96,7 +96,7 @@ pub(super) fn write_pair(text: &mut String, shown: &Shown<'_>, style: &Style) {
 }
 
 fn write_sides(text: &mut String, new: &str, base: &str, style: &Style) {
-    let sides = diff::compare(new, base);
+    let sides = word_diff::compare(new, base);
     let beside = style.width >= LEAST_WIDTH;
     let width = match beside {
         true => (style.width - 2 - BETWEEN.width()) / 2,

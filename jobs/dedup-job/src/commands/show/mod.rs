@@ -7,8 +7,7 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
-use engine::batch::Id;
-use engine::documents::{Columns, Documents};
+use engine::documents::{Columns, DocumentId, Documents};
 use engine::output::{ReadRow, read_rows};
 use serde_json::json;
 
@@ -107,7 +106,7 @@ async fn find_texts(
     };
     let documents = Documents::open(&process.context, &args.documents, &columns).await?;
     let ids = pairs.iter().flat_map(|pair| [&pair.new_id, &pair.base_id]);
-    let wanted: HashSet<Id> = ids.map(|id| Id::Text(id.as_str().into())).collect();
+    let wanted: HashSet<DocumentId> = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
     Ok(Some(
         documents.texts(&process.context, Arc::new(wanted)).await?,
     ))

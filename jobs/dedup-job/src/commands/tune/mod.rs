@@ -9,7 +9,7 @@ use engine::SpecOptions;
 use engine::documents::Documents;
 use engine::progress::Stage;
 use engine::recipe::IDF_POWER;
-use engine::tune::{Candidate, Tune, tune};
+use engine::tune::{SpecToTune, Tune, tune};
 use serde_json::json;
 use simhash::{Tokenizer, Weight};
 
@@ -55,7 +55,7 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
         let stores = process.stores();
         let options = args.spec.spec_options(stores).await?;
         let candidates = match args.base.is_some() || chooses_features(&args.spec) {
-            true => vec![Candidate {
+            true => vec![SpecToTune {
                 model: options.model_at(stores, args.base.as_deref()).await?,
                 learn: None,
             }],
@@ -87,7 +87,7 @@ fn chooses_features(spec: &SpecArgs) -> bool {
 }
 
 /// The specs to compare, the default first.
-fn candidates(options: &SpecOptions) -> Result<Vec<Candidate>, Failure> {
+fn candidates(options: &SpecOptions) -> Result<Vec<SpecToTune>, Failure> {
     let mut options = options.clone();
     let idf_power = options.idf_power.take().unwrap_or(IDF_POWER);
     let mut candidates = Vec::new();
@@ -101,7 +101,7 @@ fn candidates(options: &SpecOptions) -> Result<Vec<Candidate>, Failure> {
             let model = options.model()?;
             for learn in [None, Some(idf_power)] {
                 let model = model.clone();
-                candidates.push(Candidate { model, learn });
+                candidates.push(SpecToTune { model, learn });
             }
         }
     }

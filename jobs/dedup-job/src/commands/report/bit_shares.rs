@@ -10,13 +10,13 @@ const MOST_ROW_GROUPS: usize = 32;
 
 /// Counts of the bits of a sample of an archive's fingerprints.
 #[derive(Debug)]
-pub(super) struct Balance {
+pub(super) struct BitShares {
     pub(super) fingerprints: u64,
     /// In how many fingerprints each bit is 1, the lowest bit first.
     pub(super) ones: [u64; 64],
 }
 
-impl Balance {
+impl BitShares {
     /// Counts the bits in some of the archive's row groups.
     pub(super) async fn read(snapshot: &Snapshot) -> Result<Self, Failure> {
         let groups: Vec<(usize, usize)> = snapshot
@@ -27,7 +27,7 @@ impl Balance {
                 (0..opened.reader.row_groups().len()).map(move |group| (file, group))
             })
             .collect();
-        let mut balance = Self {
+        let mut bit_shares = Self {
             fingerprints: 0,
             ones: [0; 64],
         };
@@ -37,11 +37,11 @@ impl Balance {
             let reader = &snapshot.files[file].reader;
             let encoded = reader.fetch(group).await?;
             reader.decode(group, encoded, &mut decoded, |step| {
-                balance.add(step.values());
+                bit_shares.add(step.values());
                 true
             })?;
         }
-        Ok(balance)
+        Ok(bit_shares)
     }
 
     fn add(&mut self, fingerprints: &[u64]) {

@@ -100,13 +100,13 @@ pub fn schema() -> SchemaRef {
 /// The items of a run: for each part of the batch, every row group of `snapshot` and, if `within`, the batch's `distinct`
 /// fingerprints.
 #[must_use]
-pub fn items(snapshot: &Snapshot, within: bool, distinct: usize, parts: u32) -> Vec<WorkItem> {
+pub fn of_run(snapshot: &Snapshot, within: bool, distinct: usize, parts: u32) -> Vec<WorkItem> {
     (0..parts)
-        .flat_map(|part| items_of_part(snapshot, within, distinct, part))
+        .flat_map(|part| of_part(snapshot, within, distinct, part))
         .collect()
 }
 
-fn items_of_part(snapshot: &Snapshot, within: bool, distinct: usize, part: u32) -> Vec<WorkItem> {
+fn of_part(snapshot: &Snapshot, within: bool, distinct: usize, part: u32) -> Vec<WorkItem> {
     let row_groups = snapshot.files.iter().flat_map(|file| {
         (0..file.reader.row_groups().len()).map(move |row_group| WorkItem::RowGroup {
             file: file.location.given().to_owned(),

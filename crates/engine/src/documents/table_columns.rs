@@ -1,4 +1,4 @@
-//! The table of documents: its schema, and its columns found by name.
+//! The columns of the table of documents: its schema, and the columns found by name.
 
 use std::sync::Arc;
 
@@ -19,31 +19,31 @@ const BYTES: &str = "bytes";
 
 /// A column that a table of documents has for decisions.
 #[derive(Debug, Clone)]
-pub(crate) struct KeyColumn {
+pub(crate) struct DecisionColumn {
     pub(crate) name: &'static str,
     data_type: DataType,
     nullable: bool,
 }
 
-impl KeyColumn {
+impl DecisionColumn {
     pub(crate) fn field(self) -> Field {
         Field::new(self.name, self.data_type, self.nullable)
     }
 }
 
 /// The columns that a table of documents has for decisions.
-pub(crate) const KEY_COLUMNS: [KeyColumn; 3] = [
-    KeyColumn {
+pub(crate) const DECISION_COLUMNS: [DecisionColumn; 3] = [
+    DecisionColumn {
         name: PREFERENCE,
         data_type: DataType::Binary,
         nullable: true,
     },
-    KeyColumn {
+    DecisionColumn {
         name: BYTES,
         data_type: DataType::Int64,
         nullable: true,
     },
-    KeyColumn {
+    DecisionColumn {
         name: POSITION,
         data_type: DataType::Int64,
         nullable: false,
@@ -61,12 +61,12 @@ pub(crate) fn positions_and_bytes(batch: &RecordBatch) -> Result<(&Int64Array, &
 pub(crate) const TEXT: &str = "text";
 
 /// The schema: an id; a text or a fingerprint; a sketch if the files have `sketches`; and the
-/// columns of [`KEY_COLUMNS`] if `keys`.
+/// columns of [`DECISION_COLUMNS`] if `decision_columns`.
 pub(super) fn schema(
     id_type: IdType,
     content: Option<&Content>,
     sketches: bool,
-    keys: bool,
+    decision_columns: bool,
 ) -> SchemaRef {
     let content = match content {
         Some(Content::Fingerprint(_)) => Field::new(FINGERPRINT, DataType::Int64, true),
@@ -77,8 +77,8 @@ pub(super) fn schema(
     if sketches {
         fields.push(Field::new(SKETCH, DataType::Binary, true));
     }
-    if keys {
-        fields.extend(KEY_COLUMNS.map(KeyColumn::field));
+    if decision_columns {
+        fields.extend(DECISION_COLUMNS.map(DecisionColumn::field));
     }
     Arc::new(Schema::new(fields))
 }

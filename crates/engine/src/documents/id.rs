@@ -7,14 +7,14 @@ use arrow::datatypes::Int64Type;
 
 /// A document's id. Ordered as in files: text by bytes, integers by value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Id {
+pub enum DocumentId {
     /// Text.
     Text(Box<str>),
     /// An integer.
     Number(i64),
 }
 
-impl Id {
+impl DocumentId {
     /// The id at `row` of an array of either type.
     #[must_use]
     pub fn read(ids: &ArrayRef, row: usize) -> Self {

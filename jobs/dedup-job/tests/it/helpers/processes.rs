@@ -1,4 +1,4 @@
-//! Helper: the processes of a cluster for the tests, as real processes on loopback.
+//! The processes of a cluster for the tests, as real processes on loopback.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::servers::without_secrets;
-use crate::support::*;
+use crate::helpers::servers::without_secrets;
+use crate::helpers::support::*;
 
 /// A process that prints one line of JSON when it is ready.
 pub struct Process {

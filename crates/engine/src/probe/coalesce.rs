@@ -1,4 +1,4 @@
-//! Gathers the fingerprints of several work items: a probe of many at once reads large tables in
+//! Coalesces the fingerprints of several work items: a probe of many at once reads large tables in
 //! order, which is faster.
 
 use std::collections::VecDeque;
@@ -10,7 +10,7 @@ use super::channel::{MATCHES, Sink};
 
 /// Fingerprints of several items that are probed together.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct CoalescedItems {
     values: Vec<u64>,
     /// The row of each in its row group.
     rows: Vec<u32>,
@@ -18,7 +18,7 @@ pub(super) struct Gathered {
     items: VecDeque<(usize, Sink)>,
 }
 
-impl Gathered {
+impl CoalescedItems {
     /// Starts an item.
     pub(super) fn begin(&mut self, sink: Sink) {
         self.items.push_back((self.values.len(), sink));
@@ -108,8 +108,8 @@ impl Gathered {
         is_received
     }
 
-    /// Ends all items; all their values must have been probed.
-    pub(super) fn end(&mut self) {
+    /// Marks all items as done; all their values must have been probed.
+    pub(super) fn mark_done(&mut self) {
         debug_assert!(self.values.is_empty());
         for (_, sink) in self.items.drain(..) {
             sink.done();
@@ -117,7 +117,7 @@ impl Gathered {
     }
 
     /// Gives up all items; their channels then say that they were not probed to their end.
-    pub(super) fn clear(&mut self) {
+    pub(super) fn give_up(&mut self) {
         *self = Self::default();
     }
 }
@@ -144,9 +144,9 @@ mod tests {
         }
     }
 
-    /// Gathers at most `together` items or `chunk` values, and checks that each item gets its matches in order, and its end.
-    fn gather(items: &[Vec<u64>], together: usize, chunk: usize, most: usize) {
-        let mut gathered = Gathered::default();
+    /// Coalesces at most `together` items or `chunk` values, and checks that each item gets its matches in order, and its end.
+    fn coalesce(items: &[Vec<u64>], together: usize, chunk: usize, most: usize) {
+        let mut coalesced = CoalescedItems::default();
         let mut receivers = Vec::new();
         for values in items {
             let (sink, matches, done) = item_channel();
@@ -157,23 +157,23 @@ mod tests {
                 }
                 (all, done)
             }));
-            gathered.begin(sink);
+            coalesced.begin(sink);
             for (row, value) in values.iter().enumerate() {
-                gathered.extend(&[*value], std::iter::once(row as u32));
-                if gathered.values() >= chunk {
-                    assert!(gathered.probe(odd(most)));
-                    assert!(gathered.values() == 0 && gathered.items() == 1);
+                coalesced.extend(&[*value], std::iter::once(row as u32));
+                if coalesced.values() >= chunk {
+                    assert!(coalesced.probe(odd(most)));
+                    assert!(coalesced.values() == 0 && coalesced.items() == 1);
                 }
             }
-            if gathered.items() >= together {
-                assert!(gathered.probe(odd(most)));
+            if coalesced.items() >= together {
+                assert!(coalesced.probe(odd(most)));
             }
-            if gathered.values() == 0 {
-                gathered.end();
+            if coalesced.values() == 0 {
+                coalesced.mark_done();
             }
         }
-        assert!(gathered.probe(odd(most)));
-        gathered.end();
+        assert!(coalesced.probe(odd(most)));
+        coalesced.mark_done();
         for (receiver, values) in receivers.into_iter().zip(items) {
             let (found, done) = receiver.join().unwrap();
             let rows = values.iter().enumerate();
@@ -201,7 +201,7 @@ mod tests {
         for together in [1, 2, 4] {
             for chunk in [1, 4, 8, 1000] {
                 for most in [1, 3, 1000] {
-                    gather(&items, together, chunk, most);
+                    coalesce(&items, together, chunk, most);
                 }
             }
         }
@@ -209,18 +209,18 @@ mod tests {
 
     #[test]
     fn items_without_a_receiver_or_given_up_are_not_done() {
-        let mut gathered = Gathered::default();
+        let mut coalesced = CoalescedItems::default();
         let (sink, matches, done) = item_channel();
-        gathered.begin(sink);
-        gathered.extend(&[1, 3], 0..2);
+        coalesced.begin(sink);
+        coalesced.extend(&[1, 3], 0..2);
         drop(matches);
-        assert!(!gathered.probe(odd(1)));
-        gathered.clear();
+        assert!(!coalesced.probe(odd(1)));
+        coalesced.give_up();
         assert!(futures::executor::block_on(done.check()).is_err());
         let (sink, _matches, done) = item_channel();
-        gathered.begin(sink);
-        gathered.extend(&[1, 3], 0..2);
-        gathered.clear();
+        coalesced.begin(sink);
+        coalesced.extend(&[1, 3], 0..2);
+        coalesced.give_up();
         assert!(futures::executor::block_on(done.check()).is_err());
     }
 }

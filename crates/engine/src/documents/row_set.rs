@@ -1,4 +1,4 @@
-//! Positions of rows in the inputs, and sets of them.
+//! Sets of rows of the inputs, and the positions that name rows.
 
 /// Bits of a position that are the number of the row in its file.
 const ROW_BITS: u32 = 40;

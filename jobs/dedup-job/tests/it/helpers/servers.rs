@@ -1,4 +1,4 @@
-//! Helper: object storage for the tests. Real servers on loopback start when the first test needs
+//! Object storage for the tests. Real servers on loopback start when the first test needs
 //! them.
 //!
 //! The tests look for the servers' programs beside the interpreter that `PYTHON` names, in the
@@ -21,7 +21,7 @@ use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt as _};
 use testkit::proxy::{Fault, Proxy, Request};
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 /// Secrets that no message may contain.
 pub const ACCESS_KEY: &str = "CANARYACCESSKEY00001";

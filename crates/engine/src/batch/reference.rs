@@ -1,5 +1,5 @@
-//! Names a batch to other processes: where its file of fingerprints is, and what the file must
-//! contain.
+//! A reference to a batch, for other processes: where its file of fingerprints is, and what the file
+//! must contain.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,9 @@ use archive::fingerprint_file::FingerprintFile;
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 
-/// A batch's file of fingerprints, as one process names it to another.
+/// A reference to a batch's file of fingerprints, which one process sends to another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct BatchName {
+pub struct BatchRef {
     /// Path or URL of the file.
     pub location: String,
     /// Digest of its rows.
@@ -27,8 +27,8 @@ pub struct BatchName {
     pub spec: Spec,
 }
 
-impl BatchName {
-    /// The name of `file`, which other processes find at `location`.
+impl BatchRef {
+    /// A reference to `file`, which other processes find at `location`.
     #[must_use]
     pub fn new(file: &FingerprintFile, location: String) -> Self {
         Self {
@@ -52,7 +52,7 @@ impl BatchName {
         }
     }
 
-    /// The named file, which this process has at `path`.
+    /// The file, which this process has at `path`.
     #[must_use]
     pub fn file(&self, path: PathBuf) -> FingerprintFile {
         FingerprintFile {

@@ -1,4 +1,4 @@
-//! Helper: another engine, which writes to an archive as Spark or delta-rs write to any Delta
+//! Another engine, which writes to an archive as Spark or delta-rs write to any Delta
 //! table. Each call makes one commit.
 
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use arrow::array::AsArray as _;
 use arrow::datatypes::Int64Type;
 use serde_json::{Value, json};
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 /// Id and fingerprint of a document.
 pub type Row = (String, u64);

@@ -1,4 +1,4 @@
-//! One partition of the table of documents.
+//! Reads one partition of the table of documents.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,11 +15,11 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::file::Batches;
-use super::position::{RowSet, position};
+use super::id::DocumentId;
+use super::row_set::{RowSet, position};
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
-use crate::batch::Id;
 use crate::error::Result;
 use crate::memory;
 use crate::resources::Resources;
@@ -30,18 +30,18 @@ use crate::stream;
 pub(super) enum Rows {
     /// All.
     All,
-    /// All, with the columns of [`KEY_COLUMNS`](super::KEY_COLUMNS).
-    WithKeys,
+    /// All, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    WithDecisionColumns,
     /// Those with these ids.
-    Wanted(Arc<HashSet<Id>>),
-    /// Those at these positions, with the columns of [`KEY_COLUMNS`](super::KEY_COLUMNS).
+    Wanted(Arc<HashSet<DocumentId>>),
+    /// Those at these positions, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
     At(Arc<RowSet>),
 }
 
 impl Rows {
-    /// Whether the rows have the columns of [`KEY_COLUMNS`](super::KEY_COLUMNS).
-    pub(super) fn have_keys(&self) -> bool {
-        matches!(self, Self::WithKeys | Self::At(_))
+    /// Whether the rows have the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
+    pub(super) fn have_decision_columns(&self) -> bool {
+        matches!(self, Self::WithDecisionColumns | Self::At(_))
     }
 
     /// Whether the partition reads only some rows. All were read once before.
@@ -52,7 +52,7 @@ impl Rows {
 
 /// One partition of the table of documents: reads its splits, one after the other.
 #[derive(Clone)]
-pub(super) struct Partition {
+pub(super) struct PartitionReader {
     pub(super) splits: Vec<Split>,
     /// Whether there are fewer partitions than cores.
     pub(super) cores_to_spare: bool,
@@ -62,15 +62,15 @@ pub(super) struct Partition {
     pub(super) context: SessionContext,
 }
 
-impl std::fmt::Debug for Partition {
+impl std::fmt::Debug for PartitionReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Partition")
+        f.debug_struct("PartitionReader")
             .field("splits", &self.splits.len())
             .finish_non_exhaustive()
     }
 }
 
-impl PartitionStream for Partition {
+impl PartitionStream for PartitionReader {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -115,7 +115,7 @@ impl PartitionStream for Partition {
     }
 }
 
-impl Partition {
+impl PartitionReader {
     /// Reads the rows of a split, in the table's schema.
     async fn read(&self, split: Split) -> Result<Batches> {
         let file = Arc::clone(&split.file);
@@ -161,7 +161,7 @@ impl Partition {
             let columns = &file.columns;
             let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
             let kept = match &selected {
-                Rows::All | Rows::WithKeys => None,
+                Rows::All | Rows::WithDecisionColumns => None,
                 Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(failed)?),
                 Rows::At(set) => {
                     let is_selected = |row: &u64| Some(set.contains(file_number, *row));
@@ -196,7 +196,7 @@ impl Partition {
     /// Which rows of a split the Parquet reader returns; `None` for all.
     fn wanted_rows(&self, split: &Split) -> Option<parquet::WantedRows> {
         match &self.rows {
-            Rows::All | Rows::WithKeys => None,
+            Rows::All | Rows::WithDecisionColumns => None,
             // In a file without an id column, the ids are row numbers, so the reader returns all
             // rows.
             Rows::Wanted(_) if split.file.columns.id.is_none() => None,
@@ -221,11 +221,11 @@ impl Partition {
 fn are_wanted(
     ids: &ArrayRef,
     id_type: IdType,
-    wanted: &HashSet<Id>,
+    wanted: &HashSet<DocumentId>,
 ) -> Result<BooleanArray, ArrowError> {
     let lossy = || arrow::compute::cast(ids, &id_type.data_type());
     let ids = archive::reader::to_id_type(ids, id_type).or_else(|_| lossy())?;
-    let is_wanted = |row| ids.is_valid(row) && wanted.contains(&Id::read(&ids, row));
+    let is_wanted = |row| ids.is_valid(row) && wanted.contains(&DocumentId::read(&ids, row));
     Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
 }
 

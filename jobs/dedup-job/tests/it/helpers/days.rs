@@ -1,4 +1,4 @@
-//! Helper: an archive of a few small days of ready fingerprints. Runs commit the days; tests repeat
+//! An archive of a few small days of ready fingerprints. Runs commit the days; tests repeat
 //! and compare the runs.
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::fs;
 use arrow::datatypes::Date32Type;
 use serde_json::Value;
 
-use crate::support::*;
+use crate::helpers::support::*;
 
 pub const DAYS: [&str; 6] = [
     "2026-01-01",

@@ -7,7 +7,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::Documents;
-use super::partition::Rows;
+use super::partition_reader::Rows;
 use super::splits::Split;
 use crate::error::Result;
 
@@ -22,7 +22,7 @@ const FILES_AT_ONCE: usize = 32;
 
 /// Consecutive splits of the inputs.
 #[derive(Debug, Clone)]
-pub(crate) struct Chunk {
+pub(crate) struct ResumeChunk {
     splits: Vec<Split>,
     /// Names the chunk's splits and the versions of their files, so that chunks of other rows have
     /// other names.
@@ -35,7 +35,7 @@ impl Documents {
     ///
     /// # Errors
     /// When a file is missing, or its store fails.
-    pub(crate) async fn chunks(&self, threads: usize) -> Result<Vec<Chunk>> {
+    pub(crate) async fn chunks(&self, threads: usize) -> Result<Vec<ResumeChunk>> {
         let versions: Vec<String> = futures::stream::iter(&self.files)
             .map(|file| file.location.version())
             .buffered(FILES_AT_ONCE)
@@ -44,7 +44,7 @@ impl Documents {
         let splits = self.all_splits();
         let total = splits.iter().map(Split::bytes).fold(0, u64::saturating_add);
         let most = (total / CHUNKS).clamp(LEAST_BYTES, MOST_BYTES);
-        let mut chunks: Vec<Chunk> = Vec::new();
+        let mut chunks: Vec<ResumeChunk> = Vec::new();
         let mut room = 0;
         for split in splits {
             let bytes = split.bytes();
@@ -65,7 +65,7 @@ impl Documents {
                 }
                 _ => {
                     room = most.saturating_sub(bytes);
-                    chunks.push(Chunk {
+                    chunks.push(ResumeChunk {
                         splits: vec![split],
                         name: of_file,
                     });
@@ -75,7 +75,8 @@ impl Documents {
         Ok(chunks)
     }
 
-    /// The table of a chunk's documents: as [`Self::table`] or, with `keys`, as [`Self::table_with_keys`].
+    /// The table of a chunk's documents: as [`Self::table`] or, with `decision_columns`, as
+    /// [`Self::table_with_decision_columns`].
     ///
     /// # Errors
     /// None in practice.
@@ -84,10 +85,14 @@ impl Documents {
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
-        keys: bool,
-        chunk: &Chunk,
+        decision_columns: bool,
+        chunk: &ResumeChunk,
     ) -> Result<DataFrame> {
-        let rows = if keys { Rows::WithKeys } else { Rows::All };
+        let rows = if decision_columns {
+            Rows::WithDecisionColumns
+        } else {
+            Rows::All
+        };
         self.table_of_splits(context, id_type, partitions, rows, chunk.splits.clone())
     }
 }

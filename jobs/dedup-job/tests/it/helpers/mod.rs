@@ -1,0 +1,8 @@
+//! What the tests share: they run the program, read and write its files, and start servers and
+//! clusters.
+
+pub mod days;
+pub mod other_engine;
+pub mod processes;
+pub mod servers;
+pub mod support;
