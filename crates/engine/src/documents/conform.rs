@@ -212,7 +212,7 @@ mod tests {
                 &schema,
                 IdType::String,
                 &found,
-                0,
+                Int64Array::from(vec![0]),
                 "x",
             )
             .map(|batch| batch.num_rows())

@@ -26,9 +26,12 @@ struct Document {
 
 const LEAST: f64 = 0.5;
 
+/// The distance and the similarity of a pair.
+type Nearness = (i32, Option<f64>);
+
 /// The distance and the similarity of two documents that are a verified pair. A pair without a text
 /// counts, too.
-fn pair(a: &Document, b: &Document, k: u32) -> Option<(i32, Option<f64>)> {
+fn pair(a: &Document, b: &Document, k: u32) -> Option<Nearness> {
     let distance = (a.fingerprint? ^ b.fingerprint?).count_ones();
     let texts = a.text.as_ref().zip(b.text.as_ref());
     let similarity = texts.map(|(a, b)| jaccard(a, b));
@@ -37,8 +40,8 @@ fn pair(a: &Document, b: &Document, k: u32) -> Option<(i32, Option<f64>)> {
 }
 
 /// Nearer pairs first, then more similar ones.
-fn by_nearness(a: &(i32, Option<f64>), b: &(i32, Option<f64>)) -> Ordering {
-    let similarity = |pair: &(i32, Option<f64>)| pair.1.unwrap_or(f64::NEG_INFINITY);
+fn by_nearness(a: &Nearness, b: &Nearness) -> Ordering {
+    let similarity = |pair: &Nearness| pair.1.unwrap_or(f64::NEG_INFINITY);
     let more_similar = similarity(b).total_cmp(&similarity(a));
     a.0.cmp(&b.0).then(more_similar)
 }
@@ -48,7 +51,7 @@ fn by_definition(archive: &[Document], batch: &[Document], day: i32, k: u32) -> 
     let mut places: Vec<usize> = (0..batch.len()).collect();
     places.sort_by_key(|&place| (&batch[place].id, place));
     // What each duplicate repeats: a place in the batch, or one in the archive.
-    let mut of: HashMap<usize, ((i32, Option<f64>), Result<usize, usize>)> = HashMap::new();
+    let mut of: HashMap<usize, (Nearness, Result<usize, usize>)> = HashMap::new();
     let mut kept: Vec<usize> = Vec::new();
     for &place in &places {
         let own = &batch[place];

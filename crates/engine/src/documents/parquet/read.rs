@@ -24,10 +24,13 @@ use crate::stream::BATCH_ROWS;
 /// Bytes of ids and content in a record batch, on average.
 const BATCH_BYTES: u64 = 1 << 20;
 
+/// Tells which ids of an array are accepted, without nulls.
+type AcceptIds = dyn FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError> + Send;
+
 /// Which rows are wanted.
 pub(in crate::documents) enum WantedRows {
     /// The rows whose ids the function accepts; its answer has no nulls.
-    WithIds(Box<dyn FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError> + Send>),
+    WithIds(Box<AcceptIds>),
     /// The rows whose numbers the function accepts, counted from the first row of the range to
     /// read.
     AtRows(Box<dyn Fn(u64) -> bool + Send>),
