@@ -9,19 +9,22 @@ use std::io::BufWriter;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::thread::JoinHandle;
 
 use arrow::array::{Array as _, AsArray as _, BinaryArray, RecordBatch};
 use arrow::compute::BatchCoalescer;
-use arrow::datatypes::Int64Type;
+use arrow::datatypes::{Int64Type, SchemaRef};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
+use parquet::errors::ParquetError;
 use parquet::file::metadata::ParquetMetaDataReader;
 use sha2::{Digest as _, Sha256};
 use simhash::Spec;
 use storage::{StorageError, hex};
 
 use crate::error::{ArchiveError, Result};
-use crate::parquet_properties::{PAGE_ROWS, writer_properties};
+use crate::parquet_properties::{Lifetime, PAGE_ROWS, writer_properties};
 use crate::schema::{self, IdType};
 use crate::validated_pages::{ValidatedRowGroups, WholeFile};
 
@@ -123,7 +126,7 @@ impl FingerprintFile {
 /// Writes a [`FingerprintFile`].
 pub struct FingerprintWriter {
     path: PathBuf,
-    writer: ArrowWriter<BufWriter<File>>,
+    encoder: Encoder,
     coalescer: BatchCoalescer,
     digest: RowDigest,
     rows: u64,
@@ -140,6 +143,19 @@ impl FingerprintWriter {
     /// # Errors
     /// [`StorageError::Io`] when it cannot be created.
     pub fn create(path: &Path, id_type: IdType, spec: &Spec) -> Result<Self> {
+        Self::create_for(Lifetime::Kept, path, id_type, spec)
+    }
+
+    /// As [`Self::create`], for a file that is deleted at the end of the run: it is larger, and
+    /// written and read faster.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_scratch(path: &Path, id_type: IdType, spec: &Spec) -> Result<Self> {
+        Self::create_for(Lifetime::Scratch, path, id_type, spec)
+    }
+
+    fn create_for(lifetime: Lifetime, path: &Path, id_type: IdType, spec: &Spec) -> Result<Self> {
         let name = path.display().to_string();
         // Only the owner may read it, whatever directory it is in.
         let file = File::options()
@@ -154,14 +170,16 @@ impl FingerprintWriter {
             })?;
         let schema = schema::fingerprint_schema(id_type, spec.sketch, true);
         let options = ArrowWriterOptions::new()
-            .with_properties(writer_properties(spec, id_type))
+            .with_properties(writer_properties(spec, id_type, lifetime))
             .with_skip_arrow_metadata(true);
         let writer =
             ArrowWriter::try_new_with_options(BufWriter::new(file), schema.clone(), options)
-                .map_err(ArchiveError::parquet(name))?;
+                .map_err(ArchiveError::parquet(name.clone()))?;
+        let encoder =
+            Encoder::start(writer).map_err(|source| StorageError::Io { path: name, source })?;
         Ok(Self {
             path: path.to_owned(),
-            writer,
+            encoder,
             coalescer: BatchCoalescer::new(schema, RECORD_BATCH_ROWS),
             digest: RowDigest::new(spec),
             rows: 0,
@@ -170,6 +188,12 @@ impl FingerprintWriter {
             id_type,
             spec: spec.clone(),
         })
+    }
+
+    /// The schema of the rows.
+    #[must_use]
+    pub fn schema(&self) -> SchemaRef {
+        schema::fingerprint_schema(self.id_type, self.spec.sketch, true)
     }
 
     /// Appends the rows of a record batch, which must continue the sort order.
@@ -230,10 +254,8 @@ impl FingerprintWriter {
                 source,
             })?;
         self.write_completed()?;
-        let file = self
-            .writer
-            .into_inner()
-            .map_err(ArchiveError::parquet(name.clone()))?;
+        let file = self.encoder.finish();
+        let file = file.map_err(ArchiveError::parquet(name.clone()))?;
         let size = file
             .into_inner()
             .map_err(std::io::IntoInnerError::into_error)
@@ -249,13 +271,12 @@ impl FingerprintWriter {
         })
     }
 
-    /// Hands completed record batches to the Parquet writer.
+    /// Hands completed record batches to the encoder.
     fn write_completed(&mut self) -> Result<()> {
         while let Some(batch) = self.coalescer.next_completed_batch() {
             let name = self.path.display().to_string();
-            self.writer
-                .write(&batch)
-                .map_err(ArchiveError::parquet(name))?;
+            let sent = self.encoder.write(batch);
+            sent.map_err(ArchiveError::parquet(name))?;
         }
         Ok(())
     }
@@ -265,5 +286,65 @@ impl FingerprintWriter {
             object: self.path.display().to_string(),
             reason: reason.into(),
         }
+    }
+}
+
+/// Record batches that wait for the encoder.
+const WAITING: usize = 2;
+
+/// Encodes record batches as Parquet on a thread of its own, while the caller makes the next.
+struct Encoder {
+    /// `None` after the last record batch.
+    sender: Option<SyncSender<RecordBatch>>,
+    thread: Option<JoinHandle<Encoded>>,
+}
+
+/// The file that the encoder wrote.
+type Encoded = Result<BufWriter<File>, ParquetError>;
+
+impl Encoder {
+    fn start(mut writer: ArrowWriter<BufWriter<File>>) -> std::io::Result<Self> {
+        let (sender, batches) = std::sync::mpsc::sync_channel::<RecordBatch>(WAITING);
+        let encode = move || {
+            for batch in batches {
+                writer.write(&batch)?;
+            }
+            writer.into_inner()
+        };
+        let name = "fingerprint file".to_owned();
+        Ok(Self {
+            sender: Some(sender),
+            thread: Some(std::thread::Builder::new().name(name).spawn(encode)?),
+        })
+    }
+
+    fn write(&mut self, batch: RecordBatch) -> Result<(), ParquetError> {
+        let is_sent = |sender: &SyncSender<_>| sender.send(batch).is_ok();
+        match self.sender.as_ref().is_some_and(is_sent) {
+            true => Ok(()),
+            // The thread ended, because it failed.
+            false => self.end().map(drop),
+        }
+    }
+
+    fn finish(mut self) -> Encoded {
+        self.end()
+    }
+
+    /// Waits until all record batches are encoded.
+    fn end(&mut self) -> Encoded {
+        self.sender = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        ended.and_then(Result::ok).unwrap_or_else(|| {
+            let message = "the encoder of fingerprints ended early";
+            Err(ParquetError::General(message.into()))
+        })
+    }
+}
+
+impl Drop for Encoder {
+    fn drop(&mut self) {
+        // Nothing writes to the file after this, so its directory can be deleted.
+        let _ = self.end();
     }
 }

@@ -20,12 +20,28 @@ const ID_PAGE_BYTES: usize = 16 << 10;
 /// Limit of a page of sketches, in bytes; tested as [`ID_PAGE_BYTES`] is.
 const SKETCH_PAGE_BYTES: usize = 8 << 10;
 
+/// How long a file of fingerprints stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// Until somebody deletes it: its bytes count.
+    Kept,
+    /// Until the run that writes it ends: the time to write and to read it counts.
+    Scratch,
+}
+
 /// The properties of every Parquet file of fingerprints that this program writes.
-pub(crate) fn writer_properties(spec: &Spec, id_type: IdType) -> WriterProperties {
+pub(crate) fn writer_properties(
+    spec: &Spec,
+    id_type: IdType,
+    lifetime: Lifetime,
+) -> WriterProperties {
     let fingerprint = ColumnPath::from(FINGERPRINT);
     let id = ColumnPath::from(ID);
     let sketch = ColumnPath::from(SKETCH);
-    let zstd = ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD);
+    let compression = match lifetime {
+        Lifetime::Kept => ZstdLevel::try_new(3).map_or(Compression::SNAPPY, Compression::ZSTD),
+        Lifetime::Scratch => Compression::LZ4_RAW,
+    };
     let builder = WriterProperties::builder();
     let builder = match id_type {
         IdType::String => builder,
@@ -36,7 +52,7 @@ pub(crate) fn writer_properties(spec: &Spec, id_type: IdType) -> WriterPropertie
         .set_column_encoding(fingerprint.clone(), Encoding::DELTA_BINARY_PACKED)
         .set_column_dictionary_enabled(fingerprint, false)
         .set_column_dictionary_enabled(id.clone(), false)
-        .set_column_compression(id.clone(), zstd)
+        .set_column_compression(id.clone(), compression)
         .set_column_data_page_size_limit(id, ID_PAGE_BYTES)
         // All sketches have one length and they are not sorted, so there is nothing to compress.
         .set_column_encoding(sketch.clone(), Encoding::DELTA_LENGTH_BYTE_ARRAY)

@@ -25,6 +25,7 @@ use crate::decide::Keys;
 use crate::decide::keys::KeysWriter;
 use crate::documents::{DECISION_COLUMNS, Documents, POSITION, TEXT};
 use crate::error::{EngineError, Result};
+use crate::fingerprint_sort;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::stream;
@@ -160,17 +161,15 @@ impl UnsortedRows {
     }
 }
 
-/// Sorts the rows and writes them to the file at `path`. If they have decision columns, writes these
-/// to a file below `scratch`. Errors name the documents `given`.
+/// Sorts the rows and writes them by `writer`. If they have decision columns, writes these to a file below `scratch`. Errors
+/// name the documents `given`.
 ///
 /// # Errors
 /// [`EngineError`] naming the input file when a document cannot be read, or has no id.
 pub async fn write_sorted(
     rows: UnsortedRows,
     given: &str,
-    spec: &Spec,
-    id_type: IdType,
-    path: &Path,
+    mut writer: FingerprintWriter,
     scratch: &Path,
 ) -> Result<FingerprintedBatch> {
     let failed = || EngineError::query(given);
@@ -186,20 +185,9 @@ pub async fn write_sorted(
     let coalesced = |partition| stream::coalesced(partition, SORTED_ROWS);
     let partitions = partitions.into_iter().map(coalesced).collect();
     let has_decision_columns = schema.field_with_name(POSITION).is_ok();
-    let rows = stream::table(&context, schema, partitions);
-    let schema = archive::schema::fingerprint_schema(id_type, spec.sketch, true);
-    let sorted = rows
-        .and_then(|rows| {
-            let columns = schema.fields().iter().map(|field| field.name().as_str());
-            // Equal rows have the order of the inputs.
-            let columns = columns.chain(has_decision_columns.then_some(POSITION));
-            // Nulls last: rows without a fingerprint, which have no sketch either.
-            rows.sort(columns.map(|name| ident(name).sort(true, false)).collect())
-        })
-        .map_err(failed())?;
-    // A task merges the next rows while these are written.
-    let mut rows = stream::read_ahead(sorted.execute_stream().await.map_err(failed())?);
-    let mut writer = FingerprintWriter::create(path, id_type, spec)?;
+    let sorting = fingerprint_sort::sorted(&context, schema, partitions);
+    let mut rows = sorting.await.map_err(failed())?;
+    let schema = writer.schema();
     let mut keys = match has_decision_columns {
         true => Some(KeysWriter::create(&scratch.join("keys.arrow"))?),
         false => None,

@@ -2,6 +2,7 @@
 //! the log.
 
 mod read;
+mod row_groups;
 mod write;
 mod written;
 

@@ -8,17 +8,22 @@ use object_store::ObjectStoreExt as _;
 use object_store::path::Path;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::errors::ParquetError;
+use parquet::file::writer::SerializedFileWriter;
 use storage::{StorageError, Upload};
 
+use super::row_groups::{RowGroup, RowGroups};
 use super::{NO_DAY, WrittenFile};
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::{SectorSummer, Tail};
-use crate::parquet_properties::{ROW_GROUP_ROWS, writer_properties};
+use crate::parquet_properties::{Lifetime, ROW_GROUP_ROWS, writer_properties};
 use crate::reader::{ColumnNames, FingerprintReader};
 use crate::row_group_sums::RowGroupSummer;
 use crate::schema::DAY;
 use crate::table::Archive;
 use crate::tail_facts::TailFacts;
+
+/// Rows that are encoded at once.
+const ENCODED_ROWS: usize = ROW_GROUP_ROWS / 32;
 
 /// Hands out rows in any number, whatever the sizes of the record batches that hold them. The
 /// record batches must be sorted by fingerprint, nulls last; rows without a fingerprint are
@@ -109,16 +114,22 @@ impl Archive {
         };
         let schema = self.rows_schema(false);
         let options = ArrowWriterOptions::new()
-            .with_properties(writer_properties(self.spec(), self.id_type()))
+            .with_properties(writer_properties(
+                self.spec(),
+                self.id_type(),
+                Lifetime::Kept,
+            ))
             .with_skip_arrow_metadata(true);
         let mut upload = Upload::new(self.object_store(), Path::from(path.as_str()));
-        let mut writer = ArrowWriter::try_new_with_options(Vec::new(), schema.clone(), options)
+        let writer = ArrowWriter::try_new_with_options(Vec::new(), schema.clone(), options)
             .map_err(failed)?;
+        let (mut writer, factory) = writer.into_serialized_writer().map_err(failed)?;
+        let mut row_groups = RowGroups::new(schema.clone(), factory);
         let mut bounds: Option<(i64, i64)> = None;
         let mut sums = RowGroupSummer::default();
         let mut sectors = SectorSummer::default();
         let mut rest = count as usize;
-        let mut coalescer = BatchCoalescer::new(schema.clone(), ROW_GROUP_ROWS / 32);
+        let mut coalescer = BatchCoalescer::new(schema.clone(), ENCODED_ROWS);
         while rest > 0 {
             let Some(batch) = rows.next(rest)? else {
                 return Err(ArchiveError::BadData {
@@ -136,9 +147,8 @@ impl Archive {
             }
             while let Some(batch) = coalescer.next_completed_batch() {
                 sums.update(batch.column(0).as_primitive::<Int64Type>().values());
-                let before = writer.flushed_row_groups().len();
-                writer.write(&batch).map_err(failed)?;
-                if writer.flushed_row_groups().len() > before {
+                if let Some(encoded) = row_groups.add(batch).await.map_err(failed)? {
+                    append(&mut writer, encoded).map_err(failed)?;
                     let bytes = std::mem::take(writer.inner_mut());
                     sectors.update(&bytes);
                     let sent = upload.write(bytes.into()).await;
@@ -146,8 +156,11 @@ impl Archive {
                 }
             }
         }
-        writer.flush().map_err(failed)?;
-        writer.sync().map_err(|error| failed(error.into()))?;
+        row_groups.close();
+        while let Some(encoded) = row_groups.next().await.map_err(failed)? {
+            append(&mut writer, encoded).map_err(failed)?;
+        }
+        writer.flush().map_err(|error| failed(error.into()))?;
         sectors.update(writer.inner());
         let start = writer.bytes_written() as u64;
         let row_groups = writer.inner().len();
@@ -219,6 +232,18 @@ impl Archive {
             }
         }
     }
+}
+
+/// Appends an encoded row group to a file.
+fn append(
+    writer: &mut SerializedFileWriter<Vec<u8>>,
+    encoded: RowGroup,
+) -> Result<(), ParquetError> {
+    let mut row_group = writer.next_row_group()?;
+    for column in encoded {
+        column.append_to_row_group(&mut row_group)?;
+    }
+    row_group.close().map(drop)
 }
 
 /// The least and the greatest fingerprint, extended by the next record batch in the sort order.

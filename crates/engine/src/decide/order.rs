@@ -11,6 +11,7 @@ use super::keys::Keys;
 use crate::batch::{Batch, Classes, IdColumn};
 use crate::documents::input_numbers;
 use crate::error::{EngineError, Result};
+use crate::thread_pool::thread_pool;
 
 /// A class that has no rank yet.
 const NONE: u32 = u32::MAX;
@@ -43,10 +44,8 @@ const SORTED_BYTES: usize = size_of::<Entry>() + 8 + 4;
 impl Sorting {
     /// Starts as many threads as the session has.
     pub(super) fn new(context: &SessionContext) -> Result<Self> {
-        let threads = context.state().config().target_partitions();
-        let threads = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         Ok(Self {
-            threads: threads.map_err(|error| EngineError::Internal(error.to_string()))?,
+            threads: thread_pool(context)?,
             pool: Arc::clone(&context.runtime_env().memory_pool),
         })
     }

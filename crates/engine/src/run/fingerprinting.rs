@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use archive::FingerprintWriter;
 use storage::{Draft, ErrorKind};
 
 use super::Run;
@@ -36,10 +37,14 @@ impl Fingerprints {
             Some(target) => Some(Draft::new(target, &settings.scratch)?),
             None => None,
         };
-        let path = draft.as_ref().map_or_else(
-            || settings.scratch.join("fingerprints.parquet"),
-            |draft| draft.path().to_owned(),
-        );
+        let (spec, id_type) = (recipe.spec(), *id_type);
+        let writer = match &draft {
+            Some(draft) => FingerprintWriter::create(draft.path(), id_type, spec)?,
+            None => {
+                let path = settings.scratch.join("fingerprints.parquet");
+                FingerprintWriter::create_scratch(&path, id_type, spec)?
+            }
+        };
         let context = run.context;
         let progress = &run.resources.progress;
         let decision_columns = inputs.decide.is_some();
@@ -55,7 +60,7 @@ impl Fingerprints {
                     documents,
                     columns: &settings.columns,
                     recipe,
-                    id_type: *id_type,
+                    id_type,
                     decision_columns,
                     progress,
                 };
@@ -65,15 +70,13 @@ impl Fingerprints {
                 context,
                 documents,
                 recipe,
-                *id_type,
+                id_type,
                 decision_columns,
                 progress,
             )?,
         };
         let given = documents.given();
-        let spec = recipe.spec();
-        let scratch = &settings.scratch;
-        let batch = fingerprint::write_sorted(rows, given, spec, *id_type, &path, scratch).await?;
+        let batch = fingerprint::write_sorted(rows, given, writer, &settings.scratch).await?;
         match documents.known_rows() {
             Some(rows) if rows != batch.file.rows => Err(EngineError::Cluster {
                 kind: ErrorKind::TryAgain,

@@ -1,6 +1,6 @@
 //! `dedup-job fingerprint`; also `archive append`, which commits a day without searching for pairs.
 
-use ::archive::{Append, Archive, Existing};
+use ::archive::{Append, Archive, Existing, FingerprintWriter};
 use chrono::NaiveDate;
 use engine::fingerprint::{self, FingerprintedBatch};
 use engine::output::OutputKind;
@@ -108,14 +108,16 @@ pub fn fingerprint(
         let (documents, recipe, id_type) =
             open_batch(context, input, &columns, opened.as_ref(), &options).await?;
         progress.enter(Stage::Fingerprint);
-        let path = draft.as_ref().map_or_else(
-            || scratch.path().join("fingerprints.parquet"),
-            |draft| draft.path().to_owned(),
-        );
+        let (given, spec, scratch) = (documents.given(), recipe.spec(), scratch.path());
+        let writer = match &draft {
+            Some(draft) => FingerprintWriter::create(draft.path(), id_type, spec)?,
+            None => {
+                let path = scratch.join("fingerprints.parquet");
+                FingerprintWriter::create_scratch(&path, id_type, spec)?
+            }
+        };
         let rows = fingerprint::local_rows(context, &documents, &recipe, id_type, false, progress)?;
-        let (given, spec) = (documents.given(), recipe.spec());
-        let scratch = process.scratch.path();
-        let batch = fingerprint::write_sorted(rows, given, spec, id_type, &path, scratch).await?;
+        let batch = fingerprint::write_sorted(rows, given, writer, scratch).await?;
         progress.enter(Stage::Commit);
         let commit = match (opened, target) {
             (Some(OpenedArchive::Archive(mut archive)), Target::Day(_, date)) => {

@@ -1,0 +1,140 @@
+//! Encodes the row groups of a data file on threads of their own, several at a time.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
+use parquet::errors::ParquetError;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+use crate::parquet_properties::ROW_GROUP_ROWS;
+
+/// Row groups that are encoded while the rows of the next are read.
+const AT_ONCE: usize = 2;
+/// The most KiB of rows that wait for their encoders.
+const WAITING_KIB: usize = 128 << 10;
+
+/// The columns of an encoded row group.
+pub(super) type RowGroup = Vec<ArrowColumnChunk>;
+
+/// Encodes rows, which it gets in their order, as row groups.
+pub(super) struct RowGroups {
+    schema: SchemaRef,
+    factory: ArrowRowGroupWriterFactory,
+    /// Row groups that were begun.
+    begun: usize,
+    /// The row group that gets the next rows, and how many it has.
+    open: Option<(Encoder, usize)>,
+    /// Row groups that have all their rows, in order.
+    encoding: VecDeque<Encoder>,
+    waiting: Arc<Semaphore>,
+}
+
+/// A row group that is encoded.
+struct Encoder {
+    rows: Sender<(RecordBatch, OwnedSemaphorePermit)>,
+    encoded: oneshot::Receiver<Result<RowGroup, ParquetError>>,
+}
+
+impl RowGroups {
+    pub(super) fn new(schema: SchemaRef, factory: ArrowRowGroupWriterFactory) -> Self {
+        Self {
+            schema,
+            factory,
+            begun: 0,
+            open: None,
+            encoding: VecDeque::new(),
+            waiting: Arc::new(Semaphore::new(WAITING_KIB)),
+        }
+    }
+
+    /// Adds rows, of which no row group may have a part; returns a row group that is encoded, if too many are not.
+    pub(super) async fn add(
+        &mut self,
+        batch: RecordBatch,
+    ) -> Result<Option<RowGroup>, ParquetError> {
+        let kib = batch.get_array_memory_size().div_ceil(1024);
+        let kib = kib.min(WAITING_KIB) as u32;
+        let permit = Arc::clone(&self.waiting).acquire_many_owned(kib).await;
+        let permit = permit.map_err(|error| ParquetError::General(error.to_string()))?;
+        let (encoder, before) = match self.open.take() {
+            Some(open) => open,
+            None => (self.begin()?, 0),
+        };
+        let rows = before + batch.num_rows();
+        // If the encoder failed, it says so at its end.
+        let _ = encoder.rows.send((batch, permit));
+        if rows < ROW_GROUP_ROWS {
+            self.open = Some((encoder, rows));
+            return Ok(None);
+        }
+        self.encoding.push_back(encoder);
+        match self.encoding.len() > AT_ONCE {
+            true => self.next().await,
+            false => Ok(None),
+        }
+    }
+
+    /// The next row group after the last rows were added; `None` after the last.
+    pub(super) async fn next(&mut self) -> Result<Option<RowGroup>, ParquetError> {
+        let Some(Encoder { rows, encoded }) = self.encoding.pop_front() else {
+            return Ok(None);
+        };
+        drop(rows);
+        let ended = encoded.await;
+        ended
+            .unwrap_or_else(|_| Err(ParquetError::General("an encoder ended early".into())))
+            .map(Some)
+    }
+
+    /// Says that no rows follow.
+    pub(super) fn close(&mut self) {
+        let open = self.open.take();
+        self.encoding.extend(open.map(|(encoder, _)| encoder));
+    }
+
+    fn begin(&mut self) -> Result<Encoder, ParquetError> {
+        let mut columns = self.factory.create_column_writers(self.begun)?;
+        self.begun += 1;
+        let schema = Arc::clone(&self.schema);
+        let (sender, rows) = channel::<(RecordBatch, OwnedSemaphorePermit)>();
+        let (done, encoded) = oneshot::channel();
+        let mut encode_rows = move || {
+            for (batch, _permit) in rows.iter() {
+                encode(&schema, &batch, &mut columns)?;
+            }
+            let columns = std::mem::take(&mut columns).into_iter();
+            columns.map(ArrowColumnWriter::close).collect()
+        };
+        // A thread of its own: it waits for rows, and the runtime's blocking threads may be few.
+        let started = std::thread::Builder::new()
+            .name("row group".into())
+            // If nobody waits for the columns, the write failed.
+            .spawn(move || drop(done.send(encode_rows())));
+        started.map_err(|error| ParquetError::External(error.into()))?;
+        Ok(Encoder {
+            rows: sender,
+            encoded,
+        })
+    }
+}
+
+/// Encodes rows; none of the columns is nested.
+fn encode(
+    schema: &SchemaRef,
+    batch: &RecordBatch,
+    columns: &mut [ArrowColumnWriter],
+) -> Result<(), ParquetError> {
+    let arrays = schema.fields().iter().zip(batch.columns());
+    for (column, (field, array)) in columns.iter_mut().zip(arrays) {
+        for leaf in compute_leaves(field, array)? {
+            column.write(&leaf)?;
+        }
+    }
+    Ok(())
+}

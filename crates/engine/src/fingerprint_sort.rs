@@ -1,0 +1,402 @@
+//! Sorts a batch's fingerprints: in memory if they fit there, else by DataFusion's sort, which uses the disk.
+//!
+//! In memory, 16 bytes for each row are sorted on all threads: the fingerprint, and where the row is. Ids are compared only
+//! where fingerprints are equal, and each column is copied once.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering as Atomic};
+
+use archive::schema::{FINGERPRINT, ID, SKETCH};
+use arrow::array::{
+    Array, ArrayRef, AsArray as _, BinaryArray, Int64Array, RecordBatch, StringArray,
+};
+use arrow::compute::interleave;
+use arrow::datatypes::{DataType, Int64Type, SchemaRef};
+use arrow::error::ArrowError;
+use datafusion::common::runtime::SpawnedTask;
+use datafusion::error::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::{SessionContext, ident};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use rayon::slice::ParallelSliceMut as _;
+
+use crate::documents::POSITION;
+use crate::memory::free_bytes;
+use crate::stream::{self, BATCH_ROWS};
+use crate::thread_pool::thread_pool;
+
+/// Bytes of a record batch of sorted rows, but for its last row.
+const SORTED_BYTES: usize = 16 << 20;
+
+/// Sorted rows.
+type Rows = BoxStream<'static, Result<RecordBatch>>;
+
+/// The rows of `partitions` in one stream: sorted by fingerprint with nulls last, then by id, by sketch and by position,
+/// whichever of these the schema has.
+pub(crate) async fn sorted(
+    context: &SessionContext,
+    schema: SchemaRef,
+    partitions: Vec<SendableRecordBatchStream>,
+) -> Result<Rows> {
+    let pool = &context.runtime_env().memory_pool;
+    let limit = Limit {
+        bytes: free_bytes(pool) / 2,
+        used: AtomicUsize::new(0),
+        is_reached: AtomicBool::new(false),
+    };
+    let limit = Arc::new(limit);
+    let collecting = partitions.into_iter().map(|partition| {
+        let memory = MemoryConsumer::new("sorting fingerprints").register(pool);
+        SpawnedTask::spawn(collect(partition, memory, Arc::clone(&limit)))
+    });
+    let collecting: Vec<_> = collecting.collect();
+    let mut collected = Vec::with_capacity(collecting.len());
+    for task in collecting {
+        collected.push(stream::join(task).await?);
+    }
+    match collected.iter().all(|part| part.rest.is_none()) {
+        true => sorted_in_memory(context, schema, collected).await,
+        false => sorted_by_datafusion(context, schema, collected).await,
+    }
+}
+
+/// How much of the memory the rows may take.
+struct Limit {
+    bytes: usize,
+    used: AtomicUsize,
+    is_reached: AtomicBool,
+}
+
+/// The rows of a partition.
+struct Collected {
+    batches: Vec<RecordBatch>,
+    /// What was not read, because the memory is short.
+    rest: Option<SendableRecordBatchStream>,
+    /// The bytes of the rows in memory.
+    memory: MemoryReservation,
+}
+
+/// Reads a partition as long as the memory allows.
+async fn collect(
+    mut partition: SendableRecordBatchStream,
+    memory: MemoryReservation,
+    limit: Arc<Limit>,
+) -> Result<Collected> {
+    let mut batches = Vec::new();
+    while !limit.is_reached.load(Atomic::Relaxed) {
+        let Some(batch) = partition.next().await.transpose()? else {
+            return Ok(Collected {
+                batches,
+                rest: None,
+                memory,
+            });
+        };
+        let bytes = bytes_of(&batch);
+        let used = limit.used.fetch_add(bytes, Atomic::Relaxed) + bytes;
+        if used > limit.bytes || memory.try_grow(bytes).is_err() {
+            limit.is_reached.store(true, Atomic::Relaxed);
+        }
+        batches.push(batch);
+    }
+    Ok(Collected {
+        batches,
+        rest: Some(partition),
+        memory,
+    })
+}
+
+/// Bytes that the rows of a record batch take while they are sorted.
+fn bytes_of(batch: &RecordBatch) -> usize {
+    batch.get_array_memory_size() + batch.num_rows() * size_of::<Row>()
+}
+
+/// Sorts by DataFusion, which writes to the disk what its memory does not hold.
+async fn sorted_by_datafusion(
+    context: &SessionContext,
+    schema: SchemaRef,
+    collected: Vec<Collected>,
+) -> Result<Rows> {
+    let partitions = collected.into_iter().map(|part| {
+        let Collected {
+            batches,
+            rest,
+            memory,
+        } = part;
+        // The sort reserves the memory of each record batch that it gets.
+        let handed_over = batches.into_iter().map(move |batch| {
+            memory.shrink(bytes_of(&batch).min(memory.size()));
+            Ok(batch)
+        });
+        let rest = futures::stream::iter(rest).flatten();
+        let rows = futures::stream::iter(handed_over).chain(rest);
+        let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
+        Box::pin(rows) as SendableRecordBatchStream
+    });
+    let table = stream::table(context, Arc::clone(&schema), partitions.collect())?;
+    let order = [FINGERPRINT, ID, SKETCH, POSITION]
+        .into_iter()
+        .filter(|name| schema.field_with_name(name).is_ok());
+    let order = order.map(|name| ident(name).sort(true, false)).collect();
+    let sorted = table.sort(order)?.execute_stream().await?;
+    // A task merges the next rows while these are written.
+    Ok(stream::read_ahead(sorted))
+}
+
+/// Sorts in memory.
+async fn sorted_in_memory(
+    context: &SessionContext,
+    schema: SchemaRef,
+    collected: Vec<Collected>,
+) -> Result<Rows> {
+    let threads = context.state().config().target_partitions();
+    let pool = thread_pool(context)?;
+    let (mut batches, mut memory) = (Vec::new(), Vec::new());
+    for part in collected {
+        batches.extend(part.batches);
+        memory.push(part.memory);
+    }
+    let sorting = SpawnedTask::spawn_blocking(move || pool.install(|| Sorted::new(batches)));
+    let sorted = Arc::new(stream::join(sorting).await?);
+    let (rows, piece) = (sorted.rows.len(), sorted.rows_at_once());
+    let batches = futures::stream::iter((0..rows).step_by(piece))
+        .map(move |start| {
+            // The memory stays reserved until the last rows are made.
+            let _memory = &memory;
+            let (sorted, schema) = (Arc::clone(&sorted), Arc::clone(&schema));
+            let end = (start + piece).min(rows);
+            stream::join(SpawnedTask::spawn_blocking(move || {
+                Ok(sorted.batch(&schema, start..end)?)
+            }))
+        })
+        .buffered(threads.max(1));
+    Ok(stream::read_ahead(batches.boxed()))
+}
+
+/// A row, found by its place in record batches. Rows without a fingerprint are not sorted by it.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    fingerprint: i64,
+    batch: u32,
+    row: u32,
+}
+
+/// Rows in memory, and their order.
+struct Sorted {
+    batches: Vec<RecordBatch>,
+    rows: Vec<Row>,
+}
+
+impl Sorted {
+    fn new(batches: Vec<RecordBatch>) -> Result<Self> {
+        let ties: Result<Vec<Ties<'_>>, ArrowError> = batches.iter().map(Ties::of).collect();
+        let ties = ties?;
+        let count = batches.iter().map(RecordBatch::num_rows).sum();
+        let mut rows: Vec<Row> = Vec::with_capacity(count);
+        let mut without_fingerprint = Vec::new();
+        for (batch, ties) in (0..).zip(&ties) {
+            for row in 0..ties.fingerprints.len() {
+                let found = Row {
+                    fingerprint: ties.fingerprints.value(row),
+                    batch,
+                    row: row as u32,
+                };
+                match ties.fingerprints.is_valid(row) {
+                    true => rows.push(found),
+                    false => without_fingerprint.push(found),
+                }
+            }
+        }
+        let compare = |a: &Row, b: &Row| {
+            let [one, other] = [a, b].map(|row| &ties[row.batch as usize]);
+            one.compare(a.row as usize, other, b.row as usize)
+        };
+        rows.par_sort_unstable_by(|a, b| {
+            let by_fingerprint = a.fingerprint.cmp(&b.fingerprint);
+            by_fingerprint.then_with(|| compare(a, b))
+        });
+        without_fingerprint.par_sort_unstable_by(compare);
+        rows.extend(without_fingerprint);
+        drop(ties);
+        Ok(Self { batches, rows })
+    }
+
+    /// How many rows are copied at once: fewer if the longest of all could take much memory.
+    fn rows_at_once(&self) -> usize {
+        let columns = self.batches.iter().flat_map(RecordBatch::columns);
+        let longest = columns.map(longest_value).max().unwrap_or(0);
+        (SORTED_BYTES / longest.max(1)).clamp(1, BATCH_ROWS)
+    }
+
+    /// Copies a range of the sorted rows.
+    fn batch(&self, schema: &SchemaRef, range: Range<usize>) -> Result<RecordBatch, ArrowError> {
+        let places: Vec<(usize, usize)> = self.rows[range]
+            .iter()
+            .map(|row| (row.batch as usize, row.row as usize))
+            .collect();
+        let columns = (0..schema.fields().len()).map(|number| {
+            let arrays = self.batches.iter().map(|batch| batch.column(number));
+            let arrays: Vec<&dyn Array> = arrays.map(AsRef::as_ref).collect();
+            interleave(&arrays, &places)
+        });
+        RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)
+    }
+}
+
+/// Bytes of the longest text of a column; 0 for numbers.
+fn longest_value(column: &ArrayRef) -> usize {
+    let offsets = match column.data_type() {
+        DataType::Utf8 => column.as_string::<i32>().value_offsets(),
+        DataType::Binary => column.as_binary::<i32>().value_offsets(),
+        _ => return 0,
+    };
+    let lengths = offsets.windows(2).map(|pair| pair[1] - pair[0]);
+    usize::try_from(lengths.max().unwrap_or(0)).unwrap_or(0)
+}
+
+/// The columns that order the rows of a record batch.
+struct Ties<'a> {
+    fingerprints: &'a Int64Array,
+    /// Ids that are texts, and those that are integers: one of both.
+    texts: Option<&'a StringArray>,
+    numbers: Option<&'a Int64Array>,
+    sketches: Option<&'a BinaryArray>,
+    positions: Option<&'a Int64Array>,
+}
+
+impl<'a> Ties<'a> {
+    fn of(batch: &'a RecordBatch) -> Result<Self, ArrowError> {
+        let column = |name: &str| batch.column_by_name(name);
+        let integers = |name: &str| column(name)?.as_primitive_opt::<Int64Type>();
+        Ok(Self {
+            fingerprints: integers(FINGERPRINT).ok_or_else(|| {
+                ArrowError::SchemaError("fingerprints are not 64-bit integers".into())
+            })?,
+            texts: column(ID).and_then(|ids| ids.as_string_opt()),
+            numbers: integers(ID),
+            sketches: column(SKETCH).and_then(|sketches| sketches.as_binary_opt()),
+            positions: integers(POSITION),
+        })
+    }
+
+    /// Compares the row `a` with the row `b` of `other` by all but their fingerprints.
+    fn compare(&self, a: usize, other: &Self, b: usize) -> Ordering {
+        let texts = self.texts.zip(other.texts);
+        let by_text = texts.map(|(x, y)| x.value(a).cmp(y.value(b)));
+        let numbers = || self.numbers.zip(other.numbers);
+        let by_number = || numbers().map(|(x, y)| x.value(a).cmp(&y.value(b)));
+        let by_id = by_text.or_else(by_number).unwrap_or(Ordering::Equal);
+        by_id
+            .then_with(|| {
+                let sketches = self.sketches.zip(other.sketches);
+                // Nulls last.
+                let key = |array: &'a BinaryArray, row| (array.is_null(row), array.value(row));
+                sketches.map_or(Ordering::Equal, |(x, y)| key(x, a).cmp(&key(y, b)))
+            })
+            .then_with(|| {
+                let positions = self.positions.zip(other.positions);
+                positions.map_or(Ordering::Equal, |(x, y)| x.value(a).cmp(&y.value(b)))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+    use datafusion::prelude::SessionConfig;
+    use futures::TryStreamExt as _;
+    use rand::{Rng as _, SeedableRng as _};
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+
+    /// Random rows with many equal fingerprints and ids, in several partitions.
+    fn rows(random: &mut ChaCha8Rng, ids: DataType) -> (SchemaRef, Vec<Vec<RecordBatch>>) {
+        let mut position = 0;
+        let mut batch = |rows: usize| {
+            let mut number = |below: i64| random.random_range(-below..below);
+            let fingerprints = (0..rows).map(|_| Some(number(40)).filter(|value| *value != 7));
+            let fingerprints: Int64Array = fingerprints.collect();
+            let numbers: Vec<i64> = (0..rows).map(|_| number(20)).collect();
+            let ids: ArrayRef = match ids {
+                DataType::Utf8 => {
+                    let texts = numbers
+                        .iter()
+                        .map(|id| Some("x".repeat(id.unsigned_abs() as usize)));
+                    Arc::new(texts.collect::<StringArray>())
+                }
+                _ => Arc::new(Int64Array::from(numbers)),
+            };
+            let sketches = fingerprints
+                .iter()
+                .map(|value| value.map(|_| [number(3) as u8; 2]));
+            let sketches: BinaryArray = sketches.collect();
+            let positions = position..position + rows as i64;
+            position += rows as i64;
+            RecordBatch::try_from_iter_with_nullable([
+                (FINGERPRINT, Arc::new(fingerprints) as ArrayRef, true),
+                (ID, ids, false),
+                (SKETCH, Arc::new(sketches) as ArrayRef, true),
+                (
+                    POSITION,
+                    Arc::new(Int64Array::from_iter_values(positions)) as ArrayRef,
+                    false,
+                ),
+            ])
+            .unwrap()
+        };
+        let partitions: Vec<Vec<RecordBatch>> = [vec![5000, 1, 20_000], vec![], vec![3]]
+            .map(|sizes| sizes.into_iter().map(&mut batch).collect())
+            .into();
+        (partitions[0][0].schema(), partitions)
+    }
+
+    async fn sorted_with(
+        memory: usize,
+        schema: &SchemaRef,
+        partitions: &[Vec<RecordBatch>],
+    ) -> RecordBatch {
+        let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0);
+        let config = SessionConfig::new().with_target_partitions(3);
+        let context = SessionContext::new_with_config_rt(config, runtime.build_arc().unwrap());
+        let partitions = partitions
+            .iter()
+            .map(|batches| stream::of_batches(Arc::clone(schema), batches.clone().into_iter()));
+        let rows = sorted(&context, Arc::clone(schema), partitions.collect())
+            .await
+            .unwrap();
+        let rows: Vec<RecordBatch> = rows.try_collect().await.unwrap();
+        arrow::compute::concat_batches(schema, &rows).unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn both_sorts_give_the_order() {
+        let random = &mut ChaCha8Rng::seed_from_u64(1);
+        for ids in [DataType::Utf8, DataType::Int64] {
+            let (schema, partitions) = rows(random, ids);
+            let all = partitions.iter().flatten();
+            let all = arrow::compute::concat_batches(&schema, all).unwrap();
+            let columns: Vec<_> = all
+                .columns()
+                .iter()
+                .map(|column| arrow::compute::SortColumn {
+                    values: Arc::clone(column),
+                    options: Some(arrow::compute::SortOptions {
+                        descending: false,
+                        nulls_first: false,
+                    }),
+                })
+                .collect();
+            let order = arrow::compute::lexsort_to_indices(&columns, None).unwrap();
+            let expected = arrow::compute::take_record_batch(&all, &order).unwrap();
+            // In memory, and on the disk.
+            for memory in [1 << 30, 8 << 20] {
+                assert_eq!(sorted_with(memory, &schema, &partitions).await, expected);
+            }
+        }
+    }
+}
