@@ -135,6 +135,16 @@ impl Snapshot {
             .fold(0, u64::saturating_add)
     }
 
+    /// Bytes of the fingerprints in local files.
+    #[must_use]
+    pub fn local_fingerprint_bytes(&self) -> u64 {
+        let local = self.files.iter().filter(|file| file.reader.is_local());
+        let row_groups = local.flat_map(|file| {
+            (0..file.reader.row_groups().len()).map(|number| file.reader.fingerprint_bytes(number))
+        });
+        row_groups.fold(0, u64::saturating_add)
+    }
+
     /// The days of its files.
     #[must_use]
     pub fn days(&self) -> BTreeSet<NaiveDate> {

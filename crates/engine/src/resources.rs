@@ -28,6 +28,8 @@ pub struct Resources {
     pub stores: Stores,
     batches: Batches,
     readers: Arc<Mutex<HashMap<String, FingerprintReader>>>,
+    /// Bytes of files that the system's cache can hold, besides everything else; `None` for any.
+    cache: Option<u64>,
     /// Directory for copies of batches that another process made; `None` if this process makes them.
     received: Option<PathBuf>,
     /// Permits that tasks hold while they compute; `None` if there are no more tasks than cores.
@@ -64,6 +66,20 @@ impl Resources {
             stores,
             ..Self::default()
         }
+    }
+
+    /// The same for a system whose cache can hold `bytes` bytes of files: larger archives are read past it.
+    #[must_use]
+    pub fn with_cache(self, bytes: u64) -> Self {
+        Self {
+            cache: Some(bytes),
+            ..self
+        }
+    }
+
+    /// Whether files of `bytes` bytes are more than the system's cache can hold.
+    pub(crate) fn exceeds_cache(&self, bytes: u64) -> bool {
+        self.cache.is_some_and(|cache| bytes > cache)
     }
 
     /// The resources of an executor for one run. Another process makes the batches: the executor
@@ -120,6 +136,7 @@ impl Resources {
             stores: self.stores.clone(),
             batches: Arc::clone(&self.batches),
             readers: Arc::clone(&self.readers),
+            cache: self.cache,
             received: self.received.clone(),
             cores: self.cores.clone(),
             tasks: self.tasks,

@@ -1,6 +1,6 @@
 //! [`UnchangedFile`]: a local file that is opened several times and must stay the same file.
 
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, OpenOptions};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -74,8 +74,32 @@ impl UnchangedFile {
     /// # Errors
     /// [`StorageError::Changed`] when it was replaced or written to, and as [`Self::at`].
     pub fn open(&self) -> Result<File> {
+        self.open_with(File::options().read(true))
+    }
+
+    /// Opens the file for reads past the system's page cache: offsets, lengths and memory must be aligned.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and when the file system has no such reads.
+    #[cfg(target_os = "linux")]
+    pub fn open_direct(&self) -> Result<File> {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+        self.open_with(File::options().read(true).custom_flags(flags))
+    }
+
+    /// Opens the file for reads past the system's page cache, which only Linux has.
+    ///
+    /// # Errors
+    /// Always.
+    #[cfg(not(target_os = "linux"))]
+    pub fn open_direct(&self) -> Result<File> {
+        Err(io_error(&self.path, std::io::ErrorKind::Unsupported.into()))
+    }
+
+    fn open_with(&self, options: &OpenOptions) -> Result<File> {
         let io = |source| io_error(&self.path, source);
-        let file = File::open(&self.path).map_err(io)?;
+        let file = options.open(&self.path).map_err(io)?;
         if Attributes::from_metadata(&file.metadata().map_err(io)?) != self.attributes {
             return Err(StorageError::Changed {
                 path: self.path.display().to_string(),

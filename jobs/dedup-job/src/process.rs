@@ -36,7 +36,8 @@ impl Process {
     fn new(common: &CommonArgs) -> Result<Self, Failure> {
         let scratch = Scratch::create(common)?;
         let stores = Stores::new(common.storage.options());
-        let resources = Arc::new(Resources::new(stores));
+        // The other half is for the program and for what else runs.
+        let resources = Arc::new(Resources::new(stores).with_cache(memory() / 2));
         let limits = Limits {
             threads: threads(common),
             memory: memory_limit(common),
@@ -99,18 +100,19 @@ pub fn threads(common: &CommonArgs) -> usize {
 /// The memory limit in bytes: --memory-limit, or three quarters of the memory of the machine or of
 /// its control group.
 pub fn memory_limit(common: &CommonArgs) -> usize {
-    let bytes = common
-        .memory_limit
-        .map(|size| size.as_u64())
-        .unwrap_or_else(|| {
-            let mut system = sysinfo::System::new();
-            system.refresh_memory();
-            let group = system
-                .cgroup_limits()
-                .map_or(u64::MAX, |limits| limits.total_memory);
-            system.total_memory().min(group) / 4 * 3
-        });
+    let given = common.memory_limit.map(|size| size.as_u64());
+    let bytes = given.unwrap_or_else(|| memory() / 4 * 3);
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// Bytes of memory of the machine or of its control group.
+fn memory() -> u64 {
+    let mut system = sysinfo::System::new();
+    system.refresh_memory();
+    let group = system
+        .cgroup_limits()
+        .map_or(u64::MAX, |limits| limits.total_memory);
+    system.total_memory().min(group)
 }
 
 /// Raises the limit on open files to the system's maximum: `--kept` holds one draft open per copied

@@ -49,8 +49,8 @@ impl DecodedStep {
 }
 
 impl FingerprintReader {
-    /// Fetches the encoded fingerprints of a row group. Only opens a local file: [`Self::decode`]
-    /// reads its fingerprints.
+    /// Fetches the encoded fingerprints of a row group. Only opens a local file, unless it is read
+    /// past the cache: [`Self::decode`] reads its fingerprints.
     ///
     /// # Errors
     /// [`ArchiveError`] when they cannot be read.
@@ -62,7 +62,14 @@ impl FingerprintReader {
         let range = self.chunk_range(row_group, "fingerprint", column)?;
         let object = || self.object_name(row_group, "fingerprint");
         if let Some(file) = self.local.clone() {
-            let opened = tokio::task::spawn_blocking(move || Encoded::local(&file, &range)).await;
+            let direct = self.direct.clone();
+            let opened = tokio::task::spawn_blocking(move || {
+                match direct.and_then(|buffers| buffers.read(&file, &range)) {
+                    Some(bytes) => Ok(Encoded::Fetched(bytes)),
+                    None => Encoded::local(&file, &range),
+                }
+            })
+            .await;
             let opened = opened.unwrap_or_else(|panic| {
                 Err(StorageError::Io {
                     path: object(),

@@ -12,6 +12,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use simhash::Spec;
 use storage::{Location, UnchangedFile};
 
+use crate::direct_read::DirectBuffers;
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::Tail;
 use crate::object_reader::ObjectReader;
@@ -34,6 +35,8 @@ pub struct FingerprintReader {
     tail: Option<Tail>,
     /// The file, if it is local.
     local: Option<UnchangedFile>,
+    /// The memory for reads of fingerprints past the system's cache; `None` for usual reads.
+    direct: Option<DirectBuffers>,
     object: ObjectReader,
     metadata: Arc<ParquetMetaData>,
     fingerprint_leaf: usize,
@@ -92,6 +95,7 @@ impl FingerprintReader {
             row_group_sums,
             tail: facts.tail,
             local,
+            direct: None,
             object,
             fingerprint_leaf,
             id_leaf,
@@ -100,6 +104,18 @@ impl FingerprintReader {
             kept_leaf: kept_leaf(schema),
             metadata: Arc::new(metadata),
         })
+    }
+
+    /// Reads the fingerprints past the system's cache from now on, into memory of `buffers`, if the file is local and not in the
+    /// cache.
+    pub fn read_directly(&mut self, buffers: &DirectBuffers) {
+        self.direct = Some(buffers.clone());
+    }
+
+    /// Whether the file is local.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        self.local.is_some()
     }
 
     /// The file's name in errors.

@@ -5,7 +5,7 @@ mod deciding;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use archive::{ColumnNames, IdType};
+use archive::{ColumnNames, DirectBuffers, IdType};
 use arrow::buffer::BooleanBuffer;
 use datafusion::dataframe::DataFrame;
 use hamming::{Plan, PlanError};
@@ -293,8 +293,20 @@ impl Comparison<'_> {
             total.store(rows * passes, Ordering::Relaxed);
         }
         progress.take_answered();
+        let bytes = snapshot.local_fingerprint_bytes();
+        let direct = resources.exceeds_cache(bytes).then(DirectBuffers::default);
+        if direct.is_some() {
+            tracing::info!(
+                bytes,
+                "the archive is larger than the page cache, and is read past it"
+            );
+        }
         for file in &snapshot.files {
-            resources.keep_reader(file.reader.clone(), file.location.given());
+            let mut reader = file.reader.clone();
+            if let Some(buffers) = &direct {
+                reader.read_directly(buffers);
+            }
+            resources.keep_reader(reader, file.location.given());
         }
         let items = work_items::of_run(snapshot, settings.within, distinct, probe.parts);
         let expected = items.len();

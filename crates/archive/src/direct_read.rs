@@ -1,0 +1,151 @@
+//! Reads of local files past the system's page cache (`O_DIRECT`).
+//!
+//! The kernel spends about a second of processor time a GB on what it reads into its cache. An archive larger than the
+//! memory evicts itself from the cache before it is read again, so that time buys nothing. What is in the cache already is
+//! read from there.
+
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use storage::UnchangedFile;
+
+/// Alignment of offsets, lengths and memory: the largest block size of common disks.
+const BLOCK: u64 = 4096;
+
+/// Memory that is reused: the first touch of new memory costs as much as the read itself.
+#[derive(Debug, Clone, Default)]
+pub struct DirectBuffers(Arc<Mutex<Vec<Vec<u8>>>>);
+
+/// Bytes in a buffer, which goes back when they are dropped.
+struct Filled {
+    memory: Vec<u8>,
+    range: Range<usize>,
+    buffers: DirectBuffers,
+}
+
+impl AsRef<[u8]> for Filled {
+    fn as_ref(&self) -> &[u8] {
+        &self.memory[self.range.clone()]
+    }
+}
+
+impl Drop for Filled {
+    fn drop(&mut self) {
+        let memory = std::mem::take(&mut self.memory);
+        let mut free = self
+            .buffers
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        free.push(memory);
+    }
+}
+
+impl DirectBuffers {
+    /// Memory of at least `length` bytes.
+    fn take(&self, length: usize) -> Vec<u8> {
+        let free = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut memory = free.unwrap_or_default();
+        if memory.len() < length {
+            memory.resize(length, 0);
+        }
+        memory
+    }
+
+    /// The bytes at `range` of a file, read past the cache. `None` if they are in the cache, or cannot be read like this: the
+    /// file system may refuse, or the file may have changed. Reading them in the usual way tells.
+    pub(crate) fn read(&self, file: &UnchangedFile, range: &Range<u64>) -> Option<Bytes> {
+        if range.is_empty() || is_cached(&file.open().ok()?, range) {
+            return None;
+        }
+        let direct = file.open_direct().ok()?;
+        let first = range.start / BLOCK * BLOCK;
+        let length = (range.end - first).next_multiple_of(BLOCK);
+        let (length, wanted) = (usize::try_from(length).ok()?, (range.end - first) as usize);
+        let mut memory = self.take(length + BLOCK as usize);
+        let start = memory.as_ptr().align_offset(BLOCK as usize);
+        let mut filled = Filled {
+            range: start..start,
+            buffers: self.clone(),
+            memory: std::mem::take(&mut memory),
+        };
+        let mut read = 0;
+        while read < wanted {
+            let target = &mut filled.memory[start + read..start + length];
+            match direct.read_at(target, first + read as u64) {
+                Ok(0) => return None,
+                Ok(bytes) => read += bytes,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+        filled.range = start + (range.start - first) as usize..start + wanted;
+        Some(Bytes::from_owner(filled))
+    }
+}
+
+/// Whether the bytes of a file are in the system's cache, judged by three of them.
+#[cfg(target_os = "linux")]
+fn is_cached(file: &std::fs::File, range: &Range<u64>) -> bool {
+    use rustix::io::{ReadWriteFlags, preadv2};
+    let middle = range.start + (range.end - range.start) / 2;
+    let is_here = |offset| {
+        let mut byte = [0];
+        let mut buffers = [std::io::IoSliceMut::new(&mut byte)];
+        // It fails where it would have to wait for the disk.
+        preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT).is_ok()
+    };
+    [range.start, middle, range.end - 1]
+        .into_iter()
+        .all(is_here)
+}
+
+/// Whether the bytes of a file are in the system's cache: not known.
+#[cfg(not(target_os = "linux"))]
+fn is_cached(_: &std::fs::File, _: &Range<u64>) -> bool {
+    true
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_are_those_of_the_file() {
+        // Not below the temporary directory, which may be in memory.
+        let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = directory.path().join("file");
+        let content: Vec<u8> = (0..100_000_u32).flat_map(|at| at.to_le_bytes()).collect();
+        std::fs::write(&path, &content).unwrap();
+        let file = UnchangedFile::at(&path).unwrap();
+        let buffers = DirectBuffers::default();
+        let opened = file.open().unwrap();
+        opened.sync_all().unwrap();
+        let mut direct = 0;
+        for range in [0..400_000, 1..2, 4095..4097, 8192..12_288, 399_999..400_000] {
+            rustix::fs::fadvise(&opened, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+            let expected = &content[range.start as usize..range.end as usize];
+            // `None` where this file system keeps all in memory, or refuses.
+            if let Some(bytes) = buffers.read(&file, &range) {
+                assert_eq!(&bytes[..], expected);
+                direct += 1;
+                // A second reader gets memory of its own.
+                let again = buffers.read(&file, &range);
+                assert!(again.is_none_or(|again| again == expected));
+            }
+        }
+        let free = buffers.0.lock().unwrap().len();
+        assert!(
+            free <= 2 && (free > 0) == (direct > 0),
+            "{free} buffers of {direct} reads"
+        );
+        // The end of the file is no end of a block, and there is nothing behind it.
+        assert!(buffers.read(&file, &(399_999..400_001)).is_none());
+        // In the cache.
+        std::fs::read(&path).unwrap();
+        assert!(buffers.read(&file, &(0..400_000)).is_none());
+    }
+}
