@@ -2,9 +2,10 @@
 //!
 //! A Delta application transaction marks a committed day; its application id is the day. The
 //! transaction's version, which Delta leaves to the program, points to a record beside the table,
-//! `_dedup-job/days/DAY-VERSION.json`. The version is the first 63 bits of the record's SHA-256, so
-//! that readers detect a damaged or replaced record. The tags of the day's data files say the same
-//! and cost no request, but other programs drop them when they rewrite files.
+//! `_dedup-job/days/DAY-VERSION.json`. The version is the first 64 bits of the record's SHA-256
+//! without the sign bit, so that readers detect a damaged or replaced record. The tags of the day's
+//! data files say the same and cost no request, but other programs drop them when they rewrite
+//! files.
 //!
 //! Transaction version 0 marks a removed day, 1 a day that an earlier release committed without a record.
 
@@ -45,7 +46,7 @@ pub struct CommittedDay {
     /// Its rows in the archive; `None` if an earlier release of this program committed it.
     pub rows: Option<u64>,
     /// How its documents were decided; `None` if they were not. `digest` covers all documents of
-    /// the batch, even those that were not appended.
+    /// the batch that have a fingerprint, even those that were not appended.
     #[serde(default)]
     pub decisions: Option<DecisionSettings>,
 }

@@ -1,8 +1,8 @@
 //! Reads of local files past the system's page cache (`O_DIRECT`).
 //!
-//! The kernel spends about a second of processor time a GB on what it reads into its cache. An archive larger than the
-//! memory evicts itself from the cache before it is read again, so that time buys nothing. What is in the cache already is
-//! read from there.
+//! The kernel spends about one second of processor time per GB that it reads into its cache. An
+//! archive larger than the memory evicts itself from the cache before a run reads it again, so that
+//! time buys nothing. Bytes that the cache holds already are read from the cache.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -19,7 +19,7 @@ const BLOCK: u64 = 4096;
 #[derive(Debug, Clone, Default)]
 pub struct DirectBuffers(Arc<Mutex<Vec<Vec<u8>>>>);
 
-/// Bytes in a buffer, which goes back when they are dropped.
+/// Bytes in a buffer of [`DirectBuffers`]; dropping them returns the buffer.
 struct Filled {
     memory: Vec<u8>,
     range: Range<usize>,
@@ -55,8 +55,9 @@ impl DirectBuffers {
         memory
     }
 
-    /// The bytes at `range` of a file, read past the cache. `None` if they are in the cache, or cannot be read like this: the
-    /// file system may refuse, or the file may have changed. Reading them in the usual way tells.
+    /// The bytes at `range` of a file, read past the cache. `None` if the cache holds them, or if
+    /// the read fails: the file system may refuse it, or the file may have changed. The caller then
+    /// reads them in the usual way, which reports the error if it lasts.
     pub(crate) fn read(&self, file: &UnchangedFile, range: &Range<u64>) -> Option<Bytes> {
         if range.is_empty() || is_cached(&file.open().ok()?, range) {
             return None;
@@ -95,7 +96,7 @@ fn is_cached(file: &std::fs::File, range: &Range<u64>) -> bool {
     let is_here = |offset| {
         let mut byte = [0];
         let mut buffers = [std::io::IoSliceMut::new(&mut byte)];
-        // It fails where it would have to wait for the disk.
+        // `preadv2` fails if it would have to wait for the disk.
         preadv2(file, &mut buffers, offset, ReadWriteFlags::NOWAIT).is_ok()
     };
     [range.start, middle, range.end - 1]
@@ -103,7 +104,7 @@ fn is_cached(file: &std::fs::File, range: &Range<u64>) -> bool {
         .all(is_here)
 }
 
-/// Whether the bytes of a file are in the system's cache: not known.
+/// Says that the bytes are in the cache: without `O_DIRECT`, all reads are usual ones.
 #[cfg(not(target_os = "linux"))]
 fn is_cached(_: &std::fs::File, _: &Range<u64>) -> bool {
     true
@@ -142,7 +143,7 @@ mod tests {
             free <= 2 && (free > 0) == (direct > 0),
             "{free} buffers of {direct} reads"
         );
-        // The end of the file is no end of a block, and there is nothing behind it.
+        // The range ends one byte after the file, which ends inside a block.
         assert!(buffers.read(&file, &(399_999..400_001)).is_none());
         // In the cache.
         std::fs::read(&path).unwrap();

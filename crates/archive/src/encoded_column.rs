@@ -1,5 +1,5 @@
-//! The encoded fingerprints of a row group. From a store they are fetched whole; from a local file
-//! they are read while they are decoded.
+//! The encoded fingerprints of a row group. From a store, or past the system's cache, they are
+//! fetched whole; otherwise they are read from a local file while they are decoded.
 //!
 //! Pages of a local file go through one small buffer: they are decoded while they are in the processor's cache, and do
 //! not evict the probe's tables from it.
@@ -19,13 +19,13 @@ use crate::page_header::HeaderReader;
 
 /// Bytes read from a local file at once.
 const READ_BYTES: u64 = 256 << 10;
-/// An upper bound for the bytes of a page header.
+/// An upper bound for the bytes of a page header of fingerprints; `page_header` has that of texts.
 const MAX_HEADER_BYTES: u64 = 16 << 10;
 
 /// A column chunk that is not decoded yet.
 #[derive(Debug, Clone)]
 pub enum Encoded {
-    /// Its bytes, fetched from a store.
+    /// Its bytes, fetched from a store, or read from a local file past the system's cache.
     Fetched(Bytes),
     /// The local file that has its bytes, which are read while they are decoded.
     Local(Arc<File>),

@@ -3,8 +3,8 @@
 //!
 //! A data file of this program has a tag with the version that its day was compared with: these
 //! versions order the days. Files of other programs have no such tag, so their order comes from the
-//! log. The rows of such a file were in the table at a version in two cases: the version has the
-//! file; or a rewrite that added no rows made the file, only from files that the version has.
+//! log. Version V already had the rows of such a file if V lists the file, or if a later rewrite
+//! made the file only from files that V lists, and added no rows.
 
 use std::collections::HashMap;
 
@@ -236,7 +236,7 @@ fn classify_added(
         let day = values.and_then(|values| values.get(crate::schema::DAY));
         day.cloned().flatten()
     };
-    // For each day: when the rows of the files that the entry removes were added.
+    // The entry removes files: for each day, when the rows of these files were added.
     let mut removed: HashMap<Option<String>, Added> = HashMap::new();
     for action in actions {
         if let Action::Remove(remove) = action

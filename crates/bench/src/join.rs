@@ -40,7 +40,7 @@ pub struct Args {
     /// Number of archive fingerprints for methods that compare every fingerprint with every other
     #[arg(long, default_value_t = 10_000)]
     exhaustive: usize,
-    /// Number of batch fingerprints for the method that stores every variant of them, all that are within 3 bits
+    /// Number of batch fingerprints for the method that stores all their variants within 3 bits
     #[arg(long, default_value_t = 1_000)]
     pregenerated: usize,
 }

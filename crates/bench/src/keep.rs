@@ -29,7 +29,7 @@ pub struct Args {
     /// Corpora: Parquet files with the columns id and text
     #[arg(required = true)]
     corpora: Vec<PathBuf>,
-    /// The program [default: the one beside this]
+    /// Path of dedup-job [default: beside this program]
     #[arg(long, value_name = "PATH")]
     program: Option<PathBuf>,
     /// Python with the packages that `keep.py` needs; without it, only our decisions are measured

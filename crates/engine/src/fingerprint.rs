@@ -31,7 +31,8 @@ use crate::recipe::Recipe;
 use crate::stream;
 use crate::udf::{FingerprintAndSketch, Part, Simhash};
 
-/// Rows of a record batch that is sorted at once; DataFusion then merges the sorted ones.
+/// Rows of a record batch that goes into the sort. If memory is short, DataFusion sorts each record
+/// batch by itself, then merges them.
 const SORTED_ROWS: usize = 1 << 15;
 
 /// A batch's file of fingerprints, with counts of its documents.

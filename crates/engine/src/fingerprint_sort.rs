@@ -30,7 +30,7 @@ use crate::memory::free_bytes;
 use crate::stream::{self, BATCH_ROWS};
 use crate::thread_pool::thread_pool;
 
-/// Bytes of a record batch of sorted rows, but for its last row.
+/// The most bytes of a column in a record batch of sorted rows, unless a single value has more.
 const SORTED_BYTES: usize = 16 << 20;
 
 /// Sorted rows.
@@ -65,7 +65,7 @@ pub(crate) async fn sorted(
     }
 }
 
-/// How much of the memory the rows may take.
+/// The bytes that the collected rows of all partitions may take, and those that they take so far.
 struct Limit {
     bytes: usize,
     used: AtomicUsize,
@@ -177,7 +177,8 @@ async fn sorted_in_memory(
     Ok(stream::read_ahead(batches.boxed()))
 }
 
-/// A row, found by its place in record batches. Rows without a fingerprint are not sorted by it.
+/// A row: its fingerprint, and its place in the record batches. In a row without a fingerprint,
+/// `fingerprint` has no meaning, and the sort does not use it.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     fingerprint: i64,
@@ -261,7 +262,7 @@ fn longest_value(column: &ArrayRef) -> usize {
 /// The columns that order the rows of a record batch.
 struct Ties<'a> {
     fingerprints: &'a Int64Array,
-    /// Ids that are texts, and those that are integers: one of both.
+    /// The ids are in `texts` or in `numbers`; the other is `None`.
     texts: Option<&'a StringArray>,
     numbers: Option<&'a Int64Array>,
     sketches: Option<&'a BinaryArray>,

@@ -44,8 +44,8 @@ impl Block {
     }
 }
 
-/// The N of `variants-N`: at least 3, because a block's tags are bits of the next two blocks; at most 6, because with
-/// more blocks nearly every entry is a candidate.
+/// The N of `variants-N`: at least 3, because a block's tags are bits of the next two blocks; at
+/// most 6, because the keys of more blocks are so short that a query has too many candidates.
 const VARIANT_BLOCKS: std::ops::RangeInclusive<u32> = 3..=6;
 /// The largest radius of a block of `variants-N`: at a larger one, each entry would have too many variants.
 const MAX_VARIANT_RADIUS: u32 = 2;

@@ -27,7 +27,7 @@
 // Terms of this crate:
 //
 // block    the bits of a fingerprint that one table indexes; a design has several blocks
-// key      the leading bits of a block; they select a bucket: the entries with one value of the key
+// key      the leading bits of a block; each value of the key has a bucket of entries
 // tag      16 or 32 bits of an entry beside its key, kept in the bucket: compared before the entry itself
 // strip    the cache lines of a bucket that are compared before the first branch
 // survivor a candidate whose tag passes

@@ -64,12 +64,13 @@ impl Tables {
         self.probe_bounded(kernel, (chunk, None), from, scratch, matches)
     }
 
-    /// Probes the batch's own values in `range`, from index `from` of the range on, as [`Self::probe_piece`] does. It is
-    /// faster, because a value's match with itself needs no lookup.
+    /// Probes the batch's own values in `range`, from index `from` of the range on, as
+    /// [`Self::probe_piece`] does. It is faster for `halves` and `variants-N`: their tables leave
+    /// out each value's match with itself, and this function adds it.
     ///
-    /// The `query` of a match counts from the start of `range`. Two values in `range` that the
-    /// tables index match twice, once as the query and once as the entry. One call appends all
-    /// matches of a query.
+    /// The `query` of a match counts from the start of `range`. If the tables index both values of
+    /// a pair and both are in `range`, the pair is appended twice: each value is once the query and
+    /// once the entry. One call appends all matches of a query.
     ///
     /// # Panics
     /// When `range` reaches beyond the batch's values, or `from` beyond `range`.

@@ -365,7 +365,7 @@ fn dense_archives_are_scanned_by_runs_exactly() {
 }
 
 /// Archives with one long run (one leading quarter), sorted and not, and batches with many entries
-/// in that quarter: they exercise the maps of long runs, and lines that overflow or are crowded.
+/// in that quarter: they exercise the maps of long runs, lines that overflow, and crowded keys.
 #[test]
 fn long_runs_and_crowded_keys_are_scanned_exactly() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
@@ -378,7 +378,7 @@ fn long_runs_and_crowded_keys_are_scanned_exactly() {
         for at in 0..2000 {
             let near = flipped(new[rng.random_range(0..new.len())], at as u32 % 5, &mut rng);
             old.push(near);
-            // In the quarter or near it, on both sides of the join.
+            // Adds a near pair in the quarter or near it: one to the batch, one to the archive.
             let inside = flipped(quarter | near >> 16, at as u32 % 3, &mut rng);
             new[at % 1500] = flipped(inside, at as u32 % 3, &mut rng);
             old.push(inside);
@@ -450,7 +450,8 @@ fn chunks(tables: &Tables, kernel: Kernel, old: &[u64], truth: &[oracle::Pair]) 
     }
 }
 
-/// Four thousand fingerprints have eight million pairs; each call of `probe_piece` appends a bounded number of them.
+/// A batch of 2,500 and an archive of 4,000 fingerprints have more than eight million pairs; each
+/// call of `probe_piece` appends at most 2²⁰ matches.
 #[test]
 fn matches_of_one_call_are_bounded() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);

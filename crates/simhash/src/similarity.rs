@@ -1,4 +1,5 @@
-//! The exact similarity of two texts, which verifies pairs that their fingerprints found.
+//! The similarity of two texts, exact or (by [`Measure::Sketch`]) estimated; it verifies the pairs
+//! that the join finds by fingerprints.
 
 use rapidfuzz::distance::levenshtein;
 

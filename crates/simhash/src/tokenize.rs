@@ -35,8 +35,8 @@ pub enum Tokenizer {
     WordsCjkGrams,
     /// Words by UAX #29 alone, which makes each Han character a word.
     Words,
-    /// Words by UAX #29; runs of Han as words of jieba's dictionary, without its guesses at unknown words. Needs the crate
-    /// feature `jieba`.
+    /// Words by UAX #29; runs of Han, Hiragana, Katakana and Hangul as words of jieba's dictionary,
+    /// without its guesses at unknown words. Needs the crate feature `jieba`.
     WordsJieba,
     /// N consecutive features of [`Tokenizer::WordsCjkBigrams`], N from 2 to 16; a text with fewer is one shingle.
     Shingles(u8),

@@ -1,4 +1,5 @@
-//! Rates of unrelated documents: how many of them within k bits a new document meets in a large archive.
+//! Rates of unrelated documents: how many documents of a large archive are within k bits of a new
+//! document, although unrelated to it.
 //!
 //! Two texts about different things have common words, so their fingerprints are nearer to each
 //! other than random ones. How near depends on the weights. `bench sharp` measured the rates of the
@@ -14,8 +15,8 @@ use crate::weight::{IdfPower, Weight};
 struct Row {
     weight: Weight,
     idf: Option<IdfPower>,
-    /// Item k: the unrelated documents within k bits that a new document meets in an archive of a
-    /// billion documents. Where fewer than ten such pairs were measured, the rate is extrapolated
+    /// Item k: the number of unrelated documents within k bits of a new document, in an archive of
+    /// a billion documents. Where fewer than ten such pairs were measured, the rate is extrapolated
     /// from larger distances.
     per_billion: [f64; MAX_DISTANCE + 1],
 }
@@ -23,13 +24,13 @@ struct Row {
 /// The largest k in the table, in bits.
 const MAX_DISTANCE: usize = 16;
 
-/// Estimates how many unrelated documents within `k` bits a new document meets in an archive of
-/// `archive` documents.
+/// Estimates how many of the `archive` documents of an archive are within `k` bits of a new
+/// document, although unrelated to it.
 ///
 /// `None` if the table has no rate for this spec or this `k`.
 #[must_use]
 pub fn unrelated_documents(spec: &Spec, k: u32, archive: u64) -> Option<f64> {
-    // These tokenizers extract the same features from text in scripts with spaces.
+    // These tokenizers extract the same features from text without Chinese, Japanese and Korean.
     let measured = [
         Tokenizer::WordsCjkGrams,
         Tokenizer::WordsCjkBigrams,

@@ -1,7 +1,7 @@
 //! Golden fingerprints: a change that alters any bit needs a new version of the spec.
 //!
 //! `golden.txt` has one line for each spec and text: the name of the spec, the name of the text, and the fingerprint or `-`.
-//! `golden-jieba.txt` has those of builds with the feature `jieba`.
+//! `golden-jieba.txt` has the lines of `words+jieba`, for builds with the feature `jieba`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

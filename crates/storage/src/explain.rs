@@ -115,8 +115,7 @@ pub fn store_kind(error: &Error) -> ErrorKind {
     explain(error).kind
 }
 
-/// The kind of the store error or system error that caused `error`; `None` if neither kind caused
-/// it.
+/// The kind of the store error or system error that caused `error`; `None` if no such error did.
 #[must_use]
 pub fn cause_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
     explain_cause(error).map(|explained| explained.kind)

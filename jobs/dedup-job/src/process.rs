@@ -36,7 +36,7 @@ impl Process {
     fn new(common: &CommonArgs) -> Result<Self, Failure> {
         let scratch = Scratch::create(common)?;
         let stores = Stores::new(common.storage.options());
-        // The other half is for the program and for what else runs.
+        // The page cache may take half of the memory; this and other processes need the rest.
         let resources = Arc::new(Resources::new(stores).with_cache(memory() / 2));
         let limits = Limits {
             threads: threads(common),

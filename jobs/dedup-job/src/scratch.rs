@@ -80,7 +80,7 @@ fn is_abandoned(directory: &DirEntry, origin: Option<Origin>) -> bool {
     match origin {
         // Locks of other hosts may be invisible here.
         Some(Origin::OtherHost) => false,
-        // A held lock shows that the process lives: on another machine with the tag of this one.
+        // If the lock is held, the process lives: it runs on another machine with the same tag.
         Some(Origin::EarlierBoot) => !matches!(lock(), Ok(Err(TryLockError::WouldBlock))),
         // An earlier version of dedup-job made a directory without a tag; its process may be alive.
         Some(Origin::ThisBoot) | None => is_old(directory) && matches!(lock(), Ok(Ok(()))),

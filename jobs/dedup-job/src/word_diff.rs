@@ -5,11 +5,12 @@ use unicode_segmentation::UnicodeSegmentation as _;
 
 use crate::terminal::visible;
 
-/// The most words compared of a text: the time grows with the square of the number that differ.
+/// The most words and separators compared of a text. The time grows with the square of the number
+/// that differ.
 const MAX_WORDS: usize = 5000;
 /// Stands for the words that are not compared.
 const CUT: &str = "…";
-/// Equal words that are shown before and after a difference.
+/// Equal words and separators that are shown before and after a difference.
 const CONTEXT: usize = 12;
 
 /// A part of one side.

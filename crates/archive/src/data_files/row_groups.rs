@@ -14,15 +14,15 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::parquet_properties::ROW_GROUP_ROWS;
 
-/// Row groups that are encoded while the rows of the next are read.
+/// Maximum full row groups that are encoded while the next one gets its rows.
 const AT_ONCE: usize = 2;
-/// The most KiB of rows that wait for their encoders.
+/// Maximum KiB of rows that wait for their encoders.
 const WAITING_KIB: usize = 128 << 10;
 
 /// The columns of an encoded row group.
 pub(super) type RowGroup = Vec<ArrowColumnChunk>;
 
-/// Encodes rows, which it gets in their order, as row groups.
+/// Encodes rows as row groups; the rows arrive in the order of the file.
 pub(super) struct RowGroups {
     schema: SchemaRef,
     factory: ArrowRowGroupWriterFactory,
@@ -35,7 +35,7 @@ pub(super) struct RowGroups {
     waiting: Arc<Semaphore>,
 }
 
-/// A row group that is encoded.
+/// The thread that encodes one row group: takes its rows, and returns its columns.
 struct Encoder {
     rows: Sender<(RecordBatch, OwnedSemaphorePermit)>,
     encoded: oneshot::Receiver<Result<RowGroup, ParquetError>>,
@@ -53,7 +53,8 @@ impl RowGroups {
         }
     }
 
-    /// Adds rows, of which no row group may have a part; returns a row group that is encoded, if too many are not.
+    /// Adds a record batch, which must fit into the row group that is open. If more than
+    /// [`AT_ONCE`] full row groups are then being encoded, waits for the oldest, and returns it.
     pub(super) async fn add(
         &mut self,
         batch: RecordBatch,
@@ -67,7 +68,7 @@ impl RowGroups {
             None => (self.begin()?, 0),
         };
         let rows = before + batch.num_rows();
-        // If the encoder failed, it says so at its end.
+        // If the encoder failed, `next` returns its error.
         let _ = encoder.rows.send((batch, permit));
         if rows < ROW_GROUP_ROWS {
             self.open = Some((encoder, rows));
@@ -80,7 +81,8 @@ impl RowGroups {
         }
     }
 
-    /// The next row group after the last rows were added; `None` after the last.
+    /// Waits for the encoder of the oldest row group that has all its rows, and returns that row
+    /// group; `None` if there is none.
     pub(super) async fn next(&mut self) -> Result<Option<RowGroup>, ParquetError> {
         let Some(Encoder { rows, encoded }) = self.encoding.pop_front() else {
             return Ok(None);
@@ -92,7 +94,7 @@ impl RowGroups {
             .map(Some)
     }
 
-    /// Says that no rows follow.
+    /// Ends the row group that is open, because no rows follow.
     pub(super) fn close(&mut self) {
         let open = self.open.take();
         self.encoding.extend(open.map(|(encoder, _)| encoder));

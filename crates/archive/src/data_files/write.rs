@@ -22,7 +22,7 @@ use crate::schema::DAY;
 use crate::table::Archive;
 use crate::tail_facts::TailFacts;
 
-/// Rows that are encoded at once.
+/// Rows of the record batches that the encoders get.
 const ENCODED_ROWS: usize = ROW_GROUP_ROWS / 32;
 
 /// Hands out rows in any number, whatever the sizes of the record batches that hold them. The

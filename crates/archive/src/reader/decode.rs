@@ -49,8 +49,8 @@ impl DecodedStep {
 }
 
 impl FingerprintReader {
-    /// Fetches the encoded fingerprints of a row group. Only opens a local file, unless it is read
-    /// past the cache: [`Self::decode`] reads its fingerprints.
+    /// Fetches the encoded fingerprints of a row group from a store, or reads them past the cache.
+    /// Otherwise only opens the local file: [`Self::decode`] reads its fingerprints.
     ///
     /// # Errors
     /// [`ArchiveError`] when they cannot be read.

@@ -83,8 +83,9 @@ impl FingerprintReader {
         })
     }
 
-    /// Reads the ids of some rows of a row group, and the `wanted` columns; `rows` must be strictly ascending. All columns are
-    /// fetched by one request.
+    /// Reads the ids of some rows of a row group, and the `wanted` columns; `rows` must be strictly
+    /// ascending. Fetches all columns at the same time, and parts that lie close together by one
+    /// request.
     ///
     /// If the file has an offset index, only the pages with these rows are read.
     ///

@@ -108,7 +108,8 @@ impl Archive {
         catch_panic(|| log.iter().map(|file| DataFile::from_log(&file)).collect()).map_err(failed())
     }
 
-    /// Reads every data file and compares its SHA-256 with the log's. Returns how many were checked.
+    /// Reads every data file whose SHA-256 is in the log, and compares the two. Returns how many
+    /// files were checked.
     ///
     /// # Errors
     /// [`ArchiveError::Digest`] for the first that differs, [`ArchiveError::BadData`] for one that is missing.

@@ -22,7 +22,7 @@ pub enum Fault {
     Crash(u64),
     /// The process dies after the store carried out this request.
     CrashAfter(u64),
-    /// The store carries out this request if it writes, but answers with an error.
+    /// If this request is a put, the store carries it out, but answers with an error.
     LostAnswer(u64),
 }
 

@@ -84,8 +84,8 @@ impl FalsePairs {
         }
     }
 
-    /// Counts no distances yet. `sizes` has for each source the number of documents that can be in
-    /// pairs.
+    /// Starts with empty histograms. `sizes` has for each source the number of documents
+    /// that can be in pairs.
     fn new(sizes: &[usize], sources: &Sources) -> Self {
         let two = |a: usize, b: usize| TwoSources {
             sources: [a, b],

@@ -6,7 +6,8 @@ pub struct Confidence {
     /// The probability that the mean is above the interval, which equals the probability that it is
     /// below.
     tail: f64,
-    /// How many standard deviations above its mean the normal distribution has this tail.
+    /// A normal variable is more than this many standard deviations above its mean with the
+    /// probability `tail`.
     deviations: f64,
 }
 

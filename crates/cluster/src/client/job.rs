@@ -37,8 +37,9 @@ const FETCHES: usize = 8;
 const ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Remote {
-    /// Runs one job over `slices`, and removes the items that it answers from `open`. Returns the reason why answers
-    /// are missing, if some are. `done_before` is the number of slices that earlier jobs did, for the progress.
+    /// Runs one job over `slices`, and removes from `open` the items that got an answer. Returns
+    /// the reason why answers are missing, if some are. `done_before` is the number of slices that
+    /// earlier jobs did, for the progress.
     pub(super) async fn run_job<T>(
         &self,
         map: &MapParameters<'_, T>,

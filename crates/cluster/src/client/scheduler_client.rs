@@ -71,7 +71,8 @@ impl Client {
         self.tls.as_ref()
     }
 
-    /// Returns the status of a job (`None` if `job` is empty), and the state of the cluster.
+    /// Returns the status of a job, and the state of the cluster. The status is `None` if `job` is
+    /// empty, or the scheduler does not know the job.
     ///
     /// The scheduler holds its reply for up to half a second while the job goes on. The outer error is a call that
     /// failed; the inner one is a reply that is not from a scheduler of this version.

@@ -43,7 +43,8 @@ impl<'a> StatusPoller<'a> {
         }
     }
 
-    /// Returns the status of a job (`None` if `job` is empty), and the state of the cluster.
+    /// Returns the status of a job, and the state of the cluster. The status is `None` if `job` is
+    /// empty, or the scheduler does not know the job yet.
     ///
     /// # Errors
     /// [`ClusterError::SchedulerLost`] when the scheduler does not answer, or has forgotten the job;

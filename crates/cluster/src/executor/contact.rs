@@ -104,8 +104,8 @@ impl Contact {
         }
     }
 
-    /// Waits until the scheduler refuses the executor because it has another version by then, and
-    /// returns that error. Logs when the scheduler stops answering and when it answers again.
+    /// Waits until a scheduler of another version takes the place of the first one and refuses the
+    /// executor; returns that error. Logs when the scheduler stops answering, and when it is back.
     pub(super) async fn wait_until_refused(mut self, health: &ExecutorHealth) -> ClusterError {
         let mut was_there = true;
         loop {

@@ -2,8 +2,8 @@
 //!
 //! Their decoders trust the bytes. They allocate what a forged length claims, which ends the
 //! process. They can also panic, and Ballista 55's executor decodes tasks where nothing catches a
-//! panic. So [`CheckedNode`] passes only operators that our plans contain to the decoders;
-//! [`super::operator_check`] then checks that these form one of our plans.
+//! panic. So [`CheckedNode`] refuses operators that our plans do not contain, before a decoder gets
+//! them; [`super::operator_check`] then checks that the operators form one of our plans.
 
 use std::fmt::{self, Write as _};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -49,7 +49,7 @@ pub(crate) struct RunCaches {
 /// A cache, and when it was last used.
 struct Entry {
     cache: Arc<RunCache>,
-    /// When a task last used it.
+    /// When a task last began to use it, or `drop_unused` last found it in use.
     last_use: Instant,
 }
 
@@ -121,7 +121,8 @@ impl RunCaches {
         Ok(cache)
     }
 
-    /// Returns whether a task of any run is running, or was within [`KEEP_BESIDE_OTHERS`].
+    /// Returns whether a task uses a cache now, or the last known use of a cache is younger than
+    /// [`KEEP_BESIDE_OTHERS`].
     pub(crate) fn any_active(&self) -> bool {
         let caches = self.caches.lock().unwrap_or_else(PoisonError::into_inner);
         caches

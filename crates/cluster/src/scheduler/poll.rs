@@ -92,7 +92,7 @@ impl TrackingScheduler {
         }
         let tasks = &mut response.get_mut().tasks;
         for task in tasks.iter_mut() {
-            // Thousands of bytes of session settings, which every executor has already.
+            // `props` has thousands of bytes of session settings, which every executor has already.
             task.props.clear();
         }
         let doomed = {

@@ -71,7 +71,8 @@ impl Classes {
         }
     }
 
-    /// The most heap bytes of [`Self::by_content`] for a batch of `rows` rows.
+    /// Heap bytes of [`Self::by_content`] for `rows` rows of different contents, without the spare
+    /// capacity of its vectors.
     pub(crate) fn by_content_bytes(rows: usize) -> usize {
         12 * rows
     }

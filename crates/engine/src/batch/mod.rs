@@ -31,8 +31,8 @@ use crate::memory::free_bytes;
 pub struct Batch {
     /// Its distinct fingerprints, and the rows of each.
     pub distinct: Arc<Distinct>,
-    /// The ids of all rows, also of those without a fingerprint, which come last, in chunks of `chunk_rows` rows; the last may
-    /// have fewer.
+    /// The ids of all rows, in chunks of `chunk_rows` rows; the last chunk may have fewer. Rows
+    /// without a fingerprint come last.
     ids: Vec<ArrayRef>,
     /// The sketches of the rows that have a fingerprint, in the same chunks; empty if the spec has none.
     sketches: Vec<BinaryArray>,

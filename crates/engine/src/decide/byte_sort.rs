@@ -59,7 +59,8 @@ pub(super) fn sort_by_bytes<'a>(
     sort_from(entries, 0, bytes_of);
 }
 
-/// Sorts rows whose strings have more than `depth` bytes, or at least so many if that is 0, and agree in these.
+/// Sorts rows whose strings agree in their first `depth` bytes. Unless `depth` is 0, each string
+/// has more bytes than that.
 fn sort_from<'a>(
     mut entries: &mut [Entry],
     mut depth: usize,
@@ -197,7 +198,8 @@ mod tests {
         assert_eq!(sorted(&strings, &ties), expected(&strings, &ties));
     }
 
-    /// Each string is the start of the next: eight bytes at a time, a recursion would be as deep as there are strings.
+    /// Each string is a prefix of the next. A sort that recursed for every eight bytes would
+    /// recurse once for each string.
     #[test]
     fn long_strings_do_not_overflow_the_stack() {
         let strings: Vec<Vec<u8>> = (0..6000_usize).rev().map(|at| vec![b'a'; 8 * at]).collect();

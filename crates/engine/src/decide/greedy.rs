@@ -39,9 +39,10 @@ pub enum Decision {
 /// Decides documents one after the other: a document is kept unless it has a pair with a kept
 /// document before it.
 ///
-/// The kept documents are a maximal independent set of the graph of pairs: no two of them are a pair, and each other
-/// document has a pair with one of them. The decisions take 5 bytes a document, and 8 more where similarities are known,
-/// however many pairs there are.
+/// The kept documents are a maximal independent set of the graph of pairs: no two of them are a
+/// pair, and each other document has a pair with one of them or with a document of the archive. The
+/// decisions take 5 bytes for each document, or 13 if pairs have similarities, however many pairs
+/// there are.
 #[derive(Debug)]
 pub struct Greedy {
     /// For a duplicate, the distance to its kept document; for the others, [`KEPT`] or
@@ -52,7 +53,7 @@ pub struct Greedy {
     /// For a duplicate, the similarity to its kept document, NaN if it is not known. Empty if pairs
     /// have no similarities.
     similarities: Vec<f64>,
-    /// The document that the last pair decided.
+    /// The later document of the pair that was added last.
     last: u32,
 }
 

@@ -42,7 +42,8 @@ pub(super) struct Preferences {
     ends: Vec<u64>,
 }
 
-/// The bytes of a document without a preference, which comes last: those of the others begin with a smaller one.
+/// Stands for the preference of a document that has none. It sorts last: the bytes of every
+/// preference begin with a smaller byte.
 const NO_PREFERENCE: &[u8] = &[u8::MAX];
 
 impl KeysWriter {
@@ -140,7 +141,7 @@ impl Keys {
         Ok(all)
     }
 
-    /// Writes the keys of those rows for which `masks` has true, in turn, to a file at `path`.
+    /// Writes to a file at `path` the keys of the rows that `masks`, one after another, select.
     pub(crate) fn filtered(&self, path: &Path, masks: &[BooleanArray]) -> Result<Self> {
         let mut writer = KeysWriter::create(path)?;
         let masks: Vec<&dyn arrow::array::Array> = masks.iter().map(|mask| mask as _).collect();

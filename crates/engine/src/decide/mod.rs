@@ -83,7 +83,9 @@ pub(crate) struct Deciding {
     pub(crate) batch: Arc<Batch>,
     pub(crate) classes: Arc<Classes>,
     pub(crate) keys: Keys,
-    /// Whether each row of the batch's file has a sketch or a text, whichever pairs are compared by; `None` if they are not.
+    /// Marks the rows of the batch's file that have the sketch or the text by which the run
+    /// compares pairs; of texts, only those of documents whose fingerprint repeats. `None` if the
+    /// run compares fingerprints alone.
     pub(crate) have_content: Option<BooleanBuffer>,
     /// Day of the batch, in days since 1970.
     pub(crate) day: Option<i32>,
@@ -93,7 +95,7 @@ pub(crate) struct Deciding {
 pub(crate) struct Decided {
     batch: Arc<Batch>,
     classes: Arc<Classes>,
-    /// Whether each row of the batch's file has a sketch or a text, whichever pairs are compared by; `None` if they are not.
+    /// As in [`Deciding`].
     have_content: Option<BooleanBuffer>,
     by_id: IdOrder,
     order: Order,

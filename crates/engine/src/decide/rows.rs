@@ -22,11 +22,12 @@ use crate::error::{EngineError, Result};
 use crate::pairs::{DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
 
-/// The kept document that a document is a duplicate of; null if it is kept.
+/// Column: the id of the kept document that the row's document repeats; null for a kept document.
 pub const DUPLICATE_OF: &str = "duplicate_of";
-/// The day of that document; null if it has none.
+/// Column: the day of the document that `duplicate_of` names; null if that document has no day.
 pub const DUPLICATE_DAY: &str = "duplicate_day";
-/// The documents of the group: the kept document, and its duplicates in the batch.
+/// Column: the number of documents in the group, which are the kept document and its duplicates in
+/// the batch.
 pub const GROUP_SIZE: &str = "group_size";
 
 /// Rows that are made at once: few, because an id may have a megabyte.

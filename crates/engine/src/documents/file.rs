@@ -14,7 +14,7 @@ use super::rows::compression::Compression;
 use super::rows::format::RowFormat;
 use crate::error::{EngineError, Result};
 
-/// Record batches of a file's id and content columns, under the file's column names.
+/// Record batches of the columns that [`FoundColumns::names`] lists, under the file's column names.
 pub(super) type Batches = BoxStream<'static, Result<RecordBatch>>;
 
 /// A file of documents, or of ready fingerprints.

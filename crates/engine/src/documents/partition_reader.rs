@@ -44,7 +44,7 @@ impl Rows {
         matches!(self, Self::WithDecisionColumns | Self::At(_))
     }
 
-    /// Whether the partition reads only some rows. All were read once before.
+    /// Whether the partition reads only some of the rows.
     fn are_selected(&self) -> bool {
         matches!(self, Self::Wanted(_) | Self::At(_))
     }
@@ -76,7 +76,7 @@ impl PartitionStream for PartitionReader {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        // A selection follows a read of all documents, which counted them.
+        // A run reads and counts all documents before it selects some: do not count those again.
         let counts = !self.rows.are_selected();
         let resources = context.session_config().get_extension::<Resources>();
         let resources = resources.filter(|_| counts);
@@ -229,7 +229,7 @@ fn are_wanted(
     Ok((0..ids.len()).map(|row| Some(is_wanted(row))).collect())
 }
 
-/// The limits of one row-file reader, if as many of them read as can do so at the same time.
+/// The memory limits of one reader of a row file, if all threads of the process read row files.
 pub(super) fn row_limit(context: &SessionContext) -> Limit {
     let runtime = context.runtime_env();
     let pool = &runtime.memory_pool;

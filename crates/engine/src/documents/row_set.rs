@@ -9,7 +9,7 @@ pub(super) fn position(file: usize, row: u64) -> i64 {
     ((file as u64) << ROW_BITS | row).cast_signed()
 }
 
-/// Numbers of the documents at `positions` that have the order of the inputs.
+/// Gives each position a 32-bit number; the numbers sort as the positions do.
 pub(crate) fn input_numbers(positions: &[i64]) -> Vec<u32> {
     let split = |position: i64| {
         let position = position.cast_unsigned();

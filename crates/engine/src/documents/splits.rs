@@ -11,8 +11,8 @@ use super::parquet;
 /// Splits that each partition gets of one large row group: enough to deal evenly, whatever the
 /// sizes of other files.
 const SPLITS_PER_PARTITION: u64 = 4;
-/// The least bytes of ids and content in a split of a row group. Two splits that share a page both decode it, and some
-/// writers make pages of many megabytes.
+/// A row group is cut only if it has more bytes of ids and content than this. Two splits that
+/// share a page both decode it, and some writers make pages of many megabytes.
 const MIN_SPLIT_BYTES: u64 = 32 << 20;
 /// A row group with more rows is not cut, because its reader would keep large lists of rows. No
 /// writer makes so many.

@@ -51,7 +51,8 @@ impl<T: Send + 'static> FetchQueue<T> {
         }
     }
 
-    /// Whether another item should be fetched. More items of a store are fetched ahead (`remote`) than of local files.
+    /// Whether another item should be fetched. `remote` says that items are in a store: more of
+    /// these are fetched ahead than of local files.
     pub(super) fn has_room(&self, remote: bool) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let items = state.items.len();

@@ -226,7 +226,7 @@ impl<'a> Inputs<'a> {
             }
             None => None,
         };
-        // The verifier looks texts up by id, not by preference.
+        // The verifier reads texts, and needs no preferences.
         let columns = &Columns {
             prefer: Prefer::default(),
             ..columns.clone()
@@ -260,7 +260,7 @@ impl<'a> Inputs<'a> {
     }
 }
 
-/// Refuses settings with which nothing can be decided; `why` says why it should be.
+/// Refuses settings with which a run cannot decide; `why` says why it must.
 fn check_decidable(settings: &RunSettings, why: &str) -> Result<()> {
     match settings.within {
         true => Ok(()),

@@ -34,7 +34,7 @@ use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
 
 /// The most pairs that are written, read and compared at once.
 const PAIRS: usize = 8192;
-/// The most bytes of archive ids in these pairs; only the last id may exceed it.
+/// Pairs are written, too, as soon as their archive ids have this many bytes.
 const ID_BYTES: usize = 1 << 20;
 
 /// Pairs of classes whose texts are not compared yet.

@@ -132,7 +132,7 @@ fn combinations(new: &[Place], others: &[Place]) -> impl Iterator<Item = (Place,
     all.filter(|(own, other)| own != other || own.is_repeated)
 }
 
-/// The most bytes of prepared texts in a worker's cache.
+/// The most bytes of prepared texts in a worker's cache, unless a single text has more.
 const CACHED_BYTES: usize = 64 << 20;
 /// The most fingerprints in a worker's cache.
 const CACHED_FINGERPRINTS: usize = 1 << 16;

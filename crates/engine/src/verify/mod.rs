@@ -1,7 +1,8 @@
 //! Verification: drops pairs whose texts are not similar enough.
 //!
-//! It reads the ids of all documents, then only the texts of documents in a pair, and copies these texts to a file in the
-//! scratch directory. Memory grows with the pairs, not with the documents.
+//! It copies the texts of the documents in pairs to a file in the scratch directory; in Parquet
+//! files, the reader decodes no other text. Memory grows with the pairs, not with the documents.
+//! Only for decisions, `text_classes` holds some bytes for each document.
 
 mod class_pairs;
 mod compare;

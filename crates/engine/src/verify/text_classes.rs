@@ -28,7 +28,8 @@ pub(crate) struct TextClasses {
     pub(crate) classes: Arc<Classes>,
     /// Distinct fingerprints.
     pub(super) fingerprints: u32,
-    /// Whether each row of the batch's file has a text; read only for documents whose fingerprints repeat.
+    /// Whether each row of the batch's file has a text; false, too, for a document whose
+    /// fingerprint does not repeat, because that text is not read.
     pub(crate) have_text: BooleanBuffer,
     /// The position in the inputs of each row of the batch's file.
     positions: Vec<i64>,

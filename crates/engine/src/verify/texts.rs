@@ -51,7 +51,8 @@ pub(super) struct Texts {
     memory: MemoryReservation,
 }
 
-/// Bytes of an entry of the map, without the text of the id: the id, its places, and its share of free slots.
+/// Bytes of a map entry, without the heap bytes of a text id: the id, its first place, and the
+/// entry's share of free slots.
 const ENTRY_BYTES: usize = 192;
 
 impl Texts {

@@ -44,8 +44,8 @@ impl FilterLayout {
         }
     }
 
-    /// An upper bound of the share of fingerprints that pass because a key of theirs is crowded:
-    /// only a key with more entries than lanes can be.
+    /// An upper bound of the share of fingerprints that pass because one of their keys is crowded.
+    /// A key with no more entries than lanes is never crowded.
     pub(super) fn crowded_share(self, entries: usize) -> f64 {
         match self {
             // One key in 1,000 is beyond three standard deviations; a fingerprint has four keys.

@@ -20,10 +20,10 @@ struct Entry {
 
 /// Puts every entry into the buckets of all keys within `radius` of its own.
 ///
-/// It fills the buckets of one region at a time, so that they stay in the cache. For each set of
-/// flipped upper bits, it takes the entries of the region whose upper bits differ in that set, and
-/// puts each under the keys that differ from its own in that set and in at most as many lower bits
-/// as `radius` still allows.
+/// It fills the buckets of one region at a time, so that they stay in the cache. It takes the
+/// entries whose upper bits are within `radius` bits of the region's. It puts each under every key
+/// of the region that differs from the entry's own key in at most `radius` bits, upper and lower
+/// ones together.
 pub(super) fn fill_variants(buckets: &mut Buckets<u32>, values: &[u64], radius: u32) {
     let (key, scheme) = (buckets.key, buckets.scheme);
     let lower_bits = key.bits.min(REGION_BITS);

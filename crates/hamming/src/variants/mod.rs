@@ -22,8 +22,8 @@ use crate::mechanism::{BatchPart, MechanismTables, SELF_CHUNK, Times};
 use crate::parallel::build_in_parallel;
 use table::VariantTable;
 
-/// Bytes held for one probed fingerprint: 8 for it and 4 for its row, once gathered by the caller
-/// and once partitioned.
+/// Bytes held for one probed fingerprint: the caller's chunk and the partitioned chunk each hold
+/// its 8 bytes and an index of 4 bytes.
 const PROBED_BYTES: usize = 24;
 
 /// One table of variants for each block.

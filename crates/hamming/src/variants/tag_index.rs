@@ -6,8 +6,8 @@ use crate::huge_array::HugeArray;
 /// The most leading bits of a tag by which entries are sorted.
 const MAX_PREFIX_BITS: u32 = 20;
 
-/// How many leading bits of their tags `entries` entries are sorted by: as many as give one to two
-/// prefixes for each entry, but at most [`MAX_PREFIX_BITS`].
+/// The number of bits of a prefix: enough for one to two prefixes for each of `entries` entries,
+/// but at most [`MAX_PREFIX_BITS`].
 fn prefix_bits(entries: usize) -> u32 {
     (usize::BITS - entries.leading_zeros()).clamp(1, MAX_PREFIX_BITS)
 }

@@ -8,9 +8,10 @@ use crate::choice::{Choice, Name, by_name};
 /// The markup that is removed from a text before it is folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Markup {
-    /// HTML tags, comments, and elements that are not text: scripts, styles, templates.
+    /// HTML tags, comments, and the elements script, style, title, template, noscript and svg.
     Strip,
-    /// The same, and the elements around the text of a page: navigation, header, footer, asides, forms.
+    /// The same, and the elements around the text of a page: nav, header, footer, aside, form, menu
+    /// and dialog.
     StripBoilerplate,
 }
 

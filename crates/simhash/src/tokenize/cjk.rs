@@ -1,4 +1,4 @@
-//! Scripts without spaces between words: Han, Hiragana, Katakana, Hangul.
+//! The scripts of Chinese, Japanese and Korean (CJK): Han, Hiragana, Katakana and Hangul.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Extracts words by UAX #29, and words or n-grams of scripts without spaces.
+//! Extracts words by UAX #29, and words or n-grams of Chinese, Japanese and Korean text.
 //!
 //! White space separates stretches of ASCII from pieces with other characters. [`ascii`] finds the
 //! words of the stretches; the full rules of UAX #29 cut the pieces.

@@ -43,7 +43,8 @@ pub struct Draft {
     target: Option<Location>,
     /// The upload that [`Draft::send`] began; completed by [`Draft::publish`].
     upload: Option<Box<dyn MultipartUpload>>,
-    /// Holds the lock of the temporary file, see [`temporary`]; closed after `file` is removed.
+    /// The open temporary file. It holds a lock if it lies beside its target, see [`temporary`].
+    /// Closed after `file` is removed.
     _lock: File,
 }
 
@@ -130,7 +131,8 @@ impl Draft {
         UnchangedFile::at(&self.file)?.digest().await
     }
 
-    /// Syncs the draft to the disk or sends it to the store; it does not become visible yet. Returns its size in bytes.
+    /// Syncs the draft of a local file to the disk, or sends the draft of an object to the store;
+    /// [`Self::publish`] makes it visible. Returns its size in bytes.
     ///
     /// # Errors
     /// When the draft cannot be synced or sent.

@@ -271,7 +271,7 @@ async fn files_of_tables_are_refused() {
     check_table_refusals(&stores, given).await;
     check_table_refusals(&stores, "s3://bucket/root").await;
 
-    // By links to a day, and to a file.
+    // Links to a day, and to a file of the table, are refused, too.
     let link = |target: &str, name: &str| {
         std::os::unix::fs::symlink(root.join(target), root.join(name)).unwrap();
     };

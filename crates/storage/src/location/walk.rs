@@ -175,8 +175,8 @@ fn parse_pattern(location: &Location, local: &FsPath) -> Result<Vec<Part>> {
 struct Matches {
     found: Vec<PathBuf>,
     /// Directories that a `**` matched, each with the number of pattern components after that `**`.
-    /// If another path leads to a directory with the same number, searching it again would find the
-    /// same files.
+    /// `find` does not search a directory again with the same components: it would find the same
+    /// files.
     searched: HashSet<(Node, usize)>,
 }
 

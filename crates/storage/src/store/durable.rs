@@ -1,7 +1,8 @@
 //! The local file system, with writes that survive a power cut.
 //!
-//! A log entry must never name lost data. So a write returns only after it synced the file, its
-//! directory, and the parents of new directories.
+//! A log entry must never name lost data. So a put, or an upload in parts, returns only after it
+//! synced the file, its directory, and the parents of new directories. Copies and renames do not
+//! sync.
 
 use std::fs::File;
 use std::io::Write as _;

@@ -107,8 +107,8 @@ fn scheme_and_authority(url: &Url) -> String {
 /// How long [`wait_briefly`] waits.
 const BRIEFLY: Duration = Duration::from_millis(500);
 
-/// Runs `work` for at most 500 ms, for code that is not async: `drop` aborts an upload by it. Does
-/// nothing without a multi-threaded runtime.
+/// Runs `work` for at most 500 ms, and blocks the caller meanwhile. `drop`, which is not async,
+/// calls it to abort an upload. Does nothing without a multi-threaded runtime.
 pub fn wait_briefly<T>(work: impl Future<Output = T>) {
     let Ok(runtime) = Handle::try_current() else {
         return;

@@ -162,7 +162,7 @@ impl PinnedStore {
         let mut pinned = false;
         if options.if_match.is_none()
             && let Some(e_tag) = self.seen(path).and_then(|seen| seen.e_tag)
-            // `If-Match` with a weak entity tag never matches; the answer's is compared instead.
+            // `If-Match` never matches a weak entity tag; `remember_or_compare` compares it below.
             && !e_tag.starts_with("W/")
         {
             options.if_match = Some(e_tag);

@@ -56,7 +56,7 @@ fn is_log_entry(name: &Path) -> bool {
     name.as_ref().contains("/_delta_log/")
 }
 
-/// Reads everything that a run, `archive info` and `archive verify` read.
+/// Reads everything that a run and `archive info --verify` read.
 async fn read_all(fixture: &Fixture, stores: &Stores) -> Result<(), ArchiveError> {
     let location = stores.locate(ARCHIVE)?;
     let archive = Archive::open(&location).await?;

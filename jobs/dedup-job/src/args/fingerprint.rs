@@ -38,7 +38,7 @@ pub struct FeatureArgs {
     pub stop_words: Option<String>,
 }
 
-/// How fingerprints are computed, where no archive has fixed it.
+/// How fingerprints are computed; an archive fixes these options when it is created.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SpecArgs {
     #[command(flatten)]

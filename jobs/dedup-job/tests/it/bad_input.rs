@@ -548,7 +548,7 @@ fn bombs_and_forged_sizes_stay_within_the_memory() {
     run(&forged, "2GiB").fails(65, &["forged.parquet, row group 0"]);
 }
 
-/// Fault 24: a page of delta-encoded text that claims 2⁵⁶ values. The Parquet library would
+/// Fault 24: a page of delta-encoded text that claims 2⁵⁰ values. The Parquet library would
 /// allocate memory for all of them and so abort the process.
 #[test]
 fn a_text_page_that_claims_too_many_values_is_refused() {

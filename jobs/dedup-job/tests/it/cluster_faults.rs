@@ -100,8 +100,9 @@ fn is_page(request: &Request) -> bool {
     request.method == "GET" && request.path().contains("/pages/")
 }
 
-/// Adds an executor whose proxy holds back the `at`th and later requests for data files. Returns
-/// the proxy, a receiver that hears of the first held request, and the flag that releases all.
+/// Adds an executor whose proxy holds back the `at`th and later requests for data files until a
+/// flag is set. Returns the proxy, a receiver that gets a message for each of these requests, and
+/// the flag.
 fn held(
     fixture: &Fixture,
     cluster: &mut TestCluster,

@@ -74,7 +74,8 @@ fn generation_is_fixed_by_its_seed() {
     assert!(day("a") == day("b") && day("a") != day("c"));
 }
 
-/// A batch and an archive of ready fingerprints, with equal and close ones and ids of many forms.
+/// Writes a batch and an archive of ready fingerprints, many of them equal or close, to this many
+/// files each. Returns the paths of the batch and of the archive.
 fn crowded(dir: &Dir, history_files: usize, day_files: usize) -> (String, String) {
     let value = |n: u64| simhash::hash::murmur3_low64(&(n / 5).to_le_bytes(), 1) ^ (1 << (n % 40));
     let old: Vec<(String, u64)> = (0..20_000)

@@ -22,7 +22,8 @@ const IDS: [&str; 8] = [
     "",
 ];
 
-/// A batch of equal fingerprints with unusual ids, and an archive with and without days.
+/// Writes a batch of equal fingerprints with unusual ids, and a base of two files, one of which has
+/// a day. Returns the command line of a run without its outputs.
 fn awkward(dir: &Dir) -> String {
     write_parquet(
         dir.join("day.parquet"),

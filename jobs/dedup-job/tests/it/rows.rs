@@ -95,8 +95,8 @@ fn run_limited(command: &Command, arguments: &[String]) -> (Ran, u64) {
     (Ran::of(child.wait_with_output().unwrap()), most)
 }
 
-/// Compresses `before`, `times` times `piece`, and `after` to small files, as JSON Lines and as
-/// CSV.
+/// Makes small compressed files, as JSON Lines and as CSV: `before`, then `piece` repeated `times`
+/// times, then `after`.
 fn repetitive(
     before: [&str; 2],
     piece: [&[u8]; 2],
@@ -431,8 +431,8 @@ fn in_parts() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Fault 42: files of several zstd frames or gzip members on the disk, as a batch, as texts of the
-/// archive, and for document frequencies.
+/// Fault 42: files of several zstd frames or gzip members on the disk, as a batch and for document
+/// frequencies.
 #[test]
 fn all_frames_and_members_are_read() {
     let dir = Dir::new();
@@ -449,7 +449,7 @@ fn all_frames_and_members_are_read() {
     }
 }
 
-/// Fault 42: the same from a store.
+/// Fault 42: the same from a store, and also as texts of the archive.
 #[test]
 fn all_frames_and_members_of_an_object_are_read() {
     let Some(storage) = seaweed() else { return };

@@ -129,7 +129,7 @@ fn write(path: &str, documents: &[Document]) {
     );
 }
 
-/// One of few texts, with none to some of its words replaced, so that equal and similar ones are
+/// One of three texts with up to three of its words replaced, so that equal and similar texts are
 /// frequent.
 fn text(random: &mut ChaCha8Rng) -> String {
     let seed = random.random_range(0..3);
@@ -224,8 +224,8 @@ fn decisions_follow_verified_pairs_alone() {
     );
 }
 
-/// Pages as they come: texts, files of rows, no ids, the longest text first; the pairs of the same
-/// run are the judge.
+/// Pages with texts and ids, as Parquet and as JSON Lines, the longest text first. The pairs of the
+/// same run show whether the decisions are right.
 #[test]
 fn no_two_kept_documents_are_a_verified_pair() {
     let dir = Dir::new();

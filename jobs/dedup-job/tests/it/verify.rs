@@ -327,7 +327,7 @@ fn recurring_ids_are_compared_by_the_right_text() {
     let edited = documents.new[8].1.as_str();
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive}")).ok();
-    // Document u is quite different today; yesterday it was an edited copy of today's d.
+    // Yesterday's u is an edited copy of the text that u and n have today.
     write_documents(dir.join("day1.parquet"), &[("u", edited), ("d", text(3))]);
     write_documents(
         dir.join("day2.parquet"),

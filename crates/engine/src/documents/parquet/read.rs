@@ -24,7 +24,7 @@ use crate::stream::BATCH_ROWS;
 /// Bytes of ids and content in a record batch, on average.
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// Tells which ids of an array are accepted, without nulls.
+/// Returns a mask of the ids that are accepted; the mask has no nulls.
 type AcceptIds = dyn FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError> + Send;
 
 /// Which rows are wanted.

@@ -19,8 +19,8 @@ use crate::run::summary::{Clock, DecisionSummary};
 use crate::verify::{TextClasses, UnverifiedPairs, Verified, VerifiedClassPairs, Verifier};
 use crate::work_items;
 
-/// Bytes of memory for each document: one half for its class, its rank, its decision and the size
-/// of its group, the other for sorting the documents.
+/// Bytes of memory for each document that the plan of the tables leaves for decisions: for its
+/// class, its rank, its decision, the size of its group, and for sorting the documents.
 const DECISION_BYTES: usize = 64;
 /// Bytes of memory for decisions, however few documents there are.
 const LEAST_DECISION_BYTES: usize = 1 << 20;

@@ -350,7 +350,8 @@ impl Comparison<'_> {
         ProbeSeconds::new(&progress.stages, reduce, write)
     }
 
-    /// What a verification by sketches did; `None` if the settings ask for none. Call it after [`Self::probe`].
+    /// What a verification by sketches did; `None` if the settings ask for none. Call it after the
+    /// probe has ended.
     fn verified_by_sketch(&self) -> Option<Verified> {
         let verify = self.run.settings.verify.as_ref();
         let verify = verify.filter(|verify| verify.is_by_sketch())?;

@@ -64,8 +64,8 @@ impl Day {
         }
     }
 
-    /// Infers the day of the batch: the only day with as many duplicates as there are within the
-    /// batch.
+    /// Infers the day of the batch: the one day whose kept documents have, in these rows, as many
+    /// duplicates as there are within the batch. `NotSaid` if there is no such day, or several.
     fn batch_day(&self) -> BatchDay {
         if self.within == 0 {
             return BatchDay::NotSaid;
@@ -122,8 +122,8 @@ pub(super) struct Groups {
     batch_days: Vec<BatchDay>,
     /// Kept documents without duplicates.
     singles: u64,
-    /// Ids of the kept documents whose day is that of no file; computed when a file first needs
-    /// them.
+    /// Ids of kept documents from days that none of the files has; computed when a file first
+    /// needs them.
     of_other_days: Option<HashSet<Box<str>>>,
 }
 
@@ -196,7 +196,7 @@ impl Groups {
         self.singles += u64::from(!has_group);
     }
 
-    /// The ids of kept documents whose day is that of no file.
+    /// The ids of kept documents from days that none of the files has.
     fn of_other_days(&mut self) -> &HashSet<Box<str>> {
         let (duplicates, batch_days) = (&self.duplicates, &self.batch_days);
         self.of_other_days.get_or_insert_with(|| {

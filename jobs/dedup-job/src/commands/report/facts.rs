@@ -108,7 +108,7 @@ impl Facts {
         self.current.pairs += 1;
     }
 
-    /// Counts the document of the pairs read last.
+    /// Counts the document whose pairs were read last.
     fn end_document(&mut self) {
         if self.current.pairs > 0 {
             *self.degrees.entry(self.current.pairs).or_default() += 1;

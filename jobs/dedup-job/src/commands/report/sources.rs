@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 /// The most sources in the matrix.
 const MOST_SOURCES: usize = 10;
-/// The most sources that are counted; any further source counts as unknown. Ids with more prefixes
-/// than this do not name sources.
+/// The most sources that are counted; any further source counts as unknown. If the ids have more
+/// different prefixes than this, the prefixes are no sources.
 const MOST_NAMES: usize = 100_000;
 
 /// Pairs by the sources of their documents.

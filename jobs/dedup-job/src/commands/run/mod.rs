@@ -71,8 +71,8 @@ async fn find_pairs(
     }
     match done {
         Ok(summary) => Ok((settings, summary)),
-        // The day was not committed: otherwise the error is `EngineError::Unpublished`, because the
-        // user must run again.
+        // This run committed no day. After a commit, the error would be
+        // `EngineError::Unpublished`, which tells the user to run the command again.
         Err(EngineError::Storage(error)) if is_closed_pipe(&error) => Err(Failure::ClosedPipe),
         Err(error) => Err(error.into()),
     }

@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 
 use crate::process;
 
-/// The metric that only a successful run sets.
+/// The metric with the time of the last success; a failed run does not set it.
 pub(super) const SUCCESS: &str = "dedup_job_last_success_timestamp_seconds";
 /// The last line of the text.
 pub(super) const END: &str = "# EOF\n";

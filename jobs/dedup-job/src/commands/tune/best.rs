@@ -3,10 +3,10 @@
 use engine::tune::{AtDistance, AtSketch, Tuned};
 use serde_json::{Value, json};
 
-/// The recall from which a distance is large enough.
+/// A distance is large enough if its recall is at least this.
 pub(super) const ENOUGH: f64 = 0.97;
 
-/// The precision from which a sketch is large enough.
+/// A sketch is large enough if its precision is about this, or greater.
 const PRECISE: f64 = 0.95;
 
 /// Below this number of unrelated documents per new document, the number does not matter.
@@ -42,9 +42,9 @@ pub(super) fn best(compared: &[Tuned]) -> Option<&Tuned> {
         .or(compared.first())
 }
 
-/// The smallest sketch whose precision at this distance is at least [`PRECISE`], less 0.005. If no
-/// sketch reaches that, the smallest within 0.005 of the greatest precision; `None` if no sketch
-/// was measured.
+/// The smallest sketch whose precision at this distance is enough. Enough is [`PRECISE`], or the
+/// greatest precision of all sketches if that is smaller, less 0.005. `None` if no sketch was
+/// measured.
 pub(super) fn best_sketch(at: &AtDistance) -> Option<&AtSketch> {
     let sketches = &at.sketches;
     let most = sketches.iter().map(|sketch| sketch.precision);

@@ -1,4 +1,4 @@
-//! The processes of a cluster for the tests, as real processes on loopback.
+//! Starts the scheduler and the executors of a test cluster, as real processes on loopback.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _};
