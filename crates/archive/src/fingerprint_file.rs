@@ -9,6 +9,7 @@ use std::io::BufWriter;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::thread::JoinHandle;
 
@@ -297,6 +298,8 @@ struct Encoder {
     /// `None` after the last record batch.
     sender: Option<SyncSender<RecordBatch>>,
     thread: Option<JoinHandle<Encoded>>,
+    /// Whether the file is not wanted any more.
+    is_abandoned: Arc<AtomicBool>,
 }
 
 /// The file that the encoder wrote.
@@ -305,16 +308,28 @@ type Encoded = Result<BufWriter<File>, ParquetError>;
 impl Encoder {
     fn start(mut writer: ArrowWriter<BufWriter<File>>) -> std::io::Result<Self> {
         let (sender, batches) = std::sync::mpsc::sync_channel::<RecordBatch>(WAITING);
+        let is_abandoned = Arc::new(AtomicBool::new(false));
+        let abandoned = Arc::clone(&is_abandoned);
         let encode = move || {
+            let check = || match abandoned.load(Ordering::Relaxed) {
+                true => Err(ParquetError::General("the file is abandoned".into())),
+                false => Ok(()),
+            };
             for batch in batches {
+                check()?;
                 writer.write(&batch)?;
             }
+            check()?;
+            // Unlike `into_inner`, these keep the system's error.
+            writer.flush()?;
+            writer.sync()?;
             writer.into_inner()
         };
         let name = "fingerprint file".to_owned();
         Ok(Self {
             sender: Some(sender),
             thread: Some(std::thread::Builder::new().name(name).spawn(encode)?),
+            is_abandoned,
         })
     }
 
@@ -344,6 +359,7 @@ impl Encoder {
 
 impl Drop for Encoder {
     fn drop(&mut self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
         // Nothing writes to the file after this, so its directory can be deleted.
         let _ = self.end();
     }

@@ -22,13 +22,14 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::{SessionContext, ident};
 use futures::StreamExt as _;
+use futures::future::try_join_all;
 use futures::stream::BoxStream;
 use rayon::slice::ParallelSliceMut as _;
 
 use crate::documents::POSITION;
 use crate::memory::free_bytes;
 use crate::stream::{self, BATCH_ROWS};
-use crate::thread_pool::thread_pool;
+use crate::threads::thread_pool;
 
 /// The most bytes of a column in a record batch of sorted rows, unless a single value has more.
 const SORTED_BYTES: usize = 16 << 20;
@@ -45,7 +46,8 @@ pub(crate) async fn sorted(
 ) -> Result<Rows> {
     let pool = &context.runtime_env().memory_pool;
     let limit = Limit {
-        bytes: free_bytes(pool) / 2,
+        // The rest is for the sort of DataFusion, should these rows not be all.
+        bytes: free_bytes(pool) / 3,
         used: AtomicUsize::new(0),
         is_reached: AtomicBool::new(false),
     };
@@ -54,11 +56,8 @@ pub(crate) async fn sorted(
         let memory = MemoryConsumer::new("sorting fingerprints").register(pool);
         SpawnedTask::spawn(collect(partition, memory, Arc::clone(&limit)))
     });
-    let collecting: Vec<_> = collecting.collect();
-    let mut collected = Vec::with_capacity(collecting.len());
-    for task in collecting {
-        collected.push(stream::join(task).await?);
-    }
+    // The first error ends all.
+    let collected = try_join_all(collecting.map(stream::join)).await?;
     match collected.iter().all(|part| part.rest.is_none()) {
         true => sorted_in_memory(context, schema, collected).await,
         false => sorted_by_datafusion(context, schema, collected).await,
@@ -307,7 +306,6 @@ impl<'a> Ties<'a> {
 
 #[cfg(test)]
 mod tests {
-    use datafusion::execution::runtime_env::RuntimeEnvBuilder;
     use datafusion::prelude::SessionConfig;
     use futures::TryStreamExt as _;
     use rand::{Rng as _, SeedableRng as _};
@@ -356,22 +354,41 @@ mod tests {
         (partitions[0][0].schema(), partitions)
     }
 
-    async fn sorted_with(
-        memory: usize,
+    /// Both sorts, with three threads; the second gets part of the rows from memory and the rest from streams.
+    async fn sorted_both_ways(
         schema: &SchemaRef,
         partitions: &[Vec<RecordBatch>],
-    ) -> RecordBatch {
-        let runtime = RuntimeEnvBuilder::new().with_memory_limit(memory, 1.0);
+    ) -> [RecordBatch; 2] {
         let config = SessionConfig::new().with_target_partitions(3);
-        let context = SessionContext::new_with_config_rt(config, runtime.build_arc().unwrap());
-        let partitions = partitions
-            .iter()
-            .map(|batches| stream::of_batches(Arc::clone(schema), batches.clone().into_iter()));
-        let rows = sorted(&context, Arc::clone(schema), partitions.collect())
-            .await
-            .unwrap();
-        let rows: Vec<RecordBatch> = rows.try_collect().await.unwrap();
-        arrow::compute::concat_batches(schema, &rows).unwrap()
+        let context = SessionContext::new_with_config(config);
+        let stream_of = |batches: &Vec<RecordBatch>| {
+            stream::of_batches(Arc::clone(schema), batches.clone().into_iter())
+        };
+        let concat = |rows: Vec<RecordBatch>| arrow::compute::concat_batches(schema, &rows);
+        let streams = partitions.iter().map(stream_of).collect();
+        let in_memory = sorted(&context, Arc::clone(schema), streams).await.unwrap();
+        let in_memory = concat(in_memory.try_collect().await.unwrap()).unwrap();
+
+        let limit = Arc::new(Limit {
+            bytes: 1,
+            used: AtomicUsize::new(0),
+            is_reached: AtomicBool::new(false),
+        });
+        let mut collected = Vec::new();
+        for partition in partitions.iter().map(stream_of) {
+            let pool = &context.runtime_env().memory_pool;
+            let memory = MemoryConsumer::new("test").register(pool);
+            collected.push(
+                collect(partition, memory, Arc::clone(&limit))
+                    .await
+                    .unwrap(),
+            );
+        }
+        assert!(collected[0].batches.len() == 1 && collected[0].rest.is_some());
+        assert!(collected[1].batches.is_empty() && collected[1].rest.is_some());
+        let by_datafusion = sorted_by_datafusion(&context, Arc::clone(schema), collected);
+        let by_datafusion = by_datafusion.await.unwrap().try_collect().await.unwrap();
+        [in_memory, concat(by_datafusion).unwrap()]
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -394,9 +411,8 @@ mod tests {
                 .collect();
             let order = arrow::compute::lexsort_to_indices(&columns, None).unwrap();
             let expected = arrow::compute::take_record_batch(&all, &order).unwrap();
-            // In memory, and on the disk.
-            for memory in [1 << 30, 8 << 20] {
-                assert_eq!(sorted_with(memory, &schema, &partitions).await, expected);
+            for found in sorted_both_ways(&schema, &partitions).await {
+                assert_eq!(found, expected);
             }
         }
     }

@@ -31,7 +31,7 @@ mod resume;
 pub mod run;
 pub mod session;
 pub mod stream;
-mod thread_pool;
+mod threads;
 pub mod tune;
 pub mod udf;
 pub mod verify;

@@ -65,10 +65,9 @@ fn count_words(text: &str) -> u64 {
 
 /// Compares two texts word by word.
 pub fn compare(left: &str, right: &str) -> Sides {
-    let (a, b) = (words(left), words(right));
-    let is_cut = |words: &[String]| words.last().is_some_and(|last| last == CUT);
+    let ((a, a_is_cut), (b, b_is_cut)) = (words(left), words(right));
     let mut sides = Sides {
-        cut: is_cut(&a) || is_cut(&b),
+        cut: a_is_cut || b_is_cut,
         ..Sides::default()
     };
     let operations = capture_diff_slices(Algorithm::Myers, &a, &b);
@@ -144,10 +143,14 @@ fn push_equal(side: &mut Vec<Part>, same: &[String], before: usize, after: usize
 }
 
 /// Splits a text into words and separators. Collapses white space to one space, and replaces
-/// characters that control the terminal.
-fn words(text: &str) -> Vec<String> {
+/// characters that control the terminal. The flag says whether the text has more words.
+fn words(text: &str) -> (Vec<String>, bool) {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_word_bounds() {
+        if words.len() == MAX_WORDS {
+            words.push(CUT.to_owned());
+            return (words, true);
+        }
         let is_space = word.chars().all(char::is_whitespace);
         let is_after_space = words.last().is_none_or(|last| last == " ");
         match is_space {
@@ -155,12 +158,8 @@ fn words(text: &str) -> Vec<String> {
             true => words.push(" ".to_owned()),
             false => words.push(visible(word)),
         }
-        if words.len() == MAX_WORDS {
-            words.push(CUT.to_owned());
-            break;
-        }
     }
-    words
+    (words, false)
 }
 
 #[cfg(test)]

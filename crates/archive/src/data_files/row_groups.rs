@@ -15,9 +15,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use crate::parquet_properties::ROW_GROUP_ROWS;
 
 /// Maximum full row groups that are encoded while the next one gets its rows.
-const AT_ONCE: usize = 2;
+const AT_ONCE: usize = 1;
 /// Maximum KiB of rows that wait for their encoders.
-const WAITING_KIB: usize = 128 << 10;
+const WAITING_KIB: usize = 48 << 10;
 
 /// The columns of an encoded row group.
 pub(super) type RowGroup = Vec<ArrowColumnChunk>;

@@ -50,11 +50,18 @@ impl Classes {
         let mut of_row = vec![0; batch.rows()];
         let mut rows: Vec<u32> = Vec::with_capacity(count);
         let mut starts = Vec::with_capacity(count + 1);
-        let mut of_content: HashMap<C, u32> = HashMap::new();
         for entry in 0..count as u32 {
             starts.push(rows.len() as u32);
-            of_content.clear();
-            for row in distinct.rows(entry) {
+            let of_entry = distinct.rows(entry);
+            if of_entry.len() == 1 {
+                for row in of_entry {
+                    of_row[row as usize] = rows.len() as u32;
+                    rows.push(row);
+                }
+                continue;
+            }
+            let mut of_content: HashMap<C, u32> = HashMap::with_capacity(of_entry.len());
+            for row in of_entry {
                 let next = rows.len() as u32;
                 let class = *of_content.entry(content(row)).or_insert(next);
                 if class == next {
@@ -74,7 +81,8 @@ impl Classes {
     /// Heap bytes of [`Self::by_content`] for `rows` rows of different contents, without the spare
     /// capacity of its vectors.
     pub(crate) fn by_content_bytes(rows: usize) -> usize {
-        12 * rows
+        // Two lists grow, so they may have twice the rows that they hold.
+        20 * rows
     }
 
     /// The number of classes.

@@ -191,15 +191,23 @@ impl Batch {
         if let Some(classes) = &*classes {
             return Ok(Arc::clone(classes));
         }
-        let made = match by_sketch {
-            true => Classes::by_content(self, |row| self.sketch(row)),
-            false => Classes::by_fingerprint(self),
+        let out_of_memory = |bytes: usize| EngineError::OutOfMemory {
+            what: format!("the classes of the batch take {bytes} bytes"),
         };
-        self.memory
-            .try_grow(made.bytes())
-            .map_err(|_| EngineError::OutOfMemory {
-                what: format!("the classes of the batch take {} bytes", made.bytes()),
-            })?;
+        let made = match by_sketch {
+            true => {
+                let most = Classes::by_content_bytes(self.rows);
+                let grown = self.memory.try_grow(most);
+                grown.map_err(|_| out_of_memory(most))?;
+                Classes::by_content(self, |row| self.sketch(row))
+            }
+            false => {
+                let made = Classes::by_fingerprint(self);
+                let grown = self.memory.try_grow(made.bytes());
+                grown.map_err(|_| out_of_memory(made.bytes()))?;
+                made
+            }
+        };
         Ok(Arc::clone(classes.insert(Arc::new(made))))
     }
 

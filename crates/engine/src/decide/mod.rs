@@ -42,6 +42,7 @@ use crate::error::{EngineError, Result};
 use crate::output::OutputTarget;
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
+use crate::threads::{blocking, ended};
 use greedy::{Decision, Greedy, OrderedPair};
 use order::{IdOrder, Order, Sorting};
 use sorter::PairSorter;
@@ -125,10 +126,7 @@ impl Deciding {
     pub(crate) async fn decide(self, pairs: SendableRecordBatchStream) -> Result<Decided> {
         // A sort occupies its task for a long time; the caller's task must be able to stop the run
         // meanwhile.
-        let decided = SpawnedTask::spawn(self.decide_here(pairs))
-            .join_unwind()
-            .await;
-        decided.map_err(not_ended)?
+        ended(SpawnedTask::spawn(self.decide_here(pairs))).await
     }
 
     async fn decide_here(self, pairs: SendableRecordBatchStream) -> Result<Decided> {
@@ -207,18 +205,6 @@ impl Deciding {
         })
         .await
     }
-}
-
-/// Runs work that computes for long, or waits for the disk, on a blocking thread.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T> + Send + 'static,
-) -> Result<T> {
-    let done = SpawnedTask::spawn_blocking(work).join_unwind().await;
-    done.map_err(not_ended)?
-}
-
-fn not_ended(error: impl std::fmt::Display) -> EngineError {
-    EngineError::Internal(format!("the decisions did not end: {error}"))
 }
 
 /// The pairs that were added so far.
@@ -380,20 +366,27 @@ impl Collected {
             };
             match self.of_archive.get_mut(&rank) {
                 Some(known) if known.order(&found).is_le() => {}
-                Some(known) => *known = found,
+                Some(known) => {
+                    let (old, new) = (2 * known.id.bytes(), 2 * found.id.bytes());
+                    reserve(&self.reserved, new.saturating_sub(old))?;
+                    *known = found;
+                }
                 None => {
-                    let bytes = NEIGHBOUR_BYTES + 2 * found.id.bytes();
-                    self.reserved
-                        .try_grow(bytes)
-                        .map_err(|_| EngineError::OutOfMemory {
-                            what: "the duplicates of documents of the archive".into(),
-                        })?;
+                    reserve(&self.reserved, NEIGHBOUR_BYTES + 2 * found.id.bytes())?;
                     self.of_archive.insert(rank, found);
                 }
             }
         }
         Ok(())
     }
+}
+
+/// Reserves memory for duplicates of documents of the archive.
+fn reserve(reserved: &MemoryReservation, bytes: usize) -> Result<()> {
+    let grown = reserved.try_grow(bytes);
+    grown.map_err(|_| EngineError::OutOfMemory {
+        what: "the duplicates of documents of the archive".into(),
+    })
 }
 
 fn missing() -> EngineError {

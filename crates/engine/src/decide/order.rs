@@ -11,7 +11,7 @@ use super::keys::Keys;
 use crate::batch::{Batch, Classes, IdColumn};
 use crate::documents::input_numbers;
 use crate::error::{EngineError, Result};
-use crate::thread_pool::thread_pool;
+use crate::threads::thread_pool;
 
 /// A class that has no rank yet.
 const NONE: u32 = u32::MAX;

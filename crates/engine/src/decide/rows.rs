@@ -10,17 +10,17 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::{Decided, Fate, not_ended};
+use super::{Decided, Fate};
 use crate::documents::DocumentId;
 use crate::error::{EngineError, Result};
 use crate::pairs::{DISTANCE, SIMILARITY};
 use crate::probe::Neighbour;
+use crate::threads::blocking;
 
 /// Column: the id of the kept document that the row's document repeats; null for a kept document.
 pub const DUPLICATE_OF: &str = "duplicate_of";
@@ -82,14 +82,12 @@ impl Decided {
         let rows = futures::stream::iter(starts)
             .map(move |start| {
                 let (decided, schema) = (Arc::clone(&self), Arc::clone(&schema));
-                SpawnedTask::spawn_blocking(move || {
+                blocking(move || {
                     let end = (start + ROWS_AT_ONCE).min(decided.by_id.rows.len());
                     decided.rows_of(&decided.by_id.rows[start..end], &schema)
                 })
-                .join_unwind()
             })
             .buffered(threads.max(1))
-            .map(|rows| rows.map_err(not_ended)?)
             .err_into();
         Box::pin(RecordBatchStreamAdapter::new(of_stream, rows))
     }

@@ -277,6 +277,9 @@ fn decision_settings(settings: &RunSettings) -> String {
     if let Some(verify) = &settings.verify {
         if !verify.is_by_sketch() {
             text.push_str(&format!(" verify={}", verify.measure));
+            if verify.base_text.is_empty() {
+                text.push_str(" without-base-text");
+            }
         }
         text.push_str(&format!(" min-similarity={}", verify.min_similarity));
     }

@@ -18,6 +18,7 @@ use arrow::datatypes::{Int32Type, SchemaRef, UInt32Type};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::FileReader;
 use arrow::ipc::writer::FileWriter;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::prelude::SessionContext;
@@ -31,6 +32,7 @@ use crate::class_pairs::{self, CLASS, OTHER_CLASS};
 use crate::documents::{DocumentId, RowSet};
 use crate::error::{EngineError, Result};
 use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE};
+use crate::threads::ended;
 
 /// The most pairs that are written, read and compared at once.
 const PAIRS: usize = 8192;
@@ -88,14 +90,21 @@ impl UnverifiedPairs {
     }
 
     /// Adds the pairs of fingerprints that the probe found, and the pairs of different texts with equal fingerprints.
-    pub(crate) async fn collect(&mut self, mut found: SendableRecordBatchStream) -> Result<()> {
+    pub(crate) async fn collect(self, found: SendableRecordBatchStream) -> Result<Self> {
+        // It may write for long; the caller's task must be able to stop the run meanwhile.
+        ended(SpawnedTask::spawn(self.collect_here(found))).await
+    }
+
+    async fn collect_here(mut self, mut found: SendableRecordBatchStream) -> Result<Self> {
         while let Some(batch) = found.next().await {
             self.add(&batch.map_err(EngineError::query("finding pairs to verify"))?)?;
         }
         let classes = Arc::clone(&self.classes);
         let mut block = Block::default();
         for entry in 0..classes.fingerprints {
-            for class in classes.classes.of_fingerprint(entry) {
+            for class in classes.classes.of_fingerprint(entry).skip(1) {
+                // There may be very many: let signals be heard.
+                tokio::task::yield_now().await;
                 for other in classes
                     .classes
                     .of_fingerprint(entry)
@@ -105,7 +114,8 @@ impl UnverifiedPairs {
                 }
             }
         }
-        self.write(&mut block, None)
+        self.write(&mut block, None)?;
+        Ok(self)
     }
 
     /// Adds the pairs of a record batch of the probe, as pairs of classes.

@@ -133,7 +133,7 @@ fn combinations(new: &[Place], others: &[Place]) -> impl Iterator<Item = (Place,
 }
 
 /// The most bytes of prepared texts in a worker's cache, unless a single text has more.
-const CACHED_BYTES: usize = 64 << 20;
+pub(super) const CACHED_BYTES: usize = 64 << 20;
 /// The most fingerprints in a worker's cache.
 const CACHED_FINGERPRINTS: usize = 1 << 16;
 
@@ -142,17 +142,21 @@ pub(super) struct Worker {
     similarity: Similarity,
     fingerprinter: Fingerprinter,
     prepared: HashMap<Place, Arc<Prepared>>,
+    /// The most bytes of the prepared texts.
+    cache_bytes: usize,
     /// Bytes of the prepared texts.
     bytes: usize,
     fingerprints: HashMap<Place, Option<u64>>,
 }
 
 impl Worker {
-    pub(super) fn new(measure: Measure, model: &Model) -> Self {
+    /// A worker whose cache holds at most `cache_bytes` bytes.
+    pub(super) fn new(measure: Measure, model: &Model, cache_bytes: usize) -> Self {
         Self {
             similarity: Similarity::new(measure, model.clone()),
             fingerprinter: Fingerprinter::new(model.clone()),
             prepared: HashMap::new(),
+            cache_bytes,
             bytes: 0,
             fingerprints: HashMap::new(),
         }
@@ -165,7 +169,7 @@ impl Worker {
         }
         let text = texts.read(place)?;
         let ready = Arc::new(self.similarity.prepare(&String::from_utf8_lossy(&text)));
-        if self.bytes + ready.bytes() > CACHED_BYTES {
+        if self.bytes + ready.bytes() > self.cache_bytes {
             self.prepared.clear();
             self.bytes = 0;
         }

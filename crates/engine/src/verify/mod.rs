@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive::IdType;
 use arrow::array::RecordBatch;
 use arrow::error::ArrowError;
-use compare::{Comparer, PairTexts, Worker};
+use compare::{CACHED_BYTES, Comparer, PairTexts, Worker};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::prelude::SessionContext;
@@ -31,6 +31,7 @@ pub(crate) use text_classes::TextClasses;
 
 use crate::documents::{Columns, DocumentId, Documents};
 use crate::error::{EngineError, Result};
+use crate::memory::limit_bytes;
 use crate::output::DraftOutput;
 use crate::pairs::{self, Pairs, Similarities};
 
@@ -121,10 +122,18 @@ impl<'a> Verifier<'a> {
         }
     }
 
+    /// Whether texts of the archive are at hand.
+    pub(crate) fn has_archive_texts(&self) -> bool {
+        self.archive.is_some()
+    }
+
     /// A worker for each thread.
     fn workers(&self, context: &SessionContext) -> Vec<Worker> {
         let threads = context.state().config().target_partitions();
-        let worker = |_| Worker::new(self.verify.measure, &self.model);
+        // The caches of all workers take at most an eighth of the memory.
+        let memory = limit_bytes(&context.runtime_env().memory_pool);
+        let cache = CACHED_BYTES.min(memory / 8 / threads.max(1));
+        let worker = |_| Worker::new(self.verify.measure, &self.model, cache);
         (0..threads).map(worker).collect()
     }
 }

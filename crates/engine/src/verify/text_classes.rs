@@ -15,6 +15,7 @@ use crate::batch::{Batch, Classes};
 use crate::decide::Keys;
 use crate::documents::RowSet;
 use crate::error::{EngineError, Result};
+use crate::threads::blocking;
 
 /// Bytes of memory for each document whose fingerprint repeats: the entry of its text's digest in a
 /// map, and the entry's share of free slots.
@@ -44,12 +45,12 @@ impl TextClasses {
     pub(crate) async fn read(
         context: &SessionContext,
         verifier: &Verifier<'_>,
-        batch: &Batch,
+        batch: Arc<Batch>,
         keys: &Keys,
         id_type: IdType,
     ) -> Result<Self> {
         let rows = batch.rows();
-        let distinct = &batch.distinct;
+        let distinct = Arc::clone(&batch.distinct);
         let fingerprints = distinct.values().len() as u32;
         let repeated = (0..fingerprints)
             .map(|entry| distinct.rows(entry))
@@ -66,7 +67,8 @@ impl TextClasses {
             .map_err(|_| EngineError::OutOfMemory {
                 what: format!("comparing the texts of {rows} documents takes {bytes} bytes"),
             })?;
-        let positions = keys.positions()?;
+        let keys = keys.clone();
+        let positions = blocking(move || keys.positions()).await?;
         let mut wanted = RowSet::default();
         for row in repeated.flatten() {
             wanted.add(positions[row as usize]);
@@ -82,14 +84,21 @@ impl TextClasses {
                 digests.insert(position, digest);
             }
         }
-        let digest = |row: u32| digests.get(&positions[row as usize]);
-        Ok(Self {
-            fingerprints,
-            classes: Arc::new(Classes::by_content(batch, digest)),
-            have_text: (0..rows as u32).map(|row| digest(row).is_some()).collect(),
-            positions,
-            _memory: memory,
+        blocking(move || {
+            let digest = |row: u32| digests.get(&positions[row as usize]);
+            let classes = Arc::new(Classes::by_content(&batch, digest));
+            let have_text = (0..rows as u32).map(|row| digest(row).is_some()).collect();
+            drop(digests);
+            memory.shrink(DIGEST_BYTES * repeated_rows);
+            Ok(Self {
+                fingerprints,
+                classes,
+                have_text,
+                positions,
+                _memory: memory,
+            })
         })
+        .await
     }
 
     /// The position of the document that stands for a class.

@@ -55,6 +55,9 @@ pub(super) struct Texts {
 /// entry's share of free slots.
 const ENTRY_BYTES: usize = 192;
 
+/// Bytes of a copied id in a set, without its text.
+const COPY_BYTES: usize = 48;
+
 impl Texts {
     pub(super) fn create(scratch: &Path, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
         let path = scratch.join("texts");
@@ -101,7 +104,16 @@ impl Texts {
         documents: &Documents,
         id_type: IdType,
     ) -> Result<()> {
-        let ids: HashSet<DocumentId> = self.wanted[side as usize].keys().cloned().collect();
+        let wanted = self.wanted[side as usize].keys();
+        // The reader gets a copy of the ids.
+        let copied = self.memory.new_empty();
+        let bytes = wanted.clone().map(|id| COPY_BYTES + id.bytes()).sum();
+        copied
+            .try_grow(bytes)
+            .map_err(|_| EngineError::OutOfMemory {
+                what: format!("looking up the texts of {} ids", wanted.len()),
+            })?;
+        let ids: HashSet<DocumentId> = wanted.cloned().collect();
         let partitions = context.state().config().target_partitions();
         let table = documents.table_with_ids(context, id_type, partitions, Arc::new(ids))?;
         let failed = || EngineError::query(documents.given());

@@ -37,7 +37,10 @@ static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
 
 /// The model whose features [`by_definition`] counts.
 static BIGRAMS: LazyLock<Model> = LazyLock::new(|| {
-    let spec = Spec { tokenizer: Tokenizer::WordsCjkBigrams, min_features: 0, ..Spec::default() };
+    // One of `MODELS`, so that it is reached there.
+    let weight = Weight::Tf;
+    let spec =
+        Spec { tokenizer: Tokenizer::WordsCjkBigrams, weight, min_features: 0, ..Spec::default() };
     Model::plain(spec).expect("no tables")
 });
 

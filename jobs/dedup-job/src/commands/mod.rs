@@ -25,3 +25,13 @@ use crate::exit::Failure;
 fn required<T>(value: Option<T>, option: &str) -> Result<T, Failure> {
     value.ok_or_else(|| Failure::Usage(format!("{option} is required; see --help")))
 }
+
+/// Refuses a value of --near that no similarity can have.
+fn check_near(near: f64) -> Result<(), Failure> {
+    match (0.0..=1.0).contains(&near) {
+        true => Ok(()),
+        false => Err(Failure::Usage(format!(
+            "--near {near} is not a similarity from 0 to 1"
+        ))),
+    }
+}

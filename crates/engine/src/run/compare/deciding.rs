@@ -7,7 +7,7 @@ use arrow::buffer::BooleanBuffer;
 use datafusion::execution::SendableRecordBatchStream;
 
 use super::Comparison;
-use crate::batch::{Batch, Classes};
+use crate::batch::{Batch, BatchRef, Classes};
 use crate::decide::{Decide, Decided, Deciding, Keys};
 use crate::documents::KeptDrafts;
 use crate::error::{EngineError, Result};
@@ -16,12 +16,17 @@ use crate::probe::{Answer, Originals, Probe};
 use crate::progress::Stage;
 use crate::run::Run;
 use crate::run::summary::{Clock, DecisionSummary};
+use crate::threads::blocking;
 use crate::verify::{TextClasses, UnverifiedPairs, Verified, VerifiedClassPairs, Verifier};
 use crate::work_items;
 
 /// Bytes of memory for each document that the plan of the tables leaves for decisions: for its
 /// class, its rank, its decision, the size of its group, and for sorting the documents.
-const DECISION_BYTES: usize = 64;
+const DECISION_BYTES: usize = 72;
+/// The same besides, if sketches are compared: for its class and its similarity.
+const SKETCH_BYTES: usize = 28;
+/// The same besides, if texts are compared: for its class, its position, the digest of its text and its similarity.
+const TEXT_BYTES: usize = 96;
 /// Bytes of memory for decisions, however few documents there are.
 const LEAST_DECISION_BYTES: usize = 1 << 20;
 
@@ -107,15 +112,19 @@ impl Comparison<'_> {
         keys: &Keys,
     ) -> Result<Decided> {
         let by_sketch = probe.sketches.is_some();
-        let batch = self.loaded_batch(&probe).await?;
-        let classes = batch.classes(by_sketch)?;
+        let batch = self.loaded_batch().await?;
+        let of_batch = Arc::clone(&batch);
+        let (classes, have_content) = blocking(move || {
+            let have_sketch = by_sketch.then(|| {
+                let rows = 0..of_batch.rows() as u32;
+                rows.map(|row| of_batch.sketch(row).is_some()).collect()
+            });
+            Ok((of_batch.classes(by_sketch)?, have_sketch))
+        })
+        .await?;
         let (found, expected) = self
             .class_pairs(probe, distinct, Originals::Nearest)
             .await?;
-        let have_content = by_sketch.then(|| {
-            let rows = 0..batch.rows() as u32;
-            rows.map(|row| batch.sketch(row).is_some()).collect()
-        });
         let deciding = self.deciding(batch, classes, have_content, keys);
         let decided = deciding.decide(found).await?;
         self.check_answers(expected)?;
@@ -134,17 +143,23 @@ impl Comparison<'_> {
         let Run {
             context, settings, ..
         } = self.run;
-        let batch = self.loaded_batch(&probe).await?;
-        let classes = TextClasses::read(context, verifier, &batch, keys, self.id_type).await?;
+        // Without texts of the archive, all its pairs count: then the nearest document decides.
+        let originals = match verifier.has_archive_texts() {
+            true => Originals::All,
+            false => Originals::Nearest,
+        };
+        let batch = self.loaded_batch().await?;
+        let classes =
+            TextClasses::read(context, verifier, Arc::clone(&batch), keys, self.id_type).await?;
         let classes = Arc::new(classes);
-        let mut pairs = UnverifiedPairs::create(
+        let pairs = UnverifiedPairs::create(
             context,
             Arc::clone(&classes),
             self.id_type,
             &settings.scratch,
         )?;
-        let (found, expected) = self.class_pairs(probe, distinct, Originals::All).await?;
-        pairs.collect(found).await?;
+        let (found, expected) = self.class_pairs(probe, distinct, originals).await?;
+        let pairs = pairs.collect(found).await?;
         self.check_answers(expected)?;
         clock.end(Stage::Probe);
 
@@ -177,10 +192,12 @@ impl Comparison<'_> {
         }
     }
 
-    /// The batch that `probe` names, in this process.
-    async fn loaded_batch(&self, probe: &Probe) -> Result<Arc<Batch>> {
+    /// The batch in this process, whichever copy of its file a cluster reads.
+    async fn loaded_batch(&self) -> Result<Arc<Batch>> {
+        let file = &self.batch.file;
+        let own = BatchRef::new(file, file.path.to_string_lossy().into_owned());
         let pool = Arc::clone(&self.run.context.runtime_env().memory_pool);
-        self.run.resources.batch(&probe.batch, &pool).await
+        self.run.resources.batch(&own, &pool).await
     }
 
     /// Starts to probe for pairs of classes; also returns the number of work items.
@@ -206,10 +223,16 @@ impl Comparison<'_> {
 
     /// Bytes that decisions need besides the tables.
     pub(super) fn decision_bytes(&self) -> usize {
+        let of_content = match (self.verifier, self.compare_sketches()) {
+            (Some(_), _) => TEXT_BYTES,
+            (None, Some(_)) => SKETCH_BYTES,
+            (None, None) => 0,
+        };
+        let of_document = DECISION_BYTES + of_content;
         match self.decide {
             Some(_) => usize::try_from(self.batch.file.rows)
                 .unwrap_or(usize::MAX)
-                .saturating_mul(DECISION_BYTES)
+                .saturating_mul(of_document)
                 .saturating_add(LEAST_DECISION_BYTES),
             None => 0,
         }

@@ -24,7 +24,7 @@ use self::facts::Facts;
 use self::page::{Report, Shown};
 use self::samples::{Sample, Samples};
 use super::output_checks::Outputs;
-use super::required;
+use super::{check_near, required};
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
@@ -38,11 +38,7 @@ pub fn run(common: &CommonArgs, args: &ReportArgs) -> Result<(), Failure> {
     let rows = required(args.rows.clone(), "PAIRS or DECISIONS")?;
     let output = required(args.output.clone(), "--output")?;
     let threshold = args.near.unwrap_or(DEFAULT_THRESHOLD);
-    if !(0.0..=1.0).contains(&threshold) {
-        return Err(Failure::Usage(format!(
-            "--near {threshold} is not a similarity from 0 to 1"
-        )));
-    }
+    check_near(threshold)?;
     let (facts, samples, bytes) = process::run(common, async |process: &Process| {
         let location = check_output(process, args, &rows, &output).await?;
         let read = process.stores().locate(&rows)?;

@@ -12,6 +12,7 @@ use engine::output::{ReadRow, read_rows};
 use serde_json::json;
 
 use self::layout::{Shown, Style};
+use super::check_near;
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
 use crate::exit::Failure;
 use crate::process::{self, Process};
@@ -26,6 +27,9 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
             "the pairs are missing: name the output of `dedup-job run`; see --help".into(),
         ));
     };
+    if let Some(near) = args.near {
+        check_near(near)?;
+    }
     let (pairs, total, texts) = process::run(common, async |process: &Process| {
         let location = process.stores().locate(path)?;
         let mut chosen = Chosen::new(args);
