@@ -251,6 +251,16 @@ fn object_storage() {
     ran.ok();
     assert!(fs::read(&hits).unwrap() == expected);
     assert_eq!(storage.list(&format!("{at}/scratch")), Vec::<String>::new());
+
+    // The client decides, from the batch that the executors read below the scratch prefix.
+    let (here, there) = (dir.at("here.parquet"), dir.at("there.parquet"));
+    let line = format!("run {day} --base {at}/archive --day 2026-01-31 --decisions");
+    storage.dedup(&format!("{line} {here}")).ok();
+    let address = cluster.address();
+    let line = format!("{line} {there} --scratch {at}/scratch --cluster {address}");
+    storage.dedup(&line).ok();
+    assert!(fs::read(&there).unwrap() == fs::read(&here).unwrap());
+    assert_eq!(storage.list(&format!("{at}/scratch")), Vec::<String>::new());
 }
 
 /// `dedup-job cluster` starts with one command and leaves nothing behind.
