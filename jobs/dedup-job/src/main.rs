@@ -6,12 +6,12 @@ mod commands;
 mod config;
 mod exit;
 mod logging;
+mod printing;
 mod process;
 mod progress;
 mod scratch;
 mod settings;
 mod signals;
-mod terminal;
 mod word_diff;
 
 use std::ffi::OsString;

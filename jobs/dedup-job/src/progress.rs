@@ -12,7 +12,7 @@ use engine::resources::Resources;
 use indicatif::{HumanCount, ProgressBar, ProgressState, ProgressStyle};
 
 use crate::args::{CommonArgs, LogFormat};
-use crate::terminal::count;
+use crate::printing::count;
 
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(100);

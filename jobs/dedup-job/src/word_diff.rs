@@ -3,7 +3,7 @@
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use crate::terminal::visible;
+use crate::printing::visible;
 
 /// The most words and separators compared of a text. The time grows with the square of the number
 /// that differ.

@@ -11,7 +11,7 @@ use parquet::file::reader::SerializedPageReader;
 use storage::StorageError;
 
 use super::FingerprintReader;
-use crate::encoded_column::{Encoded, Pages};
+use crate::encoded_fingerprints::{Encoded, Pages};
 use crate::error::{ArchiveError, Result};
 use crate::row_group_sums::SEGMENT_ROWS;
 

@@ -1,8 +1,8 @@
 //! The batch in memory: its distinct fingerprints, the ids and sketches of its rows, and its tables.
 
+mod batch_ref;
 mod classes;
 mod id_column;
-mod reference;
 mod rows;
 mod tables;
 
@@ -17,9 +17,9 @@ use arrow::error::ArrowError;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use hamming::Distinct;
 
+pub use batch_ref::BatchRef;
 pub use classes::Classes;
 pub(crate) use id_column::IdColumn;
-pub use reference::BatchRef;
 pub(crate) use rows::{FingerprintRows, select_columns};
 pub use tables::{PartTables, TablePart};
 

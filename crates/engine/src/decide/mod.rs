@@ -19,7 +19,7 @@ mod byte_sort;
 pub mod greedy;
 pub(crate) mod keys;
 mod order;
-mod rows;
+mod output_rows;
 pub mod sorter;
 
 use std::collections::HashMap;
@@ -48,7 +48,7 @@ use order::{IdOrder, Order, Sorting};
 use sorter::PairSorter;
 
 pub use keys::Keys;
-pub use rows::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, layout};
+pub use output_rows::{DUPLICATE_DAY, DUPLICATE_OF, GROUP_SIZE, layout};
 
 /// Bytes of memory for each class that is a duplicate of a document of the archive: its entries in
 /// two maps, and their share of free slots.

@@ -10,7 +10,7 @@ use cluster::executor::MAX_SLOTS;
 use super::scheduler::DEFAULT_BIND;
 use crate::args::{ClusterArgs, CommonArgs};
 use crate::exit::Failure;
-use crate::terminal::print;
+use crate::printing::print;
 use crate::{process, signals};
 
 /// How often the child processes are checked.

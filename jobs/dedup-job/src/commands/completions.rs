@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::args::Cli;
 use crate::exit::Failure;
-use crate::terminal::print;
+use crate::printing::print;
 
 pub fn completions(shell: Shell) -> Result<(), Failure> {
     let mut script = Vec::new();

@@ -9,8 +9,8 @@ use engine::Limits;
 use super::required;
 use crate::args::{CommonArgs, ExecutorArgs};
 use crate::exit::Failure;
+use crate::printing::{print, print_json};
 use crate::scratch::Scratch;
-use crate::terminal::{print, print_json};
 use crate::{process, signals};
 
 /// The address that an executor serves results on by default.

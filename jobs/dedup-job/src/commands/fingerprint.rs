@@ -14,8 +14,8 @@ use super::output_checks::Outputs;
 use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
+use crate::printing::{count, print, print_json};
 use crate::process::{self, Process};
-use crate::terminal::{count, print, print_json};
 
 /// The destination of fingerprints.
 #[derive(Debug, Clone)]

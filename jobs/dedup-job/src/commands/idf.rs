@@ -14,8 +14,8 @@ use super::output_checks::Outputs;
 use super::required;
 use crate::args::{ColumnArgs, CommonArgs, FeatureArgs, IdfArgs};
 use crate::exit::Failure;
+use crate::printing::{count, print, print_json};
 use crate::process::{self, Process};
-use crate::terminal::{count, print, print_json};
 
 /// Default of --terms.
 pub(super) const DEFAULT_TERMS: u32 = 1_000_000;

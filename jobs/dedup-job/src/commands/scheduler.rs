@@ -7,7 +7,7 @@ use cluster::SchedulerSettings;
 
 use crate::args::{CommonArgs, SchedulerArgs};
 use crate::exit::Failure;
-use crate::terminal::{print, print_json};
+use crate::printing::{print, print_json};
 use crate::{process, signals};
 
 /// The address that a scheduler listens on by default.

@@ -16,8 +16,8 @@ use engine::progress::Stage;
 use super::required;
 use crate::args::{CommonArgs, SqlArgs};
 use crate::exit::Failure;
+use crate::printing::print;
 use crate::process::{self, Process};
-use crate::terminal::print;
 
 /// The query's name in errors.
 const QUERY: &str = "the query";

@@ -14,7 +14,7 @@ use crate::decisions::{
     Archived, Decision, Document, by_definition, crowded, days_since_epoch, read_decisions,
     write_scored,
 };
-use crate::helpers::other_engine::OtherEngine;
+use crate::helpers::foreign_writer::OtherEngine;
 use crate::helpers::processes::TestCluster;
 use crate::helpers::servers::seaweed;
 use crate::helpers::support::*;
@@ -278,7 +278,7 @@ fn a_duplicate_of_a_duplicate_is_kept() {
 }
 
 #[test]
-fn other_engines_rows_count_as_kept() {
+fn foreign_writers_rows_count_as_kept() {
     let dir = Dir::new();
     let days = write_chain(&dir);
     let (archive, output) = (dir.at("archive"), dir.at("o.parquet"));

@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::json;
 
 use crate::helpers::days::*;
-use crate::helpers::other_engine::*;
+use crate::helpers::foreign_writer::*;
 use crate::helpers::support::*;
 
 /// Writes a file that is ten days old.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::helpers::days::*;
-use crate::helpers::other_engine::*;
+use crate::helpers::foreign_writer::*;
 use crate::helpers::support::*;
 
 const TWO: [&str; 4] = ["b1", "b2", "b3", "b4"];

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::helpers::days::*;
-use crate::helpers::other_engine::*;
+use crate::helpers::foreign_writer::*;
 use crate::helpers::support::*;
 
 /// The ids of the documents that new ones are near to.
@@ -14,7 +14,7 @@ fn bases(found: &Found) -> Vec<&str> {
 
 /// Fault 38: another engine rewrites the files of days; reruns give the same pairs.
 #[test]
-fn days_are_the_same_after_another_engines_optimize() {
+fn days_are_the_same_after_anforeign_writers_optimize() {
     let (days, committed) = Days::three();
     let engine = OtherEngine::new(&days.archive);
     let rows = days.info()["fingerprints"].clone();
@@ -73,7 +73,7 @@ fn rows_that_cannot_be_told_apart_any_more_are_no_silent_change() {
 
 /// Fault 39: another engine adds rows to a day, and rows without a day.
 #[test]
-fn rows_of_another_engine_are_compared_as_any_that_came_first() {
+fn rows_of_anforeign_writer_are_compared_as_any_that_came_first() {
     let (days, committed) = Days::three();
     let engine = OtherEngine::new(&days.archive);
     engine.append(Some(DAYS[0]), &[("x1", far(1) ^ 64)]);
@@ -106,7 +106,7 @@ fn rows_of_another_engine_are_compared_as_any_that_came_first() {
 
 /// Fault 39: another engine deletes documents.
 #[test]
-fn rows_that_another_engine_deletes_are_not_matched_again() {
+fn rows_that_anforeign_writer_deletes_are_not_matched_again() {
     let (days, committed) = Days::three();
     let engine = OtherEngine::new(&days.archive);
     let deleted = ["a1", "a4", "b3"];
@@ -128,7 +128,7 @@ fn rows_that_another_engine_deletes_are_not_matched_again() {
 
 /// Fault 39: a day whose rows another engine wrote is replaced only with `--replace-day`.
 #[test]
-fn a_day_that_another_engine_wrote_is_not_appended_to() {
+fn a_day_that_anforeign_writer_wrote_is_not_appended_to() {
     let (days, committed) = Days::three();
     let engine = OtherEngine::new(&days.archive);
     engine.append(Some(DAYS[3]), &[("z1", far(9)), ("z2", far(10))]);

@@ -9,8 +9,8 @@ use object_store::ObjectStoreExt as _;
 use storage::{Location, UnchangedFile};
 
 use super::compression::Compression;
+use super::encoded_bytes::{Head, Local, Remote};
 use super::limit::Limit;
-use super::source::{Head, Local, Remote};
 use crate::error::{EngineError, Result};
 
 /// Bytes that are read or decompressed at a time.

@@ -8,11 +8,11 @@
 mod builder;
 pub(super) mod compression;
 pub(super) mod csv;
+mod encoded_bytes;
 pub(super) mod format;
 mod input;
 pub(super) mod json;
 pub(super) mod limit;
-mod source;
 
 use std::sync::Arc;
 

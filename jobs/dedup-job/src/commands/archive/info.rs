@@ -6,8 +6,8 @@ use ::archive::{Archive, Info};
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
+use crate::printing::{count, print, print_json, size};
 use crate::process::{self, Process};
-use crate::terminal::{count, print, print_json, size};
 
 pub(super) fn run(common: &CommonArgs, dir: &str, verify: bool) -> Result<(), Failure> {
     let (info, verified) = process::run(common, async |process: &Process| {

@@ -8,8 +8,8 @@ use engine::progress::Stage;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
+use crate::printing::{count, print, print_json};
 use crate::process::{self, Process};
-use crate::terminal::{count, print, print_json};
 
 pub(super) fn run(
     common: &CommonArgs,

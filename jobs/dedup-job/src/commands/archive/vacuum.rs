@@ -6,8 +6,8 @@ use ::archive::{Archive, Vacuum};
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
+use crate::printing::{count, print, print_json};
 use crate::process::{self, Process};
-use crate::terminal::{count, print, print_json};
 
 pub(super) fn run(common: &CommonArgs, dir: &str, vacuum: Vacuum) -> Result<(), Failure> {
     let vacuumed = process::run(common, async |process: &Process| {

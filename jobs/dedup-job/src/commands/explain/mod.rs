@@ -12,8 +12,8 @@ use storage::Stores;
 
 use crate::args::{CommonArgs, ExplainArgs};
 use crate::exit::Failure;
+use crate::printing::{print, print_json};
 use crate::process::{self, Process};
-use crate::terminal::{print, print_json};
 
 /// The size of the batch for which, without --design, the cheapest design is chosen.
 const PLANNED_BATCH: usize = 1_000_000;

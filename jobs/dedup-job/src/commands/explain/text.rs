@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use engine::explain::{ExplainedBlock, ExplainedFeature, Explanation};
 
 use super::Given;
-use crate::terminal::count;
+use crate::printing::count;
 
 /// The largest distance that any run accepts.
 const LARGEST_K: u32 = 16;

@@ -12,8 +12,8 @@ use chrono::Days;
 use self::files::Target;
 use crate::args::{CommonArgs, GenerateCommand};
 use crate::exit::Failure;
+use crate::printing::{count, print, print_json};
 use crate::process::{self, Process};
-use crate::terminal::{count, print, print_json};
 
 /// Numbers of rows of the generated files.
 struct Generated {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use engine::output::ReadRow;
 use serde_json::{Value, json};
 
-use crate::terminal::date;
+use crate::printing::date;
 
 /// When the kept document of a group came in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -16,8 +16,8 @@ use self::days::{Day, Groups};
 use super::output_checks::Outputs;
 use crate::args::{CommonArgs, GroupsArgs};
 use crate::exit::Failure;
+use crate::printing::{print, print_json};
 use crate::process::{self, Process};
-use crate::terminal::{print, print_json};
 
 /// Groups that are shown unless -n says otherwise.
 const DEFAULT_COUNT: u32 = 10;

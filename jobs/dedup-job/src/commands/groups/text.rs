@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::components::Summary;
 use super::days::{Groups, Origin};
-use crate::terminal::{count, date, visible};
+use crate::printing::{count, date, visible};
 
 /// The groups over all days.
 pub(super) fn groups(groups: &Groups, most: usize) -> String {

@@ -7,7 +7,7 @@ use hamming::Plan;
 use serde_json::json;
 
 use super::{Inputs, fingerprint_bytes};
-use crate::terminal::{count, size};
+use crate::printing::{count, size};
 
 /// Slots of an executor without --slots.
 const DEFAULT_SLOTS: u32 = 4;

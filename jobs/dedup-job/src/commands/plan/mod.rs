@@ -16,8 +16,8 @@ use simhash::unrelated_rates::unrelated_documents;
 use self::cluster::OnCluster;
 use crate::args::{CommonArgs, PlanArgs};
 use crate::exit::Failure;
+use crate::printing::{count, print, print_json, size};
 use crate::process::{self, Process};
-use crate::terminal::{count, print, print_json, size};
 
 /// Memory, in bytes, that a document of the batch needs outside the tables: for its fingerprint and
 /// id.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::escape::escape;
-use crate::terminal::count;
+use crate::printing::count;
 
 /// Width and height of a chart in SVG units. On a phone, a unit is a little less than a pixel.
 const WIDTH: f64 = 420.0;

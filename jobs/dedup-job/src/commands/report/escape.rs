@@ -1,6 +1,6 @@
 //! Escapes text for HTML.
 
-use crate::terminal::visible;
+use crate::printing::visible;
 
 /// Escapes text for use between tags or in a quoted attribute; also replaces control characters.
 pub(super) fn escape(text: &str) -> String {

@@ -27,8 +27,8 @@ use super::output_checks::Outputs;
 use super::{check_near, required};
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
+use crate::printing::{count, print, print_json, size};
 use crate::process::{self, Process};
-use crate::terminal::{count, print, print_json, size};
 use crate::word_diff;
 
 /// The similarity around which samples are chosen, unless --near says otherwise.

@@ -11,7 +11,7 @@ use super::escape::escape;
 use super::facts::{Facts, SIMILARITY_BINS};
 use super::samples::{Sample, Why};
 use super::sources::Matrix;
-use crate::terminal::{count, date};
+use crate::printing::{count, date};
 use crate::word_diff::{Part, Sides};
 
 const STYLE: &str = include_str!("style.css");

@@ -4,7 +4,7 @@ use engine::output::OutputKind;
 
 use super::bit_shares::BitShares;
 use super::facts::{Facts, SIMILARITY_BINS};
-use crate::terminal::count;
+use crate::printing::count;
 
 /// A group is suspicious if it has at least this many documents, and at least this share of all
 /// rows.

@@ -15,8 +15,8 @@ use storage::is_closed_pipe;
 
 use crate::args::{CommonArgs, RunArgs};
 use crate::exit::Failure;
+use crate::printing::{print, print_aside};
 use crate::process::{self, Process};
-use crate::terminal::{print, print_aside};
 
 pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();

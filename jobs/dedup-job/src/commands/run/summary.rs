@@ -9,8 +9,8 @@ use simhash::Measure;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
+use crate::printing::{count, json_line, size};
 use crate::process;
-use crate::terminal::{count, json_line, size};
 
 /// The summary that `--json` prints.
 #[derive(Serialize)]

@@ -7,7 +7,7 @@ use anstyle::{AnsiColor, Style as AnsiStyle};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{Pair, Texts};
-use crate::terminal::{date, visible};
+use crate::printing::{date, visible};
 use crate::word_diff::{self, Part};
 
 /// Width, in characters, if the output is no terminal.

@@ -15,8 +15,8 @@ use self::layout::{Shown, Style};
 use super::check_near;
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
 use crate::exit::Failure;
+use crate::printing::{count, date, print};
 use crate::process::{self, Process};
-use crate::terminal::{count, date, print};
 
 /// Pairs that are shown unless -n says otherwise.
 const DEFAULT_COUNT: u32 = 10;

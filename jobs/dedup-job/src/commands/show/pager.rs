@@ -4,18 +4,18 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::{Command, Stdio};
 
 use crate::exit::Failure;
-use crate::terminal;
+use crate::printing;
 
 /// Prints a text, in a terminal through `$PAGER`. If `$PAGER` is unset, uses `less`; if it is
 /// empty, no pager.
 pub(super) fn print(text: &str) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() {
-        return terminal::print(text);
+        return printing::print(text);
     }
     let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
     let mut words = pager.split_whitespace();
     let Some(program) = words.next() else {
-        return terminal::print(text);
+        return printing::print(text);
     };
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped());
@@ -24,7 +24,7 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
         command.env("LESS", "FRX");
     }
     let Ok(mut child) = command.spawn() else {
-        return terminal::print(text);
+        return printing::print(text);
     };
     if let Some(mut input) = child.stdin.take() {
         // If the user quits early, the pager closes this pipe.

@@ -15,8 +15,8 @@ use simhash::{Tokenizer, Weight};
 
 use crate::args::{CommonArgs, SpecArgs, TuneArgs};
 use crate::exit::Failure;
+use crate::printing::{print, print_json};
 use crate::process::{self, Process};
-use crate::terminal::{print, print_json};
 
 /// Default of --sample.
 const DEFAULT_SAMPLE: u32 = 20_000;

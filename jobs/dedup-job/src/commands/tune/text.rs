@@ -6,7 +6,7 @@ use engine::tune::{AtDistance, AtSketch, Estimate, Tune, Tuned};
 
 use super::{best, next_commands};
 use crate::args::TuneArgs;
-use crate::terminal::{count, size};
+use crate::printing::{count, size};
 
 /// Renders the specs that were compared, and what the best of them, `tuned`, finds.
 pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &TuneArgs) -> String {

@@ -2,7 +2,7 @@
 //! clusters.
 
 pub mod days;
-pub mod other_engine;
+pub mod foreign_writer;
 pub mod processes;
 pub mod servers;
 pub mod support;
