@@ -72,12 +72,12 @@ impl DirectBuffers {
         let first = range.start / BLOCK * BLOCK;
         let length = (range.end - first).next_multiple_of(BLOCK);
         let (length, wanted) = (usize::try_from(length).ok()?, (range.end - first) as usize);
-        let mut memory = self.take(length + BLOCK as usize);
+        let memory = self.take(length + BLOCK as usize);
         let start = memory.as_ptr().align_offset(BLOCK as usize);
         let mut filled = Filled {
             range: start..start,
             buffers: self.clone(),
-            memory: std::mem::take(&mut memory),
+            memory,
         };
         let mut read = 0;
         while read < wanted {

@@ -8,8 +8,8 @@ use crate::design::Design;
 use crate::isa::Kernel;
 use crate::matches::Matches;
 
-/// How many of the batch's own values a probe takes at once: so many that partitioning them by a
-/// table's keys pays.
+/// A probe takes this many of the batch's own values at once: enough for partitioning them by a
+/// table's keys to save time.
 pub(crate) const SELF_CHUNK: usize = 1 << 18;
 
 /// The tables of one mechanism over a part of the batch.

@@ -199,8 +199,7 @@ impl UnverifiedPairs {
                 None => Ok(new_null_array(data_type, rows)),
             }
         };
-        let columns = [BASE_ID, BASE_DAY, DISTANCE].map(column);
-        let [ids, days, distances] = columns;
+        let [ids, days, distances] = [BASE_ID, BASE_DAY, DISTANCE].map(column);
         let written = (|| {
             let columns: Vec<ArrayRef> = vec![
                 Arc::new(UInt32Array::from(classes)),

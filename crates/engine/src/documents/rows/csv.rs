@@ -1,5 +1,5 @@
-//! CSV with a header. Every record has as many fields as the header, of which the reader uses the
-//! id, the content and the preference. A quoted field may span lines.
+//! CSV with a header. Every record has as many fields as the header; the reader uses the id, the
+//! content and the preference. A quoted field may span lines.
 
 use std::io::BufRead as _;
 

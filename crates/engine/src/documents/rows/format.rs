@@ -49,6 +49,6 @@ pub(in crate::documents) trait RawRecords {
 
 /// The records of a file, one after the other.
 pub(in crate::documents) trait Records: Send {
-    /// Adds the next record to `batch`; `false` if there is none.
+    /// Adds the next record to `batch`; returns `false` after the last record.
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool>;
 }
