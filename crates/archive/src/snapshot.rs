@@ -13,7 +13,7 @@ use crate::input_files::input_files;
 use crate::reader::{ColumnNames, FingerprintReader};
 use crate::schema::IdType;
 use crate::scope::Scope;
-use crate::table::Archive;
+use crate::table::{Archive, DataFile};
 use crate::tail_facts::TailFacts;
 
 /// Maximum number of footers read concurrently.
@@ -96,23 +96,8 @@ impl Snapshot {
     pub async fn open_archive(archive: &Archive, scope: Scope) -> Result<Self> {
         let mut listed = archive.files_in(scope).await?;
         listed.sort_by(|a, b| a.path.cmp(&b.path));
-        let columns = &ColumnNames::given_or_standard(None, None);
         let files = futures::stream::iter(listed)
-            .map(|file| async move {
-                let location = archive.location().child(&file.path)?;
-                let name = location.to_string();
-                let opened =
-                    SnapshotFile::open(location, file.size, file.day, columns, file.facts).await;
-                opened.map_err(|error| match error {
-                    ArchiveError::Storage(StorageError::NotFound { .. }) => {
-                        ArchiveError::missing(&name)
-                    }
-                    ArchiveError::Parquet { object, source } if is_not_found(&source) => {
-                        ArchiveError::missing(&object)
-                    }
-                    other => other,
-                })
-            })
+            .map(|file| async move { archive.open_file(&file).await })
             .buffered(CONCURRENT_FOOTERS)
             .try_collect()
             .await?;
@@ -181,6 +166,27 @@ impl Snapshot {
         }
         self.spec = first.map(|(_, spec)| spec);
         Ok(())
+    }
+}
+
+impl Archive {
+    /// Opens a data file that the log names.
+    ///
+    /// # Errors
+    /// [`ArchiveError`] when it is missing or cannot be read.
+    pub async fn open_file(&self, file: &DataFile) -> Result<SnapshotFile> {
+        let columns = &ColumnNames::given_or_standard(None, None);
+        let location = self.location().child(&file.path)?;
+        let name = location.to_string();
+        let (size, day) = (file.size, file.day);
+        let opened = SnapshotFile::open(location, size, day, columns, file.facts.clone()).await;
+        opened.map_err(|error| match error {
+            ArchiveError::Storage(StorageError::NotFound { .. }) => ArchiveError::missing(&name),
+            ArchiveError::Parquet { object, source } if is_not_found(&source) => {
+                ArchiveError::missing(&object)
+            }
+            other => other,
+        })
     }
 }
 

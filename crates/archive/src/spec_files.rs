@@ -52,6 +52,24 @@ pub async fn write(location: &Location, spec: &Spec, files: &SpecFiles) -> Resul
     Ok(())
 }
 
+/// Copies the files that `spec` names from below one location to below another.
+///
+/// # Errors
+/// [`ArchiveError`] when they cannot be read or written.
+pub async fn copy(from: &Location, to: &Location, spec: &Spec) -> Result<()> {
+    let names = [
+        spec.idf.as_deref().map(idf_name),
+        spec.stop_words.as_deref().map(stop_words_name),
+    ];
+    for name in names.into_iter().flatten() {
+        let bytes = read(&from.child(&name)?).await?;
+        let file = to.child(&name)?;
+        let stored = file.store().put(file.path(), PutPayload::from(bytes)).await;
+        stored.map_err(StorageError::store(&file))?;
+    }
+    Ok(())
+}
+
 /// Reads a file that the spec names.
 async fn read(file: &Location) -> Result<bytes::Bytes> {
     file.read().await.map_err(|error| match error {

@@ -44,7 +44,7 @@ mod huge_array;
 mod matches;
 mod parallel;
 mod permutation;
-mod prefetch;
+pub mod prefetch;
 mod unchecked;
 
 mod isa;

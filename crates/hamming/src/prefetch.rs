@@ -2,7 +2,7 @@
 
 /// Prefetches the cache line of `slice[index]` into the first-level cache. `index` may be out of bounds.
 #[inline(always)]
-pub(crate) fn prefetch_l1<T>(slice: &[T], index: usize) {
+pub fn prefetch_l1<T>(slice: &[T], index: usize) {
     let address = slice.as_ptr().wrapping_add(index);
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch of any address affects the cache only; SSE is part of x86-64.
@@ -22,7 +22,7 @@ pub(crate) fn prefetch_l1<T>(slice: &[T], index: usize) {
 /// Prefetches the cache line of `slice[index]` into the second-level cache, which allows more prefetches in flight.
 /// `index` may be out of bounds.
 #[inline(always)]
-pub(crate) fn prefetch_l2<T>(slice: &[T], index: usize) {
+pub fn prefetch_l2<T>(slice: &[T], index: usize) {
     let address = slice.as_ptr().wrapping_add(index);
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as in `prefetch_l1`.

@@ -145,6 +145,13 @@ impl Archive {
         spec_files::load(&self.location, &self.spec).await
     }
 
+    /// The id of the Delta table: it stays when the archive is moved.
+    #[must_use]
+    pub fn table_id(&self) -> &str {
+        let state = self.table.snapshot().ok();
+        state.map_or("", |state| state.metadata().id())
+    }
+
     /// The type of its ids.
     #[must_use]
     pub fn id_type(&self) -> IdType {

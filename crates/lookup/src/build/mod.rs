@@ -1,0 +1,316 @@
+//! Brings an index up to date with its archive.
+//!
+//! Each day's files become a segment, read once from the archive. Segments of like size are merged, four at a time, so that a lookup
+//! has few of them to search. Rows of files that the archive no longer has disappear: their segments are written again without
+//! them. Each step that changes what the index holds publishes a version.
+
+mod merge;
+mod parts;
+mod rows;
+mod tiers;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use archive::{Archive, spec_files};
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use storage::{hex, require_conditional_create};
+
+use crate::error::{LookupError, Result};
+use crate::files::IndexFiles;
+use crate::manifest::{ArchiveFacts, Manifest, SegmentEntry};
+use crate::rows::RowShape;
+use crate::segment::{Part, Scan};
+use merge::{Input, Merge};
+use parts::ArchivePart;
+
+/// How to build.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Threads that sort.
+    pub threads: usize,
+    /// Merge all segments into one: fewer bytes to search, more to write.
+    pub merge_all: bool,
+}
+
+/// What a build did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Built {
+    /// The version of the index.
+    pub version: u64,
+    /// The version of the archive that it covers.
+    pub archive_version: u64,
+    /// Rows that were read from the archive.
+    pub added_rows: u64,
+    /// Rows that were in the index, and are no longer in the archive.
+    pub removed_rows: u64,
+    /// Segments that were merged into others.
+    pub merged: u64,
+    /// Segments now.
+    pub segments: u64,
+    /// Documents with a fingerprint.
+    pub rows: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+}
+
+/// Builds an index of `archive`, or brings it up to date; `rows_done` is called with rows as they are written. A build that was stopped goes
+/// on where it was, if it is started again.
+///
+/// # Errors
+/// [`LookupError`]; the last version that was published stays.
+pub async fn build(
+    archive: &Archive,
+    files: &IndexFiles,
+    settings: Settings,
+    rows_done: Arc<dyn Fn(u64) + Send + Sync>,
+) -> Result<Built> {
+    let location = files.location();
+    require_conditional_create(location).await?;
+    let previous = Manifest::latest(location).await?;
+    match &previous {
+        Some(previous) => require_same(previous, archive, location.given())?,
+        None => files.require_own().await?,
+    }
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(settings.threads)
+        .build();
+    let pool =
+        pool.map_err(|error| LookupError::io("starting threads")(std::io::Error::other(error)))?;
+    let mut build = Build {
+        archive,
+        files,
+        pool: Arc::new(pool),
+        rows_done,
+        manifest: previous,
+        built: Built::default(),
+    };
+    let parts = parts::of_archive(archive)?;
+    build.follow(&parts).await?;
+    build.merge(settings.merge_all).await?;
+    Ok(build.finish())
+}
+
+/// Refuses an archive other than that of the index.
+fn require_same(manifest: &Manifest, archive: &Archive, index: &str) -> Result<()> {
+    let spec = manifest.spec(index)?;
+    let differences = spec.differences(archive.spec());
+    if !differences.is_empty() {
+        return Err(archive::ArchiveError::SpecMismatch {
+            left: index.to_owned(),
+            right: archive.location().to_string(),
+            differences,
+        }
+        .into());
+    }
+    let table = archive.table_id();
+    if manifest.archive.table != table {
+        return Err(LookupError::OtherArchive {
+            index: index.to_owned(),
+            reason: format!(
+                "it is an index of another archive, {}",
+                manifest.archive.location
+            ),
+        });
+    }
+    if manifest.archive.version > archive.version() {
+        return Err(LookupError::OtherArchive {
+            index: index.to_owned(),
+            reason: format!(
+                "it covers version {} of the archive, which is now at version {}",
+                manifest.archive.version,
+                archive.version()
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// A build in progress.
+struct Build<'a> {
+    archive: &'a Archive,
+    files: &'a IndexFiles,
+    pool: Arc<rayon::ThreadPool>,
+    rows_done: Arc<dyn Fn(u64) + Send + Sync>,
+    /// The latest version that was published.
+    manifest: Option<Manifest>,
+    built: Built,
+}
+
+impl Build<'_> {
+    fn segments(&self) -> Vec<SegmentEntry> {
+        self.manifest
+            .as_ref()
+            .map_or_else(Vec::new, |manifest| manifest.segments.clone())
+    }
+
+    /// Adds the parts that are missing, removes those that the archive no longer has, and publishes.
+    async fn follow(&mut self, parts: &[ArchivePart]) -> Result<()> {
+        let is_there = |part: &Part| parts.iter().any(|there| there.part == *part);
+        let mut segments = Vec::new();
+        for entry in self.segments() {
+            let stays: Vec<bool> = entry.facts.parts.iter().map(is_there).collect();
+            if stays.iter().all(|stays| *stays) {
+                segments.push(entry);
+                continue;
+            }
+            self.built.removed_rows += entry.facts.rows;
+            if stays.iter().any(|stays| *stays) {
+                let rewritten = self.merged(&[entry], &is_there).await?;
+                self.built.removed_rows -= rewritten.facts.rows;
+                segments.push(rewritten);
+            }
+        }
+        let covered: Vec<Part> = segments
+            .iter()
+            .flat_map(|entry| entry.facts.parts.clone())
+            .collect();
+        for part in parts.iter().filter(|part| !covered.contains(&part.part)) {
+            let added = self.added(part).await?;
+            self.built.added_rows += added.facts.rows;
+            segments.push(added);
+        }
+        let is_first = self.manifest.is_none();
+        let covers = self
+            .manifest
+            .as_ref()
+            .map(|manifest| manifest.archive.version);
+        if segments != self.segments() || covers != Some(self.archive.version()) {
+            if is_first {
+                spec_files::copy(
+                    self.archive.location(),
+                    self.files.location(),
+                    self.archive.spec(),
+                )
+                .await?;
+            }
+            self.publish(segments).await?;
+        }
+        Ok(())
+    }
+
+    /// Merges segments, and publishes after each merge.
+    async fn merge(&mut self, all: bool) -> Result<()> {
+        while let Some(chosen) = tiers::next_merge(&self.segments(), all) {
+            let (merging, mut segments): (Vec<_>, Vec<_>) = self
+                .segments()
+                .into_iter()
+                .partition(|entry| chosen.contains(&entry.name));
+            let merged = self.merged(&merging, &|_| true).await?;
+            self.built.merged += merging.len() as u64;
+            segments.push(merged);
+            self.publish(segments).await?;
+        }
+        Ok(())
+    }
+
+    async fn publish(&mut self, segments: Vec<SegmentEntry>) -> Result<()> {
+        let facts = ArchiveFacts {
+            location: self.archive.location().absolute_name(),
+            table: self.archive.table_id().to_owned(),
+            version: self.archive.version(),
+            id_type: self.archive.id_type().to_string(),
+        };
+        let manifest = Manifest::next(self.manifest.as_ref(), facts, self.archive.spec(), segments);
+        manifest.create(self.files.location()).await?;
+        self.files.remove_old(&manifest).await?;
+        self.manifest = Some(manifest);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Built {
+        if let Some(manifest) = &self.manifest {
+            self.built.version = manifest.version;
+            self.built.archive_version = manifest.archive.version;
+            self.built.segments = manifest.segments.len() as u64;
+            self.built.rows = manifest.segments.iter().map(|entry| entry.facts.rows).sum();
+            let bytes = manifest
+                .segments
+                .iter()
+                .map(|entry| entry.tables.bytes + entry.rows_file.bytes);
+            self.built.bytes = bytes.sum();
+        }
+        self.built
+    }
+
+    /// The segment of a part of the archive.
+    async fn added(&self, part: &ArchivePart) -> Result<SegmentEntry> {
+        let parts = vec![part.part.clone()];
+        self.segment(parts, part.rows, async || {
+            let mut inputs = Vec::new();
+            for file in &part.files {
+                inputs.push(Input::file(self.archive, file).await?);
+            }
+            Ok(inputs)
+        })
+        .await
+    }
+
+    /// One segment in place of some, with the rows of the parts that `stays` says.
+    async fn merged(
+        &self,
+        entries: &[SegmentEntry],
+        stays: &dyn Fn(&Part) -> bool,
+    ) -> Result<SegmentEntry> {
+        let parts = entries.iter().flat_map(|entry| entry.facts.parts.iter());
+        let parts: Vec<Part> = parts.filter(|part| stays(part)).cloned().collect();
+        let rows = entries.iter().map(|entry| entry.facts.rows).sum();
+        self.segment(parts.clone(), rows, async || {
+            let mut inputs = Vec::new();
+            for entry in entries {
+                let segment = self.files.open(entry).await?;
+                let numbers = entry.facts.parts.iter().map(|part| {
+                    let number = parts.iter().position(|other| other == part);
+                    number.and_then(|number| u16::try_from(number).ok())
+                });
+                inputs.push(Input::segment(Scan::new(segment), numbers.collect()));
+            }
+            Ok(inputs)
+        })
+        .await
+    }
+
+    /// Writes the segment of `parts` from inputs of at most `rows` rows, unless an earlier build has published it.
+    async fn segment(
+        &self,
+        parts: Vec<Part>,
+        rows: u64,
+        inputs: impl AsyncFnOnce() -> Result<Vec<Input>>,
+    ) -> Result<SegmentEntry> {
+        let shape = RowShape {
+            bigint: self.archive.id_type() == archive::IdType::Bigint,
+            days: parts.len() > 1,
+            sketch: self.archive.spec().sketch.bytes(),
+        };
+        let name = segment_name(&parts, rows, shape);
+        if let Some(entry) = self.files.unlisted(&name).await? {
+            return Ok(entry);
+        }
+        let drafts = self.files.draft(&name)?;
+        let merge = Merge {
+            name: name.clone(),
+            files: drafts.open()?,
+            shape,
+            parts,
+            rows,
+            inputs: inputs().await?,
+            scratch: Path::to_owned(self.files.scratch()),
+            pool: Arc::clone(&self.pool),
+            rows_done: Arc::clone(&self.rows_done),
+        };
+        let written = tokio::task::spawn_blocking(move || merge.run()).await;
+        let (facts, written) = written.unwrap_or_else(|panic| {
+            Err(LookupError::io("building a segment")(
+                std::io::Error::other(panic),
+            ))
+        })?;
+        self.files.publish(&name, drafts, written, facts).await
+    }
+}
+
+/// A segment is named by what goes into it, so that the same build finds it again.
+fn segment_name(parts: &[Part], rows: u64, shape: RowShape) -> String {
+    let json = serde_json::json!({ "format": 1, "parts": parts, "rows": rows, "shape": shape });
+    format!("segment-{}", &hex(&Sha256::digest(json.to_string()))[..32])
+}

@@ -1,0 +1,175 @@
+//! Reads the rows of an archive's data file in the order of their fingerprints, a piece at a time.
+
+use archive::{Archive, DataFile, DecodedStep, ReadRows, RowColumns, SnapshotFile};
+use arrow::array::{ArrayRef, AsArray as _, BinaryArray};
+use arrow::datatypes::Int64Type;
+use tokio::sync::mpsc;
+
+use crate::error::{LookupError, Result};
+use crate::rows::{IdRef, Row};
+use crate::segment::SIGN;
+
+/// Rows of a piece.
+const PIECE: usize = 1 << 14;
+
+/// Some rows, by fingerprint.
+pub(super) struct Piece {
+    /// Fingerprints, as they are stored.
+    pub(super) values: Vec<u64>,
+    ids: ArrayRef,
+    sketches: BinaryArray,
+}
+
+impl Piece {
+    fn new(values: Vec<u64>, rows: ReadRows) -> Self {
+        Self {
+            values,
+            ids: rows.ids,
+            sketches: rows.sketches,
+        }
+    }
+
+    /// A row, of the part `part`.
+    #[inline]
+    pub(super) fn row(&self, at: usize, part: u16) -> Row<'_> {
+        let id = match self.ids.as_primitive_opt::<Int64Type>() {
+            Some(numbers) => IdRef::Number(numbers.value(at)),
+            None => IdRef::Text(self.ids.as_string::<i32>().value(at).as_bytes()),
+        };
+        let sketch =
+            (!arrow::array::Array::is_null(&self.sketches, at)).then(|| self.sketches.value(at));
+        Row {
+            id,
+            day: part,
+            sketch,
+        }
+    }
+}
+
+/// Reads a data file in the background.
+pub(super) async fn pieces(
+    archive: &Archive,
+    file: &DataFile,
+) -> Result<mpsc::Receiver<Result<Piece>>> {
+    let opened = archive.open_file(file).await?;
+    let wanted = RowColumns {
+        sketch: archive.spec().sketch,
+        kept: false,
+    };
+    // One piece waits while another is merged.
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        // Other programs need not keep the order. Files of this program have checksums in the log.
+        let read = match opened.facts.tail.is_some() {
+            true => send_in_order(&opened, wanted, &sender).await,
+            false => send_sorted(&opened, wanted, &sender).await,
+        };
+        if let Err(error) = read {
+            // If the receiver is gone, the build has failed already.
+            let _ = sender.send(Err(error)).await;
+        }
+    });
+    Ok(receiver)
+}
+
+/// Sends the rows of a file that is sorted.
+async fn send_in_order(
+    file: &SnapshotFile,
+    wanted: RowColumns,
+    sender: &mpsc::Sender<Result<Piece>>,
+) -> Result<()> {
+    let pages = file.reader.row_pages().await?;
+    let mut last = 0;
+    for group in 0..file.reader.row_groups().len() {
+        let (values, rows) = fingerprints(file, group).await?;
+        if values.first().is_some_and(|first| *first < last) || !values.is_sorted() {
+            let reason = "its rows are not sorted by fingerprint";
+            return Err(LookupError::damaged(file.reader.name(), reason));
+        }
+        last = values.last().copied().unwrap_or(last);
+        for (values, rows) in values.chunks(PIECE).zip(rows.chunks(PIECE)) {
+            let read = file.reader.rows(&pages, group, rows, wanted).await?;
+            if sender
+                .send(Ok(Piece::new(values.to_vec(), read)))
+                .await
+                .is_err()
+            {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sends the rows of a file in any order: reads all of them, and sorts them.
+async fn send_sorted(
+    file: &SnapshotFile,
+    wanted: RowColumns,
+    sender: &mpsc::Sender<Result<Piece>>,
+) -> Result<()> {
+    let pages = file.reader.row_pages().await?;
+    let mut pieces = Vec::new();
+    let mut order: Vec<(u64, u32, u32)> = Vec::new();
+    for group in 0..file.reader.row_groups().len() {
+        let (values, rows) = fingerprints(file, group).await?;
+        for (values, rows) in values.chunks(PIECE).zip(rows.chunks(PIECE)) {
+            let read = file.reader.rows(&pages, group, rows, wanted).await?;
+            let piece = pieces.len() as u32;
+            order.extend(
+                values
+                    .iter()
+                    .enumerate()
+                    .map(|(at, value)| (*value, piece, at as u32)),
+            );
+            pieces.push(read);
+        }
+    }
+    order.sort_unstable();
+    for some in order.chunks(PIECE) {
+        let places: Vec<(usize, usize)> = some
+            .iter()
+            .map(|(_, piece, at)| (*piece as usize, *at as usize))
+            .collect();
+        let failed = |source| archive::ArchiveError::Arrow {
+            object: file.reader.name().to_owned(),
+            source,
+        };
+        let ids: Vec<&dyn arrow::array::Array> =
+            pieces.iter().map(|piece| piece.ids.as_ref()).collect();
+        let sketches: Vec<&dyn arrow::array::Array> =
+            pieces.iter().map(|piece| &piece.sketches as _).collect();
+        let piece = Piece {
+            values: some.iter().map(|(value, ..)| *value).collect(),
+            ids: arrow::compute::interleave(&ids, &places).map_err(failed)?,
+            sketches: arrow::compute::interleave(&sketches, &places)
+                .map_err(failed)?
+                .as_binary()
+                .clone(),
+        };
+        if sender.send(Ok(piece)).await.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The fingerprints of a row group, as they are stored, and their rows.
+async fn fingerprints(file: &SnapshotFile, group: usize) -> Result<(Vec<u64>, Vec<u32>)> {
+    let encoded = file.reader.fetch(group).await?;
+    let reader = file.reader.clone();
+    let decoding = tokio::task::spawn_blocking(move || -> Result<_> {
+        let (mut values, mut rows) = (Vec::new(), Vec::new());
+        reader.decode(group, encoded, &mut DecodedStep::default(), |step| {
+            let first = values.len();
+            values.extend(step.values().iter().map(|value| value ^ SIGN));
+            rows.extend((0..values.len() - first).map(|at| step.row(at)));
+            true
+        })?;
+        Ok((values, rows))
+    });
+    decoding.await.unwrap_or_else(|panic| {
+        Err(LookupError::io("reading fingerprints")(
+            std::io::Error::other(panic),
+        ))
+    })
+}

@@ -1,0 +1,126 @@
+//! The errors of this crate.
+
+use archive::ArchiveError;
+use storage::{ErrorKind, StorageError};
+
+/// Result of this crate.
+pub type Result<T, E = LookupError> = std::result::Result<T, E>;
+
+/// An operation on an index that failed; every variant names its object.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum LookupError {
+    /// A file or a store failed.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// The archive failed.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// A directory without a manifest, where an index is needed.
+    #[error(
+        "{path}: not an index (no manifest); make one with `dedup-job index build --base ARCHIVE --output {path}`"
+    )]
+    NotAnIndex {
+        /// The path as given.
+        path: String,
+    },
+    /// A directory that holds something other than an index.
+    #[error(
+        "{path}: not empty: {found} lies there; an index needs a directory, or a prefix, of its own"
+    )]
+    NotEmpty {
+        /// The path as given.
+        path: String,
+        /// What lies there.
+        found: String,
+    },
+    /// A file of an index whose content is not what it should be.
+    #[error("{object}: {reason}")]
+    Damaged {
+        /// The file, with the part of it if that is known.
+        object: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A file in a format of another release.
+    #[error(
+        "{object}: format {found} of the index; this version reads formats up to {known}: build the index again"
+    )]
+    Format {
+        /// The file.
+        object: String,
+        /// Its format.
+        found: u32,
+        /// The latest format that this program reads.
+        known: u32,
+    },
+    /// A setting of the archive that an index keeps, and that differs.
+    #[error("{index}: {reason}; build an index in another directory")]
+    OtherArchive {
+        /// The index.
+        index: String,
+        /// What differs.
+        reason: String,
+    },
+    /// Another build published a version meanwhile.
+    #[error("{path}: another build published version {version} meanwhile; run this build again")]
+    Overtaken {
+        /// The index.
+        path: String,
+        /// That version.
+        version: u64,
+    },
+    /// A distance that an index cannot answer.
+    #[error("-k {k}: an index answers distances up to {}", crate::MAX_DISTANCE)]
+    Distance {
+        /// The distance asked for.
+        k: u32,
+    },
+    /// A local file operation failed.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+}
+
+// As of the other crates: errors of libraries may quote a request with its secrets.
+impl std::fmt::Debug for LookupError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} error: {self}", self.kind())
+    }
+}
+
+impl LookupError {
+    /// Wraps an error of the system that concerns the file `path`.
+    pub(crate) fn io(path: impl ToString) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_string();
+        move |source| Self::Io { path, source }
+    }
+
+    /// The error for a file whose content is not what it should be.
+    pub(crate) fn damaged(object: impl ToString, reason: impl ToString) -> Self {
+        Self::Damaged {
+            object: object.to_string(),
+            reason: reason.to_string(),
+        }
+    }
+
+    /// The kind of the failure.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Storage(error) => error.kind(),
+            Self::Archive(error) => error.kind(),
+            Self::NotAnIndex { .. } | Self::NotEmpty { .. } | Self::Distance { .. } => {
+                ErrorKind::Usage
+            }
+            Self::Damaged { .. } => ErrorKind::Data,
+            Self::Format { .. } | Self::OtherArchive { .. } => ErrorKind::Configuration,
+            Self::Overtaken { .. } => ErrorKind::TryAgain,
+            Self::Io { source, .. } => storage::io_kind(source),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! An index, open at one version.
+
+use std::sync::Arc;
+
+use archive::{IdType, spec_files};
+use serde::Serialize;
+use simhash::{Model, Spec};
+use storage::{Location, StorageError};
+
+use crate::error::{LookupError, Result};
+use crate::files::IndexFiles;
+use crate::manifest::{Manifest, SegmentEntry};
+use crate::search::{Found, Searcher};
+use crate::segment::{Document, Part, Segment};
+
+/// An index at one version. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Index {
+    location: Location,
+    manifest: Arc<Manifest>,
+    spec: Arc<Spec>,
+    id_type: IdType,
+    segments: Arc<[Arc<Segment>]>,
+}
+
+/// What an index holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct IndexInfo {
+    /// Its version, counted from 1.
+    pub version: u64,
+    /// The archive with which it was built.
+    pub archive: String,
+    /// The version of the archive.
+    pub archive_version: u64,
+    /// The largest distance that it answers.
+    pub max_distance: u32,
+    /// Distinct fingerprints, summed over the segments.
+    pub fingerprints: u64,
+    /// Documents with a fingerprint.
+    pub rows: u64,
+    /// Days that have documents.
+    pub days: u64,
+    /// Bytes of the tables on disk.
+    pub table_bytes: u64,
+    /// Bytes of ids, days and sketches on disk.
+    pub row_bytes: u64,
+    /// Bytes of the directories, which are held in memory.
+    pub directory_bytes: u64,
+    /// Its segments.
+    pub segments: Vec<SegmentInfo>,
+}
+
+/// What a segment holds.
+#[derive(Debug, Clone, Serialize)]
+pub struct SegmentInfo {
+    /// Its name.
+    pub name: String,
+    /// Distinct fingerprints.
+    pub fingerprints: u64,
+    /// Documents.
+    pub rows: u64,
+    /// Bytes of its tables on disk.
+    pub table_bytes: u64,
+    /// Bytes of ids, days and sketches on disk.
+    pub row_bytes: u64,
+    /// The files of the archive that it covers, by day.
+    pub parts: Vec<Part>,
+}
+
+impl Index {
+    /// Opens the latest version.
+    ///
+    /// # Errors
+    /// [`LookupError`] when there is none, or a file is missing or damaged.
+    pub async fn open(files: &IndexFiles) -> Result<Self> {
+        let location = files.location();
+        for attempt in 0.. {
+            let manifest = Manifest::latest(location).await?;
+            let manifest = manifest.ok_or_else(|| LookupError::NotAnIndex {
+                path: location.to_string(),
+            })?;
+            match Self::open_at(files, manifest, &[]).await {
+                // A build has published newer versions, and removed the segments of this one.
+                Err(LookupError::Storage(StorageError::NotFound { .. })) if attempt < 3 => {}
+                opened => return opened,
+            }
+        }
+        unreachable!("the loop returns")
+    }
+
+    /// Opens the latest version, if it is a newer one than this; segments of both stay open.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub async fn newer(&self, files: &IndexFiles) -> Result<Option<Self>> {
+        match Manifest::latest(files.location()).await? {
+            Some(manifest) if manifest.version > self.manifest.version => {
+                Self::open_at(files, manifest, &self.named_segments())
+                    .await
+                    .map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn named_segments(&self) -> Vec<(String, Arc<Segment>)> {
+        let entries = self
+            .manifest
+            .segments
+            .iter()
+            .map(|entry| entry.name.clone());
+        entries.zip(self.segments.iter().cloned()).collect()
+    }
+
+    async fn open_at(
+        files: &IndexFiles,
+        manifest: Manifest,
+        open: &[(String, Arc<Segment>)],
+    ) -> Result<Self> {
+        let given = files.location().given();
+        let mut segments = Vec::with_capacity(manifest.segments.len());
+        for entry in &manifest.segments {
+            let known = open.iter().find(|(name, _)| *name == entry.name);
+            segments.push(match known {
+                Some((_, segment)) => Arc::clone(segment),
+                None => files.open(entry).await?,
+            });
+        }
+        Ok(Self {
+            location: files.location().clone(),
+            spec: Arc::new(manifest.spec(given)?),
+            id_type: manifest.id_type(given)?,
+            manifest: Arc::new(manifest),
+            segments: segments.into(),
+        })
+    }
+
+    /// How its fingerprints were made.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Its version, counted from 1.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.manifest.version
+    }
+
+    /// The version of the archive that it covers.
+    #[must_use]
+    pub fn archive_version(&self) -> u64 {
+        self.manifest.archive.version
+    }
+
+    /// The type of its ids.
+    #[must_use]
+    pub fn id_type(&self) -> IdType {
+        self.id_type
+    }
+
+    /// The spec with the tables that it names, to make fingerprints of texts.
+    ///
+    /// # Errors
+    /// [`LookupError::Archive`] when they are missing or damaged.
+    pub async fn model(&self) -> Result<Model> {
+        Ok(spec_files::load(&self.location, &self.spec).await?)
+    }
+
+    /// A searcher, for one thread.
+    #[must_use]
+    pub fn searcher(&self) -> Searcher {
+        Searcher::new(Arc::clone(&self.segments))
+    }
+
+    /// The documents of a fingerprint that was found, at most `limit`.
+    ///
+    /// # Errors
+    /// [`LookupError::Damaged`] when a page that is needed is damaged.
+    pub fn documents(&self, found: &Found, limit: usize) -> Result<Vec<Document>> {
+        let segment = &self.segments[found.segment as usize];
+        let rows = found.rows.clone().take(limit);
+        rows.map(|row| segment.document(row)).collect()
+    }
+
+    /// What it holds.
+    #[must_use]
+    pub fn info(&self) -> IndexInfo {
+        let segments: Vec<SegmentInfo> = self.manifest.segments.iter().map(segment_info).collect();
+        let sum = |each: fn(&SegmentInfo) -> u64| segments.iter().map(each).sum();
+        let days: std::collections::BTreeSet<_> = segments
+            .iter()
+            .flat_map(|segment| segment.parts.iter().map(|part| part.day))
+            .collect();
+        IndexInfo {
+            version: self.manifest.version,
+            archive: self.manifest.archive.location.clone(),
+            archive_version: self.manifest.archive.version,
+            max_distance: crate::MAX_DISTANCE,
+            fingerprints: sum(|segment| segment.fingerprints),
+            rows: sum(|segment| segment.rows),
+            days: days.len() as u64,
+            table_bytes: sum(|segment| segment.table_bytes),
+            row_bytes: sum(|segment| segment.row_bytes),
+            directory_bytes: self
+                .segments
+                .iter()
+                .map(|segment| segment.directory_bytes())
+                .sum(),
+            segments,
+        }
+    }
+
+    /// Reads every file whole, and checks all of it.
+    ///
+    /// # Errors
+    /// [`LookupError::Damaged`] at the first damaged page.
+    pub fn verify(&self) -> Result<()> {
+        self.segments
+            .iter()
+            .try_for_each(|segment| segment.verify())
+    }
+}
+
+fn segment_info(entry: &SegmentEntry) -> SegmentInfo {
+    SegmentInfo {
+        name: entry.name.clone(),
+        fingerprints: entry.facts.fingerprints,
+        rows: entry.facts.rows,
+        table_bytes: entry.tables.bytes,
+        row_bytes: entry.rows_file.bytes,
+        parts: entry.facts.parts.clone(),
+    }
+}

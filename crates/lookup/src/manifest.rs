@@ -1,0 +1,237 @@
+//! The versions of an index: each is a manifest, a file that names segments.
+//!
+//! A manifest appears whole, by one conditional create, and never changes. A reader opens the latest; the one before stays for readers
+//! that have just opened it.
+
+use archive::IdType;
+use futures::TryStreamExt as _;
+use object_store::{PutMode, PutOptions, PutPayload};
+use serde::{Deserialize, Serialize};
+use simhash::Spec;
+use storage::{Location, StorageError};
+
+use crate::error::{LookupError, Result};
+use crate::segment::SegmentFacts;
+
+/// The format of manifests that this version writes.
+const FORMAT: u32 = 1;
+const PREFIX: &str = "manifest-";
+const ENDING: &str = ".json";
+
+/// A version of an index.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    format: u32,
+    /// Counts from 1.
+    pub(crate) version: u64,
+    /// The archive of whose rows this is an index.
+    pub(crate) archive: ArchiveFacts,
+    /// How its fingerprints were made, as canonical JSON.
+    spec: String,
+    /// The largest distance that it answers.
+    max_distance: u32,
+    pub(crate) segments: Vec<SegmentEntry>,
+}
+
+/// What a manifest says of its archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ArchiveFacts {
+    /// The path or URL with which the index was built.
+    pub(crate) location: String,
+    /// The id of its Delta table.
+    pub(crate) table: String,
+    /// Its version.
+    pub(crate) version: u64,
+    /// `string` or `bigint`.
+    pub(crate) id_type: String,
+}
+
+/// A segment in a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SegmentEntry {
+    /// Its files are `<name>.tables` and `<name>.rows`.
+    pub(crate) name: String,
+    pub(crate) tables: FileEntry,
+    pub(crate) rows_file: FileEntry,
+    #[serde(flatten)]
+    pub(crate) facts: SegmentFacts,
+}
+
+/// A file in a manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileEntry {
+    /// Size in bytes.
+    pub(crate) bytes: u64,
+    /// The checksum of its checksums and footer, hexadecimal.
+    pub(crate) sum: String,
+}
+
+impl FileEntry {
+    pub(crate) fn new((bytes, sum): (u64, u64)) -> Self {
+        Self {
+            bytes,
+            sum: format!("{sum:016x}"),
+        }
+    }
+}
+
+impl Manifest {
+    /// The version after `previous`, or the first.
+    pub(crate) fn next(
+        previous: Option<&Self>,
+        archive: ArchiveFacts,
+        spec: &Spec,
+        segments: Vec<SegmentEntry>,
+    ) -> Self {
+        Self {
+            format: FORMAT,
+            version: previous.map_or(1, |previous| previous.version + 1),
+            archive,
+            spec: spec.to_json(),
+            max_distance: crate::MAX_DISTANCE,
+            segments,
+        }
+    }
+
+    /// How its fingerprints were made.
+    pub(crate) fn spec(&self, object: &str) -> Result<Spec> {
+        Spec::from_json(&self.spec).map_err(|error| LookupError::damaged(object, error))
+    }
+
+    /// The type of its ids.
+    pub(crate) fn id_type(&self, object: &str) -> Result<IdType> {
+        let parsed = self.archive.id_type.parse();
+        parsed.map_err(|reason: String| LookupError::damaged(object, reason))
+    }
+
+    /// Creates the manifest.
+    ///
+    /// # Errors
+    /// [`LookupError::Overtaken`] when there is one of this version.
+    pub(crate) async fn create(&self, index: &Location) -> Result<()> {
+        let object = index.child(&name(self.version))?;
+        let json = serde_json::to_vec_pretty(self);
+        let json = json.map_err(|error| LookupError::damaged(object.given(), error))?;
+        let options = PutOptions::from(PutMode::Create);
+        let put = object
+            .store()
+            .put_opts(object.path(), PutPayload::from(json), options);
+        match put.await {
+            Ok(_) => Ok(()),
+            Err(
+                object_store::Error::AlreadyExists { .. }
+                | object_store::Error::Precondition { .. },
+            ) => Err(LookupError::Overtaken {
+                path: index.to_string(),
+                version: self.version,
+            }),
+            Err(error) => Err(StorageError::store(&object)(error).into()),
+        }
+    }
+
+    /// Reads the manifest of a version.
+    pub(crate) async fn read(index: &Location, version: u64) -> Result<Self> {
+        let object = index.child(&name(version))?;
+        let bytes = object.read().await?;
+        let damaged = |error: serde_json::Error| LookupError::damaged(object.given(), error);
+        /// What every format has.
+        #[derive(Deserialize)]
+        struct AnyFormat {
+            format: u32,
+        }
+        let any: AnyFormat = serde_json::from_slice(&bytes).map_err(damaged)?;
+        if any.format > FORMAT {
+            return Err(LookupError::Format {
+                object: object.to_string(),
+                found: any.format,
+                known: FORMAT,
+            });
+        }
+        let read: Self = serde_json::from_slice(&bytes).map_err(damaged)?;
+        match read.version == version {
+            true => Ok(read),
+            false => Err(LookupError::damaged(
+                object.given(),
+                "it is the manifest of another version",
+            )),
+        }
+    }
+
+    /// Reads the latest manifest; `None` if there is none.
+    pub(crate) async fn latest(index: &Location) -> Result<Option<Self>> {
+        // A build may remove old manifests between the two requests.
+        for _ in 0..3 {
+            let Some(version) = versions(index).await?.pop() else {
+                return Ok(None);
+            };
+            match Self::read(index, version).await {
+                Err(LookupError::Storage(StorageError::NotFound { .. })) => {}
+                read => return read.map(Some),
+            }
+        }
+        Err(LookupError::damaged(
+            index,
+            "its manifests disappear while they are read",
+        ))
+    }
+}
+
+/// The name of the manifest of a version.
+pub(crate) fn name(version: u64) -> String {
+    format!("{PREFIX}{version:020}{ENDING}")
+}
+
+/// The versions of which there are manifests, ascending.
+pub(crate) async fn versions(index: &Location) -> Result<Vec<u64>> {
+    let mut versions: Vec<u64> = names(index)
+        .await?
+        .iter()
+        .filter_map(|name| version(name))
+        .collect();
+    versions.sort_unstable();
+    Ok(versions)
+}
+
+fn version(name: &str) -> Option<u64> {
+    let number = name.strip_prefix(PREFIX)?.strip_suffix(ENDING)?;
+    (number.len() == 20).then(|| number.parse().ok())?
+}
+
+/// Names of the files in the directory of an index, with their paths below it.
+pub(crate) async fn names(index: &Location) -> Result<Vec<String>> {
+    if index.local().is_some_and(|local| !local.exists()) {
+        return Ok(Vec::new());
+    }
+    let listed: Vec<_> = index
+        .store()
+        .list(Some(index.path()))
+        .try_collect()
+        .await
+        .map_err(StorageError::store(index))?;
+    let below = |path: &object_store::path::Path| {
+        let parts = path.prefix_match(index.path())?;
+        let parts: Vec<_> = parts.map(|part| part.as_ref().to_owned()).collect();
+        Some(parts.join("/"))
+    };
+    Ok(listed
+        .iter()
+        .filter_map(|object| below(&object.location))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_manifests_have_versions() {
+        assert_eq!(version(&name(12)), Some(12));
+        for other in [
+            "manifest-12.json",
+            "manifest-00000000000000000012.tmp",
+            "segment.tables",
+        ] {
+            assert_eq!(version(other), None);
+        }
+    }
+}

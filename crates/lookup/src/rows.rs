@@ -1,0 +1,368 @@
+//! What an index knows of each row beside its fingerprint: id, day, sketch. A row is found by its number.
+//!
+//! 64 rows are a group. Section `groups` has where each group begins, as u64, and where the last one ends. Bytes of a group of n rows,
+//! each part only if the index has it:
+//!
+//! ```text
+//! days       n × u16: number in the segment's list of days; if there are several
+//! sketches   u64: one bit for each row that has a sketch; then n sketches, zeros where there is none
+//! ids        BIGINT: n × i64
+//!            STRING: u8 width w (2, 4 or 8), n × w bytes: where each id ends, counted from the first; then the ids
+//! ```
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{LookupError, Result};
+use crate::paged::{PagedFile, PagedWriter, Section, u64_at};
+
+/// Rows of a group.
+const GROUP: usize = 64;
+
+/// The id of a document.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Id {
+    /// A BIGINT.
+    Number(i64),
+    /// Text.
+    Text(String),
+}
+
+impl std::fmt::Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => f.write_str(text),
+        }
+    }
+}
+
+/// A borrowed [`Id`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum IdRef<'a> {
+    Number(i64),
+    Text(&'a [u8]),
+}
+
+/// What is stored of each row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RowShape {
+    /// Whether ids are BIGINT.
+    pub(crate) bigint: bool,
+    /// Whether rows have days: the segment has several.
+    pub(crate) days: bool,
+    /// Bytes of a sketch; 0 if there are none.
+    pub(crate) sketch: usize,
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Row<'a> {
+    pub(crate) id: IdRef<'a>,
+    /// Number in the segment's list of days.
+    pub(crate) day: u16,
+    pub(crate) sketch: Option<&'a [u8]>,
+}
+
+/// Rows that are being written.
+pub(crate) struct RowsWriter {
+    shape: RowShape,
+    starts: Vec<u64>,
+    rows: u64,
+    days: Vec<u16>,
+    sketches: Vec<u8>,
+    has_sketch: u64,
+    numbers: Vec<i64>,
+    texts: Vec<u8>,
+    ends: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl RowsWriter {
+    pub(crate) fn new(shape: RowShape) -> Self {
+        Self {
+            shape,
+            starts: Vec::new(),
+            rows: 0,
+            days: Vec::with_capacity(GROUP),
+            sketches: Vec::new(),
+            has_sketch: 0,
+            numbers: Vec::with_capacity(GROUP),
+            texts: Vec::new(),
+            ends: Vec::with_capacity(GROUP),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Appends a row.
+    #[inline]
+    pub(crate) fn push(&mut self, file: &mut PagedWriter, row: Row<'_>) -> Result<()> {
+        let within = self.rows % GROUP as u64;
+        match row.id {
+            IdRef::Number(number) => self.numbers.push(number),
+            IdRef::Text(text) => {
+                self.texts.extend_from_slice(text);
+                self.ends.push(self.texts.len() as u64);
+            }
+        }
+        if self.shape.days {
+            self.days.push(row.day);
+        }
+        if self.shape.sketch > 0 {
+            let end = self.sketches.len() + self.shape.sketch;
+            if let Some(sketch) = row.sketch {
+                self.has_sketch |= 1 << within;
+                self.sketches.extend_from_slice(sketch);
+            }
+            self.sketches.resize(end, 0);
+        }
+        self.rows += 1;
+        match within as usize == GROUP - 1 {
+            true => self.end_group(file),
+            false => Ok(()),
+        }
+    }
+
+    fn end_group(&mut self, file: &mut PagedWriter) -> Result<()> {
+        self.starts.push(file.section_bytes());
+        let bytes = &mut self.bytes;
+        bytes.extend(self.days.drain(..).flat_map(u16::to_le_bytes));
+        if self.shape.sketch > 0 {
+            bytes.extend_from_slice(&self.has_sketch.to_le_bytes());
+            bytes.append(&mut self.sketches);
+            self.has_sketch = 0;
+        }
+        match self.shape.bigint {
+            true => bytes.extend(self.numbers.drain(..).flat_map(i64::to_le_bytes)),
+            false => {
+                let width: usize = match self.texts.len() {
+                    0..=0xffff => 2,
+                    0x1_0000..=0xffff_ffff => 4,
+                    _ => 8,
+                };
+                bytes.push(width as u8);
+                for end in self.ends.drain(..) {
+                    bytes.extend_from_slice(&end.to_le_bytes()[..width]);
+                }
+                bytes.append(&mut self.texts);
+            }
+        }
+        file.write(bytes)?;
+        bytes.clear();
+        Ok(())
+    }
+
+    /// Ends the rows, as the sections `rows` and `groups`.
+    pub(crate) fn finish(mut self, file: &mut PagedWriter) -> Result<()> {
+        if !self.rows.is_multiple_of(GROUP as u64) {
+            self.end_group(file)?;
+        }
+        self.starts.push(file.section_bytes());
+        file.end_section("rows");
+        for start in &self.starts {
+            file.write(&start.to_le_bytes())?;
+        }
+        file.end_section("groups");
+        Ok(())
+    }
+}
+
+/// The rows of a segment.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    file: PagedFile,
+    shape: RowShape,
+    rows: u64,
+    sections: (Section, Section),
+}
+
+impl Rows {
+    /// The rows in `file`.
+    pub(crate) fn open(file: PagedFile, shape: RowShape, rows: u64) -> Result<Self> {
+        let sections = (file.section("rows")?, file.section("groups")?);
+        let groups = rows.div_ceil(GROUP as u64) + 1;
+        if sections.1.len() as u64 != groups * 8 {
+            return Err(LookupError::damaged(
+                file.name(),
+                "the section of groups is damaged",
+            ));
+        }
+        Ok(Self {
+            file,
+            shape,
+            rows,
+            sections,
+        })
+    }
+
+    pub(crate) fn file(&self) -> &PagedFile {
+        &self.file
+    }
+
+    /// A row.
+    pub(crate) fn row(&self, row: u32) -> Result<Row<'_>> {
+        let damaged = || LookupError::damaged(self.file.name(), format!("row {row} is damaged"));
+        let (group, within) = (row as usize / GROUP, row as usize % GROUP);
+        let count = (self.rows as usize)
+            .checked_sub(group * GROUP)
+            .ok_or_else(damaged)?;
+        let count = count.min(GROUP);
+        if within >= count {
+            return Err(damaged());
+        }
+        let starts = self.sections.1.start + 8 * group;
+        let starts = self.file.bytes(starts..starts + 16)?;
+        let place = |at| {
+            let offset = usize::try_from(u64_at(starts, at)?).ok()?;
+            let place = self.sections.0.start.checked_add(offset)?;
+            (place <= self.sections.0.end).then_some(place)
+        };
+        let (Some(start), Some(end)) = (place(0), place(8)) else {
+            return Err(damaged());
+        };
+        let bytes = Group {
+            file: &self.file,
+            range: start..end,
+        };
+        bytes.row(self.shape, count, within)?.ok_or_else(damaged)
+    }
+}
+
+/// The bytes of a group; only those that are read are checked.
+struct Group<'a> {
+    file: &'a PagedFile,
+    range: Range<usize>,
+}
+
+impl<'a> Group<'a> {
+    fn bytes(&self, start: usize, length: usize) -> Result<Option<&'a [u8]>> {
+        let start = self.range.start.saturating_add(start);
+        let end = start.saturating_add(length);
+        match end <= self.range.end {
+            true => self.file.bytes(start..end).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// A number of `width` bytes.
+    fn number(&self, start: usize, width: usize) -> Result<Option<u64>> {
+        let bytes = self.bytes(start, width)?;
+        Ok(bytes.map(|bytes| {
+            let mut number = [0; 8];
+            number[..width].copy_from_slice(bytes);
+            u64::from_le_bytes(number)
+        }))
+    }
+
+    /// Row `within` of the `count` rows of the group; `None` if its lengths are damaged.
+    fn row(&self, shape: RowShape, count: usize, within: usize) -> Result<Option<Row<'a>>> {
+        let mut at = 0;
+        let mut day = 0;
+        if shape.days {
+            let Some(number) = self.number(2 * within, 2)? else {
+                return Ok(None);
+            };
+            day = number as u16;
+            at += 2 * count;
+        }
+        let mut sketch = None;
+        if shape.sketch > 0 {
+            let Some(present) = self.number(at, 8)? else {
+                return Ok(None);
+            };
+            if present >> within & 1 == 1 {
+                sketch = self.bytes(at + 8 + within * shape.sketch, shape.sketch)?;
+            }
+            at += 8 + count * shape.sketch;
+        }
+        let id = match shape.bigint {
+            true => self
+                .number(at + 8 * within, 8)?
+                .map(|id| IdRef::Number(id.cast_signed())),
+            false => self.text(at, count, within)?.map(IdRef::Text),
+        };
+        Ok(id.map(|id| Row { id, day, sketch }))
+    }
+
+    fn text(&self, at: usize, count: usize, within: usize) -> Result<Option<&'a [u8]>> {
+        let Some(width) = self.number(at, 1)?.map(|width| width as usize) else {
+            return Ok(None);
+        };
+        if ![2, 4, 8].contains(&width) {
+            return Ok(None);
+        }
+        let ends = at + 1;
+        let start = match within {
+            0 => Some(0),
+            _ => self.number(ends + (within - 1) * width, width)?,
+        };
+        let end = self.number(ends + within * width, width)?;
+        let (Some(start), Some(end)) = (start, end) else {
+            return Ok(None);
+        };
+        let Some(length) = end.checked_sub(start) else {
+            return Ok(None);
+        };
+        let first = (ends + count * width).saturating_add(start as usize);
+        self.bytes(first, usize::try_from(length).unwrap_or(usize::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn written(shape: RowShape, rows: &[(Id, u16, Option<Vec<u8>>)]) -> Rows {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rows");
+        let mut file = PagedWriter::new("rows", std::fs::File::create(&path).unwrap());
+        let mut writer = RowsWriter::new(shape);
+        for (id, day, sketch) in rows {
+            let id = match id {
+                Id::Number(number) => IdRef::Number(*number),
+                Id::Text(text) => IdRef::Text(text.as_bytes()),
+            };
+            let (day, sketch) = (*day, sketch.as_deref());
+            writer.push(&mut file, Row { id, day, sketch }).unwrap();
+        }
+        writer.finish(&mut file).unwrap();
+        file.finish(&()).unwrap();
+        Rows::open(PagedFile::open(&path).unwrap(), shape, rows.len() as u64).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_what_was_written(
+            rows in proptest::collection::vec(
+                (any::<i64>(), ".{0,20}", any::<u16>(), proptest::option::of(proptest::collection::vec(any::<u8>(), 16))),
+                0..200,
+            ),
+            bigint: bool,
+            days: bool,
+            sketches: bool,
+            long in 0_usize..200,
+        ) {
+            let shape = RowShape { bigint, days, sketch: if sketches { 16 } else { 0 } };
+            let rows: Vec<_> = rows.into_iter().enumerate().map(|(at, (number, text, day, sketch))| {
+                // One id makes its group need wider ends.
+                let text = if at == long { text + &"x".repeat(70_000) } else { text };
+                let id = if bigint { Id::Number(number) } else { Id::Text(text) };
+                (id, if days { day } else { 0 }, sketch.filter(|_| sketches))
+            }).collect();
+            let found = written(shape, &rows);
+            for (at, (id, day, sketch)) in rows.iter().enumerate() {
+                let row = found.row(at as u32).unwrap();
+                let found_id = match row.id {
+                    IdRef::Number(number) => Id::Number(number),
+                    IdRef::Text(text) => Id::Text(String::from_utf8(text.to_vec()).unwrap()),
+                };
+                prop_assert_eq!((&found_id, row.day, row.sketch), (id, *day, sketch.as_deref()));
+            }
+            prop_assert!(found.row(rows.len() as u32).is_err());
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! Finds the fingerprints of an index within k bits of a query: the kernel of this crate.
+//!
+//! Two fingerprints within k bits differ in at most r = ⌊k/2⌋ bits of one half: of the leading half, or of the other. So every bucket of
+//! the table `straight` whose number is within r bits of the query's leading bits is visited, and the same in the table `rotated`
+//! (Manku, Jain and Das Sarma, section 3.1, with two blocks of radius r instead of blocks that agree). Every value in a visited bucket is
+//! compared whole.
+//!
+//! Nearly all time is spent waiting for memory: where a block begins, its counts, and the remainders of the bucket. So a chunk of
+//! blocks, of one query or of many, goes through three phases, and each phase prefetches what the next one reads.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use hamming::prefetch::prefetch_l1;
+
+use crate::MAX_DISTANCE;
+use crate::error::{LookupError, Result};
+use crate::segment::{ROTATION, SIGN, Segment};
+use crate::table::{BLOCK_BITS, BLOCK_BUCKETS, Block};
+
+/// Blocks of a chunk: more would evict each other's cache lines.
+const CHUNK: usize = 256;
+
+/// A wait for a block's first byte that means that the disk was read.
+const DISK: Duration = Duration::from_micros(30);
+
+/// A fingerprint that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The query, by its index.
+    pub query: u32,
+    /// The distance to it, in bits.
+    pub distance: u32,
+    /// The fingerprint.
+    pub fingerprint: u64,
+    /// The segment that has it, by its index.
+    pub segment: u32,
+    /// Its rows in the segment.
+    pub rows: Range<u32>,
+}
+
+/// Differences between numbers, by how many bits they have: all of `width` bits with at most 4.
+#[derive(Debug)]
+struct Differences {
+    masks: Vec<u32>,
+    /// For each r, how many masks have at most r bits.
+    within: [usize; MAX_RADIUS as usize + 1],
+}
+
+/// The most bits that may differ in a half.
+const MAX_RADIUS: u32 = MAX_DISTANCE / 2;
+
+impl Differences {
+    fn new(width: u32) -> Self {
+        let mut masks: Vec<u32> = vec![0];
+        let mut within = [1; MAX_RADIUS as usize + 1];
+        let mut last = 0..1;
+        for bits in &mut within[1..] {
+            let mut next = Vec::new();
+            for &mask in &masks[last.clone()] {
+                // Higher bits only, so that each mask comes once.
+                let from = 32 - mask.leading_zeros();
+                next.extend((from..width).map(|bit| mask | 1 << bit));
+            }
+            last = masks.len()..masks.len() + next.len();
+            masks.append(&mut next);
+            *bits = masks.len();
+        }
+        Self { masks, within }
+    }
+
+    /// The masks of at most `radius` bits, those with fewer bits first.
+    #[inline(always)]
+    fn within(&self, radius: u32) -> &[u32] {
+        &self.masks[..self.within[radius as usize]]
+    }
+}
+
+/// A block to be searched for a query.
+#[derive(Debug, Clone, Copy)]
+struct Probe {
+    /// The query, rotated as the table is.
+    value: u64,
+    query: u32,
+    segment: u32,
+    table: u8,
+    /// Bits in which the buckets of the block may differ from the query's, beside those of the block's number.
+    radius: u8,
+    block: u32,
+    /// Where the block lies in the file.
+    start: usize,
+    end: usize,
+}
+
+/// A bucket that is not empty.
+#[derive(Debug, Clone)]
+struct Bucket {
+    probe: u32,
+    bucket: u32,
+    values: Range<u32>,
+}
+
+/// Searches segments; has the buffers of one thread.
+#[derive(Debug)]
+pub struct Searcher {
+    segments: Arc<[Arc<Segment>]>,
+    /// By the segment's bucket bits, less those within a block.
+    blocks: Vec<Arc<Differences>>,
+    chunk: Chunk,
+}
+
+/// The blocks that are searched together.
+#[derive(Debug)]
+struct Chunk {
+    k: u32,
+    buckets: Differences,
+    probes: Vec<Probe>,
+    hits: Vec<Bucket>,
+}
+
+impl Searcher {
+    pub(crate) fn new(segments: Arc<[Arc<Segment>]>) -> Self {
+        let mut widths: Vec<(u32, Arc<Differences>)> = Vec::new();
+        let mut blocks = Vec::with_capacity(segments.len());
+        for segment in segments.iter() {
+            let width = segment.facts.bucket_bits - BLOCK_BITS;
+            let known = widths.iter().find(|(known, _)| *known == width);
+            let differences = match known {
+                Some((_, differences)) => Arc::clone(differences),
+                None => {
+                    let differences = Arc::new(Differences::new(width));
+                    widths.push((width, Arc::clone(&differences)));
+                    differences
+                }
+            };
+            blocks.push(differences);
+        }
+        Self {
+            segments,
+            blocks,
+            chunk: Chunk {
+                k: 0,
+                buckets: Differences::new(BLOCK_BITS),
+                probes: Vec::with_capacity(2 * CHUNK),
+                hits: Vec::with_capacity(2 * CHUNK),
+            },
+        }
+    }
+
+    /// Appends to `found` every fingerprint within `k` bits of each query: the queries in any order, each fingerprint of a segment
+    /// once. Queries that come together are answered faster than one by one.
+    ///
+    /// # Errors
+    /// [`LookupError::Distance`] for a `k` beyond [`MAX_DISTANCE`]; [`LookupError::Damaged`] when a page that is needed is damaged.
+    pub fn search(&mut self, queries: &[u64], k: u32, found: &mut Vec<Found>) -> Result<()> {
+        if k > MAX_DISTANCE {
+            return Err(LookupError::Distance { k });
+        }
+        let (segments, chunk) = (&self.segments, &mut self.chunk);
+        chunk.probes.clear();
+        chunk.k = k;
+        for (query, fingerprint) in queries.iter().enumerate() {
+            for (segment, differences) in self.blocks.iter().enumerate() {
+                for table in 0..2 {
+                    let searched = &segments[segment].tables[table];
+                    let value = (fingerprint ^ SIGN).rotate_left(searched.rotation);
+                    let probe = Probe {
+                        value,
+                        query: query as u32,
+                        segment: segment as u32,
+                        table: table as u8,
+                        radius: 0,
+                        block: searched.place(value).0,
+                        start: 0,
+                        end: 0,
+                    };
+                    chunk.push(segments, probe, differences.within(k / 2), found)?;
+                }
+            }
+            if chunk.probes.len() >= CHUNK / 2 {
+                chunk.search(segments, found)?;
+            }
+        }
+        chunk.search(segments, found)
+    }
+}
+
+impl Chunk {
+    /// Adds the blocks whose numbers differ from the probe's by the masks.
+    #[inline(always)]
+    fn push(
+        &mut self,
+        segments: &[Arc<Segment>],
+        probe: Probe,
+        masks: &[u32],
+        found: &mut Vec<Found>,
+    ) -> Result<()> {
+        let table = &segments[probe.segment as usize].tables[probe.table as usize];
+        for &mask in masks {
+            let block = probe.block ^ mask;
+            table.prefetch(block);
+            let radius = (self.k / 2 - mask.count_ones()) as u8;
+            self.probes.push(Probe {
+                block,
+                radius,
+                ..probe
+            });
+            if self.probes.len() == CHUNK {
+                self.search(segments, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Searches the blocks that were added.
+    fn search(&mut self, segments: &[Arc<Segment>], found: &mut Vec<Found>) -> Result<()> {
+        let k = self.k;
+        // Where the blocks are.
+        for probe in &mut self.probes {
+            let segment = &segments[probe.segment as usize];
+            let range = segment.tables[probe.table as usize].block_range(probe.block);
+            (probe.start, probe.end) = (range.start, range.end);
+            let file = segment.file.raw();
+            prefetch_l1(file, range.start);
+            prefetch_l1(file, range.start + 64);
+        }
+        self.request_from_disk(segments);
+        // Which of their values to compare.
+        self.hits.clear();
+        for (number, probe) in self.probes.iter().enumerate() {
+            if probe.start == probe.end {
+                continue;
+            }
+            let segment = &segments[probe.segment as usize];
+            let table = &segment.tables[probe.table as usize];
+            let damaged = || segment.damaged(probe.table.into(), probe.block);
+            let file = segment.file.raw();
+            // The counts follow the header; how long they are stands in it.
+            segment.file.check(&(probe.start..probe.start + 8))?;
+            let bytes = file.get(probe.start..probe.end).ok_or_else(damaged)?;
+            let block = Block::parse(bytes, table.bucket_bits).ok_or_else(damaged)?;
+            segment
+                .file
+                .check(&(probe.start..probe.start + block.counts_end()))?;
+            let (_, own) = table.place(probe.value);
+            for &mask in self.buckets.within(probe.radius.into()) {
+                let bucket = own ^ mask;
+                let values = block.bucket(bucket).ok_or_else(damaged)?;
+                if values.is_empty() {
+                    continue;
+                }
+                prefetch_l1(bytes, block.remainder_bytes(&values).start);
+                self.hits.push(Bucket {
+                    probe: number as u32,
+                    bucket,
+                    values,
+                });
+            }
+        }
+        // Compare them.
+        for bucket in &self.hits {
+            let probe = &self.probes[bucket.probe as usize];
+            let segment = &segments[probe.segment as usize];
+            let table = &segment.tables[probe.table as usize];
+            let damaged = || segment.damaged(probe.table.into(), probe.block);
+            let bytes = &segment.file.raw()[probe.start..probe.end];
+            let block = Block::parse(bytes, table.bucket_bits).ok_or_else(damaged)?;
+            let place = block.remainder_bytes(&bucket.values);
+            segment
+                .file
+                .check(&(probe.start + place.start..probe.start + place.end))?;
+            let wanted = probe.value ^ table.bucket_value(probe.block, bucket.bucket);
+            for value in bucket.values.clone() {
+                let difference = block.remainder(value).ok_or_else(damaged)? ^ wanted;
+                let distance = difference.count_ones();
+                if distance > k {
+                    continue;
+                }
+                let difference = difference.rotate_right(table.rotation);
+                if probe.table == 1 && leading_differences(segment, difference) <= k / 2 {
+                    // The table `straight` has found it.
+                    continue;
+                }
+                let stored = probe.value.rotate_right(table.rotation) ^ difference;
+                let rows = match probe.table {
+                    0 => {
+                        let repeats = block.repeats();
+                        let place = probe.start + repeats.start..probe.start + repeats.end;
+                        segment.file.check(&place)?;
+                        block.rows(value).ok_or_else(damaged)?
+                    }
+                    _ => segment.rows_of(stored)?,
+                };
+                if rows.is_empty() {
+                    return Err(damaged());
+                }
+                found.push(Found {
+                    query: probe.query,
+                    distance,
+                    fingerprint: stored ^ SIGN,
+                    segment: probe.segment,
+                    rows,
+                });
+            }
+        }
+        self.probes.clear();
+        Ok(())
+    }
+
+    /// If the blocks come from the disk, requests all of them at once: else each would be waited for in turn.
+    fn request_from_disk(&self, segments: &[Arc<Segment>]) {
+        let mut was_read = true;
+        for probe in self.probes.iter().filter(|probe| probe.start < probe.end) {
+            let file = &segments[probe.segment as usize].file;
+            was_read &= file.was_read(probe.start);
+        }
+        let Some(first) = self.probes.iter().find(|probe| probe.start < probe.end) else {
+            return;
+        };
+        if was_read {
+            // Pages that were read may have left the memory since.
+            let begin = Instant::now();
+            std::hint::black_box(segments[first.segment as usize].file.raw()[first.start]);
+            if begin.elapsed() < DISK {
+                return;
+            }
+        }
+        for probe in self.probes.iter().filter(|probe| probe.start < probe.end) {
+            let file = &segments[probe.segment as usize].file;
+            if !was_read && file.was_read(probe.start) && file.was_read(probe.end - 1) {
+                continue;
+            }
+            file.request(probe.start..probe.end);
+        }
+    }
+}
+
+/// The bits among the leading ones of the table `straight`, those of its buckets, in which a fingerprint differs.
+#[inline(always)]
+fn leading_differences(segment: &Segment, difference: u64) -> u32 {
+    (difference >> (64 - segment.facts.bucket_bits)).count_ones()
+}
+
+// A bucket's mask fits into the block.
+const _: () = assert!(BLOCK_BUCKETS.is_power_of_two() && ROTATION == 32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_come_once_and_in_order() {
+        for width in [0, 1, 5, 12] {
+            let differences = Differences::new(width);
+            for radius in 0..=MAX_RADIUS {
+                let mut masks = differences.within(radius).to_vec();
+                assert!(masks.is_sorted_by_key(|mask| mask.count_ones()));
+                masks.sort_unstable();
+                let all = (0..1_u32 << width).filter(|mask| mask.count_ones() <= radius);
+                assert_eq!(masks, all.collect::<Vec<_>>(), "{width} bits, {radius}");
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A segment: the rows of some files of an archive, in two files that never change.
+//!
+//! `<name>.tables` has each distinct fingerprint twice, compressed: in the table `straight`, sorted, and in `rotated`, rotated by 32
+//! bits and sorted. `<name>.rows` has what is known of the rows; their order is that of `straight`.
+
+mod rotated;
+mod scan;
+mod write;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use chrono::NaiveDate;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{LookupError, Result};
+use crate::paged::PagedFile;
+use crate::rows::{Id, IdRef, Row, RowShape, Rows};
+use crate::table::{Block, Table};
+
+pub(crate) use scan::Scan;
+pub(crate) use write::{SegmentWriter, WrittenFiles};
+
+/// Bits by which the table `rotated` rotates: its leading half is the other half.
+pub(crate) const ROTATION: u32 = 32;
+
+/// Flipped in every fingerprint that is stored, so that the order of unsigned numbers is that of the archive's BIGINTs. Distances
+/// stay as they are.
+pub(crate) const SIGN: u64 = 1 << 63;
+
+/// Ending of the file of tables.
+pub(crate) const TABLES: &str = "tables";
+/// Ending of the file of rows.
+pub(crate) const ROWS: &str = "rows";
+
+/// Files of one day of an archive, of which a segment has the rows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The day; null for rows without one, which only other programs write.
+    pub day: Option<NaiveDate>,
+    /// SHA-256 of the files' paths and digests, as the archive's log has them: another digest is another part.
+    pub source: String,
+}
+
+/// What a segment holds, in the footers of its files and in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SegmentFacts {
+    /// Distinct fingerprints.
+    pub fingerprints: u64,
+    /// Rows with a fingerprint.
+    pub rows: u64,
+    /// Leading bits of a fingerprint that are its bucket.
+    pub(crate) bucket_bits: u32,
+    pub(crate) shape: RowShape,
+    /// The files of the archive that it covers.
+    pub parts: Vec<Part>,
+}
+
+/// A segment that can be searched.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) facts: SegmentFacts,
+    pub(crate) file: PagedFile,
+    pub(crate) tables: [Table; 2],
+    rows: Rows,
+}
+
+/// What an index knows of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Document {
+    /// Its id.
+    pub id: Id,
+    /// The day on which it was added.
+    pub day: Option<NaiveDate>,
+    /// Its sketch, if the archive has sketches and the document has one.
+    pub sketch: Option<Vec<u8>>,
+}
+
+impl Segment {
+    /// Opens the segment whose files are `<path>.tables` and `<path>.rows`.
+    ///
+    /// # Errors
+    /// [`LookupError`] when a file is missing or damaged, or the two do not belong together.
+    pub(crate) fn open(directory: &Path, name: &str) -> Result<Self> {
+        let path = |ending: &str| directory.join(format!("{name}.{ending}"));
+        let file = PagedFile::open(&path(TABLES))?;
+        let facts: SegmentFacts = file.facts()?;
+        let rows = PagedFile::open(&path(ROWS))?;
+        if rows.facts::<SegmentFacts>()? != facts {
+            return Err(LookupError::damaged(
+                rows.name(),
+                "it belongs to other tables",
+            ));
+        }
+        if facts.rows > u64::from(u32::MAX) || facts.fingerprints > facts.rows {
+            return Err(LookupError::damaged(
+                file.name(),
+                "the number of rows is damaged",
+            ));
+        }
+        let bits = facts.bucket_bits;
+        let tables = [
+            Table::open(&file, "straight", bits, 0)?,
+            Table::open(&file, "rotated", bits, ROTATION)?,
+        ];
+        Ok(Self {
+            tables,
+            rows: Rows::open(rows, facts.shape, facts.rows)?,
+            file,
+            facts,
+        })
+    }
+
+    /// A table, to search without prefetching.
+    pub(crate) fn block(&self, table: usize, block: u32) -> Result<Option<Block<'_>>> {
+        let range = self.tables[table].block_range(block);
+        if range.is_empty() {
+            return Ok(None);
+        }
+        let bytes = self.file.bytes(range)?;
+        let parsed = Block::parse(bytes, self.tables[table].bucket_bits);
+        parsed.map(Some).ok_or_else(|| self.damaged(table, block))
+    }
+
+    /// The rows of a stored fingerprint; empty if the segment does not have it.
+    pub(crate) fn rows_of(&self, stored: u64) -> Result<Range<u32>> {
+        let table = &self.tables[0];
+        let (number, bucket) = table.place(stored);
+        let Some(block) = self.block(0, number)? else {
+            return Ok(0..0);
+        };
+        let damaged = || self.damaged(0, number);
+        let wanted = stored ^ table.bucket_value(number, bucket);
+        for value in block.bucket(bucket).ok_or_else(damaged)? {
+            if block.remainder(value).ok_or_else(damaged)? == wanted {
+                return block.rows(value).ok_or_else(damaged);
+            }
+        }
+        Ok(0..0)
+    }
+
+    /// What is known of a row.
+    pub(crate) fn row(&self, row: u32) -> Result<Row<'_>> {
+        self.rows.row(row)
+    }
+
+    /// The document of a row.
+    pub(crate) fn document(&self, row: u32) -> Result<Document> {
+        let found = self.rows.row(row)?;
+        let part = self.facts.parts.get(usize::from(found.day));
+        let part = part.ok_or_else(|| {
+            LookupError::damaged(self.rows.file().name(), format!("row {row} is damaged"))
+        })?;
+        Ok(Document {
+            id: match found.id {
+                IdRef::Number(number) => Id::Number(number),
+                IdRef::Text(text) => Id::Text(String::from_utf8_lossy(text).into_owned()),
+            },
+            day: part.day,
+            sketch: found.sketch.map(<[u8]>::to_vec),
+        })
+    }
+
+    /// The error for a damaged block.
+    #[cold]
+    pub(crate) fn damaged(&self, table: usize, block: u32) -> LookupError {
+        let name = ["straight", "rotated"][table];
+        LookupError::damaged(
+            self.file.name(),
+            format!("table {name}, block {block} is damaged"),
+        )
+    }
+
+    /// Size of both files in bytes.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        (self.file.size(), self.rows.file().size())
+    }
+
+    /// The checksums by which both files are known.
+    pub(crate) fn sums(&self) -> (u64, u64) {
+        (self.file.sum(), self.rows.file().sum())
+    }
+
+    /// Bytes of the directories in memory.
+    pub(crate) fn directory_bytes(&self) -> u64 {
+        self.tables.iter().map(Table::directory_bytes).sum()
+    }
+
+    /// Reads the files whole, and checks every page, every block, and that both tables have the same fingerprints.
+    ///
+    /// # Errors
+    /// [`LookupError::Damaged`].
+    pub(crate) fn verify(&self) -> Result<()> {
+        self.file.read_in_order();
+        self.file.verify()?;
+        self.rows.file().verify()?;
+        // The sums over both tables are those of the same set only if it is the same, but for chance.
+        let mut sums = BTreeMap::new();
+        for (table, shape) in self.tables.iter().enumerate() {
+            let (mut sum, mut values, mut rows) = (0u64, 0u64, 0u64);
+            for number in 0..shape.blocks() {
+                let Some(block) = self.block(table, number)? else {
+                    continue;
+                };
+                let each = |value: u64, count: u32| {
+                    let fingerprint = value.rotate_right(shape.rotation);
+                    sum = sum
+                        .wrapping_add(twox_hash::XxHash3_64::oneshot(&fingerprint.to_le_bytes()));
+                    values += 1;
+                    rows += u64::from(count);
+                };
+                block
+                    .for_each(number, each)
+                    .ok_or_else(|| self.damaged(table, number))?;
+            }
+            sums.insert(sum, values);
+            let counted = [self.facts.rows, self.facts.fingerprints][table];
+            if values != self.facts.fingerprints || rows != counted {
+                return Err(LookupError::damaged(
+                    self.file.name(),
+                    "the tables have other counts than the footer",
+                ));
+            }
+        }
+        match sums.len() {
+            1 => Ok(()),
+            _ => Err(LookupError::damaged(
+                self.file.name(),
+                "the two tables have other fingerprints",
+            )),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Sorts fingerprints by their other half, beyond what fits into memory.
+//!
+//! They come sorted by their leading half. They are dealt out by the leading bits of the other half into partitions, which are
+//! sorted one by one: a partition is whole blocks of the table, so it is encoded where it was sorted.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+use rayon::prelude::*;
+
+use crate::error::{LookupError, Result};
+use crate::paged::PagedWriter;
+use crate::table::{BLOCK_BITS, Encoder, TableWriter};
+
+/// Values that a partition collects before it writes them to the disk.
+const RUN: usize = 1 << 13;
+/// Values of a partition, about.
+const PARTITION_VALUES: u64 = 1 << 20;
+/// Partitions at most: each has a run in memory.
+const MAX_PARTITION_BITS: u32 = 12;
+
+/// Values that are collected, rotated, to be sorted.
+pub(super) struct Rotated {
+    name: String,
+    bucket_bits: u32,
+    partition_bits: u32,
+    runs: Vec<Vec<u64>>,
+    /// Where each run of a partition begins in the file.
+    written: Vec<Vec<u64>>,
+    /// `None` if all stays in memory.
+    spill: Option<File>,
+    spilled: u64,
+}
+
+impl Rotated {
+    /// For about `values` values; beyond `memory` of them, runs go to a file in `scratch`.
+    pub(super) fn new(
+        name: &str,
+        bucket_bits: u32,
+        values: u64,
+        memory: u64,
+        scratch: &std::path::Path,
+    ) -> Result<Self> {
+        let wanted = (values / PARTITION_VALUES).max(1).ilog2();
+        let partition_bits = wanted.min(MAX_PARTITION_BITS).min(bucket_bits - BLOCK_BITS);
+        let spill = match values > memory {
+            true => {
+                Some(tempfile::tempfile_in(scratch).map_err(LookupError::io(scratch.display()))?)
+            }
+            false => None,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            bucket_bits,
+            partition_bits,
+            runs: vec![Vec::new(); 1 << partition_bits],
+            written: vec![Vec::new(); 1 << partition_bits],
+            spill,
+            spilled: 0,
+        })
+    }
+
+    /// Adds a fingerprint, rotated.
+    #[inline]
+    pub(super) fn push(&mut self, value: u64) -> Result<()> {
+        let partition = value.checked_shr(64 - self.partition_bits).unwrap_or(0) as usize;
+        let run = &mut self.runs[partition];
+        run.push(value);
+        if run.len() >= RUN && self.spill.is_some() {
+            return self.write_run(partition);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn write_run(&mut self, partition: usize) -> Result<()> {
+        let Some(file) = &self.spill else {
+            return Ok(());
+        };
+        let run = &mut self.runs[partition];
+        let bytes: &[u8] = bytemuck::cast_slice(run);
+        file.write_all_at(bytes, self.spilled)
+            .map_err(LookupError::io(&self.name))?;
+        self.written[partition].push(self.spilled);
+        self.spilled += bytes.len() as u64;
+        run.clear();
+        Ok(())
+    }
+
+    /// All values of a partition, sorted.
+    fn sorted(&self, partition: usize) -> Result<Vec<u64>> {
+        let starts = &self.written[partition];
+        let last = &self.runs[partition];
+        let mut values = vec![0u64; starts.len() * RUN];
+        for (run, start) in values.chunks_exact_mut(RUN).zip(starts) {
+            let Some(file) = &self.spill else { break };
+            let bytes: &mut [u8] = bytemuck::cast_slice_mut(run);
+            file.read_exact_at(bytes, *start)
+                .map_err(LookupError::io(&self.name))?;
+        }
+        values.extend_from_slice(last);
+        values.sort_unstable();
+        Ok(values)
+    }
+
+    /// The blocks of a partition, and the length of each in bytes.
+    fn blocks(&self, partition: usize) -> Result<(Vec<u8>, Vec<u32>)> {
+        let values = self.sorted(partition)?;
+        let blocks = 1u32 << (self.bucket_bits - BLOCK_BITS - self.partition_bits);
+        let mut lengths = Vec::with_capacity(blocks as usize);
+        let mut bytes = Vec::with_capacity(values.len() * 5);
+        let mut encoder = Encoder::new(self.bucket_bits);
+        let mut left = &values[..];
+        for _ in 0..blocks {
+            let number = |value: u64| value >> (64 - self.bucket_bits + BLOCK_BITS);
+            let wanted = (partition as u64) * u64::from(blocks) + lengths.len() as u64;
+            let count = left
+                .iter()
+                .take_while(|value| number(**value) == wanted)
+                .count();
+            let (block, rest) = left.split_at(count);
+            block.iter().for_each(|value| encoder.push(*value, 1));
+            let before = bytes.len();
+            encoder.encode(0, &mut bytes);
+            let length = u32::try_from(bytes.len() - before);
+            lengths.push(
+                length
+                    .map_err(|_| LookupError::damaged(&self.name, "a block of more than 4 GiB"))?,
+            );
+            left = rest;
+        }
+        Ok((bytes, lengths))
+    }
+
+    /// Writes the table, sorted by `threads` threads.
+    pub(super) fn write(
+        self,
+        table: &mut TableWriter,
+        file: &mut PagedWriter,
+        pool: &rayon::ThreadPool,
+    ) -> Result<()> {
+        let partitions: Vec<usize> = (0..self.runs.len()).collect();
+        // As many at once as keep all threads busy while the last is waited for.
+        for some in partitions.chunks(2 * pool.current_num_threads()) {
+            let encoded: Vec<_> = pool.install(|| {
+                some.par_iter()
+                    .map(|&partition| self.blocks(partition))
+                    .collect()
+            });
+            for blocks in encoded {
+                let (bytes, lengths) = blocks?;
+                table.push_blocks(file, &bytes, &lengths)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Writes a segment.
+
+use std::fs::File;
+use std::path::Path;
+
+use super::rotated::Rotated;
+use super::{Part, ROTATION, SegmentFacts};
+use crate::error::{LookupError, Result};
+use crate::paged::PagedWriter;
+use crate::rows::{Row, RowShape, RowsWriter};
+use crate::table::{TableWriter, bucket_bits};
+
+/// Values that are sorted by their other half in memory; more go through the disk.
+const VALUES_IN_MEMORY: u64 = 48 << 20;
+
+/// A segment that is being written.
+pub(crate) struct SegmentWriter {
+    tables: PagedWriter,
+    rows_file: PagedWriter,
+    straight: TableWriter,
+    rotated: Rotated,
+    rows: RowsWriter,
+    facts: SegmentFacts,
+}
+
+/// The files of a segment that was written: for each its size in bytes, and the checksum by which it is known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WrittenFiles {
+    pub(crate) tables: (u64, u64),
+    pub(crate) rows: (u64, u64),
+}
+
+impl SegmentWriter {
+    /// Begins a segment named `name`, of at most `rows` rows of these parts, in two empty files. Temporary files go to `scratch`.
+    pub(crate) fn new(
+        name: &str,
+        (tables, rows_file): (File, File),
+        shape: RowShape,
+        parts: Vec<Part>,
+        rows: u64,
+        scratch: &Path,
+    ) -> Result<Self> {
+        if rows > u64::from(u32::MAX) || parts.len() > usize::from(u16::MAX) {
+            return Err(LookupError::damaged(name, "too many rows for one segment"));
+        }
+        let bucket_bits = bucket_bits(rows);
+        let shape = RowShape {
+            days: parts.len() > 1,
+            ..shape
+        };
+        Ok(Self {
+            tables: PagedWriter::new(&format!("{name}, tables"), tables),
+            rows_file: PagedWriter::new(&format!("{name}, rows"), rows_file),
+            straight: TableWriter::new(bucket_bits),
+            rotated: Rotated::new(name, bucket_bits, rows, VALUES_IN_MEMORY, scratch)?,
+            rows: RowsWriter::new(shape),
+            facts: SegmentFacts {
+                fingerprints: 0,
+                rows: 0,
+                bucket_bits,
+                shape,
+                parts,
+            },
+        })
+    }
+
+    /// Appends a row of the next fingerprint; [`Self::push`] follows the last of them.
+    #[inline]
+    pub(crate) fn push_row(&mut self, row: Row<'_>) -> Result<()> {
+        self.rows.push(&mut self.rows_file, row)
+    }
+
+    /// Appends a fingerprint, which must be larger than the one before, whose `rows` rows were appended.
+    #[inline]
+    pub(crate) fn push(&mut self, fingerprint: u64, rows: u32) -> Result<()> {
+        self.facts.fingerprints += 1;
+        self.facts.rows += u64::from(rows);
+        self.rotated.push(fingerprint.rotate_left(ROTATION))?;
+        self.straight.push(&mut self.tables, fingerprint, rows)
+    }
+
+    /// Writes the rotated table and the footers.
+    pub(crate) fn finish(
+        mut self,
+        pool: &rayon::ThreadPool,
+    ) -> Result<(SegmentFacts, WrittenFiles)> {
+        self.straight.finish(&mut self.tables, "straight")?;
+        let mut rotated = TableWriter::new(self.facts.bucket_bits);
+        self.rotated.write(&mut rotated, &mut self.tables, pool)?;
+        rotated.finish(&mut self.tables, "rotated")?;
+        self.rows.finish(&mut self.rows_file)?;
+        let written = WrittenFiles {
+            tables: self.tables.finish(&self.facts)?,
+            rows: self.rows_file.finish(&self.facts)?,
+        };
+        Ok((self.facts, written))
+    }
+}

@@ -1,0 +1,129 @@
+//! Compressed tables of distinct 64-bit values, sorted, which can be searched without decoding what lies before.
+//!
+//! The leading `d` bits of a value are its bucket; 128 buckets with the same leading `d - 7` bits are a block. A block says how
+//! many values each bucket has, in unary, then what follows the leading bits of each value: the Elias–Fano code, cut into blocks.
+//! With `d = ⌊log₂ n⌋` it takes `64 - d + 1 + 2ᵈ/n` bits a value. Bytes of a block:
+//!
+//! ```text
+//! 0   first row     u32: rows before the first value (0 in a table that has no rows)
+//! 4   values        u32: n
+//! 8   counts        128 + n bits: for each bucket a 1 for each value, then a 0; lowest bit first; to a whole byte
+//!     remainders    n × (64 - d) bits, in the order of the values; zeros to a multiple of 8 bytes
+//!     repeats       (value u32, rows beyond the first u32) of each value of the block with several rows, ascending
+//! ```
+//!
+//! Section `<table>.blocks` has the blocks that are not empty, in order. Section `<table>.directory` has where each block begins,
+//! as u32 in units of 8 bytes, and where the last one ends.
+
+mod block;
+mod write;
+
+pub(crate) use block::{Block, Encoder};
+pub(crate) use write::TableWriter;
+
+use crate::error::{LookupError, Result};
+use crate::paged::{PagedFile, Section, u32_at};
+
+/// The low bits of a bucket's number that tell it from the others of its block.
+pub(crate) const BLOCK_BITS: u32 = 7;
+/// Buckets of a block.
+pub(crate) const BLOCK_BUCKETS: u32 = 1 << BLOCK_BITS;
+/// Bucket bits at most: those of the half of a fingerprint in which few bits differ.
+const MAX_BUCKET_BITS: u32 = 32;
+/// Bytes that the directory counts as one.
+pub(crate) const UNIT: usize = 8;
+
+/// The bucket bits of a table of `values` values, at least [`BLOCK_BITS`].
+pub(crate) fn bucket_bits(values: u64) -> u32 {
+    values.max(1).ilog2().clamp(BLOCK_BITS, MAX_BUCKET_BITS)
+}
+
+/// A table in a file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// Leading bits of a value that are its bucket.
+    pub(crate) bucket_bits: u32,
+    /// Bits to which a fingerprint is rotated left before it is looked up: 0 or 32.
+    pub(crate) rotation: u32,
+    /// Where each block begins, in units of 8 bytes from the start of the section.
+    directory: Vec<u32>,
+    blocks: Section,
+}
+
+impl Table {
+    /// Reads the directory of the table `name`.
+    pub(crate) fn open(
+        file: &PagedFile,
+        name: &str,
+        bucket_bits: u32,
+        rotation: u32,
+    ) -> Result<Self> {
+        let damaged = |reason: &str| LookupError::damaged(file.name(), reason);
+        if !(BLOCK_BITS..=MAX_BUCKET_BITS).contains(&bucket_bits) {
+            return Err(damaged("the number of bucket bits is damaged"));
+        }
+        let blocks = file.section(&format!("{name}.blocks"))?;
+        let directory = file.bytes(file.section(&format!("{name}.directory"))?)?;
+        let directory: Vec<u32> = directory
+            .chunks_exact(4)
+            .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
+            .collect();
+        let is_whole = directory.len() == (1 << (bucket_bits - BLOCK_BITS)) + 1
+            && directory.is_sorted()
+            && directory
+                .last()
+                .is_some_and(|&end| end as usize * UNIT == blocks.len());
+        match is_whole {
+            true => Ok(Self {
+                bucket_bits,
+                rotation,
+                directory,
+                blocks,
+            }),
+            false => Err(damaged("the directory of a table is damaged")),
+        }
+    }
+
+    /// Number of blocks.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.directory.len() as u32 - 1
+    }
+
+    /// Prefetches where a block begins.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, block: u32) {
+        hamming::prefetch::prefetch_l1(&self.directory, block as usize);
+    }
+
+    /// The bytes of a block in the file.
+    #[inline(always)]
+    pub(crate) fn block_range(&self, block: u32) -> Section {
+        let at = |block: usize| self.directory[block] as usize * UNIT;
+        let block = block as usize;
+        self.blocks.start + at(block)..self.blocks.start + at(block + 1)
+    }
+
+    /// Bytes that the directory takes in memory.
+    pub(crate) fn directory_bytes(&self) -> u64 {
+        self.directory.len() as u64 * 4
+    }
+
+    /// Where a value is: the block, and the bucket in it.
+    #[inline(always)]
+    pub(crate) fn place(&self, value: u64) -> (u32, u32) {
+        let bucket = (value >> (64 - self.bucket_bits)) as u32;
+        (bucket >> BLOCK_BITS, bucket & (BLOCK_BUCKETS - 1))
+    }
+
+    /// The leading bits that all values of a bucket share, as a value with zeros below.
+    #[inline(always)]
+    pub(crate) fn bucket_value(&self, block: u32, bucket: u32) -> u64 {
+        (u64::from(block) << BLOCK_BITS | u64::from(bucket)) << (64 - self.bucket_bits)
+    }
+}
+
+/// The header of a block: rows before it, and its values.
+#[inline(always)]
+pub(super) fn header(bytes: &[u8]) -> Option<(u32, u32)> {
+    Some((u32_at(bytes, 0)?, u32_at(bytes, 4)?))
+}
