@@ -20,15 +20,18 @@ pub enum Stage {
     Verify,
     /// Committing the batch and publishing the outputs.
     Commit,
+    /// Writing segments of an index.
+    Index,
 }
 
-const STAGES: [Stage; 6] = [
+const STAGES: [Stage; 7] = [
     Stage::Open,
     Stage::Fingerprint,
     Stage::Build,
     Stage::Probe,
     Stage::Verify,
     Stage::Commit,
+    Stage::Index,
 ];
 
 impl Stage {
@@ -42,6 +45,7 @@ impl Stage {
             Self::Probe => "probing",
             Self::Verify => "verifying",
             Self::Commit => "committing",
+            Self::Index => "indexing",
         }
     }
 }
@@ -75,6 +79,8 @@ pub struct Progress {
     pub within_total: AtomicU64,
     /// Distinct fingerprints of the batch compared with the batch.
     pub probed_within: AtomicU64,
+    /// Rows written into segments of an index, those of merges among them.
+    pub indexed: AtomicU64,
     /// Encoded bytes of archive fingerprints read.
     pub bytes_read: AtomicU64,
     /// Pairs found, before repeated ones are dropped.
@@ -223,6 +229,7 @@ impl Progress {
                 sum(&[&self.documents_total]),
                 "documents",
             ),
+            Stage::Index => (sum(&[&self.indexed]), 0, "documents"),
             _ => (sum(&[&self.documents]), 0, "documents"),
         };
         Position {

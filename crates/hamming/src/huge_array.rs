@@ -13,7 +13,7 @@ const HUGE: usize = 2 << 20;
 
 /// An array of fixed length. It is aligned to a page, or to a huge page if it is at least that
 /// large.
-pub(crate) struct HugeArray<T> {
+pub struct HugeArray<T> {
     backing: Backing,
     /// The byte of the backing at which the array begins.
     offset: usize,
@@ -29,7 +29,8 @@ enum Backing {
 
 impl<T: Pod> HugeArray<T> {
     /// An array of `length` zeros.
-    pub(crate) fn zeroed(length: usize) -> Self {
+    #[must_use]
+    pub fn zeroed(length: usize) -> Self {
         let bytes = length * size_of::<T>();
         // The slack around the array is never touched, so it takes address space but no memory.
         let slack = if bytes < HUGE { 0 } else { HUGE };
@@ -52,7 +53,8 @@ impl<T: Pod> HugeArray<T> {
     }
 
     /// Bytes held.
-    pub(crate) fn bytes(&self) -> usize {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         self.length * size_of::<T>()
     }
 }

@@ -64,6 +64,7 @@ mod tables;
 
 pub use design::{Block, Design, DesignError, MAX_DISTANCE};
 pub use distinct::{Distinct, EntriesByRow};
+pub use huge_array::HugeArray;
 pub use isa::Kernel;
 pub use matches::Match;
 pub use plan::{Limits, Plan, PlanError};

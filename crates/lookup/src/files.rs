@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use object_store::ObjectStoreExt as _;
-use storage::{Draft, Location, StorageError};
+use storage::{Draft, Location, StorageError, create_dir_all_synced};
 
 use crate::error::{LookupError, Result};
 use crate::manifest::{self, FileEntry, Manifest, SegmentEntry};
@@ -58,6 +58,14 @@ impl IndexFiles {
 
     pub(crate) fn scratch(&self) -> &Path {
         &self.scratch
+    }
+
+    /// Creates the directory of a local index.
+    pub(crate) fn create_directory(&self) -> Result<()> {
+        let Some(local) = self.location.local() else {
+            return Ok(());
+        };
+        create_dir_all_synced(local).map_err(LookupError::io(local.display()))
     }
 
     /// Begins a segment.

@@ -10,7 +10,7 @@ use storage::{Location, StorageError};
 use crate::error::{LookupError, Result};
 use crate::files::IndexFiles;
 use crate::manifest::{Manifest, SegmentEntry};
-use crate::search::{Found, Searcher};
+use crate::search::Searcher;
 use crate::segment::{Document, Part, Segment};
 
 /// An index at one version. Cheap to clone.
@@ -173,14 +173,12 @@ impl Index {
         Searcher::new(Arc::clone(&self.segments))
     }
 
-    /// The documents of a fingerprint that was found, at most `limit`.
+    /// The document of a row of a segment; see [`Found`](crate::Found).
     ///
     /// # Errors
     /// [`LookupError::Damaged`] when a page that is needed is damaged.
-    pub fn documents(&self, found: &Found, limit: usize) -> Result<Vec<Document>> {
-        let segment = &self.segments[found.segment as usize];
-        let rows = found.rows.clone().take(limit);
-        rows.map(|row| segment.document(row)).collect()
+    pub fn document(&self, segment: u32, row: u32) -> Result<Document> {
+        self.segments[segment as usize].document(row)
     }
 
     /// What it holds.

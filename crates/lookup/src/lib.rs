@@ -6,6 +6,7 @@
 //! [`build`] makes an index of an archive, and brings it up to date after every commit. An [`Index`] is open at one version;
 //! its [`Searcher`]s find fingerprints, and [`Index::document`] says which documents have them.
 
+mod answer;
 mod build;
 mod error;
 mod files;
@@ -17,6 +18,7 @@ mod search;
 mod segment;
 mod table;
 
+pub use answer::{Answer, Answerer, Hit, Query, Wanted, parse_fingerprint};
 pub use build::{Built, Settings, build};
 pub use error::{LookupError, Result};
 pub use files::IndexFiles;

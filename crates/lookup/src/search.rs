@@ -17,10 +17,13 @@ use hamming::prefetch::prefetch_l1;
 use crate::MAX_DISTANCE;
 use crate::error::{LookupError, Result};
 use crate::segment::{ROTATION, SIGN, Segment};
-use crate::table::{BLOCK_BITS, BLOCK_BUCKETS, Block};
+use crate::table::{BLOCK_BITS, BLOCK_BUCKETS, Block, HEADER, remainder};
 
 /// Blocks of a chunk: more would evict each other's cache lines.
 const CHUNK: usize = 256;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// A wait for a block's first byte that means that the disk was read.
 const DISK: Duration = Duration::from_micros(30);
@@ -94,11 +97,16 @@ struct Probe {
 }
 
 /// A bucket that is not empty.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Bucket {
     probe: u32,
-    bucket: u32,
-    values: Range<u32>,
+    /// The number of its first value in the block.
+    first: u32,
+    values: u32,
+    /// The bit of the file at which the remainder of its first value begins.
+    bit: usize,
+    /// What follows the leading bits of a value that equals the query.
+    wanted: u64,
 }
 
 /// Searches segments; has the buffers of one thread.
@@ -215,6 +223,29 @@ impl Chunk {
 
     /// Searches the blocks that were added.
     fn search(&mut self, segments: &[Arc<Segment>], found: &mut Vec<Found>) -> Result<()> {
+        #[cfg(target_arch = "x86_64")]
+        if std::arch::is_x86_feature_detected!("popcnt")
+            && std::arch::is_x86_feature_detected!("bmi2")
+        {
+            // SAFETY: the processor has the instructions.
+            return unsafe { self.search_with_bit_counts(segments, found) };
+        }
+        self.search_with_any(segments, found)
+    }
+
+    /// The same, compiled for processors that count bits by one instruction.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "popcnt,bmi1,bmi2")]
+    fn search_with_bit_counts(
+        &mut self,
+        segments: &[Arc<Segment>],
+        found: &mut Vec<Found>,
+    ) -> Result<()> {
+        self.search_with_any(segments, found)
+    }
+
+    #[inline(always)]
+    fn search_with_any(&mut self, segments: &[Arc<Segment>], found: &mut Vec<Found>) -> Result<()> {
         let k = self.k;
         // Where the blocks are.
         for probe in &mut self.probes {
@@ -223,7 +254,12 @@ impl Chunk {
             (probe.start, probe.end) = (range.start, range.end);
             let file = segment.file.raw();
             prefetch_l1(file, range.start);
-            prefetch_l1(file, range.start + 64);
+            // How far the counts reach up to the query's bucket: fewer than two values in most buckets.
+            let (_, bucket) = segment.tables[probe.table as usize].place(probe.value);
+            let reach = range.start % LINE + HEADER + 3 * bucket as usize / 8;
+            if reach >= LINE || probe.radius > 0 {
+                prefetch_l1(file, range.start + LINE);
+            }
         }
         self.request_from_disk(segments);
         // Which of their values to compare.
@@ -250,11 +286,14 @@ impl Chunk {
                 if values.is_empty() {
                     continue;
                 }
-                prefetch_l1(bytes, block.remainder_bytes(&values).start);
+                let bit = 8 * probe.start + block.remainder_bit(values.start);
+                prefetch_l1(file, bit / 8);
                 self.hits.push(Bucket {
                     probe: number as u32,
-                    bucket,
-                    values,
+                    first: values.start,
+                    values: values.end - values.start,
+                    bit,
+                    wanted: probe.value ^ table.bucket_value(probe.block, bucket),
                 });
             }
         }
@@ -262,46 +301,25 @@ impl Chunk {
         for bucket in &self.hits {
             let probe = &self.probes[bucket.probe as usize];
             let segment = &segments[probe.segment as usize];
-            let table = &segment.tables[probe.table as usize];
-            let damaged = || segment.damaged(probe.table.into(), probe.block);
-            let bytes = &segment.file.raw()[probe.start..probe.end];
-            let block = Block::parse(bytes, table.bucket_bits).ok_or_else(damaged)?;
-            let place = block.remainder_bytes(&bucket.values);
-            segment
-                .file
-                .check(&(probe.start + place.start..probe.start + place.end))?;
-            let wanted = probe.value ^ table.bucket_value(probe.block, bucket.bucket);
-            for value in bucket.values.clone() {
-                let difference = block.remainder(value).ok_or_else(damaged)? ^ wanted;
-                let distance = difference.count_ones();
-                if distance > k {
-                    continue;
+            let width = 64 - segment.facts.bucket_bits;
+            let end = bucket.bit + (bucket.values * width) as usize;
+            segment.file.check(&(bucket.bit / 8..end.div_ceil(8)))?;
+            // The checksums follow, so that the last remainder may be read as a whole word.
+            let file = segment.file.raw();
+            for value in 0..bucket.values {
+                let bit = bucket.bit + (value * width) as usize;
+                let found_bits = remainder(file, bit, width)
+                    .ok_or_else(|| segment.damaged(probe.table.into(), probe.block))?;
+                let difference = found_bits ^ bucket.wanted;
+                if difference.count_ones() <= k {
+                    found.extend(found_value(
+                        segment,
+                        probe,
+                        bucket.first + value,
+                        difference,
+                        k,
+                    )?);
                 }
-                let difference = difference.rotate_right(table.rotation);
-                if probe.table == 1 && leading_differences(segment, difference) <= k / 2 {
-                    // The table `straight` has found it.
-                    continue;
-                }
-                let stored = probe.value.rotate_right(table.rotation) ^ difference;
-                let rows = match probe.table {
-                    0 => {
-                        let repeats = block.repeats();
-                        let place = probe.start + repeats.start..probe.start + repeats.end;
-                        segment.file.check(&place)?;
-                        block.rows(value).ok_or_else(damaged)?
-                    }
-                    _ => segment.rows_of(stored)?,
-                };
-                if rows.is_empty() {
-                    return Err(damaged());
-                }
-                found.push(Found {
-                    query: probe.query,
-                    distance,
-                    fingerprint: stored ^ SIGN,
-                    segment: probe.segment,
-                    rows,
-                });
             }
         }
         self.probes.clear();
@@ -334,6 +352,42 @@ impl Chunk {
             file.request(probe.start..probe.end);
         }
     }
+}
+
+/// The value of a probe's block that differs from the query in the bits of `difference`; `None` if the other table has found it.
+#[cold]
+#[inline(never)]
+fn found_value(
+    segment: &Segment,
+    probe: &Probe,
+    value: u32,
+    difference: u64,
+    k: u32,
+) -> Result<Option<Found>> {
+    let table = &segment.tables[probe.table as usize];
+    let damaged = || segment.damaged(probe.table.into(), probe.block);
+    let difference = difference.rotate_right(table.rotation);
+    if probe.table == 1 && leading_differences(segment, difference) <= k / 2 {
+        return Ok(None);
+    }
+    let stored = probe.value.rotate_right(table.rotation) ^ difference;
+    let rows = match probe.table {
+        0 => {
+            let block = segment.block(0, probe.block)?.ok_or_else(damaged)?;
+            block.rows(value).ok_or_else(damaged)?
+        }
+        _ => segment.rows_of(stored)?,
+    };
+    if rows.is_empty() {
+        return Err(damaged());
+    }
+    Ok(Some(Found {
+        query: probe.query,
+        distance: difference.count_ones(),
+        fingerprint: stored ^ SIGN,
+        segment: probe.segment,
+        rows,
+    }))
 }
 
 /// The bits among the leading ones of the table `straight`, those of its buckets, in which a fingerprint differs.

@@ -22,6 +22,12 @@ pub enum Failure {
     /// A cluster, or one of its processes, failed.
     #[error(transparent)]
     Cluster(#[from] cluster::ClusterError),
+    /// An index failed.
+    #[error(transparent)]
+    Lookup(#[from] lookup::LookupError),
+    /// What was read, beside documents, is wrong.
+    #[error("{0}")]
+    Data(String),
     /// The arguments are wrong, or contradict each other.
     #[error("{0}")]
     Usage(String),
@@ -73,6 +79,8 @@ impl Failure {
             Self::Archive(error) => error.kind(),
             Self::Storage(error) => error.kind(),
             Self::Cluster(error) => error.kind(),
+            Self::Lookup(error) => error.kind(),
+            Self::Data(_) => ErrorKind::Data,
             Self::Usage(_) => ErrorKind::Usage,
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Io { source, .. } => storage::io_kind(source),

@@ -50,6 +50,8 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Show(args) => commands::show::run(&common, &args),
         Command::Groups(args) => commands::groups::run(&common, &args),
         Command::Report(args) => commands::report::run(&common, &args),
+        Command::Index(command) => commands::index::run(&common, command),
+        Command::Lookup(args) => commands::lookup::run(&common, &args),
         Command::Sql(args) => commands::sql::run(&common, &args),
         Command::Cluster(args) => commands::cluster::run(&common, &args),
         Command::Scheduler(args) => commands::scheduler::run(&common, &args),

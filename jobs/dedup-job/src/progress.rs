@@ -75,7 +75,7 @@ fn executors(progress: &Progress) -> Option<u64> {
 
 /// Whether the stage counts the documents or fingerprints that it has processed.
 fn is_counted(stage: Stage) -> bool {
-    matches!(stage, Stage::Fingerprint | Stage::Probe)
+    matches!(stage, Stage::Fingerprint | Stage::Probe | Stage::Index)
 }
 
 fn draw_bar(progress: &Progress, stop: &AtomicBool) {

@@ -71,7 +71,10 @@ pub async fn build(
     let previous = Manifest::latest(location).await?;
     match &previous {
         Some(previous) => require_same(previous, archive, location.given())?,
-        None => files.require_own().await?,
+        None => {
+            files.require_own().await?;
+            files.create_directory()?;
+        }
     }
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(settings.threads)

@@ -6,7 +6,7 @@ use super::{BLOCK_BITS, BLOCK_BUCKETS, UNIT, header};
 use crate::paged::{u32_at, u64_at};
 
 /// Bytes before a block's counts.
-const HEADER: usize = 8;
+pub(crate) const HEADER: usize = 8;
 
 /// The values of one block, to be encoded.
 #[derive(Debug, Default)]
@@ -149,17 +149,10 @@ impl<'a> Block<'a> {
         (self.remainders + bits.div_ceil(8)).next_multiple_of(UNIT)
     }
 
-    /// The bytes of the repeats, from the block's start.
+    /// The bit at which the remainder of a value begins, from the block's start.
     #[inline(always)]
-    pub(crate) fn repeats(&self) -> Range<usize> {
-        self.repeats_start()..self.bytes.len()
-    }
-
-    /// The bytes that hold the remainders of `values`, from the block's start.
-    #[inline(always)]
-    pub(crate) fn remainder_bytes(&self, values: &BucketRange) -> Range<usize> {
-        let bit = |value: u32| value as usize * self.width as usize;
-        self.remainders + bit(values.start) / 8..self.remainders + bit(values.end).div_ceil(8)
+    pub(crate) fn remainder_bit(&self, value: u32) -> usize {
+        8 * self.remainders + value as usize * self.width as usize
     }
 
     /// The values of a bucket.
@@ -180,13 +173,7 @@ impl<'a> Block<'a> {
     /// What follows the bucket bits of a value.
     #[inline(always)]
     pub(crate) fn remainder(&self, value: u32) -> Option<u64> {
-        let bit = value as usize * self.width as usize;
-        let at = self.remainders + bit / 8;
-        let word = match u64_at(self.bytes, at) {
-            Some(word) => word,
-            None => last_word(self.bytes.get(at..)?),
-        };
-        Some(word >> (bit % 8) & ((1 << self.width) - 1))
+        remainder(self.bytes, self.remainder_bit(value), self.width)
     }
 
     /// The rows of a value.
@@ -239,6 +226,16 @@ impl<'a> Block<'a> {
         }
         (value == self.values && bucket == u64::from(BLOCK_BUCKETS)).then_some(())
     }
+}
+
+/// The `width` bits from bit `bit` on.
+#[inline(always)]
+pub(crate) fn remainder(bytes: &[u8], bit: usize, width: u32) -> Option<u64> {
+    let word = match u64_at(bytes, bit / 8) {
+        Some(word) => word,
+        None => last_word(bytes.get(bit / 8..)?),
+    };
+    Some(word >> (bit % 8) & ((1 << width) - 1))
 }
 
 /// The fewer than 8 bytes at the end of a block as a number.
@@ -297,19 +294,44 @@ fn ones_from(bits: &[u8], from: u32) -> Option<u32> {
     }
 }
 
-/// The position of the one with `n` ones before it, of a word that has it.
+/// For each byte and n, the position of the one with n ones before it.
+static SELECT_IN_BYTE: [[u8; 8]; 256] = select_in_byte();
+
+const fn select_in_byte() -> [[u8; 8]; 256] {
+    let mut table = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut n) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                table[byte][n] = bit as u8;
+                n += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
+}
+
+/// The position of the one with `n` ones before it, of a word that has it (Vigna, "Broadword implementation of rank/select queries",
+/// 2008): not by `pdep`, which some processors do in hundreds of cycles.
 #[inline(always)]
 fn select(word: u64, n: u32) -> u32 {
-    let (mut word, mut n, mut at) = (word, n, 0);
-    for half in [32, 16, 8, 4, 2, 1] {
-        let low = word & ((1 << half) - 1);
-        let ones = low.count_ones();
-        let is_above = n >= ones;
-        n -= if is_above { ones } else { 0 };
-        at += if is_above { half } else { 0 };
-        word = if is_above { word >> half } else { low };
-    }
-    at
+    const BYTES: u64 = 0x0101_0101_0101_0101;
+    const TOPS: u64 = 0x8080_8080_8080_8080;
+    let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
+    let fours = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
+    // In each byte, the ones of it and of all below.
+    let sums = ((fours + (fours >> 4)) & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(BYTES);
+    // A byte keeps its top bit if at most n ones are there.
+    let below = (((u64::from(n) * BYTES) | TOPS) - sums) & TOPS;
+    let place = below.count_ones() * 8;
+    // A word that does not have it may lead beyond the last byte.
+    let place = place.min(56);
+    let before = (sums << 8 >> place) as u8;
+    let within = n.wrapping_sub(before.into()) & 7;
+    place + u32::from(SELECT_IN_BYTE[(word >> place & 0xff) as usize][within as usize])
 }
 
 #[cfg(test)]
@@ -321,6 +343,14 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn selected_ones_have_n_before_them(word: u64) {
+            let ones = (0..64).filter(|bit| word >> bit & 1 == 1);
+            for (n, bit) in ones.enumerate() {
+                prop_assert_eq!(select(word, n as u32), bit);
+            }
+        }
+
         #[test]
         fn blocks_give_back_their_values(
             bucket_bits in 7_u32..=32,

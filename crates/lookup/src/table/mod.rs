@@ -18,8 +18,10 @@
 mod block;
 mod write;
 
-pub(crate) use block::{Block, Encoder};
+pub(crate) use block::{Block, Encoder, HEADER, remainder};
 pub(crate) use write::TableWriter;
+
+use hamming::HugeArray;
 
 use crate::error::{LookupError, Result};
 use crate::paged::{PagedFile, Section, u32_at};
@@ -46,7 +48,7 @@ pub(crate) struct Table {
     /// Bits to which a fingerprint is rotated left before it is looked up: 0 or 32.
     pub(crate) rotation: u32,
     /// Where each block begins, in units of 8 bytes from the start of the section.
-    directory: Vec<u32>,
+    directory: HugeArray<u32>,
     blocks: Section,
 }
 
@@ -63,11 +65,11 @@ impl Table {
             return Err(damaged("the number of bucket bits is damaged"));
         }
         let blocks = file.section(&format!("{name}.blocks"))?;
-        let directory = file.bytes(file.section(&format!("{name}.directory"))?)?;
-        let directory: Vec<u32> = directory
-            .chunks_exact(4)
-            .map(|bytes| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-            .collect();
+        let bytes = file.bytes(file.section(&format!("{name}.directory"))?)?;
+        let mut directory = HugeArray::zeroed(bytes.len() / 4);
+        for (entry, bytes) in directory.iter_mut().zip(bytes.chunks_exact(4)) {
+            *entry = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        }
         let is_whole = directory.len() == (1 << (bucket_bits - BLOCK_BITS)) + 1
             && directory.is_sorted()
             && directory
@@ -105,7 +107,7 @@ impl Table {
 
     /// Bytes that the directory takes in memory.
     pub(crate) fn directory_bytes(&self) -> u64 {
-        self.directory.len() as u64 * 4
+        self.directory.bytes() as u64
     }
 
     /// Where a value is: the block, and the bucket in it.

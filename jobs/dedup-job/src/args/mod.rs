@@ -9,6 +9,7 @@ mod common;
 mod fingerprint;
 mod generate;
 mod inspect;
+mod lookup;
 mod run;
 mod values;
 
@@ -26,6 +27,7 @@ pub use self::generate::{
 pub use self::inspect::{
     ExplainArgs, GroupsArgs, PlanArgs, ReportArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs,
 };
+pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs};
 pub use self::run::{RunArgs, VerifyArgs};
 
 /// Find every near-duplicate pair between a batch of new documents and an archive of earlier ones, exactly.
@@ -67,6 +69,11 @@ pub enum Command {
     Groups(GroupsArgs),
     /// Make a page (HTML) about pairs or decisions: charts, warnings, and samples with their texts
     Report(ReportArgs),
+    /// Build an index of an archive for online lookups, and show what it contains
+    #[command(subcommand)]
+    Index(IndexCommand),
+    /// Look up which documents of an index are near a fingerprint or a text
+    Lookup(LookupArgs),
     /// Query documents in SQL, with simhash(text) and hamming_distance(a, b)
     Sql(SqlArgs),
     /// Start a scheduler and executors on this machine, to try a cluster

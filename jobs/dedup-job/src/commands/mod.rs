@@ -10,6 +10,8 @@ pub mod fingerprint;
 pub mod generate;
 pub mod groups;
 pub mod idf;
+pub mod index;
+pub mod lookup;
 pub mod output_checks;
 pub mod plan;
 pub mod report;

@@ -1,0 +1,189 @@
+//! Answers queries: from a text or a fingerprint to the documents near it.
+
+use chrono::NaiveDate;
+use simhash::{Fingerprinter, Model, sketch};
+
+use crate::error::Result;
+use crate::index::Index;
+use crate::rows::Id;
+use crate::search::{Found, Searcher};
+
+/// What to look up. With both, the fingerprint is looked up, and the text gives the sketch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Query {
+    /// A fingerprint.
+    pub fingerprint: Option<u64>,
+    /// A text, of which the fingerprint and the sketch are made by the index's spec.
+    pub text: Option<String>,
+}
+
+/// How to answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Wanted {
+    /// The largest distance, in bits; at most [`MAX_DISTANCE`](crate::MAX_DISTANCE).
+    pub k: u32,
+    /// Documents of one answer, at most.
+    pub limit: usize,
+    /// The smallest similarity by sketches of a hit; hits whose similarity is not known stay. 0 lets all pass.
+    pub min_similarity: f64,
+}
+
+/// The documents near a query.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Answer {
+    /// The fingerprint that was looked up; `None` if the text has too few features for one.
+    pub fingerprint: Option<u64>,
+    /// By distance, then by id.
+    pub hits: Vec<Hit>,
+    /// Whether there are more documents than the limit.
+    pub more: bool,
+}
+
+/// A document near a query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hit {
+    /// Its id.
+    pub id: Id,
+    /// The distance of the fingerprints, in bits.
+    pub distance: u32,
+    /// The day on which it was added.
+    pub day: Option<NaiveDate>,
+    /// Its fingerprint.
+    pub fingerprint: u64,
+    /// The similarity of the texts, estimated by sketches, if both have one.
+    pub similarity: Option<f64>,
+}
+
+/// Answers queries; has the buffers of one thread.
+pub struct Answerer {
+    index: Index,
+    searcher: Searcher,
+    fingerprinter: Fingerprinter,
+    /// Of each query: its fingerprint, and where its sketch begins in `sketches`.
+    fingerprints: Vec<u64>,
+    queries: Vec<usize>,
+    sketches: Vec<Vec<u8>>,
+    found: Vec<Found>,
+}
+
+impl Answerer {
+    /// Answers by `index`; `model` is that of [`Index::model`].
+    #[must_use]
+    pub fn new(index: &Index, model: &Model) -> Self {
+        Self {
+            searcher: index.searcher(),
+            fingerprinter: Fingerprinter::new(model.clone()),
+            index: index.clone(),
+            fingerprints: Vec::new(),
+            queries: Vec::new(),
+            sketches: Vec::new(),
+            found: Vec::new(),
+        }
+    }
+
+    /// The index that answers.
+    #[must_use]
+    pub fn index(&self) -> &Index {
+        &self.index
+    }
+
+    /// The fingerprint and the sketch of a query. The sketch is empty if there is none.
+    pub fn fingerprint(&mut self, query: &Query, sketch: &mut Vec<u8>) -> Option<u64> {
+        sketch.clear();
+        let text = query.text.as_deref();
+        let of_text = text.and_then(|text| self.fingerprinter.fingerprint_and_sketch(text, sketch));
+        if of_text.is_none() {
+            sketch.clear();
+        }
+        query.fingerprint.or(of_text)
+    }
+
+    /// Answers queries, in their order. Many at once are faster than one by one.
+    ///
+    /// # Errors
+    /// As [`Searcher::search`].
+    pub fn answer(&mut self, queries: &[Query], wanted: Wanted) -> Result<Vec<Answer>> {
+        let mut answers = vec![Answer::default(); queries.len()];
+        self.fingerprints.clear();
+        self.queries.clear();
+        self.sketches
+            .resize(queries.len().max(self.sketches.len()), Vec::new());
+        for (number, query) in queries.iter().enumerate() {
+            let mut sketch = std::mem::take(&mut self.sketches[number]);
+            let fingerprint = self.fingerprint(query, &mut sketch);
+            self.sketches[number] = sketch;
+            answers[number].fingerprint = fingerprint;
+            if let Some(fingerprint) = fingerprint {
+                self.fingerprints.push(fingerprint);
+                self.queries.push(number);
+            }
+        }
+        self.found.clear();
+        self.searcher
+            .search(&self.fingerprints, wanted.k, &mut self.found)?;
+        let order = |found: &Found| {
+            (
+                found.query,
+                found.distance,
+                found.fingerprint,
+                found.segment,
+            )
+        };
+        self.found.sort_unstable_by_key(order);
+        for found in &self.found {
+            let number = self.queries[found.query as usize];
+            let sketch = Some(&self.sketches[number]).filter(|sketch| !sketch.is_empty());
+            self.add(
+                found,
+                sketch.map(Vec::as_slice),
+                wanted,
+                &mut answers[number],
+            )?;
+        }
+        for answer in &mut answers {
+            answer
+                .hits
+                .sort_by(|a, b| (a.distance, &a.id).cmp(&(b.distance, &b.id)));
+        }
+        Ok(answers)
+    }
+
+    /// Adds the documents of a fingerprint to an answer.
+    fn add(
+        &self,
+        found: &Found,
+        sketch: Option<&[u8]>,
+        wanted: Wanted,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        for row in found.rows.clone() {
+            if answer.hits.len() >= wanted.limit {
+                answer.more = true;
+                return Ok(());
+            }
+            let document = self.index.document(found.segment, row)?;
+            let similarity = sketch
+                .zip(document.sketch.as_deref())
+                .filter(|(own, other)| own.len() == other.len())
+                .map(|(own, other)| sketch::estimate(own, other));
+            if similarity.is_some_and(|similarity| similarity < wanted.min_similarity) {
+                continue;
+            }
+            answer.hits.push(Hit {
+                id: document.id,
+                distance: found.distance,
+                day: document.day,
+                fingerprint: found.fingerprint,
+                similarity,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Parses a fingerprint as people and programs write it: 16 hexadecimal digits, or the column `fp`'s signed number in JSON.
+#[must_use]
+pub fn parse_fingerprint(text: &str) -> Option<u64> {
+    let is_hexadecimal = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hexadecimal.then(|| u64::from_str_radix(text, 16).ok())?
+}

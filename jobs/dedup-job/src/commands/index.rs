@@ -1,0 +1,178 @@
+//! `dedup-job index build | info`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use ::archive::Archive;
+use engine::progress::Stage;
+use lookup::{Built, Index, IndexFiles, IndexInfo, Settings};
+use storage::Location;
+
+use super::required;
+use crate::args::{CacheArgs, CommonArgs, IndexBuildArgs, IndexCommand};
+use crate::exit::Failure;
+use crate::printing::{count, print, print_json, size};
+use crate::process::{self, Process};
+
+pub fn run(common: &CommonArgs, command: IndexCommand) -> Result<(), Failure> {
+    match command {
+        IndexCommand::Build(args) => build(common, &args),
+        IndexCommand::Info { dir, verify, cache } => info(common, &dir, verify, &cache),
+    }
+}
+
+fn build(common: &CommonArgs, args: &IndexBuildArgs) -> Result<(), Failure> {
+    let base = required(args.base.as_deref(), "--base DIR")?;
+    let output = required(args.output.as_deref(), "--output DIR")?;
+    let built = process::run(common, async |process: &Process| {
+        let (archive, index) = (process.locate(base)?, process.locate(output)?);
+        if archive.is_within(&index) || index.is_within(&archive) {
+            return Err(Failure::Usage(format!(
+                "--output {output}: an index needs a directory, or a prefix, apart from the archive"
+            )));
+        }
+        let archive = Archive::open(&archive).await?;
+        let files = files(process, &index, &args.cache)?;
+        let settings = Settings {
+            threads: process::threads(common),
+            merge_all: args.merge_all,
+        };
+        process.resources.progress.enter(Stage::Index);
+        let resources = Arc::clone(&process.resources);
+        let rows_done = move |rows| {
+            resources
+                .progress
+                .indexed
+                .fetch_add(rows, Ordering::Relaxed);
+        };
+        Ok(lookup::build(&archive, &files, settings, Arc::new(rows_done)).await?)
+    })?;
+    if common.json {
+        return print_json(&built);
+    }
+    if common.quiet {
+        return Ok(());
+    }
+    print(&built_text(output, &built))
+}
+
+fn built_text(output: &str, built: &Built) -> String {
+    let mut text = format!(
+        "{output}: version {}, {} documents in {} segments, {}; covers version {} of the archive\n",
+        built.version,
+        count(built.rows),
+        built.segments,
+        size(built.bytes),
+        built.archive_version
+    );
+    let _ = writeln!(
+        text,
+        "  {} documents added, {} removed; {} segments merged",
+        count(built.added_rows),
+        count(built.removed_rows),
+        built.merged
+    );
+    text
+}
+
+fn info(common: &CommonArgs, dir: &str, verify: bool, cache: &CacheArgs) -> Result<(), Failure> {
+    let info = process::run(common, async |process: &Process| {
+        let index = Index::open(&files(process, &process.locate(dir)?, cache)?).await?;
+        if verify {
+            index.model().await?;
+            let index = index.clone();
+            let verified = tokio::task::spawn_blocking(move || index.verify()).await;
+            verified.map_err(|error| Failure::Io {
+                path: "verifying".into(),
+                source: error.into(),
+            })??;
+        }
+        Ok((index.info(), index.spec().clone()))
+    })?;
+    let (info, spec) = info;
+    if common.json {
+        let mut value = serde_json::json!(info);
+        value["index"] = dir.into();
+        value["spec"] = serde_json::json!(spec);
+        value["verified"] = verify.into();
+        return print_json(&value);
+    }
+    if common.quiet {
+        return Ok(());
+    }
+    print(&info_text(dir, &info, &spec.to_json(), verify))
+}
+
+fn info_text(dir: &str, info: &IndexInfo, spec: &str, verified: bool) -> String {
+    let mut text = format!(
+        "{dir}: version {}, {} documents of {} days with {} distinct fingerprints\n",
+        info.version,
+        count(info.rows),
+        info.days,
+        count(info.fingerprints)
+    );
+    let _ = writeln!(
+        text,
+        "  archive: {}, version {}",
+        info.archive, info.archive_version
+    );
+    let _ = writeln!(text, "  answers distances up to {}", info.max_distance);
+    let each = info.table_bytes as f64 / info.fingerprints.max(1) as f64;
+    let _ = writeln!(
+        text,
+        "  tables {} ({each:.2} bytes a fingerprint), ids, days and sketches {}, directories in memory {}",
+        size(info.table_bytes),
+        size(info.row_bytes),
+        size(info.directory_bytes)
+    );
+    let _ = writeln!(text, "  spec: {spec}");
+    for segment in &info.segments {
+        let days: Vec<String> = segment
+            .parts
+            .iter()
+            .map(|part| part.day.map_or("no day".into(), |day| day.to_string()))
+            .collect();
+        let days = match (days.iter().min(), days.iter().max()) {
+            (Some(first), Some(last)) if first != last => format!("{first} to {last}"),
+            (first, _) => first.cloned().unwrap_or_default(),
+        };
+        let _ = writeln!(
+            text,
+            "  {}: {} documents, {}",
+            days,
+            count(segment.rows),
+            size(segment.table_bytes + segment.row_bytes)
+        );
+    }
+    if verified {
+        text += "  verified: every page has its checksum, and both tables of each segment have the same fingerprints\n";
+    }
+    text
+}
+
+/// The files of an index; segments of one in a store are copied to the cache.
+pub fn files(
+    process: &Process,
+    location: &Location,
+    cache: &CacheArgs,
+) -> Result<IndexFiles, Failure> {
+    let cache = match &cache.cache {
+        Some(given) => given.clone(),
+        None => user_cache().unwrap_or_else(|| process.scratch.path().to_owned()),
+    };
+    // Indexes in several stores share the cache: the names of segments say what is in them.
+    Ok(IndexFiles::new(location, &cache, process.scratch.path())?)
+}
+
+/// `dedup-job/index` below the user's cache directory.
+fn user_cache() -> Option<PathBuf> {
+    let directory = |variable: &str| {
+        std::env::var_os(variable)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = directory("XDG_CACHE_HOME").or_else(|| Some(directory("HOME")?.join(".cache")))?;
+    Some(cache.join("dedup-job/index"))
+}

@@ -1,0 +1,135 @@
+//! `dedup-job lookup`: which documents of an index are near fingerprints or texts.
+
+mod queries;
+mod text;
+
+use std::io::IsTerminal as _;
+
+use lookup::{Answer, Answerer, Index, Wanted};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use simhash::Model;
+
+use super::index::files;
+use super::required;
+use crate::args::{CommonArgs, LookupArgs};
+use crate::exit::Failure;
+use crate::printing::{json_line, print};
+use crate::process::{self, Process};
+use queries::{Asked, Source};
+
+/// Queries that one thread answers at once.
+const TOGETHER: usize = 512;
+
+pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
+    let dir = required(args.index.as_deref(), "--index DIR")?;
+    let min_similarity = args.min_similarity.unwrap_or(0.0);
+    if !(0.0..=1.0).contains(&min_similarity) {
+        return Err(Failure::Usage(
+            "--min-similarity: a number from 0 to 1".into(),
+        ));
+    }
+    if args.queries.is_empty() {
+        return Err(Failure::Usage(
+            "lookup needs a fingerprint, a text, a file, or - for the lines of standard input"
+                .into(),
+        ));
+    }
+    let wanted = Wanted {
+        k: args.max_distance.unwrap_or(3),
+        limit: args.limit.map_or(usize::MAX, |limit| limit as usize),
+        min_similarity,
+    };
+    let json = common.json;
+    let threads = process::threads(common);
+    process::run(common, async |process: &Process| {
+        let index = Index::open(&files(process, &process.locate(dir)?, &args.cache)?).await?;
+        let model = index.model().await?;
+        let sources: Vec<Source> = args.queries.iter().map(|given| Source::of(given)).collect();
+        let answering = tokio::task::spawn_blocking(move || {
+            answer_all(&index, &model, sources, wanted, threads, json)
+        });
+        answering.await.unwrap_or_else(|error| {
+            Err(Failure::Io {
+                path: "looking up".into(),
+                source: error.into(),
+            })
+        })
+    })
+}
+
+/// Answers the queries of all sources, in their order, and prints the answers.
+fn answer_all(
+    index: &Index,
+    model: &Model,
+    sources: Vec<Source>,
+    wanted: Wanted,
+    threads: usize,
+    json: bool,
+) -> Result<(), Failure> {
+    let failed = |error: rayon::ThreadPoolBuildError| Failure::Io {
+        path: "starting threads".into(),
+        source: std::io::Error::other(error),
+    };
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(failed)?;
+    let mut answerers: Vec<Answerer> = (0..threads).map(|_| Answerer::new(index, model)).collect();
+    // Somebody who types lines wants each answer at once.
+    let together = match std::io::stdin().is_terminal() && sources.contains(&Source::Lines(None)) {
+        true => 1,
+        false => TOGETHER * threads,
+    };
+    let style = text::Style::of_stdout();
+    for asked in queries::read(sources, together) {
+        let asked = asked?;
+        let each = asked.len().div_ceil(threads).max(1);
+        let printed: Vec<Result<String, Failure>> = pool.install(|| {
+            asked
+                .par_chunks(each)
+                .zip(&mut answerers)
+                .map(|(asked, answerer)| answer(answerer, asked, wanted, json, &style))
+                .collect()
+        });
+        for text in printed {
+            print(&text?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Answers some queries, as text to print.
+fn answer(
+    answerer: &mut Answerer,
+    asked: &[Asked],
+    wanted: Wanted,
+    json: bool,
+    style: &text::Style,
+) -> Result<String, Failure> {
+    let queries: Vec<_> = asked.iter().map(|asked| asked.query.clone()).collect();
+    let answers = answerer.answer(&queries, wanted)?;
+    let mut printed = String::new();
+    for (asked, answer) in asked.iter().zip(&answers) {
+        match json {
+            true => printed += &json_line(&as_json(&asked.given, answer))?,
+            false => text::write(&mut printed, asked, answer, wanted.k, style),
+        }
+    }
+    Ok(printed)
+}
+
+fn as_json(given: &Value, answer: &Answer) -> Value {
+    let hits = answer.hits.iter().map(|hit| {
+        let mut value = json!({ "id": hit.id, "distance": hit.distance, "day": hit.day });
+        if let Some(similarity) = hit.similarity {
+            value["similarity"] = similarity.into();
+        }
+        value
+    });
+    let mut value = json!({ "query": given, "hits": hits.collect::<Value>() });
+    if answer.more {
+        value["more"] = true.into();
+    }
+    value
+}

@@ -1,0 +1,201 @@
+//! Reads queries: from arguments, files and standard input.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
+
+use lookup::{Query, parse_fingerprint};
+use serde_json::Value;
+
+use crate::exit::Failure;
+
+/// The longest line, in bytes.
+const MAX_LINE: usize = 64 << 20;
+
+/// A query, and how it was given.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Asked {
+    pub(super) query: Query,
+    pub(super) given: Value,
+}
+
+/// What an argument stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Source {
+    /// One query.
+    One(Box<Asked>),
+    /// The lines of a file, or of standard input.
+    Lines(Option<PathBuf>),
+}
+
+impl Source {
+    /// What an argument stands for.
+    pub(super) fn of(given: &str) -> Self {
+        match given {
+            "-" => Self::Lines(None),
+            _ if parse_fingerprint(given).is_none() && Path::new(given).is_file() => {
+                Self::Lines(Some(given.into()))
+            }
+            _ => Self::One(Box::new(plain(given))),
+        }
+    }
+}
+
+/// A fingerprint or a text.
+fn plain(given: &str) -> Asked {
+    let fingerprint = parse_fingerprint(given);
+    Asked {
+        query: Query {
+            fingerprint,
+            text: fingerprint.is_none().then(|| given.to_owned()),
+        },
+        given: given.into(),
+    }
+}
+
+/// The query of a line.
+fn line(line: &str) -> Result<Asked, String> {
+    if !line.trim_start().starts_with('{') {
+        return Ok(plain(line));
+    }
+    // A text may begin with a brace, too.
+    let Ok(given @ Value::Object(_)) = serde_json::from_str::<Value>(line) else {
+        return Ok(plain(line));
+    };
+    let fingerprint = match &given["fp"] {
+        Value::Null => None,
+        Value::String(text) => {
+            Some(parse_fingerprint(text).ok_or("\"fp\" is not 16 hexadecimal digits")?)
+        }
+        number => Some(
+            number
+                .as_i64()
+                .ok_or("\"fp\" is neither 16 hexadecimal digits nor a 64-bit integer")?
+                .cast_unsigned(),
+        ),
+    };
+    let text = match &given["text"] {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        _ => return Err("\"text\" is not a string".into()),
+    };
+    if fingerprint.is_none() && text.is_none() {
+        return Err("neither \"fp\" nor \"text\"".into());
+    }
+    Ok(Asked {
+        query: Query { fingerprint, text },
+        given,
+    })
+}
+
+/// Reads all queries in the background, `together` at a time.
+pub(super) fn read(
+    sources: Vec<Source>,
+    together: usize,
+) -> impl Iterator<Item = Result<Vec<Asked>, Failure>> {
+    let (sender, receiver) = sync_channel(2);
+    std::thread::spawn(move || {
+        let mut some = Vec::with_capacity(together);
+        let mut push = |asked: Asked| {
+            some.push(asked);
+            match some.len() >= together {
+                // If the receiver is gone, the command has failed.
+                true => sender.send(Ok(std::mem::take(&mut some))).is_ok(),
+                false => true,
+            }
+        };
+        for source in sources {
+            let read = match source {
+                Source::One(asked) => Ok(push(*asked)),
+                Source::Lines(path) => read_lines(path, &mut push),
+            };
+            match read {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(failure) => {
+                    let _ = sender.send(Ok(std::mem::take(&mut some)));
+                    let _ = sender.send(Err(failure));
+                    return;
+                }
+            }
+        }
+        if !some.is_empty() {
+            let _ = sender.send(Ok(some));
+        }
+    });
+    receiver.into_iter()
+}
+
+/// Reads the lines of a file or of standard input, until `push` returns false; returns whether it did not.
+fn read_lines(
+    path: Option<PathBuf>,
+    push: &mut impl FnMut(Asked) -> bool,
+) -> Result<bool, Failure> {
+    let name = path.as_ref().map_or_else(
+        || "standard input".to_owned(),
+        |path| path.display().to_string(),
+    );
+    let failed = |source| Failure::Io {
+        path: name.clone(),
+        source,
+    };
+    let mut input: Box<dyn BufRead> = match &path {
+        None => Box::new(std::io::stdin().lock()),
+        Some(path) => Box::new(BufReader::with_capacity(
+            1 << 20,
+            File::open(path).map_err(failed)?,
+        )),
+    };
+    let mut bytes = Vec::new();
+    for number in 1u64.. {
+        bytes.clear();
+        if !read_line(&mut input, &mut bytes).map_err(failed)? {
+            break;
+        }
+        let bad = |reason: &str| Failure::Data(format!("{name}, line {number}: {reason}"));
+        if bytes.len() > MAX_LINE {
+            return Err(bad("longer than 64 MiB"));
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let asked = line(text.trim_end_matches(['\n', '\r'])).map_err(|reason| bad(&reason))?;
+        if !push(asked) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Reads a line, or as much of it as is more than the limit. Returns whether there was one.
+fn read_line(input: &mut dyn BufRead, bytes: &mut Vec<u8>) -> std::io::Result<bool> {
+    let mut limited = std::io::Read::take(input, MAX_LINE as u64 + 1);
+    Ok(limited.read_until(b'\n', bytes)? > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_fingerprints_texts_or_objects() {
+        let query = |given: &str| line(given).unwrap().query;
+        let fingerprint = |fingerprint| Query {
+            fingerprint: Some(fingerprint),
+            text: None,
+        };
+        let text = |text: &str| Query {
+            fingerprint: None,
+            text: Some(text.into()),
+        };
+        assert_eq!(query("00000000000000ff"), fingerprint(255));
+        assert_eq!(query("{\"fp\": \"00000000000000FF\"}"), fingerprint(255));
+        assert_eq!(query("{\"fp\": -1}"), fingerprint(u64::MAX));
+        assert_eq!(query("{\"text\": \"a\", \"id\": 7}"), text("a"));
+        for other in ["", "ff", "00000000000000fg", "{not json}", "[1]"] {
+            assert_eq!(query(other), text(other));
+        }
+        for bad in ["{}", "{\"fp\": 1.5}", "{\"fp\": \"ff\"}", "{\"text\": 1}"] {
+            line(bad).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Answers for people: a table for each query.
+
+use std::fmt::Write as _;
+
+use anstyle::Style as AnsiStyle;
+use lookup::Answer;
+use unicode_segmentation::UnicodeSegmentation as _;
+
+use super::queries::Asked;
+use crate::printing::visible;
+
+/// Characters of a query that its heading shows.
+const SHOWN: usize = 60;
+
+/// Whether the output has colours.
+pub(super) struct Style {
+    colours: bool,
+}
+
+impl Style {
+    /// The style of standard output, by the terminal's rules.
+    pub(super) fn of_stdout() -> Self {
+        Self {
+            colours: anstream::AutoStream::choice(&std::io::stdout())
+                != anstream::ColorChoice::Never,
+        }
+    }
+
+    fn heading(&self, text: &str) -> String {
+        let style = AnsiStyle::new().bold();
+        match self.colours {
+            true => format!("{style}{text}{style:#}"),
+            false => text.to_owned(),
+        }
+    }
+}
+
+/// Writes the answer to a query.
+pub(super) fn write(text: &mut String, asked: &Asked, answer: &Answer, k: u32, style: &Style) {
+    let given = asked
+        .query
+        .text
+        .as_deref()
+        .map_or_else(String::new, shortened);
+    let Some(fingerprint) = answer.fingerprint else {
+        let _ = writeln!(
+            text,
+            "{}: no fingerprint, the text has too few features\n",
+            style.heading(&given)
+        );
+        return;
+    };
+    let _ = match given.is_empty() {
+        true => writeln!(text, "{}", style.heading(&format!("{fingerprint:016x}"))),
+        false => writeln!(text, "{} ({fingerprint:016x})", style.heading(&given)),
+    };
+    if answer.hits.is_empty() {
+        let _ = writeln!(text, "  nothing within {k} bits\n");
+        return;
+    }
+    let with_similarity = answer.hits.iter().any(|hit| hit.similarity.is_some());
+    let similarity_heading = if with_similarity { "  similarity" } else { "" };
+    let _ = writeln!(text, "  distance{similarity_heading}  day         id");
+    for hit in &answer.hits {
+        let day = hit
+            .day
+            .map_or_else(|| "-".to_owned(), |day| day.to_string());
+        let similarity = match (with_similarity, hit.similarity) {
+            (false, _) => String::new(),
+            (true, None) => format!("  {:>10}", "-"),
+            (true, Some(similarity)) => format!("  {similarity:>10.2}"),
+        };
+        let _ = writeln!(
+            text,
+            "  {:>8}{similarity}  {day:<10}  {}",
+            hit.distance,
+            visible(&hit.id.to_string())
+        );
+    }
+    if answer.more {
+        text.push_str("  … more than --limit\n");
+    }
+    text.push('\n');
+}
+
+/// The beginning of a text, on one line.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut characters = line.graphemes(true);
+    let shown: String = characters.by_ref().take(SHOWN).collect();
+    let dots = if characters.next().is_some() {
+        "…"
+    } else {
+        ""
+    };
+    visible(&format!("“{shown}{dots}”"))
+}
