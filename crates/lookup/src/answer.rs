@@ -26,6 +26,8 @@ pub struct Wanted {
     pub limit: usize,
     /// The smallest similarity by sketches of a hit; hits whose similarity is not known stay. 0 lets all pass.
     pub min_similarity: f64,
+    /// Bytes of ids of all answers that are made at once, about, at most.
+    pub id_bytes: usize,
 }
 
 /// The documents near a query.
@@ -130,6 +132,7 @@ impl Answerer {
             )
         };
         self.found.sort_unstable_by_key(order);
+        let mut id_bytes = 0;
         for found in &self.found {
             let number = self.queries[found.query as usize];
             let sketch = Some(&self.sketches[number]).filter(|sketch| !sketch.is_empty());
@@ -137,6 +140,7 @@ impl Answerer {
                 found,
                 sketch.map(Vec::as_slice),
                 wanted,
+                &mut id_bytes,
                 &mut answers[number],
             )?;
         }
@@ -154,10 +158,11 @@ impl Answerer {
         found: &Found,
         sketch: Option<&[u8]>,
         wanted: Wanted,
+        id_bytes: &mut usize,
         answer: &mut Answer,
     ) -> Result<()> {
         for row in found.rows.clone() {
-            if answer.hits.len() >= wanted.limit {
+            if answer.hits.len() >= wanted.limit || *id_bytes >= wanted.id_bytes {
                 answer.more = true;
                 return Ok(());
             }
@@ -169,6 +174,7 @@ impl Answerer {
             if similarity.is_some_and(|similarity| similarity < wanted.min_similarity) {
                 continue;
             }
+            *id_bytes += document.id.bytes();
             answer.hits.push(Hit {
                 id: document.id,
                 distance: found.distance,

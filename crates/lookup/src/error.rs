@@ -76,6 +76,39 @@ pub enum LookupError {
         /// The distance asked for.
         k: u32,
     },
+    /// A port that other machines reach, without TLS.
+    #[error(
+        "--listen {address}: other machines reach this address, so it needs TLS (--tls-ca, --tls-cert, --tls-key), or --insecure if the \
+         network is trusted"
+    )]
+    Exposed {
+        /// The address.
+        address: std::net::SocketAddr,
+    },
+    /// A key or a certificate that cannot be used.
+    #[error("{path}: {reason}")]
+    Tls {
+        /// The file.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A directory that another server uses.
+    #[error("{path}: another server remembers there; give each its own directory")]
+    InUse {
+        /// The directory.
+        path: String,
+    },
+    /// The table of remembered documents has no room.
+    #[error(
+        "{path}: {max} documents are remembered, and there is no room for more; build the index, or raise --remember-max"
+    )]
+    Full {
+        /// The directory.
+        path: String,
+        /// Documents at most.
+        max: usize,
+    },
     /// A local file operation failed.
     #[error("{path}: {source}")]
     Io {
@@ -95,7 +128,7 @@ impl std::fmt::Debug for LookupError {
 
 impl LookupError {
     /// Wraps an error of the system that concerns the file `path`.
-    pub(crate) fn io(path: impl ToString) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn io<P: ToString>(path: P) -> impl FnOnce(std::io::Error) -> Self + use<P> {
         let path = path.to_string();
         move |source| Self::Io { path, source }
     }
@@ -114,12 +147,15 @@ impl LookupError {
         match self {
             Self::Storage(error) => error.kind(),
             Self::Archive(error) => error.kind(),
-            Self::NotAnIndex { .. } | Self::NotEmpty { .. } | Self::Distance { .. } => {
-                ErrorKind::Usage
-            }
+            Self::NotAnIndex { .. }
+            | Self::NotEmpty { .. }
+            | Self::Distance { .. }
+            | Self::Exposed { .. } => ErrorKind::Usage,
             Self::Damaged { .. } => ErrorKind::Data,
-            Self::Format { .. } | Self::OtherArchive { .. } => ErrorKind::Configuration,
-            Self::Overtaken { .. } => ErrorKind::TryAgain,
+            Self::Format { .. } | Self::OtherArchive { .. } | Self::Tls { .. } => {
+                ErrorKind::Configuration
+            }
+            Self::Overtaken { .. } | Self::InUse { .. } | Self::Full { .. } => ErrorKind::TryAgain,
             Self::Io { source, .. } => storage::io_kind(source),
         }
     }

@@ -15,7 +15,9 @@ mod manifest;
 mod paged;
 mod rows;
 mod search;
+mod seen;
 mod segment;
+mod serve;
 mod table;
 
 pub use answer::{Answer, Answerer, Hit, Query, Wanted, parse_fingerprint};
@@ -25,7 +27,9 @@ pub use files::IndexFiles;
 pub use index::{Index, IndexInfo, SegmentInfo};
 pub use rows::Id;
 pub use search::{Found, Searcher};
+pub use seen::Remember;
 pub use segment::{Document, Part};
+pub use serve::{ServeSettings, Server, TlsFiles};
 
 /// The largest distance that an index answers: two halves of radius 4.
 pub const MAX_DISTANCE: u32 = 8;

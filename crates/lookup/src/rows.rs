@@ -30,6 +30,16 @@ pub enum Id {
     Text(String),
 }
 
+impl Id {
+    /// Bytes that it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Self::Number(_) => 8,
+            Self::Text(text) => text.len(),
+        }
+    }
+}
+
 impl std::fmt::Display for Id {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

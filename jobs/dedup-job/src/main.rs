@@ -52,6 +52,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Report(args) => commands::report::run(&common, &args),
         Command::Index(command) => commands::index::run(&common, command),
         Command::Lookup(args) => commands::lookup::run(&common, &args),
+        Command::Serve(args) => commands::serve::run(&common, &args),
         Command::Sql(args) => commands::sql::run(&common, &args),
         Command::Cluster(args) => commands::cluster::run(&common, &args),
         Command::Scheduler(args) => commands::scheduler::run(&common, &args),

@@ -71,6 +71,19 @@ pub fn run<T>(
     done
 }
 
+/// As [`run`], for a server: `work` ends by itself when a signal arrives, and there is no progress to show.
+pub fn run_until_stopped<T>(
+    common: &CommonArgs,
+    work: impl AsyncFnOnce(&Process) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let runtime = runtime(threads(common))?;
+    let process = Process::new(common)?;
+    let done = runtime.block_on(work(&process));
+    drop(process);
+    runtime.shutdown_background();
+    done
+}
+
 /// Threads for short blocking work: tokio's default.
 const BLOCKING: usize = 512;
 

@@ -27,7 +27,7 @@ pub use self::generate::{
 pub use self::inspect::{
     ExplainArgs, GroupsArgs, PlanArgs, ReportArgs, ShowArgs, SortPairs, SqlArgs, TuneArgs,
 };
-pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs};
+pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs, ServeArgs};
 pub use self::run::{RunArgs, VerifyArgs};
 
 /// Find every near-duplicate pair between a batch of new documents and an archive of earlier ones, exactly.
@@ -74,6 +74,8 @@ pub enum Command {
     Index(IndexCommand),
     /// Look up which documents of an index are near a fingerprint or a text
     Lookup(LookupArgs),
+    /// Answer lookups over HTTP, with a page to paste a text into
+    Serve(Box<ServeArgs>),
     /// Query documents in SQL, with simhash(text) and hamming_distance(a, b)
     Sql(SqlArgs),
     /// Start a scheduler and executors on this machine, to try a cluster

@@ -17,6 +17,7 @@ pub mod plan;
 pub mod report;
 pub mod run;
 pub mod scheduler;
+pub mod serve;
 pub mod show;
 pub mod sql;
 pub mod tune;

@@ -39,6 +39,7 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
         k: args.max_distance.unwrap_or(3),
         limit: args.limit.map_or(usize::MAX, |limit| limit as usize),
         min_similarity,
+        id_bytes: usize::MAX,
     };
     let json = common.json;
     let threads = process::threads(common);

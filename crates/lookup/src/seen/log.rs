@@ -1,0 +1,280 @@
+//! The log of what is remembered: records appended to files, one after the other, and synced before a request is answered.
+//!
+//! A record is its length u32, XXH3-64 of the rest u64, then seconds since 1970 u64, fingerprint u64, id. A process that is killed leaves
+//! at most a part of a record at the end of its file; each process begins a file of its own.
+
+use std::fs::{File, TryLockError};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use storage::create_dir_all_synced;
+use tokio::sync::oneshot;
+use twox_hash::XxHash3_64;
+
+use super::{Remembered, now};
+use crate::error::{LookupError, Result};
+use crate::paged::{u32_at, u64_at};
+
+/// Seconds after which a new file begins.
+const FILE_SECONDS: u64 = 3600;
+/// Bytes of a record before its id.
+const FIXED: usize = 28;
+const PREFIX: &str = "seen-";
+const ENDING: &str = ".log";
+const LOCK: &str = "lock";
+
+/// The log of one process.
+pub(super) struct Log {
+    directory: PathBuf,
+    records: Sender<Records>,
+    /// Held as long as the process lives.
+    _lock: File,
+}
+
+/// Records to write, and who waits for them.
+struct Records {
+    bytes: Vec<u8>,
+    done: oneshot::Sender<Result<(), String>>,
+}
+
+impl Log {
+    /// Reads the records of all files from `oldest` on, and begins a new file.
+    pub(super) fn open(
+        directory: &Path,
+        oldest: u64,
+        mut each: impl FnMut(u64, Remembered),
+    ) -> Result<Self> {
+        let io = |path: &Path| LookupError::io(path.display().to_string());
+        create_dir_all_synced(directory).map_err(io(directory))?;
+        let lock_path = directory.join(LOCK);
+        let lock = File::create(&lock_path).map_err(io(&lock_path))?;
+        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
+            return Err(LookupError::InUse {
+                path: directory.display().to_string(),
+            });
+        }
+        for (_, path) in files(directory).map_err(io(directory))? {
+            let bytes = std::fs::read(&path).map_err(io(&path))?;
+            let read = read_records(&bytes, |time, entry| {
+                if time >= oldest {
+                    each(time, entry);
+                }
+            });
+            if read < bytes.len() {
+                tracing::warn!(
+                    "{}: the last {} bytes are no record",
+                    path.display(),
+                    bytes.len() - read
+                );
+            }
+        }
+        let (records, received) = channel();
+        let writer = Writer::new(directory)?;
+        std::thread::spawn(move || writer.run(&received));
+        Ok(Self {
+            directory: directory.to_owned(),
+            records,
+            _lock: lock,
+        })
+    }
+
+    /// Appends entries. The future ends when they are on the disk.
+    pub(super) fn append(
+        &self,
+        time: u64,
+        entries: &[Remembered],
+    ) -> impl Future<Output = Result<()>> + use<> {
+        let mut bytes = Vec::new();
+        for entry in entries {
+            encode(time, entry, &mut bytes);
+        }
+        let (done, written) = oneshot::channel();
+        let directory = self.directory.display().to_string();
+        // If the writer is gone, `written` says so.
+        let _ = self.records.send(Records { bytes, done });
+        async move {
+            let written = written
+                .await
+                .unwrap_or_else(|_| Err("the log's writer has ended".into()));
+            written.map_err(|reason| LookupError::io(directory)(std::io::Error::other(reason)))
+        }
+    }
+
+    /// Removes files that have only records from before `oldest`.
+    pub(super) fn remove_before(&self, oldest: u64) {
+        let files = files(&self.directory).unwrap_or_default();
+        for (begun, path) in files {
+            if begun + 2 * FILE_SECONDS < oldest {
+                // If this fails, the records are ignored by their times.
+                let _ = std::fs::remove_file(path);
+            }
+        }
+    }
+}
+
+fn encode(time: u64, entry: &Remembered, bytes: &mut Vec<u8>) {
+    let mut rest = Vec::with_capacity(FIXED + entry.id.len());
+    rest.extend_from_slice(&time.to_le_bytes());
+    rest.extend_from_slice(&entry.fingerprint.to_le_bytes());
+    rest.extend_from_slice(entry.id.as_bytes());
+    bytes.extend_from_slice(&(rest.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&XxHash3_64::oneshot(&rest).to_le_bytes());
+    bytes.append(&mut rest);
+}
+
+/// Calls `each` with each record up to the first that is not whole. Returns the bytes of those before it.
+fn read_records(bytes: &[u8], mut each: impl FnMut(u64, Remembered)) -> usize {
+    let mut at = 0;
+    loop {
+        let record = || {
+            let length = u32_at(bytes, at)? as usize;
+            let rest = bytes.get(at + 12..(at + 12).checked_add(length)?)?;
+            let is_whole = u64_at(bytes, at + 4)? == XxHash3_64::oneshot(rest);
+            let id = String::from_utf8(rest.get(16..)?.to_vec()).ok()?;
+            let fingerprint = u64_at(rest, 8)?;
+            is_whole.then_some((length, u64_at(rest, 0)?, Remembered { fingerprint, id }))
+        };
+        let Some((length, time, entry)) = record() else {
+            return at;
+        };
+        each(time, entry);
+        at += 12 + length;
+    }
+}
+
+/// The files of a log, with the seconds in their names, the oldest first.
+fn files(directory: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let begun = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(ENDING));
+        let begun = begun.and_then(|begun| begun.split('-').next()?.parse().ok());
+        files.extend(begun.map(|begun| (begun, entry.path())));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// The thread that writes.
+struct Writer {
+    directory: PathBuf,
+    begun: u64,
+    /// Files that this process has begun.
+    number: u32,
+    file: File,
+}
+
+impl Writer {
+    fn new(directory: &Path) -> Result<Self> {
+        let begun = now();
+        let file = begin(directory, begun, 0).map_err(LookupError::io(directory.display()))?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            begun,
+            number: 0,
+            file,
+        })
+    }
+
+    /// Writes what arrives, and syncs once for all that has arrived meanwhile.
+    fn run(mut self, received: &Receiver<Records>) {
+        while let Ok(first) = received.recv() {
+            let mut bytes = first.bytes;
+            let mut waiting = vec![first.done];
+            for more in received.try_iter() {
+                bytes.extend_from_slice(&more.bytes);
+                waiting.push(more.done);
+            }
+            let written = self.write(&bytes).map_err(|error| error.to_string());
+            for done in waiting {
+                // Whoever asked may be gone.
+                let _ = done.send(written.clone());
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        if now() > self.begun + FILE_SECONDS {
+            self.begin_another()?;
+        }
+        let written = self
+            .file
+            .write_all(bytes)
+            .and_then(|()| self.file.sync_data());
+        if written.is_err() {
+            // What is behind a part of a record would not be read back. If this fails, too, the next write tries again.
+            let _ = self.begin_another();
+        }
+        written
+    }
+
+    fn begin_another(&mut self) -> std::io::Result<()> {
+        self.number += 1;
+        self.begun = now();
+        self.file = begin(&self.directory, self.begun, self.number)?;
+        Ok(())
+    }
+}
+
+/// Creates a file whose name no other has.
+fn begin(directory: &Path, begun: u64, number: u32) -> std::io::Result<File> {
+    for attempt in 0.. {
+        let name = format!(
+            "{PREFIX}{begun:012}-{:06}{ENDING}",
+            u64::from(number) + attempt
+        );
+        match File::options()
+            .write(true)
+            .create_new(true)
+            .open(directory.join(name))
+        {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(file) => {
+                File::open(directory)?.sync_all()?;
+                return Ok(file);
+            }
+        }
+    }
+    unreachable!("the loop returns")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_read_up_to_the_first_that_is_cut_off() {
+        let entries: Vec<Remembered> = (0..3)
+            .map(|number| Remembered {
+                fingerprint: number,
+                id: "é".repeat(number as usize),
+            })
+            .collect();
+        let (mut bytes, mut ends) = (Vec::new(), vec![0]);
+        for entry in &entries {
+            encode(5, entry, &mut bytes);
+            ends.push(bytes.len());
+        }
+        for length in 0..=bytes.len() {
+            let mut read = Vec::new();
+            let end = read_records(&bytes[..length], |time, entry| {
+                assert_eq!(time, 5);
+                read.push(entry);
+            });
+            let whole = ends.iter().rposition(|end| *end <= length).unwrap();
+            assert_eq!((end, &read[..]), (ends[whole], &entries[..whole]));
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            let mut read = Vec::new();
+            read_records(&damaged, |_, entry| read.push(entry));
+            assert!(read.len() < 3 && entries.starts_with(&read));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Fingerprints that were asked for since the last build: two copies of a page that are fetched within an hour find each other.
+//!
+//! They are kept in memory, and in a log on the disk, from which a restarted server reads them back. A request is answered
+//! after its records are on the disk. Records older than a few days are dropped: by then the index has the documents.
+
+mod log;
+mod table;
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::error::{LookupError, Result};
+use log::Log;
+use table::Table;
+
+/// Where and how long to remember.
+#[derive(Debug, Clone)]
+pub struct Remember {
+    /// Directory of the log; one server at a time may use it.
+    pub directory: PathBuf,
+    /// How long.
+    pub keep: Duration,
+    /// Documents, at most.
+    pub max: usize,
+}
+
+/// A document that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Remembered {
+    pub(crate) fingerprint: u64,
+    pub(crate) id: String,
+}
+
+/// A remembered document, and its distance to what was looked up.
+type Near = (u32, Remembered);
+
+/// What is remembered.
+pub(crate) struct Seen {
+    remember: Remember,
+    state: Mutex<State>,
+}
+
+struct State {
+    table: Table,
+    log: Log,
+}
+
+impl Seen {
+    /// Reads back what the log has.
+    pub(crate) fn open(remember: &Remember) -> Result<Self> {
+        let oldest = now().saturating_sub(remember.keep.as_secs());
+        let mut table = Table::default();
+        let log = Log::open(&remember.directory, oldest, |time, entry| {
+            table.add(time, entry)
+        })?;
+        Ok(Self {
+            remember: remember.clone(),
+            state: Mutex::new(State { table, log }),
+        })
+    }
+
+    /// Documents that are remembered.
+    pub(crate) fn len(&self) -> usize {
+        self.state().table.len()
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For each entry, what was remembered within `k` bits of it, at most `limit`, the nearest first, without the entry's own id; then
+    /// remembers it. The future ends when all entries are on the disk.
+    ///
+    /// # Errors
+    /// [`LookupError::Full`] when the table is full; nothing is remembered then.
+    pub(crate) fn look_up_and_add(
+        &self,
+        entries: Vec<Remembered>,
+        k: u32,
+        limit: usize,
+    ) -> Result<(Vec<Vec<Near>>, impl Future<Output = Result<()>> + use<>)> {
+        let mut state = self.state();
+        if state.table.len() + entries.len() > self.remember.max {
+            return Err(LookupError::Full {
+                path: self.remember.directory.display().to_string(),
+                max: self.remember.max,
+            });
+        }
+        let time = now();
+        let mut all = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            let mut near = state.table.within(entry.fingerprint, k, &entry.id);
+            near.sort_by(|a, b| (a.0, &a.1.id).cmp(&(b.0, &b.1.id)));
+            near.truncate(limit);
+            all.push(near);
+            if !state.table.has(entry) {
+                state.table.add(time, entry.clone());
+            }
+        }
+        // In the order of the table, because the lock is held.
+        let durable = state.log.append(time, &entries);
+        Ok((all, durable))
+    }
+
+    /// Drops what is older than it should be.
+    pub(crate) fn forget_old(&self) {
+        let oldest = now().saturating_sub(self.remember.keep.as_secs());
+        let mut state = self.state();
+        state.table.forget_before(oldest);
+        state.log.remove_before(oldest);
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn remember(directory: &std::path::Path) -> Remember {
+        Remember {
+            directory: directory.to_owned(),
+            keep: Duration::from_secs(3600),
+            max: 3,
+        }
+    }
+
+    fn entry(fingerprint: u64, id: &str) -> Remembered {
+        Remembered {
+            fingerprint,
+            id: id.into(),
+        }
+    }
+
+    #[tokio::test]
+    async fn copies_find_each_other_also_after_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let seen = Seen::open(&remember(directory.path())).unwrap();
+        let both = vec![entry(7, "a"), entry(6, "b")];
+        let (near, durable) = seen.look_up_and_add(both, 3, 10).unwrap();
+        durable.await.unwrap();
+        assert_eq!(near, [vec![], vec![(1, entry(7, "a"))]]);
+        // A client that asks again does not find itself, and takes no room.
+        let (near, durable) = seen.look_up_and_add(vec![entry(7, "a")], 0, 10).unwrap();
+        durable.await.unwrap();
+        assert_eq!((near, seen.len()), (vec![vec![]], 2));
+        let error = Seen::open(&remember(directory.path()))
+            .map(|_| ())
+            .unwrap_err();
+        assert_eq!(error.kind(), storage::ErrorKind::TryAgain, "{error}");
+        drop(seen);
+        let seen = Seen::open(&remember(directory.path())).unwrap();
+        let (near, durable) = seen.look_up_and_add(vec![entry(7, "c")], 3, 1).unwrap();
+        durable.await.unwrap();
+        assert_eq!(near, [vec![(0, entry(7, "a"))]]);
+        let full = seen
+            .look_up_and_add(vec![entry(9, "d"), entry(9, "e")], 3, 1)
+            .map(|_| ());
+        assert!(matches!(full, Err(LookupError::Full { max: 3, .. })));
+    }
+}

@@ -1,0 +1,118 @@
+//! Accepts connections, and serves HTTP/1.1 on each.
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
+
+use super::Shared;
+use super::routes::respond;
+
+/// Bytes of a request's header, at most.
+const HEADER: usize = 16 << 10;
+
+/// Serves until `stop` ends, then lets the requests in progress end.
+pub(super) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    shared: Arc<Shared>,
+    stop: impl Future<Output = ()>,
+) {
+    let places = Arc::new(Semaphore::new(shared.settings.connections));
+    let graceful = GracefulShutdown::new();
+    let mut stop = pin!(stop);
+    loop {
+        let accepted = async {
+            // Beyond the limit, connections wait in the system's queue.
+            let place = Arc::clone(&places).acquire_owned().await.ok()?;
+            Some((listener.accept().await, place))
+        };
+        let (stream, place) = tokio::select! {
+            () = &mut stop => break,
+            accepted = accepted => match accepted {
+                Some((Ok((stream, _)), place)) => (stream, place),
+                Some((Err(error), _)) => {
+                    tracing::warn!("accepting a connection: {error}");
+                    // Open files may have run out: it helps to wait for connections to end.
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    continue;
+                }
+                None => break,
+            },
+        };
+        shared.metrics.connections.fetch_add(1, Ordering::Relaxed);
+        let connection = connection(
+            stream,
+            tls.clone(),
+            Arc::clone(&shared),
+            graceful.watcher(),
+            place,
+        );
+        tokio::spawn(connection);
+    }
+    shared.draining.store(true, Ordering::Relaxed);
+    drop(listener);
+    let drained = tokio::time::timeout(shared.settings.drain, graceful.shutdown()).await;
+    if drained.is_err() {
+        tracing::warn!(
+            "requests in progress were cut off after {:?}",
+            shared.settings.drain
+        );
+    }
+}
+
+async fn connection(
+    stream: TcpStream,
+    tls: Option<TlsAcceptor>,
+    shared: Arc<Shared>,
+    watcher: Watcher,
+    place: OwnedSemaphorePermit,
+) {
+    let _place = place;
+    // Answers are one write each.
+    let _ = stream.set_nodelay(true);
+    let timeout = shared.settings.timeout;
+    let mut stream = TimeoutStream::new(stream);
+    // A client that reads nothing must not hold its answer for ever.
+    stream.set_write_timeout(Some(timeout));
+    let Some(tls) = tls else {
+        return serve_http(Box::pin(stream), shared, watcher).await;
+    };
+    match tokio::time::timeout(timeout, tls.accept(Box::pin(stream))).await {
+        Ok(Ok(stream)) => serve_http(stream, shared, watcher).await,
+        Ok(Err(error)) => tracing::debug!("TLS: {error}"),
+        Err(_) => tracing::debug!("TLS: no handshake in time"),
+    }
+}
+
+async fn serve_http(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    shared: Arc<Shared>,
+    watcher: Watcher,
+) {
+    let timeout = shared.settings.timeout;
+    let service = service_fn(move |request| {
+        let shared = Arc::clone(&shared);
+        async move { Ok::<_, Infallible>(respond(&shared, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        // Also the time that a connection may be idle.
+        .header_read_timeout(timeout)
+        .max_buf_size(HEADER)
+        .serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!("a connection: {error}");
+    }
+}

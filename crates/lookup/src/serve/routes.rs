@@ -1,0 +1,251 @@
+//! Which path is answered how.
+
+use std::sync::atomic::Ordering;
+
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::header::{
+    ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
+
+use super::admission::Refused;
+use super::{Shared, api};
+
+const JSON: &str = "application/json";
+const PAGE: &str = include_str!("page.html");
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+const OPENAPI: &str = include_str!("openapi.json");
+
+/// What a browser lets the page do: use the server's own files, and nothing else.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'none'; \
+    base-uri 'none'; frame-ancestors 'none'";
+
+/// An answer that says what is wrong, in one sentence.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    pub(super) reason: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Full => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many requests are in progress; try again",
+            ),
+            Refused::Late => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the request waited too long for a thread; try again",
+            ),
+        }
+    }
+}
+
+/// Answers a request.
+pub(super) async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let response = match route(shared, request).await {
+        Ok(response) => response,
+        Err(problem) => {
+            let body = json!({ "error": problem.reason }).to_string();
+            let mut response = with_type(problem.status, JSON, body);
+            let headers = response.headers_mut();
+            match problem.status {
+                StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
+                    headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                }
+                StatusCode::UNAUTHORIZED => {
+                    headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+                }
+                StatusCode::METHOD_NOT_ALLOWED => {
+                    headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+                }
+                _ => {}
+            }
+            response
+        }
+    };
+    shared.metrics.answered(response.status());
+    response
+}
+
+async fn route(
+    shared: &Shared,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, Problem> {
+    let path = request.uri().path().to_owned();
+    let is_get = request.method() == Method::GET || request.method() == Method::HEAD;
+    let is_post = request.method() == Method::POST;
+    let ok = |kind, body: String| Ok(with_type(StatusCode::OK, kind, body));
+    match path.as_str() {
+        "/healthz" if is_get => ok("text/plain; charset=utf-8", "ok\n".into()),
+        "/readyz" if is_get => match shared.draining.load(Ordering::Relaxed) {
+            false => ok("text/plain; charset=utf-8", "ready\n".into()),
+            true => Err(Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the server is stopping",
+            )),
+        },
+        "/" if is_get => Ok(page("text/html; charset=utf-8", PAGE)),
+        "/page.css" if is_get => Ok(page("text/css; charset=utf-8", STYLE)),
+        "/page.js" if is_get => Ok(page("text/javascript; charset=utf-8", SCRIPT)),
+        "/openapi.json" if is_get => ok(JSON, OPENAPI.into()),
+        "/metrics" if is_get => {
+            authorize(shared, &request)?;
+            let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+            ok(kind, metrics(shared))
+        }
+        "/v1/info" if is_get => {
+            authorize(shared, &request)?;
+            ok(JSON, api::info(shared).to_string())
+        }
+        "/v1/lookup" if is_post => {
+            authorize(shared, &request)?;
+            api::lookup(shared, request)
+                .await
+                .map(|body| with_type(StatusCode::OK, JSON, body))
+        }
+        "/v1/seen" if is_post && shared.seen.is_some() => {
+            authorize(shared, &request)?;
+            api::seen(shared, request)
+                .await
+                .map(|body| with_type(StatusCode::OK, JSON, body))
+        }
+        "/v1/seen" if shared.seen.is_none() => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "the server was started without --remember",
+        )),
+        "/healthz" | "/readyz" | "/" | "/page.css" | "/page.js" | "/openapi.json" | "/metrics"
+        | "/v1/info" | "/v1/lookup" | "/v1/seen" => Err(Problem::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            format!("{path} does not answer {}", request.method()),
+        )),
+        _ => Err(Problem::new(
+            StatusCode::NOT_FOUND,
+            "there is nothing at this path; see /openapi.json",
+        )),
+    }
+}
+
+/// Refuses a request without the token, if there is one.
+fn authorize(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem> {
+    let Some(token) = &shared.settings.token else {
+        return Ok(());
+    };
+    let given = request
+        .headers()
+        .get(AUTHORIZATION)
+        .map(HeaderValue::as_bytes);
+    let given = given.and_then(|given| given.strip_prefix(b"Bearer "));
+    match given.is_some_and(|given| is_equal(given, token.as_bytes())) {
+        true => Ok(()),
+        false => Err(Problem::new(
+            StatusCode::UNAUTHORIZED,
+            "the token is missing or wrong (Authorization: Bearer)",
+        )),
+    }
+}
+
+/// Compares two tokens in a time that does not tell how many of their bytes agree.
+fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    let differences = a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b));
+    std::hint::black_box(differences) == 0 && a.len() == b.len()
+}
+
+/// Reads the body of a request, if there is room for it.
+pub(super) async fn body(shared: &Shared, request: Request<Incoming>) -> Result<Bytes, Problem> {
+    let limit = shared.settings.max_body;
+    let too_large = || {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body has more than {limit} bytes"),
+        )
+    };
+    let claimed = request.body().size_hint();
+    if claimed.lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let bytes = claimed.upper().map_or(limit, |upper| {
+        usize::try_from(upper).unwrap_or(limit).min(limit)
+    });
+    let _room = shared.admission.body(bytes)?;
+    let reading = Limited::new(request.into_body(), limit).collect();
+    match tokio::time::timeout(shared.settings.timeout, reading).await {
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not arrive in time",
+        )),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("the body: {error}"),
+        )),
+    }
+}
+
+fn with_type(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(
+        "x-content-type-options",
+        HeaderValue::from_static("nosniff"),
+    );
+    response
+}
+
+fn page(kind: &'static str, text: &'static str) -> Response<Full<Bytes>> {
+    let mut response = with_type(StatusCode::OK, kind, String::new());
+    *response.body_mut() = Full::new(Bytes::from_static(text.as_bytes()));
+    response
+        .headers_mut()
+        .insert("content-security-policy", HeaderValue::from_static(POLICY));
+    response
+        .headers_mut()
+        .insert("referrer-policy", HeaderValue::from_static("no-referrer"));
+    response
+}
+
+fn metrics(shared: &Shared) -> String {
+    let serving = shared.current.serving();
+    let info = serving.index().info();
+    let remembered = shared.seen.as_ref().map_or(0, crate::seen::Seen::len);
+    shared.metrics.text(&[
+        (
+            "index_version",
+            "Version of the index that answers.",
+            info.version,
+        ),
+        (
+            "index_archive_version",
+            "Version of the archive that it covers.",
+            info.archive_version,
+        ),
+        ("index_documents", "Documents of the index.", info.rows),
+        (
+            "index_segments",
+            "Segments of the index.",
+            info.segments.len() as u64,
+        ),
+        (
+            "seen_documents",
+            "Documents remembered by /v1/seen.",
+            remembered as u64,
+        ),
+    ])
+}

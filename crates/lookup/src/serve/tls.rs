@@ -1,0 +1,60 @@
+//! Mutual TLS: server and clients show certificates of one authority, as the processes of a cluster do.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::TlsAcceptor;
+
+use super::read_file;
+use crate::error::{LookupError, Result};
+
+/// PEM files.
+#[derive(Debug, Clone)]
+pub struct TlsFiles {
+    /// Certificate of the authority that signed those of all clients.
+    pub authority: PathBuf,
+    /// Certificate of the server.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+impl TlsFiles {
+    /// Reads the files.
+    pub(super) fn acceptor(&self) -> Result<TlsAcceptor> {
+        // Dependencies link two crypto providers, so the process must choose one. The call fails only if it has chosen one already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let bad = |path: &PathBuf| {
+            let path = path.display().to_string();
+            move |reason: String| LookupError::Tls { path, reason }
+        };
+        let certificates = |path: &PathBuf| -> Result<Vec<CertificateDer<'static>>> {
+            let bytes = read_file(path)?;
+            let read: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&bytes).collect();
+            match read {
+                Ok(read) if !read.is_empty() => Ok(read),
+                Ok(_) => Err(bad(path)("no CERTIFICATE in PEM".into())),
+                Err(error) => Err(bad(path)(error.to_string())),
+            }
+        };
+        let mut roots = RootCertStore::empty();
+        for certificate in certificates(&self.authority)? {
+            let added = roots.add(certificate);
+            added.map_err(|error| bad(&self.authority)(error.to_string()))?;
+        }
+        let key = PrivateKeyDer::from_pem_slice(&read_file(&self.key)?);
+        // The error must not quote the key.
+        let key = key.map_err(|_| bad(&self.key)("no PRIVATE KEY in PEM".into()))?;
+        let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build();
+        let verifier = verifier.map_err(|error| bad(&self.authority)(error.to_string()))?;
+        let config = ServerConfig::builder()
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(certificates(&self.certificate)?, key)
+            .map_err(|error| bad(&self.certificate)(error.to_string()))?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+}

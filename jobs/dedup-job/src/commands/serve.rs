@@ -1,0 +1,113 @@
+//! `dedup-job serve`: answers lookups over HTTP.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::documents::{Columns, Documents};
+use lookup::{Index, Remember, ServeSettings, Server, TlsFiles};
+
+use super::index::files;
+use super::required;
+use crate::args::{CommonArgs, ServeArgs};
+use crate::exit::Failure;
+use crate::printing::print_aside;
+use crate::process::{self, Process};
+use crate::signals;
+
+/// Default of --listen.
+const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+
+pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
+    let dir = required(args.index.as_deref(), "--index DIR")?;
+    let token = token(args)?;
+    process::run_until_stopped(common, async |process: &Process| {
+        let files = files(process, &process.locate(dir)?, &args.cache)?;
+        let index = Index::open(&files).await?;
+        let texts = texts(common, process, args).await?;
+        let settings = settings(common, args, token, texts);
+        let server = Server::bind(&files, index, settings).await?;
+        // Not on standard output, which has a command's answers, and not by the log, which --quiet silences.
+        print_aside(&format!("listening on {}\n", server.url()));
+        let mut stopped = Ok(());
+        server
+            .run(async { stopped = signals::wait_for_stop(false).await })
+            .await;
+        stopped
+    })
+}
+
+fn settings(
+    common: &CommonArgs,
+    args: &ServeArgs,
+    token: Option<String>,
+    texts: HashMap<String, String>,
+) -> ServeSettings {
+    let tls = match (&args.tls.tls_ca, &args.tls.tls_cert, &args.tls.tls_key) {
+        (Some(authority), Some(certificate), Some(key)) => Some(TlsFiles {
+            authority: authority.clone(),
+            certificate: certificate.clone(),
+            key: key.clone(),
+        }),
+        _ => None,
+    };
+    ServeSettings {
+        listen: args.listen.unwrap_or(LISTEN),
+        tls,
+        insecure: args.insecure,
+        token,
+        threads: process::threads(common),
+        max_body: args.max_body.map_or(1 << 20, |size| {
+            usize::try_from(size.as_u64()).unwrap_or(usize::MAX)
+        }),
+        queue: args.queue.unwrap_or(1024) as usize,
+        connections: args.connections.unwrap_or(16_384) as usize,
+        timeout: args.timeout.unwrap_or(Duration::from_secs(30)),
+        drain: args.drain.unwrap_or(Duration::from_secs(10)),
+        refresh: args.refresh.unwrap_or(Duration::from_secs(5)),
+        remember: args.remember.as_ref().map(|directory| Remember {
+            directory: directory.clone(),
+            keep: args.remember_for.unwrap_or(Duration::from_secs(48 * 3600)),
+            max: args.remember_max.unwrap_or(10_000_000) as usize,
+        }),
+        texts: Arc::new(texts),
+    }
+}
+
+/// The token of --token-file.
+fn token(args: &ServeArgs) -> Result<Option<String>, Failure> {
+    let Some(path) = &args.token_file else {
+        return Ok(None);
+    };
+    let read = std::fs::read_to_string(path).map_err(|source| Failure::Io {
+        path: path.display().to_string(),
+        source,
+    })?;
+    let token = read.trim();
+    match token.is_empty() || token.contains(char::is_whitespace) {
+        true => Err(Failure::Configuration(format!(
+            "{}: not one token",
+            path.display()
+        ))),
+        false => Ok(Some(token.to_owned())),
+    }
+}
+
+/// The texts of --texts, which may take half of the memory limit.
+async fn texts(
+    common: &CommonArgs,
+    process: &Process,
+    args: &ServeArgs,
+) -> Result<HashMap<String, String>, Failure> {
+    if args.texts.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let columns = Columns {
+        row_ids: true,
+        ..Columns::default()
+    };
+    let documents = Documents::open(&process.context, &args.texts, &columns).await?;
+    let memory = process::memory_limit(common) / 2;
+    Ok(documents.all_texts(&process.context, memory).await?)
+}
