@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::program;
+use crate::{machine, program};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -62,12 +62,7 @@ impl Process {
 
     /// Returns its peak memory, in bytes.
     fn peak_bytes(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()));
-        let status = status.unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kilobytes: Option<u64> =
-            line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-        kilobytes.unwrap_or(0) * 1024
+        machine::memory(&self.child.id().to_string(), "VmHWM")
     }
 }
 

@@ -1,4 +1,7 @@
-//! Random fingerprints to measure with.
+//! Random fingerprints to measure with, and files of numbers for other programs.
+
+use std::io::Write as _;
+use std::path::Path;
 
 use engine::probe::TOGETHER;
 use rand::{Rng as _, RngCore as _, SeedableRng as _};
@@ -42,6 +45,33 @@ pub fn row_groups(batch: &[u64], archive: u64, count: usize) -> Vec<Vec<u64>> {
             fingerprints
         })
         .collect()
+}
+
+/// Writes numbers to a file, little-endian.
+pub fn write_numbers(path: &Path, numbers: impl IntoIterator<Item = u64>) {
+    let file = std::fs::File::create(path).unwrap_or_else(failed(path));
+    let mut file = std::io::BufWriter::new(file);
+    for number in numbers {
+        let written = file.write_all(&number.to_le_bytes());
+        written.unwrap_or_else(failed(path));
+    }
+    file.flush().unwrap_or_else(failed(path));
+}
+
+/// Reads what [`write_numbers`] wrote.
+pub fn read_numbers(path: &Path) -> Vec<u64> {
+    let bytes = std::fs::read(path).unwrap_or_else(failed(path));
+    let (numbers, rest) = bytes.as_chunks::<8>();
+    assert!(
+        rest.is_empty(),
+        "{}: not numbers of 8 bytes",
+        path.display()
+    );
+    numbers.iter().map(|&n| u64::from_le_bytes(n)).collect()
+}
+
+fn failed<T>(path: &Path) -> impl FnOnce(std::io::Error) -> T {
+    move |error| panic!("{}: {error}", path.display())
 }
 
 /// Number of fingerprints in a row group.

@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -13,6 +12,8 @@ use std::time::Instant;
 use hamming::{Distinct, Kernel, Limits, Plan, Scratch, Tables};
 use serde_json::{Value, json};
 use testkit::codewords::{Generator, Settings};
+
+use crate::data;
 
 /// Largest distance of a pair, in bits.
 const K: u32 = 3;
@@ -374,18 +375,8 @@ fn run_peer(python: &Path, method: &str, problem: &Problem, threads: usize) -> O
     let directory = std::env::temp_dir().join(format!("dedup-job-bench-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory for the peers");
     let file = |name: &str| directory.join(name);
-    let write = |name: &str, values: &[u64]| {
-        let mut file = std::io::BufWriter::new(
-            std::fs::File::create(file(name)).expect("a file for the peers"),
-        );
-        values.iter().for_each(|value| {
-            file.write_all(&value.to_le_bytes())
-                .expect("room for the peers")
-        });
-        file.flush().expect("room for the peers");
-    };
-    write("batch", &problem.batch);
-    write("archive", &problem.archive);
+    data::write_numbers(&file("batch"), problem.batch.iter().copied());
+    data::write_numbers(&file("archive"), problem.archive.iter().copied());
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("join_peers.py");
     let output = Command::new(python)
         .arg(script)

@@ -4,9 +4,17 @@ use serde_json::{Value, json};
 
 /// Returns the peak memory of this process in bytes; 0 where the system does not say.
 pub fn peak_memory() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    memory("self", "VmHWM")
+}
+
+/// Returns a field of `/proc/<process>/status` in bytes, such as `VmRSS`; 0 where the system does not say.
+pub fn memory(process: &str, field: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(field));
+    let kib = line.and_then(|line| {
+        let number = line.strip_prefix(':')?.trim().strip_suffix(" kB")?;
+        number.parse::<u64>().ok()
+    });
     kib.unwrap_or(0) << 10
 }
 

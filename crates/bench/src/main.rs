@@ -1,6 +1,6 @@
 //! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its
-//! figures and can write them as JSON. `cluster`, `decide`, `join`, `map`, `scale` and `slow-store`
-//! also check their results against known answers; `sharp` checks only the results of random
+//! figures and can write them as JSON. `cluster`, `decide`, `join`, `lookup`, `map`, `scale` and
+//! `slow-store` also check their results against known answers; `sharp` checks only the results of random
 //! fingerprints.
 
 mod cluster;
@@ -11,7 +11,10 @@ mod documents;
 mod features;
 mod join;
 mod keep;
+mod latency;
 mod learn_frequencies;
+mod lookup;
+mod lookup_http;
 mod machine;
 mod map;
 mod peers;
@@ -50,6 +53,13 @@ enum Bench {
     Join(join::Args),
     /// Decide which documents of real corpora to keep, against other programs
     Keep(keep::Args),
+    /// Look fingerprints up in an index, against the paper's code of its tables and other programs
+    Lookup(lookup::Args),
+    /// Send lookups to `dedup-job serve`
+    LookupHttp(lookup_http::Args),
+    /// Look fingerprints up with mih-rs, for `lookup`
+    #[command(hide = true)]
+    LookupMih(lookup::mih::Args),
     /// Run `dedup-job fingerprint` on Parquet files, against its kernel alone
     Map(map::Args),
     /// Measure precision and recall of many specs and other programs on real documents
@@ -71,6 +81,9 @@ fn main() {
         Bench::Features(args) => ("features", features::run(args)),
         Bench::Join(args) => ("join", join::run(args)),
         Bench::Keep(args) => ("keep", keep::run(args)),
+        Bench::Lookup(args) => ("lookup", lookup::run(args)),
+        Bench::LookupHttp(args) => ("lookup-http", lookup_http::run(args)),
+        Bench::LookupMih(args) => ("lookup-mih", lookup::mih::run(args)),
         Bench::Map(args) => ("map", map::run(args)),
         Bench::Quality(args) => ("quality", quality::run(args)),
         Bench::Scale(args) => ("scale", scale::run(args)),

@@ -96,34 +96,13 @@ fn measure(args: &Args, program: &Path, size: u64) -> Value {
     );
     let name = format!("{size}x{}-k{made_for}-{}days", args.batch, args.days);
     let directory = args.directory.join(name);
-    if !directory.join("expected.parquet").exists() {
-        let _ = std::fs::remove_dir_all(&directory);
-        let status = Command::new(program)
-            .args([
-                "generate",
-                "fingerprints",
-                "--quiet",
-                "--id-type",
-                "bigint",
-                "--output",
-            ])
-            .arg(&directory)
-            .args([
-                "--new",
-                &args.batch.to_string(),
-                "--base",
-                &size.to_string(),
-            ])
-            .args([
-                "--days",
-                &args.days.to_string(),
-                "-k",
-                &made_for.to_string(),
-            ])
-            .status()
-            .expect("the program");
-        assert!(status.success(), "the archive cannot be generated");
-    }
+    let generated = program::Generated {
+        batch: args.batch,
+        archive: size,
+        days: args.days,
+        max_distance: made_for,
+    };
+    generated.make(program, &directory);
     let mut base = directory.join("archive");
     if let Some(python) = &args.unsorted {
         let archive = std::mem::replace(&mut base, directory.join("unsorted"));
