@@ -7,7 +7,7 @@
 //! - pairs of documents of different sources, which are all false, and their estimated number for each new document;
 //! - pairs inside a source whose pages share templates: which of them are near-duplicates;
 //! - pairs of revisions of a document;
-//! - short texts in which one word is replaced (not for peers);
+//! - texts of several lengths in which one word is replaced (not for peers);
 //! - megabytes of text per second.
 //!
 //! Similarities are exact ([`crate::truth`]). Brute force counts the distances of all pairs, which
@@ -17,6 +17,7 @@
 mod corpora;
 mod distances;
 mod false_pairs;
+mod lengths;
 mod measured;
 mod near;
 mod poisson;
@@ -73,7 +74,8 @@ pub struct Args {
         value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_DISTANCE)))]
     distances: Vec<u32>,
     /// Lengths of short texts, in words
-    #[arg(long, value_name = "WORDS", value_delimiter = ',', default_values_t = [5, 10, 20, 50, 100, 200])]
+    #[arg(long, value_name = "WORDS", value_delimiter = ',',
+        default_values_t = simhash::reliable_length::LENGTHS.map(|words| words as usize))]
     lengths: Vec<usize>,
     /// Number of times that texts are fingerprinted; the fastest counts
     #[arg(long, default_value_t = 3)]

@@ -7,7 +7,6 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use datafusion::prelude::SessionContext;
 use engine::udf::{HammingDistance, Simhash};
@@ -28,8 +27,7 @@ const QUERY: &str = "
 async fn main() -> Result<(), Box<dyn Error>> {
     let context = SessionContext::new();
     let model = Model::plain(Spec::default())?;
-    let invalid_utf8 = Arc::new(AtomicU64::new(0));
-    context.register_udf(Simhash::udf(model, invalid_utf8));
+    context.register_udf(Simhash::udf(model, Arc::default()));
     context.register_udf(HammingDistance::udf());
     context.sql(QUERY).await?.show().await?;
     Ok(())

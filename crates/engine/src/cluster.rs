@@ -6,7 +6,6 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use archive::fingerprint_file::FingerprintFile;
 use archive::{Archive, IdType};
@@ -20,6 +19,7 @@ use crate::documents::{Columns, Documents};
 use crate::error::Result;
 use crate::probe::Probe;
 use crate::recipe::SpecOptions;
+use crate::text_counts::TextCounters;
 use crate::work_items::Numbered;
 
 /// A cluster that does the maps of one run.
@@ -70,8 +70,8 @@ pub struct FingerprintRequest<'a> {
 pub struct FingerprintedRows {
     /// The rows, with the schema of [`rows_schema`](crate::fingerprint::rows_schema).
     pub rows: SendableRecordBatchStream,
-    /// Number of texts that are not UTF-8; complete when the rows have ended.
-    pub invalid_utf8: Arc<AtomicU64>,
+    /// Counts of the texts; complete when the rows have ended.
+    pub counters: Arc<TextCounters>,
 }
 
 /// The memory of a cluster for the batch and its tables, which each executor holds once.

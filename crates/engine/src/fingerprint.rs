@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use archive::fingerprint_file::{FingerprintFile, FingerprintWriter};
 use archive::schema::{FINGERPRINT, ID, SKETCH};
@@ -16,8 +16,10 @@ use datafusion::dataframe::DataFrame;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
 use datafusion::prelude::{Expr, SessionContext, ident};
 use futures::StreamExt as _;
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use simhash::Spec;
+use simhash::reliable_length::reliable_length;
 
 use crate::batch::{FingerprintRows, select_columns};
 use crate::cluster::FingerprintedRows;
@@ -29,6 +31,7 @@ use crate::fingerprint_sort;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::stream;
+use crate::text_counts::{TextCounters, TextCounts};
 use crate::udf::{FingerprintAndSketch, Part, Simhash};
 
 /// Rows of a record batch that goes into the sort. If memory is short, DataFusion sorts each record
@@ -40,8 +43,9 @@ const SORTED_ROWS: usize = 1 << 15;
 pub struct FingerprintedBatch {
     /// The file, with row counts and digest.
     pub file: FingerprintFile,
-    /// Documents whose text is not UTF-8; replacement characters took the place of the invalid bytes.
-    pub invalid_utf8: u64,
+    /// Counts of the texts; all 0 if the documents have ready fingerprints. In a text that is not UTF-8, replacement
+    /// characters took the place of the invalid bytes.
+    pub texts: TextCounts,
     /// Documents that repeat the id of an earlier document of the batch.
     pub duplicate_ids: u64,
     /// The keys that order the documents for decisions, in the order of the file's rows; `None` if
@@ -64,15 +68,15 @@ pub fn local_rows(
 ) -> Result<UnsortedRows> {
     let total = documents.known_rows().unwrap_or(0);
     progress.documents_total.store(total, Ordering::Relaxed);
-    let invalid_utf8 = Arc::new(AtomicU64::new(0));
+    let counters = Arc::new(TextCounters::default());
     let partitions = context.state().config().target_partitions();
     let table = match decision_columns {
         true => documents.table_with_decision_columns(context, id_type, partitions)?,
         false => documents.table(context, id_type, partitions)?,
     };
-    let rows = with_fingerprints(table, recipe, &invalid_utf8)
+    let rows = with_fingerprints(table, recipe, &counters)
         .map_err(EngineError::query(documents.given()))?;
-    Ok(UnsortedRows { rows, invalid_utf8 })
+    Ok(UnsortedRows { rows, counters })
 }
 
 /// The schema of fingerprints that are not sorted yet, with the decision columns if `decision_columns`.
@@ -87,15 +91,14 @@ pub fn rows_schema(id_type: IdType, spec: &Spec, decision_columns: bool) -> Sche
 }
 
 /// Adds fingerprints, and sketches if the spec has them, to a table of documents. The result has the columns `fp`, `id`,
-/// `sketch` (if the spec has sketches), and those of [`DECISION_COLUMNS`] that the table has. Counts texts that are not
-/// UTF-8 in `invalid_utf8`.
+/// `sketch` (if the spec has sketches), and those of [`DECISION_COLUMNS`] that the table has. Counts texts in `counters`.
 ///
 /// # Errors
 /// When the table lacks the columns.
 pub fn with_fingerprints(
     documents: DataFrame,
     recipe: &Recipe,
-    invalid_utf8: &Arc<AtomicU64>,
+    counters: &Arc<TextCounters>,
 ) -> datafusion::error::Result<DataFrame> {
     let has_sketches = !recipe.spec().sketch.is_none();
     let schema = documents.schema();
@@ -118,7 +121,7 @@ pub fn with_fingerprints(
         Recipe::Texts(model) if has_sketches => {
             // One pass over the tokens makes both.
             const BOTH: &str = "fingerprint_and_sketch";
-            let both = FingerprintAndSketch::udf(model.clone(), Arc::clone(invalid_utf8))
+            let both = FingerprintAndSketch::udf(model.clone(), Arc::clone(counters))
                 .call(vec![ident(TEXT)])
                 .alias(BOTH);
             let part = |part: Part| part.udf().call(vec![ident(BOTH)]).alias(part.name());
@@ -127,7 +130,7 @@ pub fn with_fingerprints(
             documents.select(made)?.select(parts)
         }
         Recipe::Texts(model) => {
-            let fingerprint = Simhash::udf(model.clone(), Arc::clone(invalid_utf8))
+            let fingerprint = Simhash::udf(model.clone(), Arc::clone(counters))
                 .call(vec![ident(TEXT)])
                 .alias(FINGERPRINT);
             let columns = select(vec![fingerprint, ident(ID)]);
@@ -141,24 +144,24 @@ pub fn with_fingerprints(
 /// # Errors
 /// None in practice: the stream has the schema that it says.
 pub fn cluster_rows(context: &SessionContext, rows: FingerprintedRows) -> Result<UnsortedRows> {
-    let invalid_utf8 = rows.invalid_utf8;
+    let counters = rows.counters;
     let schema = rows.rows.schema();
     let rows = stream::table(context, schema, vec![rows.rows])
         .map_err(EngineError::query("planning the batch"))?;
-    Ok(UnsortedRows { rows, invalid_utf8 })
+    Ok(UnsortedRows { rows, counters })
 }
 
 /// Fingerprints and ids in the order of the documents, made as they are read.
 #[derive(Debug)]
 pub struct UnsortedRows {
     rows: DataFrame,
-    invalid_utf8: Arc<AtomicU64>,
+    counters: Arc<TextCounters>,
 }
 
 impl UnsortedRows {
-    /// Rows, and the count of texts that are not UTF-8, which is complete when all rows are read.
-    pub(crate) fn new(rows: DataFrame, invalid_utf8: Arc<AtomicU64>) -> Self {
-        Self { rows, invalid_utf8 }
+    /// Rows, and counts of their texts, which are complete when all rows are read.
+    pub(crate) fn new(rows: DataFrame, counters: Arc<TextCounters>) -> Self {
+        Self { rows, counters }
     }
 }
 
@@ -174,7 +177,7 @@ pub async fn write_sorted(
     scratch: &Path,
 ) -> Result<FingerprintedBatch> {
     let failed = || EngineError::query(given);
-    let UnsortedRows { rows, invalid_utf8 } = rows;
+    let UnsortedRows { rows, counters } = rows;
     let (state, plan) = rows.into_parts();
     let context = SessionContext::new_with_state(state.clone());
     let partitions = DataFrame::new(state, plan)
@@ -211,13 +214,37 @@ pub async fn write_sorted(
     let duplicate_ids = ids.duplicates(&file)?;
     Ok(FingerprintedBatch {
         file,
-        invalid_utf8: invalid_utf8.load(Ordering::Relaxed),
+        texts: counters.counts(),
         duplicate_ids,
         keys: keys.map(KeysWriter::finish).transpose()?,
     })
 }
 
+/// The documents of a batch that are too short to find nearly all of their near-duplicates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ShortDocuments {
+    /// From this number of features on, at least 95 % of texts are found again after one word was
+    /// replaced; see [`reliable_length`].
+    pub features: u32,
+    /// Documents that have a text with fewer features.
+    pub documents: u64,
+}
+
 impl FingerprintedBatch {
+    /// The documents that are too short for a run at `k`; `None` if they had no texts, or if no
+    /// reliable length is known for their spec and `k`.
+    #[must_use]
+    pub fn short_documents(&self, recipe: &Recipe, k: u32) -> Option<ShortDocuments> {
+        let Recipe::Texts(model) = recipe else {
+            return None;
+        };
+        let features = reliable_length(model.spec(), k)?;
+        Some(ShortDocuments {
+            features,
+            documents: self.texts.shorter.than(features)?,
+        })
+    }
+
     /// Writes the documents of this batch that `archive` still holds to a file below `scratch`. The
     /// batch was committed as `date`. Documents without a fingerprint, which no archive holds,
     /// remain too.
@@ -288,7 +315,7 @@ impl FingerprintedBatch {
             keys: self.keys.as_ref().map(filtered).transpose()?,
             duplicate_ids: ids.duplicates(&file)?,
             file,
-            invalid_utf8: self.invalid_utf8,
+            texts: self.texts,
         })
     }
 }

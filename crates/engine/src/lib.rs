@@ -31,6 +31,7 @@ mod resume;
 pub mod run;
 pub mod session;
 pub mod stream;
+pub mod text_counts;
 mod threads;
 pub mod tune;
 pub mod udf;

@@ -4,6 +4,8 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::text_counts::TextCounters;
+
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -69,8 +71,8 @@ pub struct Progress {
     pub documents_total: AtomicU64,
     /// Documents read.
     pub documents: AtomicU64,
-    /// Documents whose text is not UTF-8, as an executor counts them.
-    pub invalid_utf8: AtomicU64,
+    /// The texts that an executor fingerprinted.
+    pub texts: TextCounters,
     /// Archive fingerprints to probe.
     pub probe_total: AtomicU64,
     /// Archive fingerprints probed.

@@ -11,7 +11,7 @@ use std::io::{BufReader, BufWriter};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use archive::{ArchiveError, IdType};
 use arrow::array::RecordBatch;
@@ -31,6 +31,7 @@ use crate::fingerprint::{UnsortedRows, rows_schema, with_fingerprints};
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::stream;
+use crate::text_counts::{TextCounters, TextCounts};
 
 /// The start of the names of batches' directories.
 const PREFIX: &str = "dedup-job-resume-";
@@ -40,9 +41,9 @@ const LOCK: &str = "lock";
 const DRAFT: &str = ".tmp";
 /// Version of the format of chunks. Raise it when the same documents under the same spec give other
 /// rows.
-const FORMAT: &str = "2";
-/// Metadata key of a chunk's file: the number of texts that are not UTF-8.
-const INVALID_UTF8: &str = "invalid-utf8";
+const FORMAT: &str = "3";
+/// Metadata key of a chunk's file: the [`TextCounts`], as JSON.
+const TEXTS: &str = "texts";
 /// Metadata key of a chunk's file: the number of rows.
 const ROWS: &str = "rows";
 
@@ -70,7 +71,7 @@ pub(crate) struct Work<'a> {
 struct FinishedChunk {
     path: PathBuf,
     rows: u64,
-    invalid_utf8: u64,
+    texts: TextCounts,
 }
 
 impl ResumeDirectory {
@@ -153,9 +154,8 @@ impl ResumeDirectory {
                 finished.len()
             );
         }
-        let invalid_utf8 = finished.iter().map(|chunk| chunk.invalid_utf8).sum();
         let schema = rows_schema(work.id_type, work.recipe.spec(), work.decision_columns);
-        table(work.context, schema, finished, invalid_utf8)
+        table(work.context, schema, finished)
     }
 
     /// Fingerprints a chunk.
@@ -173,11 +173,11 @@ impl ResumeDirectory {
             ..
         } = *work;
         let query = || EngineError::query(documents.given());
-        let invalid_utf8 = Arc::new(AtomicU64::new(0));
+        let counters = Arc::new(TextCounters::default());
         let partitions = context.state().config().target_partitions();
         let table =
             documents.table_of_chunk(context, id_type, partitions, decision_columns, chunk)?;
-        let rows = with_fingerprints(table, work.recipe, &invalid_utf8).map_err(query())?;
+        let rows = with_fingerprints(table, work.recipe, &counters).map_err(query())?;
         let mut rows = rows.execute_stream().await.map_err(query())?;
         let schema = rows.schema();
         let draft = tempfile::Builder::new()
@@ -192,8 +192,10 @@ impl ResumeDirectory {
             count += batch.num_rows() as u64;
             writer.write(&batch).map_err(arrow_error(&path))?;
         }
-        let invalid_utf8 = invalid_utf8.load(Ordering::Relaxed);
-        writer.write_metadata(INVALID_UTF8, invalid_utf8.to_string());
+        let texts = counters.counts();
+        let json = serde_json::to_string(&texts);
+        let json = json.map_err(|error| EngineError::Internal(error.to_string()))?;
+        writer.write_metadata(TEXTS, json);
         writer.write_metadata(ROWS, count.to_string());
         writer.finish().map_err(arrow_error(&path))?;
         draft.as_file().sync_data().map_err(failed(&path))?;
@@ -203,7 +205,7 @@ impl ResumeDirectory {
         Ok(FinishedChunk {
             path,
             rows: count,
-            invalid_utf8,
+            texts,
         })
     }
 
@@ -255,14 +257,16 @@ impl FinishedChunk {
         let Ok(reader) = FileReader::try_new(BufReader::new(file), None) else {
             return Ok(None);
         };
-        let number = |key: &str| reader.custom_metadata().get(key)?.parse().ok();
-        Ok(number(INVALID_UTF8)
-            .zip(number(ROWS))
-            .map(|(invalid_utf8, rows)| Self {
-                path: path.to_owned(),
-                rows,
-                invalid_utf8,
-            }))
+        let metadata = reader.custom_metadata();
+        let texts = metadata
+            .get(TEXTS)
+            .and_then(|json| serde_json::from_str(json).ok());
+        let rows = metadata.get(ROWS).and_then(|rows| rows.parse().ok());
+        Ok(texts.zip(rows).map(|(texts, rows)| Self {
+            path: path.to_owned(),
+            rows,
+            texts,
+        }))
     }
 
     /// Its rows, in record batches.
@@ -280,11 +284,12 @@ fn table(
     context: &SessionContext,
     schema: SchemaRef,
     finished: Vec<FinishedChunk>,
-    invalid_utf8: u64,
 ) -> Result<UnsortedRows> {
     let partitions = context.state().config().target_partitions().max(1);
     let mut dealt: Vec<Vec<FinishedChunk>> = (0..partitions).map(|_| Vec::new()).collect();
+    let counters = Arc::new(TextCounters::default());
     for (number, chunk) in finished.into_iter().enumerate() {
+        counters.add(&chunk.texts);
         dealt[number % partitions].push(chunk);
     }
     let streams = dealt
@@ -299,7 +304,7 @@ fn table(
     let table = stream::table(context, Arc::clone(&schema), streams.collect());
     Ok(UnsortedRows::new(
         table.map_err(EngineError::query("planning the batch"))?,
-        Arc::new(AtomicU64::new(invalid_utf8)),
+        counters,
     ))
 }
 

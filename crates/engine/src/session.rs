@@ -3,7 +3,6 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
@@ -85,7 +84,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
     let context = SessionContext::new_with_state(state.build());
     let model =
         Model::plain(Spec::default()).map_err(|error| EngineError::Internal(error.to_string()))?;
-    context.register_udf(Simhash::udf(model, Arc::new(AtomicU64::new(0))));
+    context.register_udf(Simhash::udf(model, Arc::default()));
     context.register_udf(FingerprintBits::udf());
     context.register_udf(HammingDistance::udf());
     Ok(context)

@@ -2,7 +2,6 @@
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive::schema::{FINGERPRINT, SKETCH};
 use arrow::array::{
@@ -17,17 +16,19 @@ use datafusion::logical_expr::{
 };
 use simhash::{Fingerprinter, Model};
 
+use crate::text_counts::{TextCounters, TextCounts};
+
 /// `simhash(text)`: the fingerprint of a text as BIGINT; NULL for a text without a fingerprint.
 ///
-/// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters, and counts such texts.
+/// Takes text or bytes. Replaces bytes that are not UTF-8 by replacement characters.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Simhash(TextFunction);
 
 impl Simhash {
-    /// The function for one model; it counts texts that are not UTF-8 in `invalid_utf8`.
+    /// The function for one model; it counts texts in `counters`.
     #[must_use]
-    pub fn udf(model: Model, invalid_utf8: Arc<AtomicU64>) -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self(TextFunction::new(model, invalid_utf8)))
+    pub fn udf(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self(TextFunction::new(model, counters)))
     }
 }
 
@@ -35,21 +36,21 @@ impl Simhash {
 #[derive(Debug)]
 struct TextFunction {
     model: Model,
-    /// Counts texts that are not UTF-8.
-    invalid_utf8: Arc<AtomicU64>,
+    counters: Arc<TextCounters>,
     signature: Signature,
 }
 
 impl TextFunction {
-    fn new(model: Model, invalid_utf8: Arc<AtomicU64>) -> Self {
+    fn new(model: Model, counters: Arc<TextCounters>) -> Self {
         Self {
             model,
-            invalid_utf8,
+            counters,
             signature: Signature::user_defined(Volatility::Immutable),
         }
     }
 
-    /// Calls `each` with a fingerprinter and every text that the function called `name` is given.
+    /// Calls `each`, which fingerprints a text, with a fingerprinter and every text that the function called `name` is
+    /// given. Counts the texts.
     fn for_each_text(
         &self,
         name: &str,
@@ -59,9 +60,18 @@ impl TextFunction {
         let rows = args.number_rows;
         let [texts] = take_function_args(name, args.args)?;
         let mut fingerprinter = Fingerprinter::new(self.model.clone());
-        for_each_text(&texts.into_array(rows)?, &self.invalid_utf8, |text| {
+        let mut counts = TextCounts::default();
+        let invalid_utf8 = for_each_text(&texts.into_array(rows)?, |text| {
             each(&mut fingerprinter, text);
-        })
+            if text.is_some() {
+                counts.shorter.add(fingerprinter.last_features());
+            }
+        })?;
+        self.counters.add(&TextCounts {
+            invalid_utf8,
+            ..counts
+        });
+        Ok(())
     }
 }
 
@@ -81,18 +91,15 @@ impl Hash for TextFunction {
 }
 
 /// Calls `each` with every text of an array, in order; `None` for a null. Replaces bytes that are
-/// not UTF-8 by replacement characters, and counts such texts in `invalid_utf8`.
-fn for_each_text(
-    texts: &ArrayRef,
-    invalid_utf8: &AtomicU64,
-    mut each: impl FnMut(Option<&str>),
-) -> Result<()> {
+/// not UTF-8 by replacement characters, and returns the number of such texts.
+fn for_each_text(texts: &ArrayRef, mut each: impl FnMut(Option<&str>)) -> Result<u64> {
+    let mut invalid_utf8 = 0;
     // Validation is several times as fast as the lossy conversion.
     let mut each_bytes = |bytes: Option<&[u8]>| match bytes.map(simdutf8::basic::from_utf8) {
         None => each(None),
         Some(Ok(text)) => each(Some(text)),
         Some(Err(_)) => {
-            invalid_utf8.fetch_add(1, Ordering::Relaxed);
+            invalid_utf8 += 1;
             each(bytes.map(String::from_utf8_lossy).as_deref());
         }
     };
@@ -105,7 +112,7 @@ fn for_each_text(
         DataType::BinaryView => texts.as_binary_view().iter().for_each(&mut each_bytes),
         other => return internal_err!("a fingerprint of {other}"),
     }
-    Ok(())
+    Ok(invalid_utf8)
 }
 
 /// The types that a function of one text takes.
@@ -127,9 +134,9 @@ fn coerce_text(name: &str, types: &[DataType]) -> Result<Vec<DataType>> {
 pub(crate) struct FingerprintAndSketch(TextFunction);
 
 impl FingerprintAndSketch {
-    /// The function for one model whose spec has sketches; it counts texts that are not UTF-8 in `invalid_utf8`.
-    pub(crate) fn udf(model: Model, invalid_utf8: Arc<AtomicU64>) -> ScalarUDF {
-        ScalarUDF::new_from_impl(Self(TextFunction::new(model, invalid_utf8)))
+    /// The function for one model whose spec has sketches; it counts texts in `counters`.
+    pub(crate) fn udf(model: Model, counters: Arc<TextCounters>) -> ScalarUDF {
+        ScalarUDF::new_from_impl(Self(TextFunction::new(model, counters)))
     }
 
     fn fields() -> Fields {

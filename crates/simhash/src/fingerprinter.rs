@@ -96,6 +96,12 @@ impl Fingerprinter {
         fingerprint
     }
 
+    /// The number of features of the text that was fingerprinted last. A feature counts as often as it occurs.
+    #[must_use]
+    pub fn last_features(&self) -> usize {
+        self.hashes.len()
+    }
+
     /// Hashes the features of `text`, in the order of the text, once per occurrence. Takes the buffer
     /// `self.hashes` for them, which the caller puts back.
     fn hash_features(&mut self, text: &str) -> Vec<u64> {
@@ -226,4 +232,21 @@ fn has_distinct(hashes: &[u64], wanted: usize) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_features_of_the_last_text_are_counted() {
+        let model = Model::plain(Spec::default()).unwrap();
+        let mut fingerprinter = Fingerprinter::new(model);
+        assert_eq!(fingerprinter.fingerprint("one two two"), None);
+        assert_eq!(fingerprinter.last_features(), 3);
+        fingerprinter.fingerprint_and_sketch("a b c d e", &mut Vec::new());
+        assert_eq!(fingerprinter.last_features(), 5);
+        assert_eq!(fingerprinter.fingerprint(""), None);
+        assert_eq!(fingerprinter.last_features(), 0);
+    }
 }

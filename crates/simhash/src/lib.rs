@@ -8,7 +8,7 @@
 //! compared. A [`Model`] is a spec with the tables that it names; a [`Fingerprinter`] makes
 //! fingerprints under a model. [`Similarity`] compares two texts exactly; [`sketch`] estimates
 //! their similarity without the texts. [`unrelated_rates`] says how many unrelated documents a new document
-//! meets within k bits.
+//! meets within k bits, and [`reliable_length`] from which length on texts are found again after a small edit.
 //!
 //! ```
 //! use simhash::{Fingerprinter, Model, Spec};
@@ -29,6 +29,7 @@ mod idf;
 mod isa;
 mod model;
 pub mod normalize;
+pub mod reliable_length;
 pub mod similarity;
 pub mod sketch;
 pub mod spec;

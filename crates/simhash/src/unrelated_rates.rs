@@ -30,6 +30,16 @@ const MAX_DISTANCE: usize = 16;
 /// `None` if the table has no rate for this spec or this `k`.
 #[must_use]
 pub fn unrelated_documents(spec: &Spec, k: u32, archive: u64) -> Option<f64> {
+    let (weight, idf) = measured_weights(spec)?;
+    let mut rows = ROWS.iter();
+    let row = rows.find(|row| row.weight == weight && row.idf == idf)?;
+    let rate = row.per_billion.get(k as usize)?;
+    Some(rate * archive as f64 / 1e9)
+}
+
+/// The weight and the power of idf by which measurements of a spec are listed. `None` for specs with
+/// other features than those that were measured.
+pub(crate) fn measured_weights(spec: &Spec) -> Option<(Weight, Option<IdfPower>)> {
     // These tokenizers extract the same features from text without Chinese, Japanese and Korean.
     let measured = [
         Tokenizer::WordsCjkGrams,
@@ -37,12 +47,7 @@ pub fn unrelated_documents(spec: &Spec, k: u32, archive: u64) -> Option<f64> {
         Tokenizer::Words,
     ];
     let idf = spec.idf.as_ref().map(|_| spec.idf_power);
-    let row = ROWS
-        .iter()
-        .find(|row| row.weight == spec.weight && row.idf == idf)
-        .filter(|_| measured.contains(&spec.tokenizer) && spec.stop_words.is_none())?;
-    let rate = row.per_billion.get(k as usize)?;
-    Some(rate * archive as f64 / 1e9)
+    (measured.contains(&spec.tokenizer) && spec.stop_words.is_none()).then_some((spec.weight, idf))
 }
 
 const ROWS: &[Row] = &[

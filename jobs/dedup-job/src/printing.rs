@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use engine::fingerprint::ShortDocuments;
 use indicatif::HumanCount;
 
 use crate::exit::Failure;
@@ -45,6 +46,18 @@ pub fn json_line(value: &impl serde::Serialize) -> Result<String, Failure> {
 /// Formats a number with thousands separators.
 pub fn count(number: u64) -> String {
     HumanCount(number).to_string()
+}
+
+/// Formats the line about the documents that are too short for a run at `k`; empty if there are none.
+pub fn short_documents(short: ShortDocuments, k: u32) -> String {
+    match short.documents {
+        0 => String::new(),
+        documents => format!(
+            "  {} documents have fewer than {} features (words): -k {k} can miss copies of these in which one word differs\n",
+            count(documents),
+            short.features
+        ),
+    }
 }
 
 /// Formats a date, from days since 1970.

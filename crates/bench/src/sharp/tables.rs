@@ -17,6 +17,7 @@ pub fn print(rows: &[Measured], corpora: &Corpora, distances: &[u32]) {
         let lengths = corpus.short.iter().map(|short| (short.words, short.size()));
         let lengths: Vec<_> = lengths.filter(|(_, texts)| *texts > 0).collect();
         print_short(rows, at, &corpus.name, &lengths, distances);
+        super::lengths::print(rows, at, &corpus.name);
     }
     print_speeds(rows, corpora);
 }

@@ -2,7 +2,7 @@
 //! the two maps, and returns its rows as a stream.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use archive::IdType;
 use archive::fingerprint_file::FingerprintFile;
@@ -13,6 +13,7 @@ use engine::EngineError;
 use engine::batch::BatchRef;
 use engine::cluster::{Capacity, Cluster, ClusterSummary, FingerprintRequest, FingerprintedRows};
 use engine::probe::{Probe, ProbeExec};
+use engine::text_counts::TextCounters;
 use engine::work_items::{self, Numbered, WorkItem};
 use storage::{Draft, Location};
 
@@ -84,8 +85,8 @@ impl Cluster for Remote {
         );
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
-        let invalid_utf8 = Arc::new(AtomicU64::new(0));
-        let invalid = Arc::clone(&invalid_utf8);
+        let counters = Arc::new(TextCounters::default());
+        let map_counters = Arc::clone(&counters);
         builder.spawn(async move {
             let map = MapParameters {
                 number: |item: &DocumentItem| item.number,
@@ -96,7 +97,7 @@ impl Cluster for Remote {
                 describe: |item| item.file.clone(),
                 build: &|input| Ok(Arc::new(FingerprintExec::try_new(input, settings.clone())?)),
                 exactly_once: true,
-                invalid_utf8: invalid,
+                counters: map_counters,
             };
             let done = remote.run_map(&map, items, sender).await;
             remote.0.resources.progress.take_answered();
@@ -104,7 +105,7 @@ impl Cluster for Remote {
         });
         Ok(Some(FingerprintedRows {
             rows: builder.build(),
-            invalid_utf8,
+            counters,
         }))
     }
 
@@ -161,7 +162,7 @@ impl Cluster for Remote {
                 },
                 build: &|input| Ok(Arc::new(ProbeExec::try_new(input, probe.clone())?)),
                 exactly_once: false,
-                invalid_utf8: Arc::default(),
+                counters: Arc::default(),
             };
             let done = remote.run_map(&map, items, sender).await;
             remote.0.resources.progress.note_probe_done();

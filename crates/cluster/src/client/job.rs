@@ -173,8 +173,7 @@ impl Remote {
                 return Ok(());
             }
         }
-        map.invalid_utf8
-            .fetch_add(receipt.invalid_utf8, Ordering::Relaxed);
+        map.counters.add(&receipt.texts);
         receipt.add_to(&self.0.resources.progress);
         add_to_totals(&mut self.summary_mut().executors, receipt.executor);
         Ok(())

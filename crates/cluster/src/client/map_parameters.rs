@@ -1,12 +1,12 @@
 //! [`MapParameters`]: the parameters in which map 1 and map 2 of a run differ.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
+use engine::text_counts::TextCounters;
 
 /// A record batch of rows of a map, or the error that ends them.
 pub(super) type Rows = Result<RecordBatch>;
@@ -33,6 +33,6 @@ pub(super) struct MapParameters<'a, T> {
     pub(super) build: BuildMap<'a>,
     /// Whether every row must come exactly once; otherwise repeated rows do no harm.
     pub(super) exactly_once: bool,
-    /// Counts texts that are not UTF-8.
-    pub(super) invalid_utf8: Arc<AtomicU64>,
+    /// Counts of the texts that are fingerprinted.
+    pub(super) counters: Arc<TextCounters>,
 }

@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive::IdType;
 use datafusion::common::plan_err;
@@ -25,6 +24,7 @@ use datafusion::prelude::SessionContext;
 use engine::documents::Columns;
 use engine::resources::Resources;
 use engine::stream::{self, BATCH_ROWS};
+use engine::text_counts::TextCounters;
 use engine::{EngineError, Recipe, fingerprint};
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
@@ -173,7 +173,7 @@ impl ExecutionPlan for FingerprintExec {
         let mut builder = RecordBatchReceiverStreamBuilder::new(self.schema(), 2);
         let sender = builder.tx();
         builder.spawn(async move {
-            let invalid_utf8 = Arc::new(AtomicU64::new(0));
+            let counters = Arc::new(TextCounters::default());
             let recipe = Recipe::Texts(cache.model(&settings.spec, &settings.spec_files).await?);
             while let Some(batch) = items.next().await {
                 for item in DocumentItem::decode(&batch?)? {
@@ -191,7 +191,7 @@ impl ExecutionPlan for FingerprintExec {
                     let id_type = settings.id_type();
                     let table =
                         documents.row_group_table(&context, id_type, row_group, file_number)?;
-                    let rows = fingerprint::with_fingerprints(table, &recipe, &invalid_utf8);
+                    let rows = fingerprint::with_fingerprints(table, &recipe, &counters);
                     let rows = rows
                         .map_err(failed())?
                         .execute_stream()
@@ -211,9 +211,7 @@ impl ExecutionPlan for FingerprintExec {
                     resources.progress.note_answered([item.number]);
                 }
             }
-            let invalid_utf8 = invalid_utf8.load(Ordering::Relaxed);
-            let counter = &resources.progress.invalid_utf8;
-            counter.fetch_add(invalid_utf8, Ordering::Relaxed);
+            resources.progress.texts.add(&counters.counts());
             Ok(())
         });
         Ok(builder.build())

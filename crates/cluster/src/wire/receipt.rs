@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use engine::cluster::ExecutorSummary;
 use engine::progress::Progress;
+use engine::text_counts::TextCounts;
 use serde::{Deserialize, Serialize};
 
 /// The last row of an answer.
@@ -24,8 +25,8 @@ pub(crate) struct Receipt {
     pub(crate) dissimilar: u64,
     /// Pairs without a similarity, because the archive has no sketch of a document.
     pub(crate) without_sketch: u64,
-    /// Number of texts that are not UTF-8.
-    pub(crate) invalid_utf8: u64,
+    /// Counts of the texts that were fingerprinted.
+    pub(crate) texts: TextCounts,
     /// Seconds in the stages of the probe: read, decode, partition, filter, verify, ids.
     pub(crate) stages: [f64; 6],
     /// The executor, and what it did for this slice.
@@ -44,7 +45,7 @@ impl Receipt {
             left_out: load(&progress.left_out),
             dissimilar: load(&progress.dissimilar),
             without_sketch: load(&progress.without_sketch),
-            invalid_utf8: load(&progress.invalid_utf8),
+            texts: progress.texts.counts(),
             stages: stages.map(|spent| spent.seconds()),
             executor: ExecutorSummary {
                 slices: 1,

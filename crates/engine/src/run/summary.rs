@@ -7,6 +7,7 @@ use storage::Stores;
 
 use crate::cluster::ClusterSummary;
 use crate::decide::DecisionCounts;
+use crate::fingerprint::ShortDocuments;
 use crate::progress::{Stage, Stages};
 use crate::verify::Verified;
 
@@ -84,6 +85,10 @@ pub struct NewSummary {
     pub duplicate_ids: u64,
     /// Documents whose text is not UTF-8.
     pub invalid_utf8: u64,
+    /// Documents that are too short to find nearly all of their near-duplicates; `None` for ready
+    /// fingerprints, and if it is not known which documents these are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short: Option<ShortDocuments>,
     /// Distinct fingerprints.
     pub distinct_fingerprints: u64,
     /// Digest of the batch's rows.

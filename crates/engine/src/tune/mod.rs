@@ -1,7 +1,9 @@
 //! Measures settings on a sample of documents: recall, precision and cost of each spec and largest
-//! distance, and the unrelated documents that a new document would meet in a large archive.
+//! distance, the unrelated documents that a new document would meet in a large archive, and how long
+//! a text must be to be found again.
 
 mod alike;
+pub mod one_word;
 mod sketched;
 pub mod tail;
 mod templates;
@@ -18,16 +20,20 @@ use datafusion::prelude::SessionContext;
 use futures::StreamExt as _;
 use hamming::{Limits, Plan};
 use serde::Serialize;
+use simhash::reliable_length::LENGTHS;
 use simhash::similarity::Prepared;
 use simhash::{
     DocumentFrequencies, Fingerprinter, Idf, IdfPower, Measure, Model, Similarity, Spec,
 };
+use unicode_segmentation::UnicodeSegmentation as _;
 
 use archive::IdType;
 
 use crate::documents::{DocumentId, Documents, TextRows};
 use crate::error::{EngineError, Result};
 use crate::progress::Progress;
+use crate::text_counts::ShorterTexts;
+use one_word::{AtLength, ShortTexts};
 pub use sketched::AtSketch;
 use sketched::{Sketched, Sketches};
 
@@ -80,6 +86,8 @@ pub struct Tuned {
     pub differ_in_a_name: Share,
     /// What each largest distance finds, from distance 0 on.
     pub distances: Vec<AtDistance>,
+    /// Which texts are found again after one word was replaced, by their length.
+    pub lengths: Vec<AtLength>,
 }
 
 /// A part of a whole, as two counts.
@@ -150,28 +158,44 @@ pub async fn tune(
             documents.given()
         )));
     }
-    let (texts, reservation) = sample(context, documents, id_type, asked.sample).await?;
+    let Sample {
+        texts,
+        shorter,
+        memory,
+    } = sample(context, documents, id_type, asked.sample).await?;
     let read = progress.documents.load(Ordering::Relaxed);
     let (candidates, asked) = (candidates.to_vec(), *asked);
     let threads = context.state().config().target_partitions();
     let tuned = tokio::task::spawn_blocking(move || compare(&texts, &candidates, &asked, threads));
     let tuned = tuned.await;
-    drop(reservation);
+    drop(memory);
     let mut tuned = tuned.map_err(|error| EngineError::Internal(error.to_string()))??;
     for tuned in &mut tuned {
         tuned.documents = read;
+        for at in &mut tuned.lengths {
+            let shorter = shorter.than(at.words as u32);
+            at.shorter_documents = shorter.unwrap_or_default();
+        }
     }
     Ok(tuned)
 }
 
-/// The texts of the `most` documents whose ids have the smallest hashes, the same in any order of the documents, and the
-/// memory reserved for them.
+/// Texts of some of the documents that were read.
+struct Sample {
+    texts: Vec<String>,
+    /// The texts of all documents, by their number of words.
+    shorter: ShorterTexts,
+    /// The memory reserved for `texts`.
+    memory: MemoryReservation,
+}
+
+/// A sample of the `most` documents whose ids have the smallest hashes, the same in any order of the documents.
 async fn sample(
     context: &SessionContext,
     documents: &Documents,
     id_type: IdType,
     most: usize,
-) -> Result<(Vec<String>, MemoryReservation)> {
+) -> Result<Sample> {
     let failed = || EngineError::query(documents.given());
     let partitions = context.state().config().target_partitions();
     let mut rows = documents
@@ -183,11 +207,15 @@ async fn sample(
     // The shingles of the sample, made later, take several times the bytes of its texts.
     let memory = MemoryConsumer::new("sample").register(&context.runtime_env().memory_pool);
     let size = |text: &String| 4 * text.len() + 128;
+    let mut shorter = ShorterTexts::default();
+    let longest = LENGTHS[LENGTHS.len() - 1] as usize;
     while let Some(batch) = rows.next().await {
         let batch = batch.map_err(failed())?;
         let TextRows { ids, texts } = TextRows::read(&batch)?;
         for row in (0..batch.num_rows()).filter(|&row| texts.is_valid(row)) {
             let id = DocumentId::read(ids, row);
+            let text = String::from_utf8_lossy(texts.value(row));
+            shorter.add(text.unicode_words().take(longest).count());
             let hash = match &id {
                 DocumentId::Text(text) => simhash::hash::murmur3_low64(text.as_bytes(), 1),
                 DocumentId::Number(number) => {
@@ -195,7 +223,7 @@ async fn sample(
                 }
             };
             if kept.len() < most || kept.peek().is_some_and(|(worst, ..)| hash < *worst) {
-                let text = String::from_utf8_lossy(texts.value(row)).into_owned();
+                let text = text.into_owned();
                 memory
                     .try_grow(size(&text))
                     .map_err(|_| EngineError::OutOfMemory {
@@ -211,11 +239,18 @@ async fn sample(
         }
     }
     let sorted = kept.into_sorted_vec().into_iter();
-    Ok((sorted.map(|(_, _, text)| text).collect(), memory))
+    Ok(Sample {
+        texts: sorted.map(|(_, _, text)| text).collect(),
+        shorter,
+        memory,
+    })
 }
 
 /// Largest distances that are measured.
 const DISTANCES: std::ops::RangeInclusive<u32> = 0..=16;
+
+/// Texts of each length in which one word is replaced.
+const SHORT_TEXTS: usize = 2000;
 
 /// Pairs from which [`Tuned::differ_in_a_name`] is taken.
 const TEMPLATE_PAIRS: usize = 1000;
@@ -249,6 +284,7 @@ fn compare(
         let made = made.unwrap_or_else(|| Arc::new(Sketches::new(texts, &candidate.model)));
         sketches.push((spec, made));
     }
+    let short = &ShortTexts::cut(texts, &LENGTHS.map(|words| words as usize), SHORT_TEXTS);
     let candidates: Vec<_> = candidates.iter().zip(sketches).collect();
     let mut counts = Vec::new();
     for some in candidates.chunks(threads.max(1)) {
@@ -258,7 +294,9 @@ fn compare(
                 let sketches = Arc::clone(sketches);
                 let model = candidate.model_with(frequencies);
                 let learnt = candidate.learn.is_some();
-                scope.spawn(move || model.map(|model| Counts::new(texts, &model, learnt, sketches)))
+                scope.spawn(move || {
+                    model.map(|model| Counts::new(texts, short, &model, learnt, sketches))
+                })
             };
             let threads: Vec<_> = some.iter().map(count).collect();
             let join = |thread: ScopedJoinHandle<'_, _>| {
@@ -320,11 +358,19 @@ struct Counts {
     wanted_at: [usize; 65],
     alike: [usize; 4],
     sketched: Sketched,
+    lengths: Vec<AtLength>,
 }
 
 impl Counts {
-    /// Fingerprints `texts`, and counts all pairs as if they were below all levels.
-    fn new(texts: &[String], model: &Model, learnt: bool, sketches: Arc<Sketches>) -> Self {
+    /// Fingerprints `texts`, and counts all pairs as if they were below all levels. Counts which of the `short` texts are
+    /// found again.
+    fn new(
+        texts: &[String],
+        short: &[ShortTexts],
+        model: &Model,
+        learnt: bool,
+        sketches: Arc<Sketches>,
+    ) -> Self {
         let mut fingerprinter = Fingerprinter::new(model.clone());
         let bits: Vec<Option<u64>> = texts
             .iter()
@@ -353,6 +399,11 @@ impl Counts {
             wanted_at: [0; 65],
             alike: [0; 4],
             sketched,
+            lengths: short
+                .iter()
+                .filter(|short| short.size() > 0)
+                .map(|short| AtLength::new(short, &mut fingerprinter))
+                .collect(),
         }
     }
 
@@ -424,6 +475,7 @@ impl Counts {
             wanted,
             differ_in_a_name: Share::default(),
             distances,
+            lengths: self.lengths.clone(),
         })
     }
 }

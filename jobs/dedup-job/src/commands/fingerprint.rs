@@ -2,7 +2,7 @@
 
 use ::archive::{Append, Archive, Existing, FingerprintWriter};
 use chrono::NaiveDate;
-use engine::fingerprint::{self, FingerprintedBatch};
+use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
 use engine::run::{Commit, OpenedArchive, open_batch};
@@ -11,10 +11,10 @@ use simhash::Spec;
 use storage::Draft;
 
 use super::output_checks::Outputs;
-use super::required;
+use super::{DEFAULT_MAX_DISTANCE, required};
 use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json};
+use crate::printing::{count, print, print_json, short_documents};
 use crate::process::{self, Process};
 
 /// The destination of fingerprints.
@@ -37,6 +37,8 @@ struct Report {
     without_fingerprint: u64,
     duplicate_ids: u64,
     invalid_utf8: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    short: Option<ShortDocuments>,
     digest: String,
     spec: Spec,
     spec_digest: String,
@@ -75,7 +77,7 @@ pub fn fingerprint(
     spec: &SpecArgs,
     target: &Target,
 ) -> Result<(), Failure> {
-    let (batch, commit) = process::run(common, async |process: &Process| {
+    let (batch, short, commit) = process::run(common, async |process: &Process| {
         let Process {
             context,
             resources,
@@ -131,15 +133,17 @@ pub fn fingerprint(
         if let Some(draft) = draft {
             draft.publish().await?;
         }
-        Ok((batch, commit))
+        let short = batch.short_documents(&recipe, DEFAULT_MAX_DISTANCE);
+        Ok((batch, short, commit))
     })?;
-    report(common, target, &batch, commit)
+    report(common, target, &batch, short, commit)
 }
 
 fn report(
     common: &CommonArgs,
     target: &Target,
     batch: &FingerprintedBatch,
+    short: Option<ShortDocuments>,
     commit: Commit,
 ) -> Result<(), Failure> {
     let output = match target {
@@ -152,7 +156,8 @@ fn report(
             documents: file.rows,
             without_fingerprint: file.without_fingerprint,
             duplicate_ids: batch.duplicate_ids,
-            invalid_utf8: batch.invalid_utf8,
+            invalid_utf8: batch.texts.invalid_utf8,
+            short,
             digest: file.digest.clone(),
             spec: file.spec.clone(),
             spec_digest: file.spec.digest(),
@@ -172,11 +177,14 @@ fn report(
         }
         (Target::File { .. }, _) => String::new(),
     };
+    let short = short.map_or(String::new(), |short| {
+        short_documents(short, DEFAULT_MAX_DISTANCE)
+    });
     print(&format!(
-        "{output}{outcome}: {} documents, {} too short to compare, {} repeated ids, {} not UTF-8\n",
+        "{output}{outcome}: {} documents, {} too short to compare, {} repeated ids, {} not UTF-8\n{short}",
         count(file.rows),
         count(file.without_fingerprint),
         count(batch.duplicate_ids),
-        count(batch.invalid_utf8)
+        count(batch.texts.invalid_utf8)
     ))
 }

@@ -24,6 +24,9 @@ pub mod tune;
 
 use crate::exit::Failure;
 
+/// The largest distance of a pair in a run without --max-distance.
+const DEFAULT_MAX_DISTANCE: u32 = 3;
+
 /// The value of an option that the command requires; without one, an error that names the option.
 fn required<T>(value: Option<T>, option: &str) -> Result<T, Failure> {
     value.ok_or_else(|| Failure::Usage(format!("{option} is required; see --help")))

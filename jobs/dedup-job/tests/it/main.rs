@@ -28,6 +28,7 @@ mod report;
 mod resume;
 mod rewritten;
 mod scratch;
+mod short_texts;
 mod show;
 mod sketches;
 mod specs;

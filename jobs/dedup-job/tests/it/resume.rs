@@ -84,7 +84,7 @@ fn a_run_that_was_killed_goes_on() {
         "run {new} --resume {resume} --decisions {output} --kept {}",
         dir.at("kept/")
     );
-    let line = format!("{line} --threads 2");
+    let line = format!("{line} --threads 2 --json");
     killed(&dir, &line, 2);
     assert!(chunks(&dir).len() >= 2 && !dir.join("decisions.parquet").exists());
     // The rerun makes a damaged chunk again, and the chunk of a changed file.
@@ -100,8 +100,9 @@ fn a_run_that_was_killed_goes_on() {
     // The rerun removes a draft that a killed run left.
     let draft = damaged.with_file_name(".tmpXXXXXX");
     fs::write(&draft, "half a chunk").unwrap();
-    dedup(&format!("run {new} --decisions {expected}")).ok();
+    let alone = dedup(&format!("run {new} --decisions {expected} --json")).ok();
     let ran = dedup(&line).ok();
+    assert_eq!(ran.json()["new"], alone.json()["new"]);
     assert!(!draft.exists());
     assert!((1..FILES / 2).contains(&found(&ran)), "{}", ran.stderr);
     assert!(fs::read(&output).unwrap() == fs::read(&expected).unwrap());

@@ -13,14 +13,13 @@ use storage::{Location, Stores};
 
 use super::metrics;
 use crate::args::{RunArgs, VerifyArgs};
+use crate::commands::DEFAULT_MAX_DISTANCE;
 use crate::commands::output_checks::{Outputs, is_same};
 use crate::exit::Failure;
 use crate::process::Process;
 
 /// The output of a run without --output.
 const DEFAULT_OUTPUT: &str = "hits.parquet";
-/// The largest distance of a pair in a run without --max-distance.
-const DEFAULT_MAX_DISTANCE: u32 = 3;
 
 /// Builds the settings of a run, except for its cluster. Sets `metrics_file` once the checks allow
 /// the run to write that file.

@@ -9,7 +9,7 @@ use simhash::Measure;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
-use crate::printing::{count, json_line, size};
+use crate::printing::{count, json_line, short_documents, size};
 use crate::process;
 
 /// The summary that `--json` prints.
@@ -117,6 +117,9 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
         count(new.duplicate_ids),
         count(new.invalid_utf8)
     );
+    if let Some(short) = new.short {
+        text.push_str(&short_documents(short, summary.max_distance));
+    }
     let Some(name) = &settings.base else {
         return;
     };

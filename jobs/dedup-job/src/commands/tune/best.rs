@@ -3,6 +3,8 @@
 use engine::tune::{AtDistance, AtSketch, Tuned};
 use serde_json::{Value, json};
 
+use crate::commands::DEFAULT_MAX_DISTANCE;
+
 /// A distance is large enough if its recall is at least this.
 pub(super) const ENOUGH: f64 = 0.97;
 
@@ -53,6 +55,11 @@ pub(super) fn best_sketch(at: &AtDistance) -> Option<&AtSketch> {
     sketches.iter().find(|sketch| sketch.precision >= enough)
 }
 
+/// The distance at which a spec is judged: its smallest with enough recall, or else the default.
+pub(super) fn judged_distance(tuned: &Tuned) -> u32 {
+    smallest_distance(tuned).map_or(DEFAULT_MAX_DISTANCE, |at| at.max_distance)
+}
+
 /// The entry of one compared spec in the `--json` output.
 pub(super) fn summary(tuned: &Tuned) -> Value {
     json!({
@@ -96,6 +103,7 @@ mod tests {
             wanted: 40,
             differ_in_a_name: Share::default(),
             distances: (0..=16).map(at).collect(),
+            lengths: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! `dedup-job tune`: compares settings on a sample of the user's documents, and says which to take.
 
 mod best;
+mod lengths;
 mod next_commands;
 mod text;
 
@@ -75,6 +76,7 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
     if common.json {
         let mut value = json!(best);
         value["min_similarity"] = min_similarity.into();
+        value["reliable_length"] = lengths::summary(best, best::judged_distance(best));
         value["compared"] = compared.iter().map(best::summary).collect();
         return print_json(&value);
     }

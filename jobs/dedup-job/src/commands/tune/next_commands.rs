@@ -127,6 +127,7 @@ mod tests {
             wanted: 0,
             differ_in_a_name: Share::default(),
             distances: Vec::new(),
+            lengths: Vec::new(),
         };
         let mut args = TuneArgs {
             documents: vec!["a.parquet".into(), "it's here/*.jsonl".into()],

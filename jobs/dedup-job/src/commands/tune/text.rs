@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use engine::tune::{AtDistance, AtSketch, Estimate, Tune, Tuned};
 
-use super::{best, next_commands};
+use super::{best, lengths, next_commands};
 use crate::args::TuneArgs;
 use crate::printing::{count, size};
 
@@ -28,6 +28,7 @@ pub(super) fn render(compared: &[Tuned], tuned: &Tuned, asked: &Tune, args: &Tun
     }
     let _ = writeln!(text, "spec: {}", tuned.spec.to_json());
     write_table(&mut text, tuned, asked);
+    lengths::write(&mut text, compared, tuned);
     let min_similarity = asked.min_similarity;
     match (tuned.wanted, best::smallest_distance(tuned)) {
         (0, _) => {

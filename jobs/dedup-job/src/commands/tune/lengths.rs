@@ -1,0 +1,170 @@
+//! What `tune` says about short texts: from which length on texts are found again in which one word
+//! was replaced, and how many documents are shorter.
+
+use std::fmt::Write as _;
+
+use engine::tune::Tuned;
+use engine::tune::one_word::{AtLength, reliable};
+use serde_json::{Value, json};
+use simhash::reliable_length::ENOUGH;
+
+use super::best;
+use crate::commands::DEFAULT_MAX_DISTANCE;
+use crate::printing::count;
+
+/// Settings whose recall is printed.
+struct Settings<'a> {
+    name: &'static str,
+    tuned: &'a Tuned,
+    k: u32,
+}
+
+/// Writes the recall of each length, under the default settings (if they were compared) and the best,
+/// and the length from which on it is enough.
+pub(super) fn write(text: &mut String, compared: &[Tuned], best: &Tuned) {
+    if !best.lengths.iter().any(AtLength::has_enough_texts) {
+        return;
+    }
+    let columns = columns(compared, best);
+    let _ = writeln!(
+        text,
+        "texts cut from the sample in which one word is replaced: the share that is found, by length"
+    );
+    let _ = write!(text, "  {:>5} {:>7}", "words", "texts");
+    for Settings { name, k, .. } in &columns {
+        let heading = format!("{name}, -k {k}");
+        let _ = write!(text, " {heading:>13}");
+    }
+    let _ = writeln!(text, " {:>17}", "shorter documents");
+    for (row, at) in best.lengths.iter().enumerate() {
+        let _ = write!(text, "  {:>5} {:>7}", at.words, count(at.texts as u64));
+        for Settings { tuned, k, .. } in &columns {
+            let _ = write!(text, " {:>13.3}", tuned.lengths[row].recall_within(*k));
+        }
+        let _ = writeln!(text, " {:>17}", count(at.shorter_documents));
+    }
+    for settings in &columns {
+        let _ = writeln!(text, "{}", reliable_length(settings));
+    }
+}
+
+/// The default settings, if several were compared, and the best ones.
+fn columns<'a>(compared: &'a [Tuned], best: &'a Tuned) -> Vec<Settings<'a>> {
+    let k = best::judged_distance(best);
+    let mut columns = Vec::new();
+    // Of several, the first has the default tokenizer and weight.
+    if let [default, _, ..] = compared
+        && !(std::ptr::eq(default, best) && k == DEFAULT_MAX_DISTANCE)
+    {
+        columns.push(Settings {
+            name: "default",
+            tuned: default,
+            k: DEFAULT_MAX_DISTANCE,
+        });
+    }
+    columns.push(Settings {
+        name: "best",
+        tuned: best,
+        k,
+    });
+    columns
+}
+
+/// Says from which length on the settings find enough texts, and how many documents are shorter.
+fn reliable_length(settings: &Settings<'_>) -> String {
+    let Settings { name, tuned, k } = settings;
+    let percent = 100.0 * ENOUGH;
+    match reliable(&tuned.lengths, *k) {
+        Some(at) => format!(
+            "{name} settings at -k {k} find {percent:.0} % of them from {} words on; {} of {} documents are shorter",
+            at.words,
+            count(at.shorter_documents),
+            count(tuned.documents)
+        ),
+        None => format!(
+            "{name} settings at -k {k} find less than {percent:.0} % of them, even of the longest: take a larger k, and drop wrong pairs by --verify edit"
+        ),
+    }
+}
+
+/// The reliable length within `k` bits in the `--json` output; null if all lengths are too short.
+pub(super) fn summary(tuned: &Tuned, k: u32) -> Value {
+    match reliable(&tuned.lengths, k) {
+        Some(at) => json!({
+            "max_distance": k,
+            "words": at.words,
+            "shorter_documents": at.shorter_documents,
+        }),
+        None => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::tune::Share;
+    use simhash::Spec;
+
+    use super::*;
+
+    /// Settings that find all texts of `words` words or more at the default distance.
+    fn tuned(words: usize) -> Tuned {
+        let at = |length: usize| AtLength {
+            words: length,
+            texts: 1000,
+            recall: vec![if length < words { 0.5 } else { 1.0 }; 17],
+            shorter_documents: 7 * length as u64,
+        };
+        Tuned {
+            spec: Spec::default(),
+            learnt: false,
+            documents: 9000,
+            sampled: 9000,
+            without_fingerprint: 0,
+            alike: [0; 4],
+            wanted: 0,
+            differ_in_a_name: Share::default(),
+            distances: Vec::new(),
+            lengths: [20, 50, 100].map(at).into(),
+        }
+    }
+
+    #[test]
+    fn the_length_of_the_default_and_of_the_best_settings_is_said() {
+        let written = |compared: &[Tuned], best: usize| {
+            let mut text = String::new();
+            write(&mut text, compared, &compared[best]);
+            text
+        };
+        let compared = [tuned(100), tuned(50)];
+        let text = written(&compared, 1);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 7, "{text}");
+        assert_eq!(
+            lines[3],
+            "     50   1,000         0.500         1.000               350"
+        );
+        assert_eq!(
+            lines[5..],
+            [
+                "default settings at -k 3 find 95 % of them from 100 words on; 700 of 9,000 documents are shorter",
+                "best settings at -k 3 find 95 % of them from 50 words on; 350 of 9,000 documents are shorter"
+            ]
+        );
+        // The best settings are the default ones, or the only ones.
+        assert_eq!(written(&compared, 0).lines().count(), 6);
+        let text = written(&compared[..1], 0);
+        assert!(
+            !text.contains("default") && text.contains("from 100 words on"),
+            "{text}"
+        );
+        let text = written(&[tuned(200)], 0);
+        assert!(text.contains("less than 95 %"), "{text}");
+        assert!(summary(&tuned(200), 3).is_null());
+        assert_eq!(summary(&tuned(20), 3)["shorter_documents"], 140);
+        let mut few = tuned(20);
+        for at in &mut few.lengths {
+            at.texts = 99;
+        }
+        assert_eq!(written(&[few], 0), "");
+    }
+}
