@@ -7,13 +7,14 @@ use std::process::Command;
 use arrow::array::{AsArray as _, RecordBatch};
 use arrow::datatypes::{DataType, Int32Type, UInt64Type};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::truth::Pair;
 
 #[derive(Debug, clap::Args)]
 pub struct PeerArgs {
-    /// Python with the packages of crates/bench/requirements.txt; other programs are left out without it
+    /// Python with the packages of crates/bench/requirements.txt; other programs are left out without it, or without
+    /// their package
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
     /// Directory in which the results of other programs are kept, and from which they are read if they exist
@@ -21,10 +22,20 @@ pub struct PeerArgs {
     peers: Option<PathBuf>,
 }
 
+/// The results of the peers on a corpus.
+#[derive(Default)]
+pub struct Results {
+    pub peers: Vec<Peer>,
+    /// For each program that could not run, a line that says why.
+    pub left_out: Vec<String>,
+}
+
 /// A method of another program, and what it found in a corpus.
 pub struct Peer {
     pub name: String,
-    /// The time of its only run.
+    /// Its package, the package's version, and its settings.
+    pub about: Value,
+    /// The time of its fastest run, on one core.
     pub seconds: f64,
     pub found: Found,
 }
@@ -40,7 +51,7 @@ pub enum Found {
 impl PeerArgs {
     /// Returns what the peers find in a corpus. Reads the results of an earlier run if `--peers`
     /// has them; otherwise runs the peers with `--python`, or returns none without it.
-    pub fn run(&self, corpus: &Path) -> Vec<Peer> {
+    pub fn run(&self, corpus: &Path) -> Results {
         let stem = corpus.file_stem().unwrap_or_default();
         let kept = self.peers.as_ref().map(|directory| directory.join(stem));
         let scratch = std::env::temp_dir().join(format!("dedup-job-peers-{}", std::process::id()));
@@ -48,7 +59,7 @@ impl PeerArgs {
         // The script writes this file last.
         if !directory.join("peers.json").exists() {
             let Some(python) = &self.python else {
-                return Vec::new();
+                return Results::default();
             };
             std::fs::create_dir_all(&directory)
                 .unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
@@ -59,16 +70,16 @@ impl PeerArgs {
                 .unwrap_or_else(|error| panic!("{}: {error}", python.display()));
             assert!(status.success(), "the peers failed");
         }
-        let peers = read(&directory);
+        let results = read(&directory);
         if kept.is_none() {
             let _ = std::fs::remove_dir_all(scratch);
         }
-        peers
+        results
     }
 }
 
 /// Reads the results that `run_peers.py` wrote, in the order of `peers.json`.
-fn read(directory: &Path) -> Vec<Peer> {
+fn read(directory: &Path) -> Results {
     let mut fingerprints: HashMap<String, Vec<Option<u64>>> = HashMap::new();
     for_each_batch(&directory.join("fingerprints.parquet"), |methods, batch| {
         let bits = batch.column(2).as_primitive::<UInt64Type>();
@@ -85,22 +96,36 @@ fn read(directory: &Path) -> Vec<Peer> {
         }
     });
     let path = directory.join("peers.json");
-    let peers = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let peers: Vec<Value> =
-        serde_json::from_slice(&peers).expect("a list, as run_peers.py writes it");
-    let read = peers.iter().map(|peer| {
-        let name = peer["method"].as_str().unwrap_or_default();
-        Peer {
+    let entries =
+        std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let entries: Vec<Value> =
+        serde_json::from_slice(&entries).expect("a list, as run_peers.py writes it");
+    let mut results = Results::default();
+    for entry in &entries {
+        if let Some(reason) = entry["left_out"].as_str() {
+            let peer = entry["peer"].as_str().unwrap_or_default();
+            results
+                .left_out
+                .push(format!("{peer} is left out: {reason}"));
+            continue;
+        }
+        let name = entry["method"].as_str().unwrap_or_default();
+        results.peers.push(Peer {
             name: name.to_owned(),
-            seconds: peer["seconds"].as_f64().unwrap_or(f64::NAN),
+            about: json!({
+                "package": entry["package"],
+                "version": entry["version"],
+                "settings": entry["settings"],
+            }),
+            seconds: entry["seconds"].as_f64().unwrap_or(f64::NAN),
             found: match fingerprints.remove(name) {
                 Some(fingerprints) => Found::Fingerprints(fingerprints),
                 // A method that found no pairs has no rows.
                 None => Found::Pairs(pairs.remove(name).unwrap_or_default()),
             },
-        }
-    });
-    read.collect()
+        });
+    }
+    results
 }
 
 /// Calls `each` with every record batch of a Parquet file, and with the names of the methods in its first column.

@@ -279,7 +279,11 @@ fn at_distances(
 /// Returns the peers' methods. A peer that makes fingerprints gives one method for each distance.
 fn peer_methods(args: &Args, corpus: &Path) -> Vec<Method> {
     let mut methods = Vec::new();
-    for peer in args.peers.run(corpus) {
+    let results = args.peers.run(corpus);
+    for line in &results.left_out {
+        eprintln!("{line}");
+    }
+    for peer in results.peers {
         match peer.found {
             Found::Fingerprints(fingerprints) => {
                 let all = at_distances(&peer.name, false, &fingerprints, &args.distances);

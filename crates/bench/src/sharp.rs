@@ -10,6 +10,8 @@
 //! - texts of several lengths in which one word is replaced (not for peers);
 //! - megabytes of text per second.
 //!
+//! Of some specs, it also measures which of these pairs a verification by sketches keeps.
+//!
 //! Similarities are exact ([`crate::truth`]). Brute force counts the distances of all pairs, which
 //! takes seconds for a spec. The first row has random fingerprints, whose number of false pairs is
 //! known and checked.
@@ -22,20 +24,24 @@ mod measured;
 mod near;
 mod poisson;
 mod short;
+mod sketched;
 mod specs;
 mod tables;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
-use simhash::{Choice as _, Fingerprinter, Idf, Tokenizer, Weight};
+use simhash::{Choice as _, Fingerprinter, Idf, SketchBits, Tokenizer, Weight};
 
-use crate::peers::{Found, Peer, PeerArgs};
+use crate::peers::{Found, PeerArgs};
 use crate::{data, documents};
 use corpora::Corpora;
-use measured::{MAX_DISTANCE, Measured};
+use distances::MAX_DISTANCE;
+use measured::Measured;
 use near::{J80, J95};
+use sketched::SketchArgs;
 use specs::{Choices, Learned, Power};
 
 #[derive(Debug, clap::Args)]
@@ -69,6 +75,8 @@ pub struct Args {
     /// Powers of idf to measure; `none` is without idf
     #[arg(long, value_name = "POWER", value_delimiter = ',', default_values_t = Power::all())]
     idf_powers: Vec<Power>,
+    #[command(flatten)]
+    sketches: SketchArgs,
     /// Largest distances of a pair, in bits, for which figures are printed; those up to 16 are recorded
     #[arg(long, value_name = "K", value_delimiter = ',', default_values_t = [3, 6, 8],
         value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_DISTANCE)))]
@@ -118,7 +126,7 @@ pub fn run(args: &Args) -> Vec<Value> {
                     power,
                 };
                 eprintln!("{choices}");
-                rows.push(measure(choices, idfs.as_deref(), &corpora, args.runs));
+                rows.extend(measure(choices, idfs.as_deref(), &corpora, args));
             }
         }
     }
@@ -175,44 +183,66 @@ fn random(corpora: &Corpora) -> Measured {
     row
 }
 
-/// Measures a spec, with a table of document frequencies for each corpus if it needs them.
+/// Measures a spec, with a table of document frequencies for each corpus if it needs them. Returns
+/// its row, and those of its verifications by sketches.
 fn measure(
     choices: Choices,
     idfs: Option<&[Arc<Idf>]>,
     corpora: &Corpora,
-    runs: usize,
-) -> Measured {
+    args: &Args,
+) -> Vec<Measured> {
+    let name = choices.to_string();
+    let mut verifications = args.sketches.verifications(&name);
     let (mut found, mut seconds, mut short) = (Vec::new(), Vec::new(), Vec::new());
     for (at, corpus) in corpora.all.iter().enumerate() {
-        let model = choices.model(idfs.map(|idfs| Arc::clone(&idfs[at])));
+        let idf = idfs.map(|idfs| Arc::clone(&idfs[at]));
+        let model = choices.model(idf.clone(), SketchBits::None);
         let mut fingerprinter = Fingerprinter::new(model);
-        let (fingerprints, best) = specs::fingerprint(&mut fingerprinter, &corpus.texts, runs);
-        found.push(Found::Fingerprints(fingerprints));
+        let (fingerprints, best) = specs::fingerprint(&mut fingerprinter, &corpus.texts, args.runs);
         seconds.push(best);
         let counts = corpus
             .short
             .iter()
             .map(|texts| texts.count(&mut fingerprinter));
         short.push(counts.collect());
+        for verification in &mut verifications {
+            let model = choices.model(idf.clone(), verification.size);
+            let mut fingerprinter = Fingerprinter::new(model);
+            verification.add(&mut fingerprinter, &corpus.texts, &fingerprints, args.runs);
+        }
+        found.push(Found::Fingerprints(fingerprints));
     }
-    let name = choices.to_string();
-    Measured {
+    let unverified = Measured {
         short,
         ..Measured::new(name, choices.json(), corpora, &found, &seconds)
-    }
+    };
+    let verified: Vec<Measured> = verifications
+        .iter()
+        .flat_map(|verification| verification.rows(&unverified, corpora))
+        .collect();
+    let mut rows = vec![unverified];
+    rows.extend(verified);
+    rows
 }
 
 /// Measures the methods of other programs.
 fn measure_peers(args: &Args, corpora: &Corpora) -> Vec<Measured> {
-    let mut by_corpus: Vec<Vec<Peer>> = corpora
-        .all
-        .iter()
-        .map(|corpus| args.peers.run(&corpus.path))
+    let (mut by_corpus, mut left_out) = (Vec::new(), BTreeSet::new());
+    for corpus in &corpora.all {
+        let results = args.peers.run(&corpus.path);
+        by_corpus.push(results.peers);
+        left_out.extend(results.left_out);
+    }
+    for line in left_out {
+        eprintln!("{line}");
+    }
+    let first = by_corpus[0].iter();
+    let peers: Vec<(String, Value)> = first
+        .map(|peer| (peer.name.clone(), peer.about.clone()))
         .collect();
-    let names: Vec<String> = by_corpus[0].iter().map(|peer| peer.name.clone()).collect();
-    names
+    peers
         .into_iter()
-        .map(|name| {
+        .map(|(name, about)| {
             let (mut found, mut seconds) = (Vec::new(), Vec::new());
             for peers in &mut by_corpus {
                 let at = peers.iter().position(|peer| peer.name == name);
@@ -220,7 +250,10 @@ fn measure_peers(args: &Args, corpora: &Corpora) -> Vec<Measured> {
                 found.push(peer.found);
                 seconds.push(peer.seconds);
             }
-            Measured::new(name, Value::Null, corpora, &found, &seconds)
+            Measured {
+                peer: about,
+                ..Measured::new(name, Value::Null, corpora, &found, &seconds)
+            }
         })
         .collect()
 }

@@ -1,5 +1,8 @@
 //! Histograms of the Hamming distances of pairs of fingerprints, by brute force.
 
+/// The greatest distance that is recorded.
+pub const MAX_DISTANCE: u32 = 16;
+
 /// The number of pairs at each distance, from 0 to 64 bits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Distances([u64; 65]);

@@ -8,15 +8,18 @@
 use engine::tune::tail;
 
 use super::corpora::Sources;
-use super::distances::Distances;
+use super::distances::{Distances, MAX_DISTANCE};
 use super::poisson;
 use crate::peers::Found;
+use crate::truth::Pair;
 
 /// The distances of the pairs across sources.
 pub struct FalsePairs {
     between: Vec<TwoSources>,
     /// The number of documents that are in no pair because they have no fingerprint.
     pub without_fingerprint: usize,
+    /// If a verification dropped pairs, the distances of all pairs before it.
+    unverified: Option<Distances>,
 }
 
 /// The pairs of a document of one source with a document of another.
@@ -25,7 +28,8 @@ struct TwoSources {
     sources: [usize; 2],
     /// The number of all pairs.
     pairs: u64,
-    /// The distances of all pairs; for a method without distances, those that it found, at distance 0.
+    /// The distances of all pairs; for a method without distances, those that it found, at distance 0; after a
+    /// verification, those that it keeps, up to [`MAX_DISTANCE`].
     distances: Distances,
 }
 
@@ -39,7 +43,13 @@ pub struct Rate {
     pub interval: (f64, f64),
     /// The expected number of events, extrapolated from larger distances; only if few events were
     /// seen.
+    ///
+    /// After a verification, it is the expected number before it, times the share that the verification keeps of all
+    /// pairs up to [`MAX_DISTANCE`].
     pub extrapolated: Option<f64>,
+    /// Whether the verification keeps none of these pairs, so that `extrapolated` is an upper bound, with 95 %
+    /// confidence.
+    pub extrapolated_is_bound: bool,
 }
 
 /// Below this number of events, the rate is also extrapolated.
@@ -69,17 +79,38 @@ impl FalsePairs {
             Found::Pairs(pairs) => {
                 documents.for_each(|source| sizes[source] += 1);
                 let mut counted = Self::new(&sizes, sources);
-                for &(a, b) in pairs {
-                    let mut of_pair =
-                        [a, b].map(|document| sources.of_documents[document as usize] as usize);
-                    of_pair.sort_unstable();
-                    let mut all = counted.between.iter_mut();
-                    // Skips pairs inside one source.
-                    if let Some(two) = all.find(|two| two.sources == of_pair) {
-                        two.distances.add(0);
-                    }
-                }
+                counted.add(sources, pairs.iter().map(|&pair| (pair, 0)));
                 counted
+            }
+        }
+    }
+
+    /// Counts those of the pairs that a verification keeps: `kept` has them with their distances, up to
+    /// [`MAX_DISTANCE`].
+    pub fn verified(&self, sources: &Sources, kept: &[(Pair, u32)]) -> Self {
+        let between = self.between.iter().map(|two| TwoSources {
+            sources: two.sources,
+            pairs: two.pairs,
+            distances: Distances::default(),
+        });
+        let mut verified = Self {
+            between: between.collect(),
+            without_fingerprint: self.without_fingerprint,
+            unverified: Some(self.sum(None).1),
+        };
+        verified.add(sources, kept.iter().copied());
+        verified
+    }
+
+    /// Adds pairs with their distances; skips those inside one source.
+    fn add(&mut self, sources: &Sources, pairs: impl Iterator<Item = (Pair, u32)>) {
+        for ((a, b), distance) in pairs {
+            let mut of_pair =
+                [a, b].map(|document| sources.of_documents[document as usize] as usize);
+            of_pair.sort_unstable();
+            let mut all = self.between.iter_mut();
+            if let Some(two) = all.find(|two| two.sources == of_pair) {
+                two.distances.add(distance);
             }
         }
     }
@@ -96,6 +127,7 @@ impl FalsePairs {
         Self {
             between: between.map(|(a, b)| two(a, b)).collect(),
             without_fingerprint: sources.of_documents.len() - sizes.iter().sum::<usize>(),
+            unverified: None,
         }
     }
 
@@ -115,15 +147,17 @@ impl FalsePairs {
     pub fn rate(&self, k: u32) -> Rate {
         let (pairs, distances) = self.sum(None);
         let events = distances.at_most(k);
+        let kept = distances.at_most(MAX_DISTANCE);
         Rate {
             events,
             pairs,
             interval: poisson::interval(events, poisson::USUAL),
-            extrapolated: if events < FEW {
-                tail::extrapolate(&distances.cumulative(), k)
-            } else {
-                None
+            extrapolated: match &self.unverified {
+                _ if events >= FEW => None,
+                None => tail::extrapolate(&distances.cumulative(), k),
+                Some(unverified) => expected_after(unverified, kept, k),
             },
+            extrapolated_is_bound: self.unverified.is_some() && kept == 0,
         }
     }
 
@@ -160,6 +194,23 @@ impl FalsePairs {
             );
         }
     }
+}
+
+/// Returns the number of pairs within `k` bits to expect after a verification that keeps `kept` of the pairs within
+/// [`MAX_DISTANCE`] bits, if it keeps the same share at each distance; if `kept` is 0, an upper bound with 95 %
+/// confidence. `None` if the number before the verification is not known.
+fn expected_after(unverified: &Distances, kept: u64, k: u32) -> Option<f64> {
+    let before = match unverified.at_most(k) {
+        events if events < FEW => tail::extrapolate(&unverified.cumulative(), k)?,
+        events => events as f64,
+    };
+    let kept = match kept {
+        0 => poisson::BOUND_OF_NONE,
+        kept => kept as f64,
+    };
+    let verified = unverified.at_most(MAX_DISTANCE) as f64;
+    // With few pairs, the bound can exceed their number.
+    (verified > 0.0).then(|| before * (kept / verified).min(1.0))
 }
 
 impl Rate {
@@ -215,6 +266,30 @@ mod tests {
         let rate = counted.rate(0);
         assert_eq!((rate.events, rate.pairs), (2, 11));
         assert_eq!(rate.per_document(11.0, 100.0), 100.0);
+    }
+
+    #[test]
+    fn a_verification_keeps_the_same_share_at_each_distance() {
+        // 200 pairs at distance 0 and 200 at distance 8 across sources.
+        let sources = sources(&[20, 20]);
+        let fingerprints = (0..40).map(|document| Some(if document < 30 { 0 } else { 0xff }));
+        let all = FalsePairs::count(&sources, &Found::Fingerprints(fingerprints.collect()));
+        let verify = |kept: &[(Pair, u32)], k: u32| {
+            let rate = all.verified(&sources, kept).rate(k);
+            assert_eq!(rate.pairs, 400);
+            (rate.events, rate.extrapolated, rate.extrapolated_is_bound)
+        };
+        assert_eq!(verify(&[], 8), (0, Some(poisson::BOUND_OF_NONE), true));
+        assert_eq!(
+            verify(&[], 3),
+            (0, Some(poisson::BOUND_OF_NONE / 2.0), true)
+        );
+        // The first pair is inside one source.
+        let kept = [((0, 1), 0), ((0, 30), 8), ((1, 30), 8)];
+        assert_eq!(verify(&kept, 3), (0, Some(1.0), false));
+        assert_eq!(verify(&kept, 8), (2, Some(2.0), false));
+        let many: Vec<(Pair, u32)> = (0..20).map(|document| ((document, 30), 8)).collect();
+        assert_eq!(verify(&many, 8), (20, None, false));
     }
 
     #[test]

@@ -3,13 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::corpora::Corpora;
+use super::distances::MAX_DISTANCE;
 use super::false_pairs::FalsePairs;
 use super::near::{Counts, J50, J70, J80, J95, LEVELS};
 use super::short::ShortCounts;
 use crate::peers::Found;
-
-/// The greatest distance that is recorded.
-pub const MAX_DISTANCE: u32 = 16;
+use crate::truth::Pair;
 
 /// Sizes of the archives for which false pairs are estimated, in documents.
 pub const ARCHIVES: [f64; 3] = [1e8, 1e9, 1e10];
@@ -17,17 +16,19 @@ pub const ARCHIVES: [f64; 3] = [1e8, 1e9, 1e10];
 /// Figures of one method.
 pub struct Measured {
     pub name: String,
-    /// The choices of the spec; null for other programs.
+    /// The choices of the spec and of the verification, if there is one; null for other programs.
     pub choices: Value,
+    /// The package of another program, its version and settings; null for ours.
+    pub peer: Value,
     /// Whether pairs are found by the distance of fingerprints, so that there is a figure for each k.
     pub by_distance: bool,
     pub false_pairs: FalsePairs,
     /// For each part of the corpora, in their order.
     pub parts: Vec<Counts>,
-    /// For each corpus and each length; empty for other programs, which get no short texts.
+    /// For each corpus and each length; empty for other programs and after a verification, which get no short texts.
     pub short: Vec<Vec<ShortCounts>>,
-    /// For each corpus, megabytes of text per second.
-    pub speeds: Vec<f64>,
+    /// For each corpus, the seconds of the fastest run.
+    pub seconds: Vec<f64>,
 }
 
 impl Measured {
@@ -44,18 +45,51 @@ impl Measured {
             let parts = corpus.parts.iter();
             parts.map(|part| part.count(found)).collect::<Vec<_>>()
         });
-        let speeds = corpora.all.iter().zip(seconds);
         Self {
             name,
             choices,
+            peer: Value::Null,
             by_distance: matches!(found[0], Found::Fingerprints(_)),
             false_pairs: FalsePairs::count(&corpora.sources, &found[0]),
             parts: parts.collect(),
             short: Vec::new(),
-            speeds: speeds
-                .map(|(corpus, seconds)| corpus.bytes() as f64 / 1e6 / seconds)
-                .collect(),
+            seconds: seconds.to_vec(),
         }
+    }
+
+    /// Counts those pairs of this method that a verification keeps: `kept` has them for each corpus, with their
+    /// distances, up to [`MAX_DISTANCE`]. `seconds` has the time for each corpus.
+    pub fn verified(
+        &self,
+        name: String,
+        choices: Value,
+        corpora: &Corpora,
+        kept: &[Vec<(Pair, u32)>],
+        seconds: &[f64],
+    ) -> Self {
+        let each = corpora.all.iter().zip(kept);
+        let parts = each.flat_map(|(corpus, kept)| {
+            let parts = corpus.parts.iter();
+            let counts = parts.map(|part| part.count_pairs(kept.iter().copied()));
+            counts.collect::<Vec<_>>()
+        });
+        Self {
+            name,
+            choices,
+            peer: Value::Null,
+            by_distance: true,
+            false_pairs: self.false_pairs.verified(&corpora.sources, &kept[0]),
+            parts: parts.collect(),
+            short: Vec::new(),
+            seconds: seconds.to_vec(),
+        }
+    }
+
+    /// Returns the megabytes of text per second for each corpus.
+    pub fn speeds(&self, corpora: &Corpora) -> Vec<f64> {
+        let each = corpora.all.iter().zip(&self.seconds);
+        each.map(|(corpus, seconds)| corpus.bytes() as f64 / 1e6 / seconds)
+            .collect()
     }
 
     /// Returns `distances`, or only 0 for a method that reports pairs without distances.
@@ -83,8 +117,8 @@ impl Measured {
                 "documents": part.size(),
                 "pairs": found,
                 "similar": by_level(&[J50, J70, J80], at_most),
-                "relevant": by_level(&[J80, J95], |level| part.relevant[level]),
-                "relevant_pairs": by_level(&[J80, J95], recalled),
+                "relevant": by_level(&[J70, J80, J95], |level| part.relevant[level]),
+                "relevant_pairs": by_level(&[J70, J80, J95], recalled),
             });
             (part.name.clone(), row)
         });
@@ -92,23 +126,29 @@ impl Measured {
             let rows: Vec<Value> = short.iter().map(|counts| counts.json(distances)).collect();
             (corpus.name.clone(), Value::from(rows))
         });
-        let speeds = corpora.all.iter().zip(&self.speeds);
-        let speeds = speeds.map(|(corpus, speed)| (corpus.name.clone(), json!(speed)));
+        let by_corpus = |figures: &[f64]| -> Map<String, Value> {
+            let each = corpora.all.iter().zip(figures);
+            each.map(|(corpus, figure)| (corpus.name.clone(), json!(figure)))
+                .collect()
+        };
         json!({
             "way": self.name,
             "ours": !self.choices.is_null(),
             "spec": self.choices,
+            "peer": self.peer,
             "k": if self.by_distance { json!(distances) } else { Value::Null },
             "across_sources": {
                 "pairs": rates.first().map(|rate| rate.pairs),
                 "documents_without_fingerprint": self.false_pairs.without_fingerprint,
                 "false_pairs": rates.iter().map(|rate| rate.events).collect::<Vec<_>>(),
                 "extrapolated": rates.iter().map(|rate| rate.extrapolated).collect::<Vec<_>>(),
+                "extrapolated_is_bound": rates.first().map(|rate| rate.extrapolated_is_bound),
             },
             "false_pairs_per_document": self.estimates(self.distances(printed)),
             "inside": parts.collect::<Map<_, _>>(),
             "one_word_replaced": short.collect::<Map<_, _>>(),
-            "megabytes_per_second": speeds.collect::<Map<_, _>>(),
+            "megabytes_per_second": by_corpus(&self.speeds(corpora)),
+            "seconds": by_corpus(&self.seconds),
         })
     }
 

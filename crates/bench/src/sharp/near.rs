@@ -62,43 +62,38 @@ impl Part {
     /// Returns the distances of the pairs in this part. A pair that was found without a distance
     /// counts as distance 0.
     pub fn count(&self, found: &Found) -> Counts {
-        let mut counts = Counts::default();
-        let mut add_near = |pair: Pair, similarity: f64, distance: u32| {
-            let same = same_family(&self.families, pair);
-            for (at, level) in LEVELS.into_iter().enumerate() {
-                if similarity >= level {
-                    counts.near[at].add(distance);
-                    if same {
-                        counts.recalled[at].add(distance);
-                    }
-                }
-            }
-        };
         match found {
             Found::Fingerprints(all) => {
+                let mut counts = Counts::default();
                 let fingerprint = |document: &u32| all[*document as usize];
                 let fingerprints: Vec<Option<u64>> =
                     self.documents.iter().map(fingerprint).collect();
                 for (pair, similarity) in self.truth.pairs() {
                     let [x, y] = [pair.0, pair.1].map(|document| fingerprints[document as usize]);
                     if let (Some(x), Some(y)) = (x, y) {
-                        add_near(pair, similarity, (x ^ y).count_ones());
+                        let same = same_family(&self.families, pair);
+                        counts.add_near(similarity, (x ^ y).count_ones(), same);
                     }
                 }
                 let present: Vec<u64> = fingerprints.into_iter().flatten().collect();
                 counts.found = Distances::within(&present);
+                counts
             }
-            Found::Pairs(pairs) => {
-                let mut all = Distances::default();
-                for &(a, b) in pairs {
-                    let number = |document| self.documents.binary_search(&document);
-                    if let (Ok(a), Ok(b)) = (number(a), number(b)) {
-                        let pair = (a.min(b) as u32, a.max(b) as u32);
-                        all.add(0);
-                        add_near(pair, self.truth.similarity(pair), 0);
-                    }
-                }
-                counts.found = all;
+            Found::Pairs(pairs) => self.count_pairs(pairs.iter().map(|&pair| (pair, 0))),
+        }
+    }
+
+    /// Returns the distances of those of `pairs` that are in this part; `pairs` has documents of the corpus, and their
+    /// distances.
+    pub fn count_pairs(&self, pairs: impl Iterator<Item = (Pair, u32)>) -> Counts {
+        let mut counts = Counts::default();
+        for ((a, b), distance) in pairs {
+            let number = |document| self.documents.binary_search(&document);
+            if let (Ok(a), Ok(b)) = (number(a), number(b)) {
+                let pair = (a.min(b) as u32, a.max(b) as u32);
+                counts.found.add(distance);
+                let same = same_family(&self.families, pair);
+                counts.add_near(self.truth.similarity(pair), distance, same);
             }
         }
         counts
@@ -122,6 +117,18 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// Adds a pair to each level that its similarity reaches.
+    fn add_near(&mut self, similarity: f64, distance: u32, same_family: bool) {
+        for (at, level) in LEVELS.into_iter().enumerate() {
+            if similarity >= level {
+                self.near[at].add(distance);
+                if same_family {
+                    self.recalled[at].add(distance);
+                }
+            }
+        }
+    }
+
     /// Of the pairs within `k` bits, returns the share with at least the level's similarity.
     pub fn precision(&self, level: usize, k: u32) -> f64 {
         self.near[level].at_most(k) as f64 / self.found.at_most(k) as f64

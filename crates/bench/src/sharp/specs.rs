@@ -8,7 +8,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use simhash::choice::UnknownName;
 use simhash::{
-    Choice as _, DocumentFrequencies, Fingerprinter, Idf, IdfPower, Model, Spec, Tokenizer, Weight,
+    Choice as _, DocumentFrequencies, Fingerprinter, Idf, IdfPower, Model, SketchBits, Spec,
+    Tokenizer, Weight,
 };
 
 use super::corpora::Corpora;
@@ -69,11 +70,12 @@ impl fmt::Display for Choices {
 }
 
 impl Choices {
-    /// Returns the model with these choices. Every [`Power`] except none needs `idf`.
-    pub fn model(self, idf: Option<Arc<Idf>>) -> Model {
+    /// Returns the model with these choices and sketches of this size. Every [`Power`] except none needs `idf`.
+    pub fn model(self, idf: Option<Arc<Idf>>, sketch: SketchBits) -> Model {
         let spec = Spec {
             weight: self.weight,
             idf: idf.as_deref().map(|idf| idf.digest().to_owned()),
+            sketch,
             ..spec(self.tokenizer, self.power)
         };
         Model::new(spec, idf, None).expect("a spec and its table")

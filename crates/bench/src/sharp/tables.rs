@@ -1,12 +1,16 @@
 //! Prints the figures of all methods, a table for each question.
 
 use super::corpora::Corpora;
+use super::distances::MAX_DISTANCE;
 use super::measured::{ARCHIVES, Measured};
 use super::near::{J50, J70, J80, J95, Part};
 use super::poisson::BOUND_OF_NONE;
 
 /// The archive for which interval and extrapolation are printed.
 const USUAL_ARCHIVE: f64 = ARCHIVES[1];
+
+/// Width of the column of methods.
+const NAME: usize = 54;
 
 pub fn print(rows: &[Measured], corpora: &Corpora, distances: &[u32]) {
     print_false_pairs(rows, distances);
@@ -26,11 +30,12 @@ pub fn print(rows: &[Measured], corpora: &Corpora, distances: &[u32]) {
 fn print_false_pairs(rows: &[Measured], distances: &[u32]) {
     println!(
         "\nFalse pairs for each new document, by the size of the archive. With few events: ~ is extrapolated from\n\
-         greater distances; with none: < is the bound with 95 % confidence. Pairs share documents, so the interval is\n\
-         too narrow; the last column is the range when one source is left out."
+         greater distances; with none: < is the bound with 95 % confidence. With a sketch, ~ is the number without it,\n\
+         times the share of all pairs within {MAX_DISTANCE} bits that it keeps, and < the bound if it keeps none. Pairs share\n\
+         documents, so the interval is too narrow; the last column is the range when one source is left out."
     );
     println!(
-        "{:<44} {:>3} {:>10} | {:>9} {:>9} {:>17} {:>9} {:>9} | {:>17}",
+        "{:<NAME$} {:>3} {:>10} | {:>9} {:>9} {:>17} {:>9} {:>9} | {:>17}",
         "method", "k", "events", "1e8", "1e9", "95 %", "~1e9", "1e10", "without a source"
     );
     for row in rows {
@@ -43,13 +48,15 @@ fn print_false_pairs(rows: &[Measured], distances: &[u32]) {
             let per_document = |events: f64| rate.per_document(events, USUAL_ARCHIVE);
             let interval = range(per_document(rate.interval.0), per_document(rate.interval.1));
             let extrapolated = rate.extrapolated.map(per_document);
-            let extrapolated = extrapolated.map_or(String::new(), |n| format!("~{}", figure(n)));
+            let sign = if rate.extrapolated_is_bound { '<' } else { '~' };
+            let extrapolated =
+                extrapolated.map_or(String::new(), |n| format!("{sign}{}", figure(n)));
             let shares = row.false_pairs.shares_without_a_source(k);
             let without = shares.map_or(String::new(), |(least, greatest)| {
                 range(least * USUAL_ARCHIVE, greatest * USUAL_ARCHIVE)
             });
             println!(
-                "{:<44} {:>3} {:>10} | {small:>9} {usual:>9} {interval:>17} {extrapolated:>9} {large:>9} | {without:>17}",
+                "{:<NAME$} {:>3} {:>10} | {small:>9} {usual:>9} {interval:>17} {extrapolated:>9} {large:>9} | {without:>17}",
                 row.name,
                 k_of(row, k),
                 rate.events
@@ -69,8 +76,8 @@ fn print_part(rows: &[Measured], at: usize, part: &Part, distances: &[u32]) {
         part.relevant[J95]
     );
     println!(
-        "{:<44} {:>3} {:>10} | {:>5} {:>5} {:>5} | {:>5} {:>5} | {:>9}",
-        "method", "k", "pairs", "P.8", "P.7", "J<.5", "R.95", "R.8", "pairs/.8"
+        "{:<NAME$} {:>3} {:>10} | {:>5} {:>5} {:>5} | {:>5} {:>5} {:>5} | {:>9}",
+        "method", "k", "pairs", "P.8", "P.7", "J<.5", "R.95", "R.8", "R.7", "pairs/.8"
     );
     for row in rows {
         let Some(counts) = row.parts.get(at) else {
@@ -78,7 +85,7 @@ fn print_part(rows: &[Measured], at: usize, part: &Part, distances: &[u32]) {
         };
         for &k in row.distances(distances) {
             println!(
-                "{:<44} {:>3} {:>10} | {} {} {} | {} {} | {:>9}",
+                "{:<NAME$} {:>3} {:>10} | {} {} {} | {} {} {} | {:>9}",
                 row.name,
                 k_of(row, k),
                 counts.found.at_most(k),
@@ -87,6 +94,7 @@ fn print_part(rows: &[Measured], at: usize, part: &Part, distances: &[u32]) {
                 share(1.0 - counts.precision(J50, k)),
                 share(counts.recall(part, J95, k)),
                 share(counts.recall(part, J80, k)),
+                share(counts.recall(part, J70, k)),
                 figure(counts.pairs_per_near_duplicate(J80, k)),
             );
         }
@@ -109,9 +117,13 @@ fn print_short(
         format!("{heading:>width$}")
     });
     let ks: Vec<String> = distances.iter().map(|k| format!("{k:>5}")).collect();
-    println!("{:<44} | {}", "", headings.collect::<Vec<_>>().join(" | "));
     println!(
-        "{:<44} | {}",
+        "{:<NAME$} | {}",
+        "",
+        headings.collect::<Vec<_>>().join(" | ")
+    );
+    println!(
+        "{:<NAME$} | {}",
         "method, k",
         vec![ks.join(" "); lengths.len()].join(" | ")
     );
@@ -127,7 +139,7 @@ fn print_short(
                 recalls.collect::<Vec<_>>().join(" ")
             });
         println!(
-            "{:<44} | {}",
+            "{:<NAME$} | {}",
             row.name,
             columns.collect::<Vec<_>>().join(" | ")
         );
@@ -137,17 +149,26 @@ fn print_short(
 /// Prints the speed of each method on each corpus.
 fn print_speeds(rows: &[Measured], corpora: &Corpora) {
     println!(
-        "\nMegabytes of text per second: ours on one core, the fastest of several runs; other programs as run_peers.py\n\
-         runs them, once"
+        "\nMegabytes of text per second, and seconds, on one core: the fastest of several runs. Runs of other programs that\n\
+         take more than ten seconds are not repeated."
     );
     let names = corpora
         .all
         .iter()
-        .map(|corpus| format!("{:>14}", corpus.name));
-    println!("{:<44} {}", "method", names.collect::<Vec<_>>().join(" "));
-    for row in rows.iter().filter(|row| !row.speeds.is_empty()) {
-        let speeds = row.speeds.iter().map(|speed| format!("{speed:>14.1}"));
-        println!("{:<44} {}", row.name, speeds.collect::<Vec<_>>().join(" "));
+        .map(|corpus| format!("{:>20}", corpus.name));
+    println!(
+        "{:<NAME$} {}",
+        "method",
+        names.collect::<Vec<_>>().join(" ")
+    );
+    for row in rows.iter().filter(|row| !row.seconds.is_empty()) {
+        let each = row.speeds(corpora).into_iter().zip(&row.seconds);
+        let columns = each.map(|(speed, seconds)| format!("{speed:>9.1} {seconds:>8.2} s"));
+        println!(
+            "{:<NAME$} {}",
+            row.name,
+            columns.collect::<Vec<_>>().join(" ")
+        );
     }
 }
 
