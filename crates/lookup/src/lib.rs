@@ -10,6 +10,8 @@ mod answer;
 mod build;
 mod error;
 mod files;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod index;
 mod manifest;
 mod paged;

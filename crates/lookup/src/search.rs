@@ -401,7 +401,112 @@ const _: () = assert!(BLOCK_BUCKETS.is_power_of_two() && ROTATION == 32);
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::rows::IdRef;
+    use crate::segment::testing::segment_of;
+
+    /// Fingerprints near a few centres, so that many are within k bits of each other, and some are equal.
+    fn clustered() -> impl Strategy<Value = Vec<u64>> {
+        let near = (0_u64..5, proptest::collection::vec(0_u32..64, 0..12));
+        let value = prop_oneof![
+            4 => near.prop_map(|(centre, flips)| {
+                let centre = centre.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                flips.iter().fold(centre, |value, bit| value ^ (1 << bit))
+            }),
+            1 => any::<u64>(),
+        ];
+        proptest::collection::vec(value, 0..400)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn every_answer_equals_brute_force(
+            segments in proptest::collection::vec(clustered(), 1..4),
+            queries in clustered(),
+            k in 0_u32..=MAX_DISTANCE,
+        ) {
+            let directory = tempfile::tempdir().unwrap();
+            let opened: Vec<_> = segments.iter().enumerate()
+                .map(|(number, rows)| segment_of(directory.path(), &number.to_string(), rows))
+                .collect();
+            for segment in &opened {
+                segment.verify().unwrap();
+            }
+            let mut searcher = Searcher::new(opened.clone().into());
+            let mut all = Vec::new();
+            searcher.search(&queries, k, &mut all).unwrap();
+            // One by one, and all at once.
+            let mut single = Vec::new();
+            for (number, query) in queries.iter().enumerate() {
+                let mut found = Vec::new();
+                searcher.search(&[*query], k, &mut found).unwrap();
+                single.extend(found.into_iter().map(|found| Found { query: number as u32, ..found }));
+            }
+            let rows = |found: Vec<Found>| {
+                let mut rows: Vec<(u32, u32, u64, u32, i64)> = found.iter().flat_map(|found| {
+                    let segment = &opened[found.segment as usize];
+                    found.rows.clone().map(|row| match segment.row(row).unwrap().id {
+                        IdRef::Number(id) => (found.query, found.segment, found.fingerprint, found.distance, id),
+                        IdRef::Text(_) => unreachable!(),
+                    }).collect::<Vec<_>>()
+                }).collect();
+                rows.sort_unstable();
+                rows
+            };
+            let mut expected = Vec::new();
+            for (query, own) in queries.iter().enumerate() {
+                for (segment, others) in segments.iter().enumerate() {
+                    for (row, other) in others.iter().enumerate() {
+                        let distance = (own ^ other).count_ones();
+                        if distance <= k {
+                            expected.push((query as u32, segment as u32, *other, distance, row as i64));
+                        }
+                    }
+                }
+            }
+            expected.sort_unstable();
+            prop_assert_eq!(&rows(all), &expected);
+            prop_assert_eq!(&rows(single), &expected);
+        }
+    }
+
+    #[test]
+    fn a_large_table_equals_brute_force() {
+        // Enough for several partitions and blocks.
+        let value = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (number % 3) << 40;
+        let rows: Vec<u64> = (0..3_000_000).map(value).collect();
+        let directory = tempfile::tempdir().unwrap();
+        let segment = segment_of(directory.path(), "large", &rows);
+        segment.verify().unwrap();
+        let mut searcher = Searcher::new(vec![segment].into());
+        for k in [0, 3, 6, 8] {
+            let queries: Vec<u64> = (0..40)
+                .map(|number| {
+                    value(number * 70_001) ^ ((1 << (number % (u64::from(k) + 1))) - 1) << 29
+                })
+                .collect();
+            let mut found = Vec::new();
+            searcher.search(&queries, k, &mut found).unwrap();
+            let mut found: Vec<_> = found
+                .iter()
+                .map(|found| (found.query, found.fingerprint))
+                .collect();
+            found.sort_unstable();
+            let mut expected = Vec::new();
+            for (query, own) in queries.iter().enumerate() {
+                let near = rows.iter().filter(|row| (*row ^ own).count_ones() <= k);
+                expected.extend(near.map(|row| (query as u32, *row)));
+            }
+            expected.sort_unstable();
+            expected.dedup();
+            assert!(expected.len() >= 40, "{k}");
+            assert_eq!(found, expected, "{k}");
+        }
+    }
 
     #[test]
     fn differences_come_once_and_in_order() {

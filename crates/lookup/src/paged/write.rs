@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
 
 use serde::Serialize;
 use twox_hash::XxHash3_64;
@@ -13,17 +15,45 @@ use crate::paged::read::Footer;
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 1 << 20;
+/// Full buffers that may wait for the disk.
+const WAITING: usize = 4;
+/// Bytes after which the file is synced: a sync at the end alone would wait for all of it.
+const SYNC: usize = 64 << 20;
 
-/// A paged file that is being written.
+/// A paged file that is being written. A thread of its own computes the checksums and writes.
 pub(crate) struct PagedWriter {
     name: String,
-    file: File,
     buffer: Vec<u8>,
-    /// Bytes that were handed to the file.
+    /// Bytes that were handed to the thread.
     flushed: u64,
-    checksums: Vec<u64>,
     sections: BTreeMap<String, (u64, u64)>,
     section_start: u64,
+    full: SyncSender<Vec<u8>>,
+    empty: Receiver<Vec<u8>>,
+    /// `None` after an error of the thread was returned.
+    thread: Option<JoinHandle<Written>>,
+}
+
+/// The file, and the checksums of all pages.
+type Written = std::io::Result<(File, Vec<u64>)>;
+
+/// Writes whole pages as they come.
+fn write_pages(mut file: File, full: &Receiver<Vec<u8>>, empty: &Sender<Vec<u8>>) -> Written {
+    let mut checksums = Vec::new();
+    let mut unsynced = 0;
+    for mut pages in full {
+        checksums.extend(pages.chunks_exact(PAGE).map(XxHash3_64::oneshot));
+        file.write_all(&pages)?;
+        unsynced += pages.len();
+        if unsynced >= SYNC {
+            file.sync_data()?;
+            unsynced = 0;
+        }
+        pages.clear();
+        // At the end, nobody takes it.
+        let _ = empty.send(pages);
+    }
+    Ok((file, checksums))
 }
 
 impl PagedWriter {
@@ -33,14 +63,19 @@ impl PagedWriter {
         buffer.extend_from_slice(MAGIC);
         buffer.extend_from_slice(&FORMAT.to_le_bytes());
         buffer.resize(HEADER, 0);
+        let (full, received) = sync_channel(WAITING);
+        let (returned, empty) = channel();
         let mut writer = Self {
             name: name.to_owned(),
-            file,
             buffer,
             flushed: 0,
-            checksums: Vec::new(),
             sections: BTreeMap::new(),
             section_start: 0,
+            full,
+            empty,
+            thread: Some(std::thread::spawn(move || {
+                write_pages(file, &received, &returned)
+            })),
         };
         writer.align(ALIGNMENT);
         writer.section_start = writer.position();
@@ -63,6 +98,7 @@ impl PagedWriter {
     }
 
     /// Appends bytes to the section.
+    #[inline]
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.buffer.extend_from_slice(bytes);
         match self.buffer.len() >= BUFFER {
@@ -84,21 +120,37 @@ impl PagedWriter {
         self.section_start = self.position();
     }
 
-    /// Writes the whole pages of the buffer.
+    /// Hands the whole pages of the buffer to the thread.
     fn flush_pages(&mut self) -> Result<()> {
         let whole = self.buffer.len() / PAGE * PAGE;
-        let pages = self.buffer[..whole].chunks_exact(PAGE);
-        self.checksums.extend(pages.map(XxHash3_64::oneshot));
-        self.put(whole)
+        let mut next = self
+            .empty
+            .try_recv()
+            .unwrap_or_else(|_| Vec::with_capacity(BUFFER + PAGE));
+        next.extend_from_slice(&self.buffer[whole..]);
+        self.buffer.truncate(whole);
+        self.flushed += whole as u64;
+        let pages = std::mem::replace(&mut self.buffer, next);
+        match self.full.send(pages) {
+            Ok(()) => Ok(()),
+            // The thread has ended, because it could not write.
+            Err(_) => self
+                .join()
+                .and_then(|_| Err(self.failed("its writer has ended"))),
+        }
     }
 
-    /// Writes the first `bytes` of the buffer.
-    fn put(&mut self, bytes: usize) -> Result<()> {
-        let written = self.file.write_all(&self.buffer[..bytes]);
-        written.map_err(LookupError::io(&self.name))?;
-        self.buffer.drain(..bytes);
-        self.flushed += bytes as u64;
-        Ok(())
+    /// Waits for the thread.
+    fn join(&mut self) -> Result<(File, Vec<u64>)> {
+        let joined = self.thread.take().map(JoinHandle::join);
+        match joined {
+            Some(Ok(written)) => written.map_err(LookupError::io(&self.name)),
+            _ => Err(self.failed("its writer has failed")),
+        }
+    }
+
+    fn failed(&self, reason: &str) -> LookupError {
+        LookupError::io(&self.name)(std::io::Error::other(reason))
     }
 
     /// Ends the file with a footer that holds `facts`. Returns its size in bytes, and the checksum of its checksums and
@@ -106,25 +158,26 @@ impl PagedWriter {
     pub(crate) fn finish(mut self, facts: &impl Serialize) -> Result<(u64, u64)> {
         self.align(PAGE as u64);
         self.flush_pages()?;
+        // The thread ends when nothing more can come.
+        let (closed, _) = sync_channel(1);
+        drop(std::mem::replace(&mut self.full, closed));
+        let (mut file, checksums) = self.join()?;
         let failed = |error: serde_json::Error| LookupError::damaged(&self.name, error);
         let footer = Footer {
-            sections: std::mem::take(&mut self.sections),
+            sections: self.sections,
             facts: serde_json::to_value(facts).map_err(failed)?,
         };
         let json = serde_json::to_vec(&footer).map_err(failed)?;
         let checksums_start = self.flushed;
-        for sum in &self.checksums {
-            self.buffer.extend_from_slice(&sum.to_le_bytes());
-        }
-        let footer_start = checksums_start + self.buffer.len() as u64;
-        self.buffer.extend_from_slice(&json);
-        self.buffer
-            .extend_from_slice(&checksums_start.to_le_bytes());
-        self.buffer.extend_from_slice(&footer_start.to_le_bytes());
-        let sum = XxHash3_64::oneshot(&self.buffer);
-        self.buffer.extend_from_slice(&sum.to_le_bytes());
-        self.buffer.extend_from_slice(MAGIC);
-        self.put(self.buffer.len())?;
-        Ok((self.flushed, sum))
+        let mut end: Vec<u8> = checksums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+        let footer_start = checksums_start + end.len() as u64;
+        end.extend_from_slice(&json);
+        end.extend_from_slice(&checksums_start.to_le_bytes());
+        end.extend_from_slice(&footer_start.to_le_bytes());
+        let sum = XxHash3_64::oneshot(&end);
+        end.extend_from_slice(&sum.to_le_bytes());
+        end.extend_from_slice(MAGIC);
+        file.write_all(&end).map_err(LookupError::io(&self.name))?;
+        Ok((checksums_start + end.len() as u64, sum))
     }
 }

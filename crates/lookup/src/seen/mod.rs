@@ -81,7 +81,11 @@ impl Seen {
         limit: usize,
     ) -> Result<(Vec<Vec<Near>>, impl Future<Output = Result<()>> + use<>)> {
         let mut state = self.state();
-        if state.table.len() + entries.len() > self.remember.max {
+        let new = entries
+            .iter()
+            .filter(|entry| !state.table.has(entry))
+            .count();
+        if state.table.len() + new > self.remember.max {
             return Err(LookupError::Full {
                 path: self.remember.directory.display().to_string(),
                 max: self.remember.max,

@@ -5,6 +5,8 @@
 
 mod rotated;
 mod scan;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod testing;
 mod write;
 
 use std::collections::BTreeMap;

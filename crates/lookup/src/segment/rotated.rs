@@ -112,7 +112,11 @@ impl Rotated {
         let mut encoder = Encoder::new(self.bucket_bits);
         let mut left = &values[..];
         for _ in 0..blocks {
-            let number = |value: u64| value >> (64 - self.bucket_bits + BLOCK_BITS);
+            let number = |value: u64| {
+                value
+                    .checked_shr(64 - self.bucket_bits + BLOCK_BITS)
+                    .unwrap_or(0)
+            };
             let wanted = (partition as u64) * u64::from(blocks) + lengths.len() as u64;
             let count = left
                 .iter()

@@ -9,8 +9,9 @@ use hyper::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::body::body;
 use super::current::Serving;
-use super::routes::{Problem, body};
+use super::problem::Problem;
 use super::{MAX_BATCH, Shared};
 use crate::answer::{Answer, Hit, Query, Wanted, parse_fingerprint};
 use crate::error::LookupError;

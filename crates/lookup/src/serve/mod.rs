@@ -6,9 +6,11 @@
 
 mod admission;
 mod api;
+mod body;
 mod connections;
 mod current;
 mod metrics;
+mod problem;
 mod routes;
 mod tls;
 

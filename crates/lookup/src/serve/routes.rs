@@ -2,15 +2,15 @@
 
 use std::sync::atomic::Ordering;
 
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::{Body as _, Bytes, Incoming};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
-use super::admission::Refused;
+use super::problem::Problem;
 use super::{Shared, api};
 
 const JSON: &str = "application/json";
@@ -22,37 +22,6 @@ const OPENAPI: &str = include_str!("openapi.json");
 /// What a browser lets the page do: use the server's own files, and nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'none'; \
     base-uri 'none'; frame-ancestors 'none'";
-
-/// An answer that says what is wrong, in one sentence.
-#[derive(Debug)]
-pub(super) struct Problem {
-    pub(super) status: StatusCode,
-    pub(super) reason: String,
-}
-
-impl Problem {
-    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
-        Self {
-            status,
-            reason: reason.into(),
-        }
-    }
-}
-
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Full => Self::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too many requests are in progress; try again",
-            ),
-            Refused::Late => Self::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the request waited too long for a thread; try again",
-            ),
-        }
-    }
-}
 
 /// Answers a request.
 pub(super) async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<Full<Bytes>> {
@@ -162,38 +131,6 @@ fn authorize(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem
 fn is_equal(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b));
     std::hint::black_box(differences) == 0 && a.len() == b.len()
-}
-
-/// Reads the body of a request, if there is room for it.
-pub(super) async fn body(shared: &Shared, request: Request<Incoming>) -> Result<Bytes, Problem> {
-    let limit = shared.settings.max_body;
-    let too_large = || {
-        Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the body has more than {limit} bytes"),
-        )
-    };
-    let claimed = request.body().size_hint();
-    if claimed.lower() > limit as u64 {
-        return Err(too_large());
-    }
-    let bytes = claimed.upper().map_or(limit, |upper| {
-        usize::try_from(upper).unwrap_or(limit).min(limit)
-    });
-    let _room = shared.admission.body(bytes)?;
-    let reading = Limited::new(request.into_body(), limit).collect();
-    match tokio::time::timeout(shared.settings.timeout, reading).await {
-        Err(_) => Err(Problem::new(
-            StatusCode::REQUEST_TIMEOUT,
-            "the body did not arrive in time",
-        )),
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Problem::new(
-            StatusCode::BAD_REQUEST,
-            format!("the body: {error}"),
-        )),
-    }
 }
 
 fn with_type(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {

@@ -1,0 +1,40 @@
+//! Reads the bodies of requests, within bounds.
+
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Body as _, Bytes, Incoming};
+use hyper::{Request, StatusCode};
+
+use super::Shared;
+use super::problem::Problem;
+
+/// Reads the body of a request, if there is room for it.
+pub(super) async fn body(shared: &Shared, request: Request<Incoming>) -> Result<Bytes, Problem> {
+    let limit = shared.settings.max_body;
+    let too_large = || {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            format!("the body has more than {limit} bytes"),
+        )
+    };
+    let claimed = request.body().size_hint();
+    if claimed.lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let bytes = claimed.upper().map_or(limit, |upper| {
+        usize::try_from(upper).unwrap_or(limit).min(limit)
+    });
+    let _room = shared.admission.body(bytes)?;
+    let reading = Limited::new(request.into_body(), limit).collect();
+    match tokio::time::timeout(shared.settings.timeout, reading).await {
+        Err(_) => Err(Problem::new(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not arrive in time",
+        )),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) => Err(Problem::new(
+            StatusCode::BAD_REQUEST,
+            format!("the body: {error}"),
+        )),
+    }
+}

@@ -1,0 +1,36 @@
+//! Why a request is not answered.
+
+use hyper::StatusCode;
+
+use super::admission::Refused;
+
+/// An answer that says what is wrong, in one sentence.
+#[derive(Debug)]
+pub(super) struct Problem {
+    pub(super) status: StatusCode,
+    pub(super) reason: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, reason: impl Into<String>) -> Self {
+        Self {
+            status,
+            reason: reason.into(),
+        }
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Full => Self::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many requests are in progress; try again",
+            ),
+            Refused::Late => Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the request waited too long for a thread; try again",
+            ),
+        }
+    }
+}

@@ -1,0 +1,570 @@
+//! The index of an archive, and `lookup`: every answer equals brute force, after every kind of change to the archive.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::helpers::days::*;
+use crate::helpers::servers::*;
+use crate::helpers::support::*;
+
+/// What `index build` says.
+#[track_caller]
+fn build(archive: &str, index: &str, options: &str) -> Value {
+    dedup(&format!(
+        "index build --base {archive} --output {index} --json {options}"
+    ))
+    .ok()
+    .json()
+}
+
+#[track_caller]
+fn verify(index: &str) -> Value {
+    dedup(&format!("index info {index} --verify --json"))
+        .ok()
+        .json()
+}
+
+/// Looks up lines of standard input.
+fn look_up(index: &str, options: &str, lines: &[String]) -> Ran {
+    let mut command = command();
+    let mut child = command
+        .args(format!("lookup --index {index} --json {options} -").split_whitespace())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let lines = lines.join("\n");
+    let writing = std::thread::spawn(move || {
+        // The program may stop reading at a bad line.
+        let _ = input.write_all(lines.as_bytes());
+    });
+    let ran = Ran::of(child.wait_with_output().unwrap());
+    writing.join().unwrap();
+    ran
+}
+
+/// Each line's hits as (id, distance, day).
+fn hits(ran: Ran) -> Vec<Vec<(String, u64, Option<String>)>> {
+    let answers = ran.ok().stdout;
+    let answers = answers
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    answers
+        .map(|answer| {
+            let hits = answer["hits"].as_array().unwrap().iter();
+            hits.map(|hit| {
+                let id = hit["id"]
+                    .as_str()
+                    .map_or_else(|| hit["id"].to_string(), str::to_owned);
+                (
+                    id,
+                    hit["distance"].as_u64().unwrap(),
+                    hit["day"].as_str().map(str::to_owned),
+                )
+            })
+            .collect()
+        })
+        .collect()
+}
+
+/// Asserts that the index answers as brute force over `documents`, by day.
+#[track_caller]
+fn same_as_brute_force(index: &str, documents: &BTreeMap<&str, Vec<(String, u64)>>) {
+    verify(index);
+    let queries: Vec<u64> = (0..9)
+        .flat_map(|number| {
+            [
+                far(number),
+                far(number) ^ 3,
+                far(number) ^ 1 << 63 ^ 1 << 31,
+            ]
+        })
+        .collect();
+    let lines: Vec<String> = queries
+        .iter()
+        .map(|query| format!("{query:016x}"))
+        .collect();
+    for k in [0, 1, 3, 4, 8] {
+        let found = hits(look_up(index, &format!("-k {k}"), &lines));
+        assert_eq!(found.len(), queries.len());
+        for (query, found) in queries.iter().zip(found) {
+            let all = documents
+                .iter()
+                .flat_map(|(day, rows)| rows.iter().map(move |row| (*day, row)));
+            let mut expected: Vec<_> = all
+                .map(|(day, (id, fp))| {
+                    (
+                        id.clone(),
+                        u64::from((fp ^ query).count_ones()),
+                        Some(day.to_owned()),
+                    )
+                })
+                .filter(|(_, distance, _)| *distance <= k)
+                .collect();
+            expected.sort_by(|a, b| (a.1, &a.0, &a.2).cmp(&(b.1, &b.0, &b.2)));
+            let mut found = found;
+            // Documents with one id on several days.
+            found.sort_by(|a, b| (a.1, &a.0, &a.2).cmp(&(b.1, &b.0, &b.2)));
+            assert_eq!(found, expected, "{query:016x}, k = {k}");
+        }
+    }
+}
+
+#[test]
+fn the_index_follows_its_archive() {
+    let days = Days::new();
+    let index = days.dir.at("index");
+    let archive = &days.archive;
+    let mut documents: BTreeMap<&str, Vec<(String, u64)>> = BTreeMap::new();
+    let empty = build(archive, &index, "");
+    assert_eq!((&empty["rows"], &empty["version"]), (&json!(0), &json!(1)));
+    same_as_brute_force(&index, &documents);
+    for (number, day) in DAYS.into_iter().enumerate() {
+        let number = number as u64;
+        let rows = [
+            (format!("{number}-a"), far(number)),
+            (format!("{number}-b"), far(number) ^ 1),
+            (format!("{number}-c"), far(number)),
+            ("everywhere".to_owned(), far(8) ^ 1 << (number + 40)),
+        ];
+        let named: Vec<(&str, u64)> = rows.iter().map(|(id, fp)| (id.as_str(), *fp)).collect();
+        days.commit(day, &named);
+        documents.insert(day, rows.to_vec());
+        let built = build(archive, &index, "");
+        assert_eq!(built["added_rows"], 4);
+        assert!(built["segments"].as_u64().unwrap() <= 4, "{built}");
+        same_as_brute_force(&index, &documents);
+    }
+    let again = build(archive, &index, "");
+    assert_eq!(
+        (&again["added_rows"], &again["merged"]),
+        (&json!(0), &json!(0))
+    );
+
+    // A removed day, and removed ids, also of a merged segment.
+    days.maintain("remove", &format!("--day {}", DAYS[1]));
+    documents.remove(DAYS[1]);
+    let built = build(archive, &index, "");
+    assert_eq!(
+        (&built["removed_rows"], &built["rows"]),
+        (&json!(4), &json!(20))
+    );
+    same_as_brute_force(&index, &documents);
+    let ids = days.dir.at("ids");
+    std::fs::write(&ids, "everywhere\n3-b\n").unwrap();
+    days.maintain("remove", &format!("--ids {ids}"));
+    for rows in documents.values_mut() {
+        rows.retain(|(id, _)| id != "everywhere" && id != "3-b");
+    }
+    build(archive, &index, "");
+    same_as_brute_force(&index, &documents);
+    days.maintain("compact", "");
+    let built = build(archive, &index, "--merge-all");
+    assert_eq!(
+        (&built["segments"], &built["rows"]),
+        (&json!(1), &json!(14))
+    );
+    same_as_brute_force(&index, &documents);
+    // The versions before the last two are gone.
+    let names = std::fs::read_dir(&index)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let manifests = names.filter(|name| name.starts_with("manifest-")).count();
+    assert_eq!(manifests, 2);
+}
+
+#[test]
+fn lookups_find_the_pairs_of_a_run() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!("generate fingerprints --output {data} --new 3000 --base 30000 --days 3 --id-type bigint -k 8")).ok();
+    let (archive, index) = (format!("{data}/archive"), dir.at("index"));
+    build(&archive, &index, "");
+    let new: Vec<(String, i64)> = read_parquet(format!("{data}/day.parquet"))
+        .iter()
+        .flat_map(|batch| {
+            use arrow::array::AsArray as _;
+            let fps = batch
+                .column_by_name("fp")
+                .unwrap()
+                .as_primitive::<arrow::datatypes::Int64Type>()
+                .values()
+                .to_vec();
+            texts(batch.column_by_name("id").unwrap())
+                .into_iter()
+                .zip(fps)
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    let file = dir.at("queries.jsonl");
+    let lines: Vec<String> = new
+        .iter()
+        .map(|(_, fp)| json!({ "fp": fp }).to_string())
+        .collect();
+    std::fs::write(&file, lines.join("\n")).unwrap();
+    for k in [0, 3, 8] {
+        let output = dir.at("hits.parquet");
+        dedup(&format!("run --new {data}/day.parquet --base {archive} --no-within -k {k} --output {output} --quiet")).ok();
+        let expected: Vec<(String, String, i32)> = read_hits(&output)
+            .into_iter()
+            .map(|hit| (hit.0, hit.1, hit.2))
+            .collect();
+        assert!(expected.len() > 50);
+        for threads in [1, 3] {
+            let ran = dedup(&format!(
+                "lookup --index {index} -k {k} --json --threads {threads} {file}"
+            ));
+            let mut found: Vec<(String, String, i32)> = Vec::new();
+            for ((id, _), hits) in new.iter().zip(hits(ran)) {
+                found.extend(
+                    hits.into_iter()
+                        .map(|(base, distance, _)| (id.clone(), base, distance as i32)),
+                );
+            }
+            found.sort();
+            let mut expected = expected.clone();
+            expected.sort();
+            assert_eq!(found, expected, "k = {k}");
+        }
+    }
+}
+
+/// Texts of 60 words; `changed` of them differ from those of `number` alone.
+fn text(number: u64, changed: u64) -> String {
+    let word = |at: u64| match at < changed {
+        true => format!("other{}", far(number * 1000 + at)),
+        false => format!("word{}", far(number * 1000 + at) % 100_000),
+    };
+    (0..60).map(word).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn texts_are_looked_up_by_the_spec_of_the_archive() {
+    let dir = Dir::new();
+    let (archive, index) = (dir.at("archive"), dir.at("index"));
+    let old = dir.at("old.parquet");
+    let texts: Vec<(String, String)> = (0..20)
+        .map(|number| (format!("doc {number}\u{1b}[31m"), text(number, 0)))
+        .collect();
+    let documents: Vec<(&str, &str)> = texts
+        .iter()
+        .map(|(id, text)| (id.as_str(), text.as_str()))
+        .collect();
+    write_documents(&old, &documents);
+    dedup(&format!(
+        "archive create {archive} --learn {old} --sketch 256"
+    ))
+    .ok();
+    dedup(&format!(
+        "archive append {archive} --input {old} --day 2026-03-04"
+    ))
+    .ok();
+    build(&archive, &index, "");
+    let queries = [text(7, 0), text(7, 4), text(99, 0), "two words".into()];
+    let lines: Vec<String> = queries
+        .iter()
+        .map(|text| json!({ "text": text }).to_string())
+        .collect();
+    let answers = look_up(&index, "-k 8", &lines).ok().stdout;
+    let answers: Vec<Value> = answers
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(answers[0]["query"]["text"], queries[0]);
+    let first = |answer: &Value| answer["hits"][0].clone();
+    assert_eq!(
+        first(&answers[0]),
+        json!({ "id": "doc 7\u{1b}[31m", "distance": 0, "day": "2026-03-04", "similarity": 1.0 })
+    );
+    assert_eq!(first(&answers[1])["id"], "doc 7\u{1b}[31m");
+    let similarity = first(&answers[1])["similarity"].as_f64().unwrap();
+    assert!((0.6..1.0).contains(&similarity), "{similarity}");
+    assert_eq!(
+        (&answers[2]["hits"], &answers[3]["hits"]),
+        (&json!([]), &json!([]))
+    );
+    let strict = look_up(&index, "-k 8 --min-similarity 0.99", &lines[1..2]);
+    assert_eq!(hits(strict), [[]]);
+
+    // For people, and nothing in an id steers the terminal.
+    let shown = dedup_job([
+        "lookup",
+        "--index",
+        &index,
+        "-k",
+        "8",
+        &queries[0],
+        "two words",
+        "0000000000000000",
+    ])
+    .ok()
+    .stdout;
+    for part in [
+        "distance  similarity  day         id",
+        "2026-03-04  doc 7\u{fffd}[31m",
+        "too few features",
+        "nothing within 8 bits",
+    ] {
+        assert!(shown.contains(part), "{part:?} is not in {shown}");
+    }
+    assert!(!shown.contains('\u{1b}'));
+    // The index is whole without the archive.
+    std::fs::remove_dir_all(&archive).unwrap();
+    assert_eq!(hits(look_up(&index, "", &lines[..1]))[0].len(), 1);
+}
+
+#[test]
+fn equal_fingerprints_and_long_ids_are_limited_by_request_only() {
+    let days = Days::new();
+    let index = days.dir.at("index");
+    let long = "x".repeat(1 << 20);
+    let ids: Vec<String> = (0..500)
+        .map(|number| {
+            format!(
+                "{number:03}\t\u{0}{}",
+                if number == 77 { &long } else { "" }
+            )
+        })
+        .collect();
+    let rows: Vec<(&str, u64)> = ids.iter().map(|id| (id.as_str(), far(1))).collect();
+    days.commit(DAYS[0], &rows);
+    build(&days.archive, &index, "");
+    let line = [format!("{:016x}", far(1) ^ 5)];
+    let found = hits(look_up(&index, "", &line)).remove(0);
+    let found: Vec<&str> = found.iter().map(|hit| hit.0.as_str()).collect();
+    assert_eq!(found, ids);
+    let some = look_up(&index, "--limit 3", &line).ok().json();
+    assert_eq!(
+        (some["hits"].as_array().unwrap().len(), &some["more"]),
+        (3, &json!(true))
+    );
+}
+
+#[test]
+fn bad_requests_are_refused() {
+    let (days, _) = Days::three();
+    let index = days.dir.at("index");
+    let archive = &days.archive;
+    dedup(&format!("lookup --index {index} 0000000000000000")).fails(64, &["index", "index build"]);
+    dedup(&format!(
+        "index build --base {archive}/index --output {index}"
+    ))
+    .fails(64, &["index"]);
+    dedup(&format!(
+        "index build --base {archive} --output {archive}/index"
+    ))
+    .fails(64, &["apart from the archive"]);
+    let full = days.dir.at("full");
+    std::fs::create_dir(&full).unwrap();
+    std::fs::write(format!("{full}/file"), "x").unwrap();
+    dedup(&format!("index build --base {archive} --output {full}"))
+        .fails(64, &["not empty", "file"]);
+    build(archive, &index, "");
+    dedup(&format!("lookup --index {index}")).fails(64, &["standard input"]);
+    dedup(&format!("lookup --index {index} -k 9 a")).fails(64, &["0..=8"]);
+    dedup(&format!("lookup --index {index} --min-similarity 2 a")).fails(64, &["--min-similarity"]);
+    for (line, reason) in [
+        ("{\"fp\": 1.5}", "64-bit integer"),
+        ("{}", "neither"),
+        ("{\"fp\": \"xyz\"}", "16 hexadecimal"),
+    ] {
+        let lines = ["0000000000000000".to_owned(), line.to_owned()];
+        let ran = look_up(&index, "", &lines).fails(65, &["standard input, line 2", reason]);
+        // The lines before were answered.
+        assert_eq!(ran.stdout.lines().count(), 1);
+    }
+    // Another archive, of another spec or of the same.
+    let other = days.dir.at("other");
+    dedup(&format!("archive create {other} --tokenizer chars-3")).ok();
+    dedup(&format!("index build --base {other} --output {index}"))
+        .fails(78, &["tokenizer", "chars-3"]);
+    let same = days.dir.at("same");
+    dedup(&format!("archive create {same}")).ok();
+    dedup(&format!("index build --base {same} --output {index}")).fails(78, &["another archive"]);
+}
+
+/// The files of an index that its latest manifest names.
+fn segment_files(index: &str) -> Vec<std::path::PathBuf> {
+    let info = verify(index);
+    let segments = info["segments"].as_array().unwrap().clone();
+    let names = segments
+        .iter()
+        .map(|segment| segment["name"].as_str().unwrap().to_owned());
+    names
+        .flat_map(|name| {
+            ["tables", "rows"]
+                .map(|ending| std::path::Path::new(index).join(format!("{name}.{ending}")))
+        })
+        .collect()
+}
+
+#[test]
+fn damaged_files_are_errors_that_name_them() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate fingerprints --output {data} --new 100 --base 5000 --days 1"
+    ))
+    .ok();
+    let index = dir.at("index");
+    build(&format!("{data}/archive"), &index, "");
+    let lines: Vec<String> = (0..200)
+        .map(|number| format!("{:016x}", far(number)))
+        .collect();
+    let whole = hits(look_up(&index, "-k 8", &lines));
+    for path in segment_files(&index) {
+        let bytes = std::fs::read(&path).unwrap();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        for at in (0..bytes.len()).step_by(bytes.len() / 23) {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << (at % 8);
+            std::fs::write(&path, &flipped).unwrap();
+            dedup(&format!("index info {index} --verify")).fails(65, &[&name]);
+            let ran = look_up(&index, "-k 8", &lines);
+            match ran.code {
+                // The page was not needed.
+                0 => assert_eq!(hits(ran), whole, "{name}, byte {at}"),
+                _ => drop(ran.fails(65, &[&name])),
+            }
+        }
+        for length in [0, 10, bytes.len() / 2, bytes.len() - 1] {
+            std::fs::write(&path, &bytes[..length]).unwrap();
+            look_up(&index, "", &lines).fails(65, &[&name]);
+        }
+        std::fs::remove_file(&path).unwrap();
+        look_up(&index, "", &lines).fails(64, &[&name]);
+        std::fs::write(&path, &bytes).unwrap();
+    }
+    assert_eq!(hits(look_up(&index, "-k 8", &lines)), whole);
+    // A manifest of a later release.
+    let manifest = std::path::Path::new(&index).join("manifest-00000000000000000001.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(
+        &manifest,
+        text.replacen("\"format\": 1", "\"format\": 2", 1),
+    )
+    .unwrap();
+    look_up(&index, "", &lines).fails(78, &["manifest-", "format 2", "build the index again"]);
+}
+
+#[test]
+fn builds_that_are_killed_go_on() {
+    let crashes: u64 =
+        std::env::var("DEDUP_JOB_CRASHES").map_or(200, |number| number.parse().unwrap());
+    let days = Days::new();
+    let index = days.dir.at("index");
+    let mut documents: BTreeMap<&str, Vec<(String, u64)>> = BTreeMap::new();
+    for (number, day) in DAYS.into_iter().enumerate() {
+        let rows: Vec<(String, u64)> = (0..40_u64)
+            .map(|row| {
+                (
+                    format!("{number}-{row}"),
+                    far(row % 9) ^ row << (8 * number),
+                )
+            })
+            .collect();
+        let named: Vec<(&str, u64)> = rows.iter().map(|(id, fp)| (id.as_str(), *fp)).collect();
+        days.commit(day, &named);
+        documents.insert(day, rows);
+    }
+    let line = format!("index build --base {} --output {index}", days.archive);
+    let (mut killed, mut seed) = (0, 7);
+    for round in 0..crashes {
+        let mut child = command()
+            .args(line.split_whitespace())
+            .stderr(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        seed = far(seed);
+        std::thread::sleep(std::time::Duration::from_micros(2000 + seed % 60_000));
+        child.kill().unwrap();
+        killed += u64::from(child.wait().unwrap().code().is_none());
+        if std::path::Path::new(&index).exists() && dedup(&format!("index info {index}")).code == 0
+        {
+            // What was published is whole.
+            verify(&index);
+        }
+        // A finished index would have nothing left to do.
+        if round % 5 == 4 {
+            build(
+                &days.archive,
+                &index,
+                if round % 10 == 9 { "--merge-all" } else { "" },
+            );
+            same_as_brute_force(&index, &documents);
+            std::fs::remove_dir_all(&index).unwrap();
+        }
+    }
+    assert!(
+        killed > crashes / 4,
+        "{killed} of {crashes} builds were killed"
+    );
+    say(&format!(
+        "builds_that_are_killed_go_on: {killed} of {crashes} builds were killed at work"
+    ));
+}
+
+#[test]
+fn an_index_in_a_store_is_used_from_copies() {
+    let Some(storage) = seaweed() else { return };
+    let (days, _) = Days::three();
+    let index = storage.unique("index");
+    let (cache, other) = (days.dir.at("cache"), days.dir.at("other-cache"));
+    let line = format!(
+        "index build --base {} --output {index} --json",
+        days.archive
+    );
+    let built = storage
+        .dedup(&format!("{line} --cache {cache}"))
+        .ok()
+        .json();
+    assert_eq!(
+        (&built["rows"], &built["added_rows"]),
+        (&json!(13), &json!(13))
+    );
+    let info = format!("index info {index} --verify --json --cache");
+    for cache in [&cache, &other] {
+        assert_eq!(
+            storage.dedup(&format!("{info} {cache}")).ok().json()["rows"],
+            13
+        );
+    }
+    let query = format!(
+        "lookup --index {index} --json --cache {other} {:016x}",
+        far(1)
+    );
+    let ids: Vec<String> = hits(storage.dedup(&query))
+        .remove(0)
+        .into_iter()
+        .map(|hit| hit.0)
+        .collect();
+    assert_eq!(ids, ["a1", "b1", "c1"]);
+    // A damaged copy is an error that names it; without it, it is fetched again.
+    let mut copies = std::fs::read_dir(&other)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let copy = copies.find(|path| path.extension().is_some_and(|ending| ending == "tables"));
+    let copy = copy.unwrap();
+    let mut bytes = std::fs::read(&copy).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(&copy, bytes).unwrap();
+    storage
+        .dedup(&format!("{info} {other}"))
+        .fails(65, &[copy.to_str().unwrap()]);
+    std::fs::remove_file(&copy).unwrap();
+    storage.dedup(&format!("{info} {other}")).ok();
+    days.commit(DAYS[3], &[("d1", far(1) ^ 2)]);
+    storage.dedup(&format!("{line} --cache {cache}")).ok();
+    let ids: Vec<String> = hits(storage.dedup(&query))
+        .remove(0)
+        .into_iter()
+        .map(|hit| hit.0)
+        .collect();
+    assert_eq!(ids, ["a1", "b1", "c1", "d1"]);
+}

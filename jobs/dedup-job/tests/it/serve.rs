@@ -1,0 +1,546 @@
+//! `serve`: lookups over HTTP, under good requests and bad ones.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::helpers::days::*;
+use crate::helpers::processes::signal;
+use crate::helpers::support::*;
+
+/// A server on a free port.
+struct Serving {
+    child: Child,
+    address: SocketAddr,
+    log: std::thread::JoinHandle<String>,
+}
+
+impl Serving {
+    fn start(index: &str, options: &str) -> Self {
+        let mut child = command()
+            .args(
+                format!("serve --index {index} --listen 127.0.0.1:0 --refresh 100ms {options}")
+                    .split_whitespace(),
+            )
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("listening on ") {
+            line.clear();
+            assert!(
+                errors.read_line(&mut line).unwrap() > 0,
+                "the server has ended"
+            );
+        }
+        let address = line.trim().rsplit_once("//").unwrap().1.parse().unwrap();
+        // The pipe must not fill up.
+        let log = std::thread::spawn(move || {
+            let mut rest = String::new();
+            errors.read_to_string(&mut rest).unwrap();
+            rest
+        });
+        Self {
+            child,
+            address,
+            log,
+        }
+    }
+
+    fn client(&self) -> Client {
+        Client(BufReader::new(TcpStream::connect(self.address).unwrap()))
+    }
+
+    /// One request on a connection of its own.
+    fn ask(&self, method: &str, path: &str, body: &str) -> Reply {
+        self.client().ask(method, path, "", body)
+    }
+
+    #[track_caller]
+    fn look_up(&self, body: &Value) -> Value {
+        let reply = self.ask("POST", "/v1/lookup", &body.to_string());
+        assert_eq!(reply.status, 200, "{}", reply.body);
+        serde_json::from_str(&reply.body).unwrap()
+    }
+
+    /// Stops the server; asserts that it ends by itself. Returns its log.
+    fn stop(mut self) -> String {
+        signal(&self.child, "TERM");
+        let status = self.child.wait().unwrap();
+        let log = self.log.join().unwrap();
+        assert!(status.success(), "{status}: {log}");
+        assert!(!log.contains("panicked"), "{log}");
+        log
+    }
+
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+struct Reply {
+    status: u16,
+    headers: String,
+    body: String,
+}
+
+struct Client(BufReader<TcpStream>);
+
+impl Client {
+    fn ask(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Reply {
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+        );
+        self.0.get_mut().write_all(request.as_bytes()).unwrap();
+        self.reply().expect("an answer")
+    }
+
+    /// Reads an answer; `None` if the server has closed the connection.
+    fn reply(&mut self) -> Option<Reply> {
+        let mut headers = String::new();
+        while !headers.ends_with("\r\n\r\n") {
+            if self.0.read_line(&mut headers).ok()? == 0 {
+                return None;
+            }
+        }
+        let status = headers.split(' ').nth(1)?.parse().ok()?;
+        let headers = headers.to_lowercase();
+        let length = headers
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())?;
+        let mut body = vec![0; length];
+        self.0.read_exact(&mut body).ok()?;
+        let body = String::from_utf8(body).unwrap();
+        Some(Reply {
+            status,
+            headers,
+            body,
+        })
+    }
+}
+
+/// An index of three days.
+fn index() -> (Days, String) {
+    let (days, _) = Days::three();
+    let index = days.dir.at("index");
+    build(&days, &index);
+    (days, index)
+}
+
+fn build(days: &Days, index: &str) {
+    dedup(&format!(
+        "index build --base {} --output {index}",
+        days.archive
+    ))
+    .ok();
+}
+
+fn ids(answer: &Value) -> Vec<&str> {
+    answer["hits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|hit| hit["id"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn requests_are_answered_as_the_description_says() {
+    let (days, index) = index();
+    let served = Serving::start(&index, "");
+    let fp = |number: u64| format!("{:016x}", far(number));
+    let answer = served.look_up(&json!({ "fp": fp(1) }));
+    assert_eq!(
+        answer["hits"],
+        json!([
+            { "id": "a1", "distance": 0, "day": "2026-01-01", "fp": fp(1) },
+            { "id": "b1", "distance": 1, "day": "2026-01-02", "fp": format!("{:016x}", far(1) ^ 1) },
+            { "id": "c1", "distance": 1, "day": "2026-01-03", "fp": format!("{:016x}", far(1) ^ 4) },
+        ])
+    );
+    assert_eq!(
+        (&answer["more"], &answer["fp"]),
+        (&json!(false), &json!(fp(1)))
+    );
+    assert_eq!(
+        ids(&served.look_up(&json!({ "fp": far(1).cast_signed(), "k": 0 }))),
+        ["a1"]
+    );
+    let limited = served.look_up(&json!({ "fp": fp(1), "limit": 2 }));
+    assert_eq!(
+        (ids(&limited), &limited["more"]),
+        (vec!["a1", "b1"], &json!(true))
+    );
+    let batch = served.look_up(
+        &json!({ "queries": [{ "fp": fp(9) }, { "text": "two words" }, { "fp": fp(6) }], "k": 8 }),
+    );
+    let results = batch["results"].as_array().unwrap();
+    assert_eq!(
+        (ids(&results[0]), &results[1]["fp"], ids(&results[2])),
+        (vec![], &Value::Null, vec!["c4"])
+    );
+
+    let get = |path: &str| served.ask("GET", path, "");
+    let info: Value = serde_json::from_str(&get("/v1/info").body).unwrap();
+    assert_eq!(
+        (
+            &info["rows"],
+            &info["days"],
+            &info["max_distance"],
+            &info["id_type"]
+        ),
+        (&json!(13), &json!(3), &json!(8), &json!("string"))
+    );
+    assert_eq!(get("/healthz").body, "ok\n");
+    assert_eq!(get("/readyz").status, 200);
+    let page = get("/");
+    assert!(
+        page.body.contains("<!doctype html>")
+            && page
+                .headers
+                .contains("content-security-policy: default-src 'none'")
+    );
+    for path in ["/page.css", "/page.js", "/openapi.json"] {
+        assert_eq!(get(path).status, 200, "{path}");
+    }
+    let metrics = get("/metrics").body;
+    for line in [
+        "dedup_job_lookup_queries_total 6",
+        "dedup_job_index_documents 13",
+        "dedup_job_lookup_seconds_count 4",
+        "# EOF",
+    ] {
+        assert!(metrics.contains(line), "{line:?} is not in {metrics}");
+    }
+
+    let post = |body: &str| served.ask("POST", "/v1/lookup", body);
+    let said = |reply: Reply| {
+        serde_json::from_str::<Value>(&reply.body).unwrap()["error"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    for (body, reason) in [
+        ("{", "openapi.json"),
+        ("{}", "neither"),
+        ("{\"fp\": \"12\"}", "16 hexadecimal"),
+        ("{\"fp\": 1.5}", "openapi.json"),
+        ("{\"fp\": 1, \"k\": 9}", "up to 8"),
+        ("{\"fp\": 1, \"limit\": 0}", "limit"),
+        ("{\"fp\": 1, \"min_similarity\": 2}", "min_similarity"),
+        ("{\"fp\": 1, \"K\": 3}", "unknown field"),
+        ("{\"fp\": 1, \"queries\": []}", "not both"),
+        ("\"\u{0}\"", "openapi.json"),
+    ] {
+        let reply = post(body);
+        assert_eq!(reply.status, 400, "{body}");
+        let reason_given = said(reply);
+        assert!(reason_given.contains(reason), "{body}: {reason_given}");
+    }
+    assert_eq!(post("{\"queries\": []}").status, 200);
+    let many = format!(
+        "{{\"queries\": [{}]}}",
+        vec!["{\"fp\":1}"; 10_001].join(",")
+    );
+    assert_eq!(post(&many).status, 413);
+    assert_eq!(
+        post(&format!("{{\"text\": \"{}\"}}", "x".repeat(1 << 20))).status,
+        413
+    );
+    let html = served
+        .client()
+        .ask("POST", "/v1/lookup", "content-type: text/html\r\n", "{}");
+    assert_eq!(html.status, 415);
+    assert_eq!(get("/v1/lookup").status, 405);
+    assert_eq!(get("/nothing").status, 404);
+    assert!(said(served.ask("POST", "/v1/seen", "{}")).contains("--remember"));
+    served.stop();
+    drop(days);
+}
+
+#[test]
+fn a_new_version_answers_without_a_restart() {
+    let (days, index) = index();
+    let served = Serving::start(&index, "");
+    let query = json!({ "fp": format!("{:016x}", far(7)) });
+    assert!(ids(&served.look_up(&query)).is_empty());
+    // One connection asks all the time, and each of its requests is answered.
+    let mut client = served.client();
+    let body = json!({ "fp": format!("{:016x}", far(1)) }).to_string();
+    let asking = std::thread::spawn(move || {
+        let begin = Instant::now();
+        let mut asked = 0;
+        while begin.elapsed() < Duration::from_secs(3) {
+            let reply = client.ask("POST", "/v1/lookup", "", &body);
+            assert!(
+                reply.status == 200 && reply.body.contains("\"a1\""),
+                "{}",
+                reply.body
+            );
+            asked += 1;
+        }
+        asked
+    });
+    for day in &DAYS[3..] {
+        days.commit(day, &[(&format!("of {day}"), far(7))]);
+        build(&days, &index);
+    }
+    let begin = Instant::now();
+    while ids(&served.look_up(&query)).len() < 3 {
+        assert!(begin.elapsed() < Duration::from_secs(30));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(asking.join().unwrap() > 100);
+    served.stop();
+}
+
+#[test]
+fn the_token_is_required_and_never_shown() {
+    let (days, index) = index();
+    let file = days.dir.at("token");
+    std::fs::write(&file, "s3cret-token\n").unwrap();
+    let served = Serving::start(&index, &format!("--token-file {file} -vv"));
+    let body = "{\"fp\": 1}";
+    let mut client = served.client();
+    for headers in [
+        "",
+        "authorization: Bearer s3cret-toke\r\n",
+        "authorization: Basic s3cret-token\r\n",
+    ] {
+        let reply = client.ask("POST", "/v1/lookup", headers, body);
+        assert_eq!(reply.status, 401);
+        assert!(reply.headers.contains("www-authenticate: bearer"));
+    }
+    assert_eq!(
+        client
+            .ask(
+                "POST",
+                "/v1/lookup",
+                "authorization: Bearer s3cret-token\r\n",
+                body
+            )
+            .status,
+        200
+    );
+    assert_eq!(client.ask("GET", "/healthz", "", "").status, 200);
+    assert!(!served.stop().contains("s3cret"));
+    std::fs::write(&file, "").unwrap();
+    dedup(&format!("serve --index {index} --token-file {file}")).fails(78, &["token"]);
+    dedup(&format!("serve --index {index} --listen 0.0.0.0:0"))
+        .fails(64, &["--insecure", "--tls-ca"]);
+}
+
+#[test]
+fn copies_that_arrive_before_a_build_find_each_other() {
+    let (days, index) = index();
+    let seen = days.dir.at("seen");
+    let crashes: u64 =
+        std::env::var("DEDUP_JOB_CRASHES").map_or(200, |number| number.parse().unwrap()) / 10;
+    let entry = |number: u64| json!({ "id": format!("page {number}"), "fp": format!("{:016x}", far(100 + number)) });
+    let mut answered = 0;
+    for crash in 0..crashes {
+        let served = Serving::start(&index, &format!("--remember {seen}"));
+        // What was answered before the kill is remembered.
+        let known: Vec<Value> = (0..answered)
+            .map(|number| json!({ "id": "other", "fp": entry(number)["fp"] }))
+            .collect();
+        let mut client = served.client();
+        for (number, known) in known
+            .iter()
+            .enumerate()
+            .skip(answered.saturating_sub(40) as usize)
+        {
+            let reply = client.ask(
+                "POST",
+                "/v1/seen",
+                "",
+                &json!({ "queries": [known], "k": 0 }).to_string(),
+            );
+            let reply: Value = serde_json::from_str(&reply.body).unwrap();
+            let found = &reply["results"][0]["hits"];
+            let found = found
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|hit| hit["id"] == format!("page {number}") && hit["remembered"] == true);
+            assert!(found, "{number} was answered, but not remembered: {reply}");
+        }
+        // Asks until it is killed.
+        let child = served.child.id();
+        let killing = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20 + far(crash) % 60));
+            let killed = std::process::Command::new("sh")
+                .args(["-c", &format!("kill -9 {child}")])
+                .status();
+            assert!(killed.unwrap().success());
+        });
+        let body = |number| entry(number).to_string();
+        loop {
+            let request = body(answered);
+            let length = request.len();
+            let text = format!(
+                "POST /v1/seen HTTP/1.1\r\nhost: x\r\ncontent-length: {length}\r\n\r\n{request}"
+            );
+            if client.0.get_mut().write_all(text.as_bytes()).is_err() {
+                break;
+            }
+            match client.reply() {
+                Some(reply) => assert_eq!(reply.status, 200, "{}", reply.body),
+                None => break,
+            }
+            answered += 1;
+        }
+        killing.join().unwrap();
+        served.kill();
+    }
+    say(&format!(
+        "copies_that_arrive_before_a_build_find_each_other: {crashes} kills, {answered} answers"
+    ));
+    let served = Serving::start(&index, &format!("--remember {seen}"));
+    let near = json!({ "id": "new", "fp": format!("{:016x}", far(1) ^ 2), "k": 3 });
+    let reply = served.ask("POST", "/v1/seen", &near.to_string());
+    let reply: Value = serde_json::from_str(&reply.body).unwrap();
+    assert_eq!(ids(&reply), ["a1", "b1", "c1"]);
+    assert_eq!(served.ask("POST", "/v1/seen", "{\"fp\": 1}").status, 400);
+    // A second server must not write to the same log.
+    dedup(&format!(
+        "serve --index {index} --listen 127.0.0.1:0 --remember {seen}"
+    ))
+    .fails(75, &["another server"]);
+    served.stop();
+}
+
+#[test]
+fn slow_and_many_clients_leave_room_for_others() {
+    let (_days, index) = index();
+    let served = Serving::start(&index, "--timeout 2s --queue 4 --threads 2");
+    let body = json!({ "fp": format!("{:016x}", far(1)) }).to_string();
+    // Idle connections, half a header, half a body, a body that is longer than it says.
+    let idle: Vec<TcpStream> = (0..2000)
+        .map(|_| TcpStream::connect(served.address).unwrap())
+        .collect();
+    let mut half_header = TcpStream::connect(served.address).unwrap();
+    half_header
+        .write_all(b"POST /v1/lookup HTTP/1.1\r\nhost")
+        .unwrap();
+    let mut half_body = served.client();
+    half_body
+        .0
+        .get_mut()
+        .write_all(b"POST /v1/lookup HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{")
+        .unwrap();
+    // Asks for many answers, and reads none.
+    let mut reads_nothing = TcpStream::connect(served.address).unwrap();
+    let batch =
+        json!({ "queries": vec![json!({ "fp": format!("{:016x}", far(1)) }); 2000], "k": 8 })
+            .to_string();
+    let request = format!(
+        "POST /v1/lookup HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{batch}",
+        batch.len()
+    );
+    reads_nothing.set_nonblocking(true).unwrap();
+    for _ in 0..50 {
+        let _ = reads_nothing.write(request.as_bytes());
+    }
+    let mut client = served.client();
+    for _ in 0..50 {
+        assert_eq!(client.ask("POST", "/v1/lookup", "", &body).status, 200);
+    }
+    assert_eq!(half_body.reply().unwrap().status, 408);
+    // The idle ones are closed, and nothing else is.
+    let begin = Instant::now();
+    let mut last = &idle[1999];
+    last.set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let closed = last.read(&mut [0; 512]);
+    assert!(closed.is_ok(), "{closed:?} after {:?}", begin.elapsed());
+    assert_eq!(client.ask("POST", "/v1/lookup", "", &body).status, 200);
+
+    // A burst beyond the queue: each request is answered, or refused at once.
+    let heavy =
+        json!({ "queries": vec![json!({ "fp": "0123456789abcdef" }); 3000], "k": 8 }).to_string();
+    let replies: Vec<u16> = std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..24)
+            .map(|_| scope.spawn(|| served.ask("POST", "/v1/lookup", &heavy)))
+            .collect();
+        asking
+            .into_iter()
+            .map(|reply| {
+                let reply = reply.join().unwrap();
+                assert_eq!(
+                    reply.status == 429,
+                    reply.headers.contains("retry-after: 1") && reply.status != 503
+                );
+                reply.status
+            })
+            .collect()
+    });
+    assert!(
+        replies
+            .iter()
+            .all(|status| [200, 429, 503].contains(status)),
+        "{replies:?}"
+    );
+    assert!(replies.contains(&200));
+    served.stop();
+}
+
+#[test]
+fn requests_in_progress_end_before_the_server_does() {
+    let (_days, index) = index();
+    let served = Serving::start(&index, "--timeout 20s");
+    let mut slow = served.client();
+    let body = json!({ "fp": format!("{:016x}", far(1)) }).to_string();
+    let (first, rest) = body.split_at(5);
+    let head = format!(
+        "POST /v1/lookup HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{first}",
+        body.len()
+    );
+    slow.0.get_mut().write_all(head.as_bytes()).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    let address = served.address;
+    let stopping = std::thread::spawn(move || served.stop());
+    std::thread::sleep(Duration::from_millis(300));
+    assert!(TcpStream::connect(address).is_err(), "it still listens");
+    slow.0.get_mut().write_all(rest.as_bytes()).unwrap();
+    let reply = slow.reply().unwrap();
+    assert!(reply.status == 200 && reply.body.contains("\"a1\""));
+    let begin = Instant::now();
+    stopping.join().unwrap();
+    assert!(
+        begin.elapsed() < Duration::from_secs(8),
+        "it waited for its deadline"
+    );
+}
+
+#[test]
+fn texts_are_shown_beside_hits() {
+    let dir = Dir::new();
+    let (archive, index, texts) = (dir.at("archive"), dir.at("index"), dir.at("old.parquet"));
+    let text = "a page about the ferry that crosses the river every morning at seven";
+    write_documents(&texts, &[("ferry", text)]);
+    dedup(&format!("archive create {archive} --sketch 64")).ok();
+    dedup(&format!(
+        "archive append {archive} --input {texts} --day 2026-03-04"
+    ))
+    .ok();
+    dedup(&format!("index build --base {archive} --output {index}")).ok();
+    let served = Serving::start(&index, &format!("--texts {texts}"));
+    let answer = served.look_up(&json!({ "text": text }));
+    let hit = &answer["hits"][0];
+    assert_eq!(
+        (&hit["text"], &hit["similarity"]),
+        (&json!(text), &json!(1.0))
+    );
+    served.stop();
+    dedup(&format!(
+        "serve --index {index} --listen 127.0.0.1:0 --texts {texts} --memory-limit 100"
+    ))
+    .fails(75, &["--memory-limit"]);
+}
