@@ -1,6 +1,7 @@
 """What a schema cannot say about the files in deploy/: that they agree with the program and with each other, and that
-the pods have no rights that they do not need. Run by .ci/deploy, which says in MANIFESTS, CLUSTER_MANIFESTS and
-ENCRYPTED_MANIFESTS what kustomize built: of the base, with a cluster, and with a cluster and TLS.
+the pods have no rights that they do not need. Run by .ci/deploy, which says in MANIFESTS, CLUSTER_MANIFESTS,
+ENCRYPTED_MANIFESTS, LOOKUP_MANIFESTS and ALL_MANIFESTS what kustomize built: of the base, with a cluster, with a
+cluster and TLS, with lookups, and with a cluster, lookups and TLS.
 """
 
 import ast
@@ -28,11 +29,14 @@ def found(pattern, text):
     return groups
 
 
-MANIFESTS, CLUSTER, ENCRYPTED = (
+MANIFESTS, CLUSTER, ENCRYPTED, LOOKUP, ALL = (
     list(yaml.safe_load_all(Path(os.environ[name]).read_text()))
-    for name in ("MANIFESTS", "CLUSTER_MANIFESTS", "ENCRYPTED_MANIFESTS")
+    for name in ("MANIFESTS", "CLUSTER_MANIFESTS", "ENCRYPTED_MANIFESTS", "LOOKUP_MANIFESTS", "ALL_MANIFESTS")
 )
 NIGHT, SCHEDULER, EXECUTORS = "dedup-job", "dedup-job-scheduler", "dedup-job-executors"
+INDEX, SERVE = "dedup-job-index", "dedup-job-serve"
+# The secrets that a volume may have.
+KEYS = {"dedup-job-tls", "dedup-job-serve-tls", "dedup-job-serve-token"}
 
 
 def named(manifests, kind):
@@ -83,9 +87,13 @@ def test_what_is_not_tried_again_is_a_documented_failure():
     assert permanent() < documented() - {0}
 
 
-def test_systemd_does_not_try_these_again():
-    unit = text("deploy/dedup-job.service")
-    assert {int(code) for code in found(r"^RestartPreventExitStatus=(.*?)$", unit).split()} == permanent()
+UNITS = sorted(path.name for path in DEPLOY.glob("*.service"))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_systemd_does_not_try_these_again(unit):
+    codes = found(r"^RestartPreventExitStatus=(.*?)$", text(f"deploy/{unit}"))
+    assert {int(code) for code in codes.split()} == permanent()
 
 
 def wrong_policy(job):
@@ -114,6 +122,14 @@ def wrong_policy(job):
 # Rights: Kubernetes' standard for restricted pods, and more.
 
 
+def secrets_of(volume):
+    """The names of the secrets of a volume; none if it has anything else."""
+    if "secret" in volume:
+        return {volume["secret"]["secretName"]}
+    sources = volume.get("projected", {}).get("sources", [])
+    return {source["secret"]["name"] for source in sources} if all("secret" in source for source in sources) else set()
+
+
 def too_much(pod):
     """Which rights a pod has that it should not have."""
     whole = pod.get("securityContext", {})
@@ -126,11 +142,11 @@ def too_much(pod):
     if pod.get("automountServiceAccountToken") is not False:
         yield "the pod is given a token of the cluster"
     for volume in pod["volumes"]:
-        is_certificate = volume.get("secret", {}).get("secretName") == "dedup-job-tls"
-        if volume.keys() - {"name"} - {"configMap", "emptyDir", "ephemeral"} and not is_certificate:
+        secrets = secrets_of(volume)
+        if volume.keys() - {"name"} - {"configMap", "emptyDir", "ephemeral"} and not secrets or secrets - KEYS:
             yield f"volume {volume['name']} is of a kind that is not needed"
         # Bits of the group, which is the pod's own, and none of others.
-        if is_certificate and volume["secret"].get("defaultMode") != 0o440:
+        if secrets and (volume.get("secret") or volume["projected"]).get("defaultMode") != 0o440:
             yield f"volume {volume['name']} can be read by others, or not by the program"
         if "emptyDir" in volume and "sizeLimit" not in volume["emptyDir"]:
             yield f"volume {volume['name']} has no limit"
@@ -258,6 +274,8 @@ def wrong_connections(manifests):
             (EXECUTORS, SCHEDULER, scheduler),
             (NIGHT, EXECUTORS, executors),
         }
+    if SERVE in templates(manifests):
+        expected.add((STRANGER, SERVE, port_of(manifests, SERVE)))
     for one, other, port in set(connections(manifests)) ^ expected:
         what = "does not get" if (one, other, port) in expected else "gets"
         yield f"{one or 'a stranger'} {what} to {other or 'a stranger'} at {port}"
@@ -279,7 +297,8 @@ def option(container, name):
 
 
 def port_of(manifests, name):
-    return int(option(container_of(manifests, name), "bind").rpartition(":")[2])
+    container = container_of(manifests, name)
+    return int((option(container, "bind") or option(container, "listen")).rpartition(":")[2])
 
 
 def service_port(manifests, service, target):
@@ -366,6 +385,84 @@ def wrong_cluster(manifests):
         yield "some speak TLS, and some do not"
 
 
+# Lookups: from the archive to the index, and from the index to who asks.
+
+
+def selected(manifests, selector):
+    return [name for name in templates(manifests) if selector.items() <= labels(manifests, name).items()]
+
+
+def wrong_lookups(manifests):
+    index, serve = container_of(manifests, INDEX), container_of(manifests, SERVE)
+    spec = named(manifests, "Deployment")[SERVE]["spec"]
+    port = port_of(manifests, SERVE)
+    if option(serve, "listen") != f"0.0.0.0:{port}":
+        yield "the servers listen to themselves"
+    if service_port(manifests, named(manifests, "Service")[SERVE], SERVE) != port:
+        yield "the servers' service is not for their port"
+    budget = named(manifests, "PodDisruptionBudget")[SERVE]["spec"]
+    for selector in (spec["selector"], budget["selector"]):
+        if selected(manifests, selector["matchLabels"]) != [SERVE]:
+            yield "the servers are not selected alone"
+    if not 1 <= budget["minAvailable"] < spec["replicas"]:
+        yield "a node with a server cannot be drained, or all can at once"
+    if spec["replicas"] > 1 and option(serve, "remember"):
+        yield "one server does not know what another remembers"
+
+    [environment] = (one["data"] for one in named(manifests, "ConfigMap").values() if "ARCHIVE" in one["data"])
+    places = [option(index, "base"), option(index, "output"), option(serve, "index")]
+    if places != ["$(ARCHIVE)", "$(INDEX)", "$(INDEX)"]:
+        yield "the index is not of the archive, or the servers have another"
+    archive, output, scratch = (environment.get(one, one).rstrip("/") + "/" for one in ("ARCHIVE", "INDEX", "SCRATCH"))
+    if any(one.startswith(output) or output.startswith(one) for one in (archive, scratch)):
+        yield "the index has no place of its own"
+    if [option(container, "cache") for container in (index, serve)] != ["/scratch/index"] * 2:
+        yield "there is no place for copies of the index"
+    accounts = [templates(manifests)[name]["spec"]["serviceAccountName"] for name in (INDEX, SERVE)]
+    secrets = [source["secretRef"]["name"] for source in serve["envFrom"] if "secretRef" in source]
+    if accounts != [NIGHT, SERVE] or secrets != [f"{SERVE}-credentials"]:
+        yield "the servers have the rights of the jobs"
+
+    keys = [option(serve, key) for key in ("tls-cert", "tls-key", "token-file")]
+    mounts = {mount["name"]: mount["mountPath"] for mount in serve["volumeMounts"]}
+    at = mounts.get("keys")
+    if any(keys) and keys != [f"{at}/tls.crt", f"{at}/tls.key", f"{at}/token"]:
+        yield "the servers' keys are elsewhere"
+    for volume in templates(manifests)[SERVE]["spec"]["volumes"]:
+        sources = volume.get("projected", {}).get("sources", [])
+        items = [item["path"] for source in sources for item in source.get("secret", {}).get("items", [])]
+        if sources and [f"{at}/{item}" for item in items] != keys:
+            yield "the servers' keys have other names"
+    if any(keys) == ("--insecure" in serve["args"]):
+        yield "the servers have keys, and would do without" if any(keys) else "the servers would refuse to listen"
+    scheme = "HTTPS" if any(keys) else None
+    [port_name] = [one["name"] for one in serve["ports"]]
+    for probe, path in (("startupProbe", "/readyz"), ("readinessProbe", "/readyz"), ("livenessProbe", "/healthz")):
+        asked = serve.get(probe, {}).get("httpGet", {})
+        if (asked.get("path"), asked.get("port"), asked.get("scheme")) != (path, port_name, scheme):
+            yield f"the servers' {probe} asks for something else"
+    unit = text("deploy/dedup-job-serve.service")
+    answering = seconds(f"{found(r'^TimeoutStopSec=(.*?)$', unit)}s")
+    pause = serve["lifecycle"]["preStop"]["sleep"]["seconds"]
+    if templates(manifests)[SERVE]["spec"]["terminationGracePeriodSeconds"] < pause + answering:
+        yield "the servers have no time to answer"
+
+
+def test_the_certificate_of_the_servers_has_the_names_that_are_called():
+    comment = found(r"^#   dnsNames:\n((?:#     - \S+\n)+)", text("deploy/kubernetes/lookup/tls/kustomization.yaml"))
+    [service] = [one["metadata"] for one in LOOKUP if one["kind"] == "Service"]
+    expected = [service["name"], f"{service['name']}.{service['namespace']}.svc"]
+    assert yaml.safe_load(comment.replace("#", "")) == expected
+    assert f"`{expected[1]}:{port_of(LOOKUP, SERVE)}`" in text("deploy/README.md")
+
+
+def test_the_namespaces_that_may_ask_are_those_of_the_readme():
+    [rule] = named(LOOKUP, "NetworkPolicy")[SERVE]["spec"]["ingress"]
+    [(name, value)] = rule["from"][0]["namespaceSelector"]["matchLabels"].items()
+    for path in ("deploy/README.md", "deploy/kubernetes/lookup/objects/networkpolicy.yaml"):
+        assert f"kubectl label namespace crawl {name}={value}" in text(path)
+
+
 def test_the_certificate_has_the_names_that_are_called():
     comment = found(r"^#   dnsNames:\n((?:#     - \S+\n)+)", text("deploy/kubernetes/cluster/tls/kustomization.yaml"))
     names = yaml.safe_load(comment.replace("#", ""))
@@ -390,7 +487,7 @@ def test_the_readme_sizes_a_cluster_as_it_is():
 
 def wrong(manifests):
     """Everything that is wrong."""
-    assert len(jobs(manifests)) == 2
+    assert len(jobs(manifests)) == (3 if SERVE in templates(manifests) else 2)
     yield from loose_ends(manifests)
     yield from wrong_connections(manifests)
     for name, job in jobs(manifests).items():
@@ -399,9 +496,15 @@ def wrong(manifests):
         yield from (f"{name}: {what}" for what in too_much(template["spec"]))
     if SCHEDULER in templates(manifests):
         yield from wrong_cluster(manifests)
+    if SERVE in templates(manifests):
+        yield from wrong_lookups(manifests)
 
 
-@pytest.mark.parametrize("manifests", [MANIFESTS, CLUSTER, ENCRYPTED], ids=["alone", "cluster", "encrypted"])
+@pytest.mark.parametrize(
+    "manifests",
+    [MANIFESTS, CLUSTER, ENCRYPTED, LOOKUP, ALL],
+    ids=["alone", "cluster", "encrypted", "lookup", "all"],
+)
 def test_nothing_is_wrong_in_the_manifests(manifests):
     assert list(wrong(manifests)) == []
 
@@ -411,6 +514,11 @@ def test_there_is_a_cluster_where_it_should_be():
     assert [
         option(container_of(manifests, SCHEDULER), "tls-key") is not None for manifests in (CLUSTER, ENCRYPTED)
     ] == [False, True]
+
+
+def test_there_are_lookups_where_they_should_be():
+    assert [SERVE in templates(one) for one in (MANIFESTS, ENCRYPTED, LOOKUP, ALL)] == [False, False, True, True]
+    assert [option(container_of(one, SERVE), "tls-key") is not None for one in (LOOKUP, ALL)] == [False, True]
 
 
 def night(manifests):
@@ -552,6 +660,102 @@ def test_a_fault_in_the_cluster_is_found(message):
     assert [what for what in wrong(manifests) if message in what] != []
 
 
+def server(manifests):
+    return container_of(manifests, SERVE)
+
+
+def environment(manifests):
+    [found] = (one["data"] for one in named(manifests, "ConfigMap").values() if "ARCHIVE" in one["data"])
+    return found
+
+
+LOOKUP_FAULTS = {
+    "a stranger gets to dedup-job-serve at 1": lambda m: policy(m, SERVE)["ingress"][0].pop("ports"),
+    "a stranger does not get to dedup-job-serve": lambda m: policy(m, SERVE)["ingress"][0]["from"].pop(),
+    "a stranger gets to dedup-job-index": lambda m: policy(m, SERVE)["podSelector"]["matchLabels"].pop(
+        "app.kubernetes.io/component"
+    ),
+    "listen to themselves": lambda m: given(m, SERVE, "listen", "127.0.0.1:8080"),
+    "service is not for their port": lambda m: given(m, SERVE, "listen", "0.0.0.0:8081"),
+    "not selected alone": lambda m: one_of(m, "PodDisruptionBudget", SERVE)["selector"]["matchLabels"].pop(
+        "app.kubernetes.io/component"
+    ),
+    "cannot be drained": lambda m: one_of(m, "Deployment", SERVE).update(replicas=1),
+    "another remembers": lambda m: server(m)["args"].append("--remember=/scratch/seen"),
+    "have another": lambda m: given(m, SERVE, "index", "$(ARCHIVE)"),
+    "INDEX is not set": lambda m: environment(m).pop("INDEX"),
+    "no place of its own": lambda m: environment(m).update(INDEX=environment(m)["ARCHIVE"] + "/index"),
+    "no place for copies": lambda m: given(m, SERVE, "cache", None),
+    "rights of the jobs": lambda m: templates(m)[SERVE]["spec"].update(serviceAccountName="dedup-job"),
+    "keys are elsewhere": lambda m: given(m, SERVE, "token-file", "/etc/dedup-job-serve/other"),
+    "keys have other names": lambda m: templates(m)[SERVE]["spec"]["volumes"][-1]["projected"]["sources"].pop(),
+    "would do without": lambda m: server(m)["args"].append("--insecure"),
+    "would refuse to listen": lambda m: [given(m, SERVE, key, None) for key in ("tls-cert", "tls-key", "token-file")],
+    "startupProbe asks": lambda m: server(m).pop("startupProbe"),
+    "livenessProbe asks": lambda m: server(m)["livenessProbe"]["httpGet"].update(path="/readyz"),
+    "readinessProbe asks": lambda m: server(m)["readinessProbe"]["httpGet"].pop("scheme"),
+    "no time to answer": lambda m: templates(m)[SERVE]["spec"].update(terminationGracePeriodSeconds=30),
+    "volume keys can be read by others": lambda m: templates(m)[SERVE]["spec"]["volumes"][-1]["projected"].update(
+        defaultMode=0o444
+    ),
+    "volume keys is of a kind": lambda m: templates(m)[SERVE]["spec"]["volumes"][-1]["projected"]["sources"].append(
+        {"serviceAccountToken": {"path": "token"}}
+    ),
+    "no volume keys": lambda m: templates(m)[SERVE]["spec"]["volumes"].pop(),
+    "no scratch": lambda m: without(server(m), "scratch"),
+    "write to its image": lambda m: server(m)["securityContext"].pop("readOnlyRootFilesystem"),
+    "twice at once": lambda m: jobs(m)[INDEX].update(concurrencyPolicy="Allow"),
+    "a disruption counts": lambda m: jobs(m)[INDEX]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"].pop(1),
+}
+
+
+@pytest.mark.parametrize("message", LOOKUP_FAULTS)
+def test_a_fault_in_lookups_is_found(message):
+    manifests = copy.deepcopy(ALL)
+    LOOKUP_FAULTS[message](manifests)
+    assert [what for what in wrong(manifests) if message in what] != []
+
+
+# Units of lookups.
+
+
+def setting(unit, name):
+    """The values of a setting, a line that is continued as one."""
+    return re.findall(rf"^{name}=(.*)$", unit.replace("\\\n", ""), re.MULTILINE)
+
+
+def test_the_units_of_the_index_and_the_server_agree():
+    index, serve = (text(f"deploy/{name}.service") for name in (INDEX, SERVE))
+    night, after = text("deploy/dedup-job.service"), text("deploy/dedup-job.service.d/index.conf")
+    assert setting(after, "OnSuccess") == [f"{INDEX}.service"]
+    # All three are one user, who owns what each of them may write to.
+    for unit in (night, index, serve):
+        assert setting(unit, "User") == ["dedup-job"] and setting(unit, "DynamicUser") == ["yes"]
+    [directories] = setting(index, "StateDirectory")
+    [served] = setting(serve, "StateDirectory")
+    assert served == "dedup-job-index" and served in directories.split()
+    output = found(r"--output (\S+)", index)
+    assert output.startswith(f"/var/lib/{served}/")
+    for unit in (serve, text("deploy/dedup-job-serve.service.d/other-machines.conf")):
+        assert found(r"--index (\S+)", unit) == output
+        port = found(r"--listen \S+:(\d+)", unit)
+        assert setting(unit, "SocketBindAllow")[-1] == f"ipv4:tcp:{port}"
+    # The archive is that of the night.
+    settings = tomllib.loads(text("deploy/dedup-job.toml"))
+    assert found(r"--base (\S+)", index) == settings["run"]["base"]
+    assert setting(index, "MemoryMax") == setting(night, "MemoryMax")
+
+
+def test_the_server_answers_other_machines_with_keys_only():
+    conf = text("deploy/dedup-job-serve.service.d/other-machines.conf")
+    reset, command = setting(conf, "ExecStart")
+    assert reset == "" and "--insecure" not in command
+    passed = {one.partition(":")[0] for one in setting(conf, "LoadCredential")}
+    assert passed == {"cert.pem", "key.pem", "token"} == set(re.findall(r"--(?:tls-|token-)\S+ %d/(\S+)", command))
+    for one in setting(conf, "LoadCredential"):
+        assert f"# - {one.partition(':')[2]} " in conf
+
+
 # Versions and sizes.
 
 
@@ -565,9 +769,7 @@ def test_versions_agree():
         assert channel == build or channel.startswith(f"{build}.")
     assert found(r"^ARG RUNTIME_IMAGE=(\S+)$", containerfile) == f"debian:{debian}-slim"
     assert found(r"^ARG VERSION=(\S+)$", containerfile) == package["version"]
-    images = {
-        container["image"] for template in templates(CLUSTER).values() for container in containers(template["spec"])
-    }
+    images = {container["image"] for template in templates(ALL).values() for container in containers(template["spec"])}
     assert images == {f"dedup-job:{package['version']}"}
     assert f"-t dedup-job:{package['version']} " in text("deploy/README.md")
 
