@@ -1,5 +1,6 @@
-"""The program, called as the manifests and the unit call it, on local files. Run by .ci/deploy, which says in
-DEDUP_JOB_TEST_PROGRAM which program, and in MANIFESTS, CLUSTER_MANIFESTS and ENCRYPTED_MANIFESTS what kustomize built.
+"""The program, called as the manifests and the units call it, on local files. Run by .ci/deploy, which says in
+DEDUP_JOB_TEST_PROGRAM which program, and in MANIFESTS, CLUSTER_MANIFESTS, ENCRYPTED_MANIFESTS, LOOKUP_MANIFESTS and
+ALL_MANIFESTS what kustomize built.
 """
 
 import contextlib
@@ -9,7 +10,12 @@ import os
 import re
 import select
 import shutil
+import socket
+import ssl
 import subprocess
+import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -72,6 +78,7 @@ class Kubernetes:
             "s3://crawl": str(place),
             "/scratch": str(place / "scratch"),
             "/etc/dedup-job-tls": str(place / "tls"),
+            "/etc/dedup-job-serve": str(place / "tls"),
             "/etc/dedup-job": str(place),
         }
         maps = {one["metadata"]["name"]: one["data"] for one in self.manifests if one["kind"] == "ConfigMap"}
@@ -230,6 +237,127 @@ def test_a_port_is_not_opened_to_others_without_keys(place, service):
     arguments.remove("--insecure")
     said = call(arguments, 64).stderr
     assert "0.0.0.0:5005" in said and "--tls-ca" in said
+
+
+# A document of testdata/archive.
+DOCUMENT = {"id": "archive/0000002166", "fp": "e12c66a0091d6a79", "day": "2026-01-28"}
+
+
+@contextlib.contextmanager
+def serving(arguments, log):
+    """A server until SIGTERM, which has to end it well. Gives the address that it says."""
+    with open(log, "w") as errors:
+        process = subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=errors)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while not (said := re.search(r"listening on (https?://[\d.]+:\d+)", log.read_text())):
+            assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        yield said[1]
+        process.terminate()
+        assert process.wait(PATIENCE) == 0, log.read_text()
+    finally:
+        process.kill()
+        process.wait()
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+def ask(url, body=None, token=None, authority=None):
+    """Sends a request; gives its status and its body."""
+    headers = {"content-type": "application/json"} if body else {}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    request = urllib.request.Request(url, json.dumps(body).encode() if body else None, headers)
+    context = ssl.create_default_context(cafile=authority) if authority else None
+    try:
+        with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def check_lookups(address, **how):
+    """The server is ready, and finds a document of the archive."""
+    for path in ("/readyz", "/healthz"):
+        assert ask(address + path, authority=how.get("authority")) == (200, "ok")
+    status, answer = ask(f"{address}/v1/lookup", {"fp": DOCUMENT["fp"]}, **how)
+    assert status == 200 and DOCUMENT | {"distance": 0} in json.loads(answer)["hits"], answer
+
+
+@pytest.mark.parametrize("manifests", ["LOOKUP_MANIFESTS", "ALL_MANIFESTS"])
+def test_lookups_in_kubernetes(place, manifests):
+    kubernetes = Kubernetes(place, manifests)
+    [index], [serve] = kubernetes.containers("dedup-job-index"), kubernetes.containers("dedup-job-serve")
+    # Without an index.
+    kubernetes.moved["0.0.0.0:8080"] = f"127.0.0.1:{free_port()}"
+    certify(place / "tls")
+    (place / "tls" / "token").write_text("a-token\n")
+    kubernetes.run(serve, code=64)
+    first = summary(kubernetes.run(index))
+    assert (first["rows"], first["added_rows"]) == (2970, 2970)
+    again = summary(kubernetes.run(index))
+    assert (again["rows"], again["added_rows"], again["version"]) == (2970, 0, first["version"])
+    with serving(kubernetes.arguments(serve), place / "serve.log") as address:
+        if manifests == "LOOKUP_MANIFESTS":
+            check_lookups(address)
+            return
+        address = address.replace("127.0.0.1", "localhost")
+        assert address.startswith("https:")
+        authority = place / "tls" / "ca.crt"
+        check_lookups(address, token="a-token", authority=authority)
+        assert ask(f"{address}/v1/info", authority=authority)[0] == 401
+
+
+def test_a_server_does_not_answer_others_without_keys(place):
+    kubernetes = Kubernetes(place, "LOOKUP_MANIFESTS")
+    kubernetes.run(*kubernetes.containers("dedup-job-index"))
+    arguments = kubernetes.arguments(*kubernetes.containers("dedup-job-serve"))
+    arguments.remove("--insecure")
+    said = call(arguments, 64).stderr
+    assert "0.0.0.0:8080" in said and "--tls-cert" in said
+
+
+def commands(path):
+    """The command lines of a unit or a drop-in."""
+    text = (ROOT / path).read_text().replace("\\\n", "")
+    return [command.split() for command in re.findall(r"^ExecStart=(.+)$", text, re.MULTILINE)]
+
+
+def test_lookups_of_the_units(place):
+    settings = (ROOT / "deploy/dedup-job.toml").read_text()
+    (place / "dedup-job.toml").write_text(settings.replace("/var/lib/dedup-job", str(place)))
+    certify(place / "tls")
+    (place / "tls" / "token").write_text("a-token\n")
+    moved = {
+        "/etc/dedup-job.toml": str(place / "dedup-job.toml"),
+        "/var/lib/dedup-job-index": str(place / "index"),
+        "/var/lib/dedup-job": str(place),
+        "127.0.0.1:8080": f"127.0.0.1:{free_port()}",
+        "0.0.0.0:8443": f"127.0.0.1:{free_port()}",
+        "%d/cert.pem": str(place / "tls" / "tls.crt"),
+        "%d/key.pem": str(place / "tls" / "tls.key"),
+        "%d/token": str(place / "tls" / "token"),
+    }
+
+    def command(path):
+        [[program, *arguments]] = commands(path)
+        assert program == "/usr/local/bin/dedup-job"
+        for old, new in moved.items():
+            arguments = [re.sub(rf"(?<![\w/.]){re.escape(old)}(?![\w-])", new, argument) for argument in arguments]
+        return arguments
+
+    assert summary(call(command("deploy/dedup-job-index.service")))["rows"] == 2970
+    with serving(command("deploy/dedup-job-serve.service"), place / "serve.log") as address:
+        check_lookups(address)
+    other = command("deploy/dedup-job-serve.service.d/other-machines.conf")
+    with serving(other, place / "other.log") as address:
+        address = address.replace("127.0.0.1", "localhost")
+        check_lookups(address, token="a-token", authority=place / "tls" / "ca.crt")
 
 
 def test_the_night_of_the_unit(place):
