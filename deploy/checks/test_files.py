@@ -122,14 +122,6 @@ def wrong_policy(job):
 # Rights: Kubernetes' standard for restricted pods, and more.
 
 
-def secrets_of(volume):
-    """The names of the secrets of a volume; none if it has anything else."""
-    if "secret" in volume:
-        return {volume["secret"]["secretName"]}
-    sources = volume.get("projected", {}).get("sources", [])
-    return {source["secret"]["name"] for source in sources} if all("secret" in source for source in sources) else set()
-
-
 def too_much(pod):
     """Which rights a pod has that it should not have."""
     whole = pod.get("securityContext", {})
@@ -142,11 +134,11 @@ def too_much(pod):
     if pod.get("automountServiceAccountToken") is not False:
         yield "the pod is given a token of the cluster"
     for volume in pod["volumes"]:
-        secrets = secrets_of(volume)
-        if volume.keys() - {"name"} - {"configMap", "emptyDir", "ephemeral"} and not secrets or secrets - KEYS:
+        is_key = volume.get("secret", {}).get("secretName") in KEYS
+        if volume.keys() - {"name"} - {"configMap", "emptyDir", "ephemeral"} and not is_key:
             yield f"volume {volume['name']} is of a kind that is not needed"
         # Bits of the group, which is the pod's own, and none of others.
-        if secrets and (volume.get("secret") or volume["projected"]).get("defaultMode") != 0o440:
+        if is_key and volume["secret"].get("defaultMode") != 0o440:
             yield f"volume {volume['name']} can be read by others, or not by the program"
         if "emptyDir" in volume and "sizeLimit" not in volume["emptyDir"]:
             yield f"volume {volume['name']} has no limit"
@@ -423,23 +415,22 @@ def wrong_lookups(manifests):
     if accounts != [NIGHT, SERVE] or secrets != [f"{SERVE}-credentials"]:
         yield "the servers have the rights of the jobs"
 
-    keys = [option(serve, key) for key in ("tls-cert", "tls-key", "token-file")]
+    keys = [option(serve, key) for key in ("tls-ca", "tls-cert", "tls-key")]
     mounts = {mount["name"]: mount["mountPath"] for mount in serve["volumeMounts"]}
-    at = mounts.get("keys")
-    if any(keys) and keys != [f"{at}/tls.crt", f"{at}/tls.key", f"{at}/token"]:
+    at = mounts.get("tls")
+    if any(keys) and keys != [f"{at}/ca.crt", f"{at}/tls.crt", f"{at}/tls.key"]:
         yield "the servers' keys are elsewhere"
-    for volume in templates(manifests)[SERVE]["spec"]["volumes"]:
-        sources = volume.get("projected", {}).get("sources", [])
-        items = [item["path"] for source in sources for item in source.get("secret", {}).get("items", [])]
-        if sources and [f"{at}/{item}" for item in items] != keys:
-            yield "the servers' keys have other names"
+    token = option(serve, "token-file")
+    if token != (f"{mounts['token']}/token" if "token" in mounts else None):
+        yield "the servers' token is elsewhere"
     if any(keys) == ("--insecure" in serve["args"]):
         yield "the servers have keys, and would do without" if any(keys) else "the servers would refuse to listen"
-    scheme = "HTTPS" if any(keys) else None
     [port_name] = [one["name"] for one in serve["ports"]]
     for probe, path in (("startupProbe", "/readyz"), ("readinessProbe", "/readyz"), ("livenessProbe", "/healthz")):
-        asked = serve.get(probe, {}).get("httpGet", {})
-        if (asked.get("path"), asked.get("port"), asked.get("scheme")) != (path, port_name, scheme):
+        asks = {kind: value for kind, value in serve.get(probe, {}).items() if isinstance(value, dict)}
+        # Kubernetes has no certificate to show.
+        right = {"tcpSocket": {"port": port_name}} if any(keys) else {"httpGet": {"path": path, "port": port_name}}
+        if asks != right:
             yield f"the servers' {probe} asks for something else"
     unit = text("deploy/dedup-job-serve.service")
     answering = seconds(f"{found(r'^TimeoutStopSec=(.*?)$', unit)}s")
@@ -687,21 +678,21 @@ LOOKUP_FAULTS = {
     "no place of its own": lambda m: environment(m).update(INDEX=environment(m)["ARCHIVE"] + "/index"),
     "no place for copies": lambda m: given(m, SERVE, "cache", None),
     "rights of the jobs": lambda m: templates(m)[SERVE]["spec"].update(serviceAccountName="dedup-job"),
-    "keys are elsewhere": lambda m: given(m, SERVE, "token-file", "/etc/dedup-job-serve/other"),
-    "keys have other names": lambda m: templates(m)[SERVE]["spec"]["volumes"][-1]["projected"]["sources"].pop(),
+    "servers' keys are elsewhere": lambda m: given(m, SERVE, "tls-key", "/etc/dedup-job-serve-tls/key.pem"),
+    "servers' token is elsewhere": lambda m: given(m, SERVE, "token-file", None),
     "would do without": lambda m: server(m)["args"].append("--insecure"),
-    "would refuse to listen": lambda m: [given(m, SERVE, key, None) for key in ("tls-cert", "tls-key", "token-file")],
+    "would refuse to listen": lambda m: [given(m, SERVE, key, None) for key in ("tls-ca", "tls-cert", "tls-key")],
     "startupProbe asks": lambda m: server(m).pop("startupProbe"),
-    "livenessProbe asks": lambda m: server(m)["livenessProbe"]["httpGet"].update(path="/readyz"),
-    "readinessProbe asks": lambda m: server(m)["readinessProbe"]["httpGet"].pop("scheme"),
+    "livenessProbe asks": lambda m: server(m)["livenessProbe"]["tcpSocket"].update(port="other"),
+    "readinessProbe asks": lambda m: server(m)["readinessProbe"].update(httpGet={"path": "/readyz", "port": "lookups"}),
     "no time to answer": lambda m: templates(m)[SERVE]["spec"].update(terminationGracePeriodSeconds=30),
-    "volume keys can be read by others": lambda m: templates(m)[SERVE]["spec"]["volumes"][-1]["projected"].update(
-        defaultMode=0o444
+    "volume token can be read by others": lambda m: templates(m)[SERVE]["spec"]["volumes"][-1]["secret"].pop(
+        "defaultMode"
     ),
-    "volume keys is of a kind": lambda m: templates(m)[SERVE]["spec"]["volumes"][-1]["projected"]["sources"].append(
-        {"serviceAccountToken": {"path": "token"}}
+    "volume token is of a kind": lambda m: templates(m)[SERVE]["spec"]["volumes"][-1]["secret"].update(
+        secretName="root"
     ),
-    "no volume keys": lambda m: templates(m)[SERVE]["spec"]["volumes"].pop(),
+    "no volume token": lambda m: templates(m)[SERVE]["spec"]["volumes"].pop(),
     "no scratch": lambda m: without(server(m), "scratch"),
     "write to its image": lambda m: server(m)["securityContext"].pop("readOnlyRootFilesystem"),
     "twice at once": lambda m: jobs(m)[INDEX].update(concurrencyPolicy="Allow"),
@@ -751,7 +742,7 @@ def test_the_server_answers_other_machines_with_keys_only():
     reset, command = setting(conf, "ExecStart")
     assert reset == "" and "--insecure" not in command
     passed = {one.partition(":")[0] for one in setting(conf, "LoadCredential")}
-    assert passed == {"cert.pem", "key.pem", "token"} == set(re.findall(r"--(?:tls-|token-)\S+ %d/(\S+)", command))
+    assert passed == {"ca.pem", "cert.pem", "key.pem"} == set(re.findall(r"--tls-\S+ %d/(\S+)", command))
     for one in setting(conf, "LoadCredential"):
         assert f"# - {one.partition(':')[2]} " in conf
 

@@ -78,7 +78,8 @@ class Kubernetes:
             "s3://crawl": str(place),
             "/scratch": str(place / "scratch"),
             "/etc/dedup-job-tls": str(place / "tls"),
-            "/etc/dedup-job-serve": str(place / "tls"),
+            "/etc/dedup-job-serve-tls": str(place / "tls"),
+            "/etc/dedup-job-serve-token": str(place / "tls"),
             "/etc/dedup-job": str(place),
         }
         maps = {one["metadata"]["name"]: one["data"] for one in self.manifests if one["kind"] == "ConfigMap"}
@@ -267,13 +268,17 @@ def free_port():
         return one.getsockname()[1]
 
 
-def ask(url, body=None, token=None, authority=None):
-    """Sends a request; gives its status and its body."""
+def ask(url, body=None, token=None, keys=None):
+    """Sends a request, with the keys of a directory; gives its status and its body."""
     headers = {"content-type": "application/json"} if body else {}
     if token:
         headers["authorization"] = f"Bearer {token}"
     request = urllib.request.Request(url, json.dumps(body).encode() if body else None, headers)
-    context = ssl.create_default_context(cafile=authority) if authority else None
+    context = None
+    if keys:
+        context = ssl.create_default_context(cafile=keys / "ca.crt")
+        if (keys / "tls.crt").exists():
+            context.load_cert_chain(keys / "tls.crt", keys / "tls.key")
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE, context=context) as response:
             return response.status, response.read().decode()
@@ -284,7 +289,7 @@ def ask(url, body=None, token=None, authority=None):
 def check_lookups(address, **how):
     """The server is ready, and finds a document of the archive."""
     for path in ("/readyz", "/healthz"):
-        assert ask(address + path, authority=how.get("authority")) == (200, "ok")
+        assert ask(address + path, keys=how.get("keys"))[0] == 200
     status, answer = ask(f"{address}/v1/lookup", {"fp": DOCUMENT["fp"]}, **how)
     assert status == 200 and DOCUMENT | {"distance": 0} in json.loads(answer)["hits"], answer
 
@@ -308,9 +313,13 @@ def test_lookups_in_kubernetes(place, manifests):
             return
         address = address.replace("127.0.0.1", "localhost")
         assert address.startswith("https:")
-        authority = place / "tls" / "ca.crt"
-        check_lookups(address, token="a-token", authority=authority)
-        assert ask(f"{address}/v1/info", authority=authority)[0] == 401
+        check_lookups(address, token="a-token", keys=place / "tls")
+        assert ask(f"{address}/v1/info", keys=place / "tls")[0] == 401
+        # Without a certificate nobody is let in.
+        (place / "stranger").mkdir()
+        shutil.copy(place / "tls" / "ca.crt", place / "stranger")
+        with pytest.raises((urllib.error.URLError, ConnectionError, ssl.SSLError)):
+            ask(f"{address}/v1/info", token="a-token", keys=place / "stranger")
 
 
 def test_a_server_does_not_answer_others_without_keys(place):
@@ -332,16 +341,15 @@ def test_lookups_of_the_units(place):
     settings = (ROOT / "deploy/dedup-job.toml").read_text()
     (place / "dedup-job.toml").write_text(settings.replace("/var/lib/dedup-job", str(place)))
     certify(place / "tls")
-    (place / "tls" / "token").write_text("a-token\n")
     moved = {
         "/etc/dedup-job.toml": str(place / "dedup-job.toml"),
         "/var/lib/dedup-job-index": str(place / "index"),
         "/var/lib/dedup-job": str(place),
         "127.0.0.1:8080": f"127.0.0.1:{free_port()}",
         "0.0.0.0:8443": f"127.0.0.1:{free_port()}",
+        "%d/ca.pem": str(place / "tls" / "ca.crt"),
         "%d/cert.pem": str(place / "tls" / "tls.crt"),
         "%d/key.pem": str(place / "tls" / "tls.key"),
-        "%d/token": str(place / "tls" / "token"),
     }
 
     def command(path):
@@ -357,7 +365,7 @@ def test_lookups_of_the_units(place):
     other = command("deploy/dedup-job-serve.service.d/other-machines.conf")
     with serving(other, place / "other.log") as address:
         address = address.replace("127.0.0.1", "localhost")
-        check_lookups(address, token="a-token", authority=place / "tls" / "ca.crt")
+        check_lookups(address, keys=place / "tls")
 
 
 def test_the_night_of_the_unit(place):

@@ -84,6 +84,8 @@ async function request(path, options = {}) {
 /** Says what an answer with an error means. */
 function sentence(response, said, hasToken) {
   const reason = typeof said === "string" && said ? ` The server says: ${visible(said)}` : "";
+  const seconds = Number(response.headers.get("retry-after"));
+  const when = seconds > 0 ? `in ${plural(seconds, "second")}` : "in a moment";
   switch (response.status) {
     case 401:
       return hasToken ? "The server refuses this token." : "The server asks for a token. Type it below the text, and look up again.";
@@ -91,13 +93,10 @@ function sentence(response, said, hasToken) {
       return "The text took too long to arrive. Look it up again.";
     case 413:
       return `The text is too large for this server. Look up a part of it, or its fingerprint.${reason}`;
-    case 429: {
-      const seconds = Number(response.headers.get("retry-after"));
-      const when = seconds > 0 ? `in ${plural(seconds, "second")}` : "in a moment";
+    case 429:
       return `The server has too many requests. Look it up again ${when}.`;
-    }
     case 503:
-      return "The server is stopping. Look it up again in a moment.";
+      return `The server cannot answer now. Look it up again ${when}.${reason}`;
     case 400:
       return `The server refuses this lookup.${reason}`;
     default:
