@@ -76,10 +76,10 @@ pub enum LookupError {
         /// The distance asked for.
         k: u32,
     },
-    /// A port that other machines reach, without TLS.
+    /// A port that other machines reach, without TLS, or without a way to know clients.
     #[error(
-        "--listen {address}: other machines reach this address, so it needs TLS (--tls-ca, --tls-cert, --tls-key), or --insecure if the \
-         network is trusted"
+        "--listen {address}: other machines reach this address, so it needs TLS (--tls-cert, --tls-key) and a token (--token-file) or \
+         client certificates (--tls-ca); or --insecure, if the network is trusted"
     )]
     Exposed {
         /// The address.

@@ -215,15 +215,23 @@ impl IndexFiles {
             {
                 for ending in [TABLES, ROWS] {
                     self.delete(&format!("{}.{ending}", entry.name)).await?;
-                    if self.location.local().is_none() {
-                        let _ = std::fs::remove_file(self.path(&entry.name, ending));
-                    }
                 }
+                self.drop_copies(&entry.name);
             }
             // Last, so that a build that was stopped here goes on with it.
             self.delete(&manifest::name(version)).await?;
         }
         Ok(())
+    }
+
+    /// Removes the copies of a segment that is no longer used, if the index is in a store.
+    pub(crate) fn drop_copies(&self, name: &str) {
+        if self.location.local().is_none() {
+            for ending in [TABLES, ROWS] {
+                // Another process may have removed them, or fetch them again.
+                let _ = std::fs::remove_file(self.path(name, ending));
+            }
+        }
     }
 
     async fn delete(&self, name: &str) -> Result<()> {

@@ -103,6 +103,24 @@ impl Index {
         }
     }
 
+    /// Removes the copies of segments that this version has and `next` has not, if the index is in a store.
+    pub(crate) fn drop_copies(&self, files: &IndexFiles, next: &Self) {
+        let stays = |name: &str| {
+            next.manifest
+                .segments
+                .iter()
+                .any(|entry| entry.name == name)
+        };
+        for entry in self
+            .manifest
+            .segments
+            .iter()
+            .filter(|entry| !stays(&entry.name))
+        {
+            files.drop_copies(&entry.name);
+        }
+    }
+
     fn named_segments(&self) -> Vec<(String, Arc<Segment>)> {
         let entries = self
             .manifest

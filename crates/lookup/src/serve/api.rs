@@ -1,7 +1,7 @@
 //! JSON requests and their answers.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
@@ -175,21 +175,24 @@ pub(super) fn info(shared: &Shared) -> Value {
     })
 }
 
+/// An answer in JSON, and the time that its lookups took.
+pub(super) type Timed = (String, Duration);
+
 /// `POST /v1/lookup`.
-pub(super) async fn lookup(shared: &Shared, request: Request<Incoming>) -> Result<String, Problem> {
+pub(super) async fn lookup(shared: &Shared, request: Request<Incoming>) -> Result<Timed, Problem> {
     require_json(&request)?;
     let asked = checked(&body(shared, request).await?, crate::MAX_DISTANCE)?;
     let _turn = shared.admission.turn().await?;
-    let answers = answers(shared, &asked)?;
+    let (answers, took) = answers(shared, &asked)?;
     let answers: Vec<Value> = answers
         .iter()
         .map(|answer| as_json(shared, answer))
         .collect();
-    Ok(rendered(answers, asked.is_batch))
+    Ok((rendered(answers, asked.is_batch), took))
 }
 
 /// `POST /v1/seen`: answers, and remembers.
-pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<String, Problem> {
+pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<Timed, Problem> {
     require_json(&request)?;
     let asked = checked(&body(shared, request).await?, crate::MAX_DISTANCE)?;
     let Some(seen) = &shared.seen else {
@@ -201,7 +204,7 @@ pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<
     let ids: Option<Vec<String>> = asked.ids.iter().cloned().collect();
     let ids = ids.ok_or_else(|| bad("each query of /v1/seen needs an \"id\""))?;
     let turn = shared.admission.turn().await?;
-    let answers = answers(shared, &asked)?;
+    let (answers, took) = answers(shared, &asked)?;
     // Looked up and remembered in one step, so that of two copies that arrive at once, one finds the other.
     let entries = answers.iter().zip(ids).filter_map(|(answer, id)| {
         let fingerprint = answer.fingerprint?;
@@ -234,7 +237,7 @@ pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<
         }
         value
     });
-    Ok(rendered(answers.collect(), asked.is_batch))
+    Ok((rendered(answers.collect(), asked.is_batch), took))
 }
 
 fn rendered(mut answers: Vec<Value>, is_batch: bool) -> String {
@@ -244,8 +247,8 @@ fn rendered(mut answers: Vec<Value>, is_batch: bool) -> String {
     }
 }
 
-/// Looks up what was asked.
-fn answers(shared: &Shared, asked: &Checked) -> Result<Vec<Answer>, Problem> {
+/// Looks up what was asked; returns also the time that it took.
+fn answers(shared: &Shared, asked: &Checked) -> Result<(Vec<Answer>, Duration), Problem> {
     let serving = shared.current.serving();
     let begin = Instant::now();
     let work = || answered(&serving, asked);
@@ -260,7 +263,8 @@ fn answers(shared: &Shared, asked: &Checked) -> Result<Vec<Answer>, Problem> {
         // Other connections go on meanwhile.
         false => tokio::task::block_in_place(work),
     };
-    shared.metrics.looked_up(begin.elapsed());
+    let took = begin.elapsed();
+    shared.metrics.looked_up(took);
     let answers = answers.map_err(failed)?;
     shared
         .metrics
@@ -271,7 +275,7 @@ fn answers(shared: &Shared, asked: &Checked) -> Result<Vec<Answer>, Problem> {
         .metrics
         .hits
         .fetch_add(hits as u64, Ordering::Relaxed);
-    Ok(answers)
+    Ok((answers, took))
 }
 
 fn answered(serving: &Serving, asked: &Checked) -> Result<Vec<Answer>, LookupError> {

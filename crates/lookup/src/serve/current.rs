@@ -63,6 +63,7 @@ impl Current {
         let Some(index) = serving.index.newer(&self.files).await? else {
             return Ok(false);
         };
+        serving.index.drop_copies(&self.files, &index);
         let next = Serving {
             model: index.model().await?,
             index,

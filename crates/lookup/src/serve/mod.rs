@@ -38,9 +38,9 @@ pub use tls::TlsFiles;
 pub struct ServeSettings {
     /// The address to listen on; port 0 takes a free port.
     pub listen: SocketAddr,
-    /// The keys, to serve HTTPS; clients must show a certificate of the same authority.
+    /// The keys, to serve HTTPS.
     pub tls: Option<TlsFiles>,
-    /// Serve other machines without TLS.
+    /// Serve other machines without TLS, or without a token or client certificates.
     pub insecure: bool,
     /// What clients must send as `Authorization: Bearer`. Never printed.
     pub token: Option<String>,
@@ -93,14 +93,19 @@ impl Server {
     pub async fn bind(files: &IndexFiles, index: Index, settings: ServeSettings) -> Result<Self> {
         let tls = settings.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
         let is_exposed = !settings.listen.ip().to_canonical().is_loopback();
-        if is_exposed && tls.is_none() {
+        let knows_clients = settings
+            .tls
+            .as_ref()
+            .is_some_and(|tls| tls.authority.is_some());
+        let is_safe = tls.is_some() && (knows_clients || settings.token.is_some());
+        if is_exposed && !is_safe {
             if !settings.insecure {
                 return Err(LookupError::Exposed {
                     address: settings.listen,
                 });
             }
             tracing::warn!(
-                "listening at {} without encryption: whoever reaches this port can ask",
+                "listening at {} without encryption, or without a token or client certificates: whoever reaches this port can ask",
                 settings.listen
             );
         }

@@ -1,4 +1,5 @@
-//! Mutual TLS: server and clients show certificates of one authority, as the processes of a cluster do.
+//! TLS: the server shows a certificate. With an authority, clients must show one of that authority, too, as the processes of a cluster
+//! do.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use crate::error::{LookupError, Result};
 /// PEM files.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
-    /// Certificate of the authority that signed those of all clients.
-    pub authority: PathBuf,
+    /// Certificate of the authority that signed those of all clients; without it, clients need none.
+    pub authority: Option<PathBuf>,
     /// Certificate of the server.
     pub certificate: PathBuf,
     /// Its private key.
@@ -41,18 +42,23 @@ impl TlsFiles {
                 Err(error) => Err(bad(path)(error.to_string())),
             }
         };
-        let mut roots = RootCertStore::empty();
-        for certificate in certificates(&self.authority)? {
-            let added = roots.add(certificate);
-            added.map_err(|error| bad(&self.authority)(error.to_string()))?;
-        }
         let key = PrivateKeyDer::from_pem_slice(&read_file(&self.key)?);
         // The error must not quote the key.
         let key = key.map_err(|_| bad(&self.key)("no PRIVATE KEY in PEM".into()))?;
-        let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build();
-        let verifier = verifier.map_err(|error| bad(&self.authority)(error.to_string()))?;
-        let config = ServerConfig::builder()
-            .with_client_cert_verifier(verifier)
+        let builder = match &self.authority {
+            None => ServerConfig::builder().with_no_client_auth(),
+            Some(authority) => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates(authority)? {
+                    let added = roots.add(certificate);
+                    added.map_err(|error| bad(authority)(error.to_string()))?;
+                }
+                let verifier = WebPkiClientVerifier::builder(Arc::new(roots)).build();
+                let verifier = verifier.map_err(|error| bad(authority)(error.to_string()))?;
+                ServerConfig::builder().with_client_cert_verifier(verifier)
+            }
+        };
+        let config = builder
             .with_single_cert(certificates(&self.certificate)?, key)
             .map_err(|error| bad(&self.certificate)(error.to_string()))?;
         Ok(TlsAcceptor::from(Arc::new(config)))

@@ -7,7 +7,6 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use clap::{Args, Subcommand, ValueHint};
 
-use super::cluster::TlsArgs;
 use super::values::time_span;
 
 #[derive(Debug, Subcommand)]
@@ -76,7 +75,7 @@ pub struct LookupArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(
     after_help = "The page at http://127.0.0.1:8080/ looks up a text that is pasted into it; programs send JSON:\n\n  \
-    curl -d '{\"text\": \"...\"}' http://127.0.0.1:8080/v1/lookup\n\nSIGTERM lets the requests in progress end."
+    curl --json '{\"text\": \"...\"}' http://127.0.0.1:8080/v1/lookup\n\nSIGTERM lets the requests in progress end."
 )]
 pub struct ServeArgs {
     /// Directory or URL of the index. New versions of it are used as they appear
@@ -119,11 +118,19 @@ pub struct ServeArgs {
     /// File with a token that clients must send, as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
-    /// Accept connections from other machines without the three --tls options: what is asked and answered can be read on the way
+    /// Accept connections from other machines without TLS, or without a token or client certificates. Use it only on a network where
+    /// you trust every process
     #[arg(long)]
     pub insecure: bool,
-    #[command(flatten)]
-    pub tls: TlsArgs,
+    /// Certificate of the server (PEM), to serve HTTPS
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    pub tls_cert: Option<PathBuf>,
+    /// Private key of that certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    pub tls_key: Option<PathBuf>,
+    /// Certificate (PEM) of an authority: clients must show a certificate of it
+    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"], value_hint = ValueHint::FilePath)]
+    pub tls_ca: Option<PathBuf>,
     #[command(flatten)]
     pub cache: CacheArgs,
 }

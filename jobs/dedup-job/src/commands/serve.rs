@@ -44,9 +44,9 @@ fn settings(
     token: Option<String>,
     texts: HashMap<String, String>,
 ) -> ServeSettings {
-    let tls = match (&args.tls.tls_ca, &args.tls.tls_cert, &args.tls.tls_key) {
-        (Some(authority), Some(certificate), Some(key)) => Some(TlsFiles {
-            authority: authority.clone(),
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => Some(TlsFiles {
+            authority: args.tls_ca.clone(),
             certificate: certificate.clone(),
             key: key.clone(),
         }),
