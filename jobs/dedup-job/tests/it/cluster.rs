@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
 
+use crate::helpers::certificates::certificate;
 use crate::helpers::processes::*;
 use crate::helpers::servers::*;
 use crate::helpers::support::*;
@@ -430,35 +431,7 @@ fn encryption() {
         "generate pages --output {data} --new 300 --base 1000"
     ))
     .ok();
-    let certificates = |authority: &str, name: &str| {
-        let run = |line: String| {
-            let ran = Command::new(&openssl)
-                .args(line.split_whitespace())
-                .output()
-                .unwrap();
-            Ran::of(ran).ok();
-        };
-        let (ca, at) = (dir.at(authority), dir.at(name));
-        if !dir.join(&format!("{authority}.pem")).exists() {
-            run(format!(
-                "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN={authority} \
-                 -keyout {ca}.key -out {ca}.pem"
-            ));
-        }
-        run(format!(
-            "req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN={name} -keyout {at}.key -out {at}.csr"
-        ));
-        fs::write(
-            dir.join("names"),
-            "subjectAltName=IP:127.0.0.1,DNS:localhost\n",
-        )
-        .unwrap();
-        run(format!(
-            "x509 -req -in {at}.csr -CA {ca}.pem -CAkey {ca}.key -CAcreateserial -days 2 -extfile {} -out {at}.pem",
-            dir.at("names")
-        ));
-        format!("--tls-ca {ca}.pem --tls-cert {at}.pem --tls-key {at}.key")
-    };
+    let certificates = |authority: &str, name: &str| certificate(&openssl, &dir, authority, name);
     let (scheduler, executor) = (
         certificates("ours", "scheduler"),
         certificates("ours", "executor"),

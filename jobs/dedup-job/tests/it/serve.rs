@@ -2,13 +2,15 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::helpers::certificates::certificate;
 use crate::helpers::days::*;
 use crate::helpers::processes::signal;
+use crate::helpers::servers::tool;
 use crate::helpers::support::*;
 
 /// A server on a free port.
@@ -28,9 +30,13 @@ impl Drop for Serving {
 
 impl Serving {
     fn start(index: &str, options: &str) -> Self {
+        Self::start_at("127.0.0.1:0", index, options)
+    }
+
+    fn start_at(listen: &str, index: &str, options: &str) -> Self {
         let mut child = command()
             .args(
-                format!("serve --index {index} --listen 127.0.0.1:0 --refresh 100ms {options}")
+                format!("serve --index {index} --listen {listen} --refresh 100ms {options}")
                     .split_whitespace(),
             )
             .stderr(Stdio::piped())
@@ -334,7 +340,7 @@ fn the_token_is_required_and_never_shown() {
     std::fs::write(&file, "").unwrap();
     dedup(&format!("serve --index {index} --token-file {file}")).fails(78, &["token"]);
     dedup(&format!("serve --index {index} --listen 0.0.0.0:0"))
-        .fails(64, &["--insecure", "--tls-ca"]);
+        .fails(64, &["--insecure", "--tls-cert", "--token-file"]);
 }
 
 #[test]
@@ -376,7 +382,7 @@ fn copies_that_arrive_before_a_build_find_each_other() {
         let child = served.child.id();
         let killing = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(20 + far(crash) % 60));
-            let killed = std::process::Command::new("sh")
+            let killed = Command::new("sh")
                 .args(["-c", &format!("kill -9 {child}")])
                 .status();
             assert!(killed.unwrap().success());
@@ -544,4 +550,70 @@ fn texts_are_shown_beside_hits() {
         "serve --index {index} --listen 127.0.0.1:0 --texts {texts} --memory-limit 100"
     ))
     .fails(75, &["--memory-limit"]);
+}
+
+#[test]
+fn connections_are_encrypted_and_clients_known() {
+    let Some(openssl) = tool("openssl") else {
+        return;
+    };
+    let (days, index) = index();
+    let dir = &days.dir;
+    let keys = certificate(&openssl, dir, "ours", "server");
+    certificate(&openssl, dir, "ours", "client");
+    certificate(&openssl, dir, "theirs", "stranger");
+    let token = dir.at("token");
+    std::fs::write(&token, "t0ken").unwrap();
+    // What a client with a certificate, or with none, is answered; nothing if the connection is refused.
+    let ask = |served: &Serving, client: Option<&str>, headers: &str| {
+        let address = format!("127.0.0.1:{}", served.address.port());
+        let mut command = Command::new(&openssl);
+        command.args([
+            "s_client",
+            "-quiet",
+            "-verify_return_error",
+            "-connect",
+            &address,
+            "-CAfile",
+            &dir.at("ours.pem"),
+        ]);
+        if let Some(client) = client {
+            let (pem, key) = (
+                dir.at(&format!("{client}.pem")),
+                dir.at(&format!("{client}.key")),
+            );
+            command.args(["-cert", &pem, "-key", &key]);
+        }
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let request =
+            format!("GET /v1/info HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
+        let mut input = child.stdin.take().unwrap();
+        // A refused connection may be closed already.
+        let _ = input.write_all(request.as_bytes());
+        let answer = child.wait_with_output().unwrap().stdout;
+        drop(input);
+        String::from_utf8(answer).unwrap()
+    };
+    let served = Serving::start_at("0.0.0.0:0", &index, &keys);
+    assert!(ask(&served, Some("client"), "").starts_with("HTTP/1.1 200"));
+    for client in [None, Some("stranger")] {
+        assert_eq!(ask(&served, client, ""), "");
+    }
+    served.stop();
+    // Without an authority, clients show the token.
+    let keys = keys.split_once(" --tls-cert").unwrap().1;
+    let options = format!("--tls-cert{keys} --token-file {token}");
+    let served = Serving::start_at("0.0.0.0:0", &index, &options);
+    assert!(ask(&served, None, "authorization: Bearer t0ken\r\n").starts_with("HTTP/1.1 200"));
+    assert!(ask(&served, None, "").starts_with("HTTP/1.1 401"));
+    served.stop();
+    dedup(&format!(
+        "serve --index {index} --listen 0.0.0.0:0 --tls-cert{keys}"
+    ))
+    .fails(64, &["--token-file"]);
 }

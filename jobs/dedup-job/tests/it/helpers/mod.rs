@@ -1,6 +1,7 @@
 //! What the tests share: they run the program, read and write its files, and start servers and
 //! clusters.
 
+pub mod certificates;
 pub mod days;
 pub mod foreign_writer;
 pub mod processes;
