@@ -2,7 +2,6 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,32 +48,65 @@ impl Merge {
             }
         }
         let (mut done, mut reported) = (0, 0);
-        while let Some(&Reverse((value, _))) = heads.peek() {
-            let mut rows = 0u32;
-            // Inputs with the same value come in their own order.
-            while let Some(mut head) = heads.peek_mut().filter(|head| head.0.0 == value) {
-                let input = &mut self.inputs[head.0.1];
-                rows += input.push_rows(&mut writer)?;
-                match input.next()? {
-                    Some(next) => head.0.0 = next,
-                    None => {
-                        PeekMut::pop(head);
-                    }
+        while let Some(Reverse((value, number))) = heads.pop() {
+            // The inputs of a day mostly follow one another, so one of them is read up to where the next begins.
+            let end = heads.peek().map(|Reverse((next, _))| *next);
+            let input = &mut self.inputs[number];
+            let mut next = Some(value);
+            while let Some(value) = next.filter(|value| end.is_none_or(|end| *value < end)) {
+                let mut rows = 0u32;
+                next = push_rows_of(input, value, &mut rows, &mut writer)?;
+                done += push_value(&mut writer, value, rows)?;
+                if done - reported >= REPORT {
+                    (self.rows_done)(done - reported);
+                    reported = done;
                 }
             }
-            // Of a segment, rows may be left out.
-            if rows > 0 {
-                writer.push(value, rows)?;
+            let Some(value) = next else { continue };
+            heads.push(Reverse((value, number)));
+            // Several inputs have the next value; its rows come in the order of the inputs.
+            let mut rows = 0u32;
+            while heads
+                .peek()
+                .is_some_and(|Reverse((next, _))| *next == value)
+            {
+                let Some(Reverse((_, number))) = heads.pop() else {
+                    break;
+                };
+                let next = push_rows_of(&mut self.inputs[number], value, &mut rows, &mut writer)?;
+                heads.extend(next.map(|next| Reverse((next, number))));
             }
-            done += u64::from(rows);
-            if done - reported >= REPORT {
-                (self.rows_done)(done - reported);
-                reported = done;
-            }
+            done += push_value(&mut writer, value, rows)?;
         }
         (self.rows_done)(done - reported);
         writer.finish(&self.pool)
     }
+}
+
+/// Writes the rows of `value`, at which the input is, and counts them; returns the value after it.
+#[inline]
+fn push_rows_of(
+    input: &mut Input,
+    value: u64,
+    rows: &mut u32,
+    writer: &mut SegmentWriter,
+) -> Result<Option<u64>> {
+    loop {
+        *rows += input.push_rows(writer)?;
+        let next = input.next()?;
+        if next != Some(value) {
+            return Ok(next);
+        }
+    }
+}
+
+/// Writes a value after its rows. Of a segment, all of them may be left out.
+#[inline]
+fn push_value(writer: &mut SegmentWriter, value: u64, rows: u32) -> Result<u64> {
+    if rows > 0 {
+        writer.push(value, rows)?;
+    }
+    Ok(rows.into())
 }
 
 /// Sorted rows: of a data file of the archive, or of a segment.

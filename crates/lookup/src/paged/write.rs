@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
+use super::page_file::PageFile;
 use super::{ALIGNMENT, FORMAT, HEADER, MAGIC, PAGE};
 use crate::error::{LookupError, Result};
 use crate::paged::read::Footer;
@@ -16,9 +17,7 @@ use crate::paged::read::Footer;
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 1 << 20;
 /// Full buffers that may wait for the disk.
-const WAITING: usize = 4;
-/// Bytes after which the file is synced: a sync at the end alone would wait for all of it.
-const SYNC: usize = 64 << 20;
+const WAITING: usize = 32;
 
 /// A paged file that is being written. A thread of its own computes the checksums and writes.
 pub(crate) struct PagedWriter {
@@ -38,22 +37,17 @@ pub(crate) struct PagedWriter {
 type Written = std::io::Result<(File, Vec<u64>)>;
 
 /// Writes whole pages as they come.
-fn write_pages(mut file: File, full: &Receiver<Vec<u8>>, empty: &Sender<Vec<u8>>) -> Written {
+fn write_pages(file: File, full: &Receiver<Vec<u8>>, empty: &Sender<Vec<u8>>) -> Written {
     let mut checksums = Vec::new();
-    let mut unsynced = 0;
+    let mut file = PageFile::new(file);
     for mut pages in full {
         checksums.extend(pages.chunks_exact(PAGE).map(XxHash3_64::oneshot));
-        file.write_all(&pages)?;
-        unsynced += pages.len();
-        if unsynced >= SYNC {
-            file.sync_data()?;
-            unsynced = 0;
-        }
+        file.write(&pages)?;
         pages.clear();
         // At the end, nobody takes it.
         let _ = empty.send(pages);
     }
-    Ok((file, checksums))
+    Ok((file.finish()?, checksums))
 }
 
 impl PagedWriter {

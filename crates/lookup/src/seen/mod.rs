@@ -52,7 +52,10 @@ impl Seen {
         let oldest = now().saturating_sub(remember.keep.as_secs());
         let mut table = Table::default();
         let log = Log::open(&remember.directory, oldest, |time, entry| {
-            table.add(time, entry)
+            // What was asked for twice is in the log twice.
+            if !table.has(&entry) {
+                table.add(time, entry);
+            }
         })?;
         Ok(Self {
             remember: remember.clone(),

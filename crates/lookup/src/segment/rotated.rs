@@ -5,6 +5,8 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::JoinHandle;
 
 use rayon::prelude::*;
 
@@ -19,6 +21,50 @@ const PARTITION_VALUES: u64 = 1 << 20;
 /// Partitions at most: each has a run in memory.
 const MAX_PARTITION_BITS: u32 = 12;
 
+/// Runs that may wait to be written.
+const WAITING: usize = 256;
+
+/// A file of runs; a thread of its own writes them.
+struct Spill {
+    full: SyncSender<(u64, Vec<u64>)>,
+    empty: Receiver<Vec<u64>>,
+    thread: JoinHandle<std::io::Result<File>>,
+}
+
+impl Spill {
+    fn new(file: File) -> Self {
+        let (full, received) = sync_channel(WAITING);
+        let (returned, empty) = channel();
+        Self {
+            full,
+            empty,
+            thread: std::thread::spawn(move || write_runs(file, &received, &returned)),
+        }
+    }
+
+    /// Waits until all runs are written.
+    fn finish(self) -> std::io::Result<File> {
+        drop(self.full);
+        let written = self.thread.join();
+        written.unwrap_or_else(|_| Err(std::io::Error::other("the writer of runs has failed")))
+    }
+}
+
+/// Writes runs, each where it is to begin, as they come.
+fn write_runs(
+    file: File,
+    full: &Receiver<(u64, Vec<u64>)>,
+    empty: &Sender<Vec<u64>>,
+) -> std::io::Result<File> {
+    for (at, mut run) in full {
+        file.write_all_at(bytemuck::cast_slice(&run), at)?;
+        run.clear();
+        // At the end, nobody takes it.
+        let _ = empty.send(run);
+    }
+    Ok(file)
+}
+
 /// Values that are collected, rotated, to be sorted.
 pub(super) struct Rotated {
     name: String,
@@ -28,7 +74,7 @@ pub(super) struct Rotated {
     /// Where each run of a partition begins in the file.
     written: Vec<Vec<u64>>,
     /// `None` if all stays in memory.
-    spill: Option<File>,
+    spill: Option<Spill>,
     spilled: u64,
 }
 
@@ -45,7 +91,10 @@ impl Rotated {
         let partition_bits = wanted.min(MAX_PARTITION_BITS).min(bucket_bits - BLOCK_BITS);
         let spill = match values > memory {
             true => {
-                Some(tempfile::tempfile_in(scratch).map_err(LookupError::io(scratch.display()))?)
+                let file = tempfile::tempfile_in(scratch);
+                Some(Spill::new(
+                    file.map_err(LookupError::io(scratch.display()))?,
+                ))
             }
             false => None,
         };
@@ -74,26 +123,80 @@ impl Rotated {
 
     #[cold]
     fn write_run(&mut self, partition: usize) -> Result<()> {
-        let Some(file) = &self.spill else {
+        let Some(spill) = &self.spill else {
             return Ok(());
         };
-        let run = &mut self.runs[partition];
-        let bytes: &[u8] = bytemuck::cast_slice(run);
-        file.write_all_at(bytes, self.spilled)
-            .map_err(LookupError::io(&self.name))?;
-        self.written[partition].push(self.spilled);
-        self.spilled += bytes.len() as u64;
-        run.clear();
+        let next = spill
+            .empty
+            .try_recv()
+            .unwrap_or_else(|_| Vec::with_capacity(RUN));
+        let run = std::mem::replace(&mut self.runs[partition], next);
+        let (at, bytes) = (self.spilled, size_of_val(&run[..]) as u64);
+        self.written[partition].push(at);
+        self.spilled += bytes;
+        if spill.full.send((at, run)).is_err() {
+            // The thread has ended, because it could not write.
+            let written = self.spill.take().map(Spill::finish);
+            let error = written.and_then(std::io::Result::err);
+            let error =
+                error.unwrap_or_else(|| std::io::Error::other("the writer of runs has ended"));
+            return Err(LookupError::io(&self.name)(error));
+        }
         Ok(())
     }
 
+    /// Writes the table, sorted by `threads` threads.
+    pub(super) fn write(
+        self,
+        table: &mut TableWriter,
+        file: &mut PagedWriter,
+        pool: &rayon::ThreadPool,
+    ) -> Result<()> {
+        let spill = self.spill.map(Spill::finish).transpose();
+        let collected = Collected {
+            file: spill.map_err(LookupError::io(&self.name))?,
+            name: self.name,
+            bucket_bits: self.bucket_bits,
+            partition_bits: self.partition_bits,
+            runs: self.runs,
+            written: self.written,
+        };
+        let partitions: Vec<usize> = (0..collected.runs.len()).collect();
+        // As many at once as keep all threads busy while the last is waited for.
+        for some in partitions.chunks(2 * pool.current_num_threads()) {
+            let encoded: Vec<_> = pool.install(|| {
+                let some = some.par_iter();
+                some.map(|&partition| collected.blocks(partition)).collect()
+            });
+            for blocks in encoded {
+                let (bytes, lengths) = blocks?;
+                table.push_blocks(file, &bytes, &lengths)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// All values, in their partitions.
+struct Collected {
+    name: String,
+    bucket_bits: u32,
+    partition_bits: u32,
+    /// The last values of each partition.
+    runs: Vec<Vec<u64>>,
+    /// Where each of its other runs begins in the file.
+    written: Vec<Vec<u64>>,
+    file: Option<File>,
+}
+
+impl Collected {
     /// All values of a partition, sorted.
     fn sorted(&self, partition: usize) -> Result<Vec<u64>> {
         let starts = &self.written[partition];
         let last = &self.runs[partition];
         let mut values = vec![0u64; starts.len() * RUN];
         for (run, start) in values.chunks_exact_mut(RUN).zip(starts) {
-            let Some(file) = &self.spill else { break };
+            let Some(file) = &self.file else { break };
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(run);
             file.read_exact_at(bytes, *start)
                 .map_err(LookupError::io(&self.name))?;
@@ -134,28 +237,5 @@ impl Rotated {
             left = rest;
         }
         Ok((bytes, lengths))
-    }
-
-    /// Writes the table, sorted by `threads` threads.
-    pub(super) fn write(
-        self,
-        table: &mut TableWriter,
-        file: &mut PagedWriter,
-        pool: &rayon::ThreadPool,
-    ) -> Result<()> {
-        let partitions: Vec<usize> = (0..self.runs.len()).collect();
-        // As many at once as keep all threads busy while the last is waited for.
-        for some in partitions.chunks(2 * pool.current_num_threads()) {
-            let encoded: Vec<_> = pool.install(|| {
-                some.par_iter()
-                    .map(|&partition| self.blocks(partition))
-                    .collect()
-            });
-            for blocks in encoded {
-                let (bytes, lengths) = blocks?;
-                table.push_blocks(file, &bytes, &lengths)?;
-            }
-        }
-        Ok(())
     }
 }
