@@ -1,9 +1,12 @@
 //! Reads the rows of an archive's data file in the order of their fingerprints, a piece at a time.
 
-use archive::{Archive, DataFile, DecodedStep, ReadRows, RowColumns, SnapshotFile};
+use archive::{
+    Archive, DataFile, DecodedStep, FingerprintReader, ReadRows, RowColumns, SnapshotFile,
+};
 use arrow::array::{ArrayRef, AsArray as _, BinaryArray};
 use arrow::datatypes::Int64Type;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use crate::error::{LookupError, Result};
 use crate::rows::{IdRef, Row};
@@ -11,6 +14,9 @@ use crate::segment::SIGN;
 
 /// Rows of a piece.
 const PIECE: usize = 1 << 14;
+
+/// Pieces of a file that wait to be merged.
+const PIECES: usize = 3;
 
 /// Some rows, by fingerprint.
 pub(super) struct Piece {
@@ -56,8 +62,7 @@ pub(super) async fn pieces(
         sketch: archive.spec().sketch,
         kept: false,
     };
-    // One piece waits while another is merged.
-    let (sender, receiver) = mpsc::channel(1);
+    let (sender, receiver) = mpsc::channel(PIECES);
     tokio::spawn(async move {
         // Other programs need not keep the order. Files of this program have checksums in the log.
         let read = match opened.facts.tail.is_some() {
@@ -79,26 +84,44 @@ async fn send_in_order(
     sender: &mpsc::Sender<Result<Piece>>,
 ) -> Result<()> {
     let pages = file.reader.row_pages().await?;
+    let groups = file.reader.row_groups().len();
+    let mut next = None;
     let mut last = 0;
-    for group in 0..file.reader.row_groups().len() {
-        let (values, rows) = fingerprints(file, group).await?;
+    for group in 0..groups {
+        let read = match next.take() {
+            Some(reading) => joined(reading).await?,
+            None => fingerprints(&file.reader, group).await?,
+        };
+        let (values, rows) = read;
         if values.first().is_some_and(|first| *first < last) || !values.is_sorted() {
             let reason = "its rows are not sorted by fingerprint";
             return Err(LookupError::damaged(file.reader.name(), reason));
         }
         last = values.last().copied().unwrap_or(last);
-        for (values, rows) in values.chunks(PIECE).zip(rows.chunks(PIECE)) {
+        let pieces = values.chunks(PIECE).zip(rows.chunks(PIECE));
+        for (number, (values, rows)) in pieces.enumerate() {
+            // Not before: a file whose turn has not come holds one row group only.
+            if number == PIECES + 2 && group + 1 < groups {
+                let reader = file.reader.clone();
+                let reading = async move { fingerprints(&reader, group + 1).await };
+                next = Some(tokio::spawn(reading));
+            }
             let read = file.reader.rows(&pages, group, rows, wanted).await?;
-            if sender
-                .send(Ok(Piece::new(values.to_vec(), read)))
-                .await
-                .is_err()
-            {
+            let piece = Piece::new(values.to_vec(), read);
+            if sender.send(Ok(piece)).await.is_err() {
                 return Ok(());
             }
         }
     }
     Ok(())
+}
+
+/// What a task returns.
+async fn joined<T>(task: JoinHandle<Result<T>>) -> Result<T> {
+    task.await.unwrap_or_else(|panic| {
+        let failed = LookupError::io("reading fingerprints");
+        Err(failed(std::io::Error::other(panic)))
+    })
 }
 
 /// Sends the rows of a file in any order: reads all of them, and sorts them.
@@ -111,7 +134,7 @@ async fn send_sorted(
     let mut pieces = Vec::new();
     let mut order: Vec<(u64, u32, u32)> = Vec::new();
     for group in 0..file.reader.row_groups().len() {
-        let (values, rows) = fingerprints(file, group).await?;
+        let (values, rows) = fingerprints(&file.reader, group).await?;
         for (values, rows) in values.chunks(PIECE).zip(rows.chunks(PIECE)) {
             let read = file.reader.rows(&pages, group, rows, wanted).await?;
             let piece = pieces.len() as u32;
@@ -154,22 +177,17 @@ async fn send_sorted(
 }
 
 /// The fingerprints of a row group, as they are stored, and their rows.
-async fn fingerprints(file: &SnapshotFile, group: usize) -> Result<(Vec<u64>, Vec<u32>)> {
-    let encoded = file.reader.fetch(group).await?;
-    let reader = file.reader.clone();
-    let decoding = tokio::task::spawn_blocking(move || -> Result<_> {
+async fn fingerprints(reader: &FingerprintReader, group: usize) -> Result<(Vec<u64>, Vec<u32>)> {
+    let encoded = reader.fetch(group).await?;
+    let reader = reader.clone();
+    joined(tokio::task::spawn_blocking(move || {
         let (mut values, mut rows) = (Vec::new(), Vec::new());
         reader.decode(group, encoded, &mut DecodedStep::default(), |step| {
-            let first = values.len();
             values.extend(step.values().iter().map(|value| value ^ SIGN));
-            rows.extend((0..values.len() - first).map(|at| step.row(at)));
+            rows.extend((0..step.values().len()).map(|at| step.row(at)));
             true
         })?;
         Ok((values, rows))
-    });
-    decoding.await.unwrap_or_else(|panic| {
-        Err(LookupError::io("reading fingerprints")(
-            std::io::Error::other(panic),
-        ))
-    })
+    }))
+    .await
 }

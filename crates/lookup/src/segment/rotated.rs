@@ -4,6 +4,8 @@
 //! sorted one by one: a partition is whole blocks of the table, so it is encoded where it was sorted.
 
 use std::fs::File;
+use std::num::NonZero;
+use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::JoinHandle;
@@ -163,7 +165,10 @@ impl Rotated {
         };
         let partitions: Vec<usize> = (0..collected.runs.len()).collect();
         // As many at once as keep all threads busy while the last is waited for.
-        for some in partitions.chunks(2 * pool.current_num_threads()) {
+        let together = 2 * pool.current_num_threads();
+        collected.request(0..together);
+        for (number, some) in partitions.chunks(together).enumerate() {
+            collected.request((number + 1) * together..(number + 2) * together);
             let encoded: Vec<_> = pool.install(|| {
                 let some = some.par_iter();
                 some.map(|&partition| collected.blocks(partition)).collect()
@@ -190,6 +195,21 @@ struct Collected {
 }
 
 impl Collected {
+    /// Asks the system to read the runs of some partitions, without waiting for them.
+    fn request(&self, partitions: Range<usize>) {
+        let Some(file) = &self.file else { return };
+        let bytes = NonZero::new((RUN * size_of::<u64>()) as u64);
+        let partitions = self
+            .written
+            .iter()
+            .skip(partitions.start)
+            .take(partitions.len());
+        for start in partitions.flatten() {
+            // A refusal only makes the later read wait.
+            let _ = rustix::fs::fadvise(file, *start, bytes, rustix::fs::Advice::WillNeed);
+        }
+    }
+
     /// All values of a partition, sorted.
     fn sorted(&self, partition: usize) -> Result<Vec<u64>> {
         let starts = &self.written[partition];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::helpers::certificates::certificate;
 use crate::helpers::processes::*;
