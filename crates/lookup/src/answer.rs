@@ -8,12 +8,12 @@ use crate::index::Index;
 use crate::rows::Id;
 use crate::search::{Found, Searcher};
 
-/// What to look up. With both, the fingerprint is looked up, and the text gives the sketch.
+/// What to look up. If both are given, the fingerprint is looked up, and the text gives only the sketch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Query {
     /// A fingerprint.
     pub fingerprint: Option<u64>,
-    /// A text, of which the fingerprint and the sketch are made by the index's spec.
+    /// A text; the index's spec makes its fingerprint and its sketch.
     pub text: Option<String>,
 }
 
@@ -22,11 +22,11 @@ pub struct Query {
 pub struct Wanted {
     /// The largest distance, in bits; at most [`MAX_DISTANCE`](crate::MAX_DISTANCE).
     pub k: u32,
-    /// Documents of one answer, at most.
+    /// The most hits of one answer.
     pub limit: usize,
-    /// The smallest similarity by sketches of a hit; hits whose similarity is not known stay. 0 lets all pass.
+    /// Leave out hits whose estimated similarity is lower. Hits without an estimate stay.
     pub min_similarity: f64,
-    /// Bytes of ids of all answers that are made at once, about, at most.
+    /// Stop adding hits once the ids of all answers of one call take this many bytes.
     pub id_bytes: usize,
 }
 
@@ -37,7 +37,7 @@ pub struct Answer {
     pub fingerprint: Option<u64>,
     /// By distance, then by id.
     pub hits: Vec<Hit>,
-    /// Whether there are more documents than the limit.
+    /// Whether there may be more hits: `limit` or `id_bytes` was reached.
     pub more: bool,
 }
 
@@ -48,7 +48,7 @@ pub struct Hit {
     pub id: Id,
     /// The distance of the fingerprints, in bits.
     pub distance: u32,
-    /// The day on which it was added.
+    /// The day as which it was committed to the archive.
     pub day: Option<NaiveDate>,
     /// Its fingerprint.
     pub fingerprint: u64,
@@ -61,15 +61,17 @@ pub struct Answerer {
     index: Index,
     searcher: Searcher,
     fingerprinter: Fingerprinter,
-    /// Of each query: its fingerprint, and where its sketch begins in `sketches`.
+    /// The fingerprints to search for: of the queries that have one.
     fingerprints: Vec<u64>,
+    /// For each of `fingerprints`, the number of its query.
     queries: Vec<usize>,
+    /// For each query, its sketch; empty if there is none.
     sketches: Vec<Vec<u8>>,
     found: Vec<Found>,
 }
 
 impl Answerer {
-    /// Answers by `index`; `model` is that of [`Index::model`].
+    /// An answerer for `index`; `model` comes from [`Index::model`].
     #[must_use]
     pub fn new(index: &Index, model: &Model) -> Self {
         Self {
@@ -83,13 +85,13 @@ impl Answerer {
         }
     }
 
-    /// The index that answers.
+    /// Its index.
     #[must_use]
     pub fn index(&self) -> &Index {
         &self.index
     }
 
-    /// The fingerprint and the sketch of a query. The sketch is empty if there is none.
+    /// Returns the fingerprint of a query, and writes its sketch to `sketch`: empty if there is none.
     pub fn fingerprint(&mut self, query: &Query, sketch: &mut Vec<u8>) -> Option<u64> {
         sketch.clear();
         let text = query.text.as_deref();
@@ -100,7 +102,7 @@ impl Answerer {
         query.fingerprint.or(of_text)
     }
 
-    /// Answers queries, in their order. Many at once are faster than one by one.
+    /// Answers queries, in their order. One call with many queries is faster than many calls.
     ///
     /// # Errors
     /// As [`Searcher::search`].
@@ -187,7 +189,7 @@ impl Answerer {
     }
 }
 
-/// Parses a fingerprint as people and programs write it: 16 hexadecimal digits, or the column `fp`'s signed number in JSON.
+/// Parses a fingerprint of 16 hexadecimal digits.
 #[must_use]
 pub fn parse_fingerprint(text: &str) -> Option<u64> {
     let is_hexadecimal = text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -16,7 +16,7 @@ pub enum LookupError {
     /// The archive failed.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// A directory without a manifest, where an index is needed.
+    /// A directory without a manifest, given as an index.
     #[error(
         "{path}: not an index (no manifest); make one with `dedup-job index build --base ARCHIVE --output {path}`"
     )]
@@ -26,7 +26,7 @@ pub enum LookupError {
     },
     /// A directory that holds something other than an index.
     #[error(
-        "{path}: not empty: {found} lies there; an index needs a directory, or a prefix, of its own"
+        "{path}: has {found}, which is no file of an index; give the index a directory, or a prefix, of its own"
     )]
     NotEmpty {
         /// The path as given.
@@ -44,7 +44,7 @@ pub enum LookupError {
     },
     /// A file in a format of another release.
     #[error(
-        "{object}: format {found} of the index; this version reads formats up to {known}: build the index again"
+        "{object}: index format {found}; this release reads formats up to {known}: build the index again"
     )]
     Format {
         /// The file.
@@ -54,7 +54,7 @@ pub enum LookupError {
         /// The latest format that this program reads.
         known: u32,
     },
-    /// A setting of the archive that an index keeps, and that differs.
+    /// The archive is not the one that the index covers, or is older than the version that it covers.
     #[error("{index}: {reason}; build an index in another directory")]
     OtherArchive {
         /// The index.
@@ -71,15 +71,15 @@ pub enum LookupError {
         version: u64,
     },
     /// A distance that an index cannot answer.
-    #[error("-k {k}: an index answers distances up to {}", crate::MAX_DISTANCE)]
+    #[error("-k {k}: a lookup takes a k of at most {}", crate::MAX_DISTANCE)]
     Distance {
         /// The distance asked for.
         k: u32,
     },
-    /// A port that other machines reach, without TLS, or without a way to know clients.
+    /// An address that other machines reach, without TLS or without client authentication.
     #[error(
         "--listen {address}: other machines reach this address, so it needs TLS (--tls-cert, --tls-key) and a token (--token-file) or \
-         client certificates (--tls-ca); or --insecure, if the network is trusted"
+         client certificates (--tls-ca); if you trust every process on the network, use --insecure"
     )]
     Exposed {
         /// The address.
@@ -94,14 +94,14 @@ pub enum LookupError {
         reason: String,
     },
     /// A directory that another server uses.
-    #[error("{path}: another server remembers there; give each its own directory")]
+    #[error("{path}: another server uses this --remember directory; give each server its own")]
     InUse {
         /// The directory.
         path: String,
     },
     /// The table of remembered documents has no room.
     #[error(
-        "{path}: {max} documents are remembered, and there is no room for more; build the index, or raise --remember-max"
+        "{path}: no room to remember more than {max} documents; raise --remember-max, or lower --remember-for"
     )]
     Full {
         /// The directory.
@@ -109,17 +109,17 @@ pub enum LookupError {
         /// Documents at most.
         max: usize,
     },
-    /// A local file operation failed.
+    /// A system call failed.
     #[error("{path}: {source}")]
     Io {
-        /// The file.
+        /// The file, or what was being done.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-// As of the other crates: errors of libraries may quote a request with its secrets.
+// As in the other crates: a derived `Debug` would print the errors of libraries, which may quote a request's secrets.
 impl std::fmt::Debug for LookupError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?} error: {self}", self.kind())

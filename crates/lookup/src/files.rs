@@ -1,4 +1,4 @@
-//! The files of an index: where they are kept, and their copies on this machine.
+//! The files of an index: written, published, removed, and copied to a cache on this machine.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use crate::error::{LookupError, Result};
 use crate::manifest::{self, FileEntry, Manifest, SegmentEntry};
 use crate::segment::{ROWS, Segment, SegmentFacts, TABLES, WrittenFiles};
 
-/// An index's directory or prefix, and the directory on this machine from which its segments are used: the same, if the index is
-/// local.
+/// Where an index is, and the directory from which its segments are mapped: the index itself if it is local, else a
+/// cache.
 #[derive(Debug, Clone)]
 pub struct IndexFiles {
     location: Location,
@@ -27,14 +27,15 @@ pub(crate) struct Drafts {
 }
 
 impl Drafts {
-    /// The files, to write.
+    /// Opens both files for writing.
     pub(crate) fn open(&self) -> Result<(std::fs::File, std::fs::File)> {
         Ok((self.tables.open()?, self.rows.open()?))
     }
 }
 
 impl IndexFiles {
-    /// The index at `location`. Segments in a store are fetched into `cache`, and stay there; temporary files go to `scratch`.
+    /// The index at `location`. If it is in a store, its segments are copied to `cache`. Temporary files go to
+    /// `scratch`.
     ///
     /// # Errors
     /// When the cache cannot be created.
@@ -50,7 +51,7 @@ impl IndexFiles {
         })
     }
 
-    /// Where the index is kept.
+    /// Location of the index.
     #[must_use]
     pub fn location(&self) -> &Location {
         &self.location
@@ -89,12 +90,13 @@ impl IndexFiles {
         facts: SegmentFacts,
     ) -> Result<SegmentEntry> {
         if self.location.local().is_none() {
-            // A later build, or a lookup on this machine, need not fetch what was made here. A failure only costs that.
+            // Link both files into the cache, so that nobody on this machine fetches them. If this fails, they are
+            // fetched.
             for (ending, draft) in [(TABLES, &drafts.tables), (ROWS, &drafts.rows)] {
                 let _ = std::fs::hard_link(draft.path(), self.path(name, ending));
             }
         }
-        // The rows come first: a restarted build takes a segment whose tables are there for whole.
+        // Publish the rows first: a segment that has tables has rows.
         drafts.rows.publish().await?;
         drafts.tables.publish().await?;
         Ok(SegmentEntry {
@@ -109,7 +111,7 @@ impl IndexFiles {
         self.directory.join(format!("{name}.{ending}"))
     }
 
-    /// The entry of a segment that an earlier build published, but no manifest names; `None` if there is none, or it is damaged.
+    /// Finds a segment that a stopped build has left: its entry for a manifest; `None` if a file is missing or damaged.
     pub(crate) async fn unlisted(&self, name: &str) -> Result<Option<SegmentEntry>> {
         for ending in [TABLES, ROWS] {
             if !self
@@ -134,7 +136,7 @@ impl IndexFiles {
         }))
     }
 
-    /// Opens a segment of a manifest; fetches it before, if it is in a store and was not fetched yet.
+    /// Opens a segment of a manifest; if the index is in a store, copies the segment to the cache first.
     pub(crate) async fn open(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         self.fetch(&entry.name, TABLES, Some(&entry.tables)).await?;
         self.fetch(&entry.name, ROWS, Some(&entry.rows_file))
@@ -156,13 +158,13 @@ impl IndexFiles {
             let name = self.location.child_name(&entry.name);
             return Err(LookupError::damaged(
                 name,
-                "the segment is another one than the manifest names",
+                "the segment differs from its entry in the manifest",
             ));
         }
         Ok(Arc::new(segment))
     }
 
-    /// Copies a file of a segment from the store to the cache, if it is not there, or has another size than `expected`.
+    /// Copies a segment's file from the store to the cache, unless a file of the expected size is there.
     async fn fetch(&self, name: &str, ending: &str, expected: Option<&FileEntry>) -> Result<()> {
         if self.location.local().is_some() {
             return Ok(());
@@ -180,7 +182,7 @@ impl IndexFiles {
         Ok(())
     }
 
-    /// Refuses a directory, or a prefix, that holds something other than an index.
+    /// Refuses a directory, or a prefix, that has other files than those of an index.
     pub(crate) async fn require_own(&self) -> Result<()> {
         let names = manifest::names(&self.location).await?;
         match names.into_iter().find(|name| !is_own(name)) {
@@ -218,17 +220,17 @@ impl IndexFiles {
                 }
                 self.drop_copies(&entry.name);
             }
-            // Last, so that a build that was stopped here goes on with it.
+            // Delete the manifest last: after an interruption, the next build finds its segments through it.
             self.delete(&manifest::name(version)).await?;
         }
         Ok(())
     }
 
-    /// Removes the copies of a segment that is no longer used, if the index is in a store.
+    /// Removes a segment from the cache, if the index is in a store.
     pub(crate) fn drop_copies(&self, name: &str) {
         if self.location.local().is_none() {
             for ending in [TABLES, ROWS] {
-                // Another process may have removed them, or fetch them again.
+                // If this fails, the file stays until somebody empties the cache.
                 let _ = std::fs::remove_file(self.path(name, ending));
             }
         }

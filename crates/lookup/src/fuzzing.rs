@@ -10,8 +10,8 @@ use crate::segment::testing::segment_of;
 use crate::segment::{Part, ROWS, Segment, SegmentFacts, TABLES};
 use crate::{MAX_DISTANCE, Result};
 
-/// Opens, searches and verifies a segment whose sections are parts of `bytes`, with checksums as they should be. Every length and count in
-/// them is a lie; none may lead to a panic or outside the file.
+/// Makes a segment whose sections are parts of `bytes`, with correct checksums; then opens, searches and verifies it.
+/// Lengths and counts in it are arbitrary: none may cause a panic, or a read outside the file.
 ///
 /// # Errors
 /// The reason why it is refused.
@@ -80,7 +80,7 @@ pub fn read_forged(directory: &Path, bytes: &[u8]) -> Result<()> {
     searched.and(verified)
 }
 
-/// Makes a segment of fingerprints, and asserts that it answers `queries` as brute force does.
+/// Asserts that a segment of `fingerprints` finds for `queries` what brute force finds.
 pub fn compare(directory: &Path, fingerprints: &[u64], queries: &[u64], k: u32) {
     let segment = segment_of(directory, "compared", fingerprints);
     segment.verify().expect("a whole segment");

@@ -28,7 +28,7 @@ pub struct Index {
 pub struct IndexInfo {
     /// Its version, counted from 1.
     pub version: u64,
-    /// The archive with which it was built.
+    /// Path or URL of its archive.
     pub archive: String,
     /// The version of the archive.
     pub archive_version: u64,
@@ -80,7 +80,7 @@ impl Index {
                 path: location.to_string(),
             })?;
             match Self::open_at(files, manifest, &[]).await {
-                // A build has published newer versions, and removed the segments of this one.
+                // A build may have published newer versions meanwhile, and removed these segments.
                 Err(LookupError::Storage(StorageError::NotFound { .. })) if attempt < 3 => {}
                 opened => return opened,
             }
@@ -88,7 +88,7 @@ impl Index {
         unreachable!("the loop returns")
     }
 
-    /// Opens the latest version, if it is a newer one than this; segments of both stay open.
+    /// Opens the latest version if it is newer than this one; reuses the open segments that both have.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -103,7 +103,7 @@ impl Index {
         }
     }
 
-    /// Removes the copies of segments that this version has and `next` has not, if the index is in a store.
+    /// Removes from the cache the segments that `next` no longer has.
     pub(crate) fn drop_copies(&self, files: &IndexFiles, next: &Self) {
         let stays = |name: &str| {
             next.manifest
@@ -177,7 +177,7 @@ impl Index {
         self.id_type
     }
 
-    /// The spec with the tables that it names, to make fingerprints of texts.
+    /// The spec with the files that it names (such as document frequencies), to make fingerprints of texts.
     ///
     /// # Errors
     /// [`LookupError::Archive`] when they are missing or damaged.
@@ -191,10 +191,10 @@ impl Index {
         Searcher::new(Arc::clone(&self.segments))
     }
 
-    /// The document of a row of a segment; see [`Found`](crate::Found).
+    /// Reads the document of one of the rows in a [`Found`](crate::Found).
     ///
     /// # Errors
-    /// [`LookupError::Damaged`] when a page that is needed is damaged.
+    /// [`LookupError::Damaged`] when its page is damaged.
     pub fn document(&self, segment: u32, row: u32) -> Result<Document> {
         self.segments[segment as usize].document(row)
     }
@@ -227,7 +227,7 @@ impl Index {
         }
     }
 
-    /// Reads every file whole, and checks all of it.
+    /// Reads and checks every byte of every segment.
     ///
     /// # Errors
     /// [`LookupError::Damaged`] at the first damaged page.

@@ -1,10 +1,10 @@
-//! Online lookup: which documents of an archive are within k bits of a fingerprint, in microseconds, from compressed tables on disk.
+//! Online lookup: finds the documents of an archive within k bits of a fingerprint, in microseconds.
 //!
-//! The other half of Manku, Jain and Das Sarma, "Detecting Near-Duplicates for Web Crawling" (WWW 2007), sections 3.1 and 3.2: a
-//! query against sorted tables that are compressed and stay on the disk.
+//! This is the online query of Manku, Jain and Das Sarma, "Detecting Near-Duplicates for Web Crawling" (WWW 2007),
+//! sections 3.1 and 3.2: one fingerprint against compressed, sorted tables on disk.
 //!
-//! [`build`] makes an index of an archive, and brings it up to date after every commit. An [`Index`] is open at one version;
-//! its [`Searcher`]s find fingerprints, and [`Index::document`] says which documents have them.
+//! [`build`] makes an index of an archive; call it again after each commit. An [`Index`] is open at one version. Its
+//! [`Searcher`]s find fingerprints, [`Index::document`] returns their documents, and an [`Answerer`] does both.
 
 mod answer;
 mod build;
@@ -33,5 +33,5 @@ pub use seen::Remember;
 pub use segment::{Document, Part};
 pub use serve::{ServeSettings, Server, TlsFiles};
 
-/// The largest distance that an index answers: two halves of radius 4.
+/// The largest k of a lookup: radius 4 in each of two halves.
 pub const MAX_DISTANCE: u32 = 8;

@@ -1,7 +1,7 @@
 //! The versions of an index: each is a manifest, a file that names segments.
 //!
-//! A manifest appears whole, by one conditional create, and never changes. A reader opens the latest; the one before stays for readers
-//! that have just opened it.
+//! One conditional create publishes a manifest; after that it never changes. A reader opens the latest one. The one
+//! before stays, for readers that have just opened it.
 
 use archive::IdType;
 use futures::TryStreamExt as _;
@@ -13,7 +13,7 @@ use storage::{Location, StorageError};
 use crate::error::{LookupError, Result};
 use crate::segment::SegmentFacts;
 
-/// The format of manifests that this version writes.
+/// The format of manifests that this release writes.
 const FORMAT: u32 = 1;
 const PREFIX: &str = "manifest-";
 const ENDING: &str = ".json";
@@ -24,16 +24,16 @@ pub(crate) struct Manifest {
     format: u32,
     /// Counts from 1.
     pub(crate) version: u64,
-    /// The archive of whose rows this is an index.
+    /// The archive that it covers.
     pub(crate) archive: ArchiveFacts,
-    /// How its fingerprints were made, as canonical JSON.
+    /// The spec of its fingerprints, as canonical JSON.
     spec: String,
     /// The largest distance that it answers.
     max_distance: u32,
     pub(crate) segments: Vec<SegmentEntry>,
 }
 
-/// What a manifest says of its archive.
+/// The archive that a version covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArchiveFacts {
     /// The path or URL with which the index was built.
@@ -62,7 +62,7 @@ pub(crate) struct SegmentEntry {
 pub(crate) struct FileEntry {
     /// Size in bytes.
     pub(crate) bytes: u64,
-    /// The checksum of its checksums and footer, hexadecimal.
+    /// XXH3-64 of its page checksums and its footer, in hexadecimal digits.
     pub(crate) sum: String,
 }
 
@@ -107,7 +107,7 @@ impl Manifest {
     /// Creates the manifest.
     ///
     /// # Errors
-    /// [`LookupError::Overtaken`] when there is one of this version.
+    /// [`LookupError::Overtaken`] when another build has created this version.
     pub(crate) async fn create(&self, index: &Location) -> Result<()> {
         let object = index.child(&name(self.version))?;
         let json = serde_json::to_vec_pretty(self);
@@ -134,7 +134,7 @@ impl Manifest {
         let object = index.child(&name(version))?;
         let bytes = object.read().await?;
         let damaged = |error: serde_json::Error| LookupError::damaged(object.given(), error);
-        /// What every format has.
+        /// The field that manifests of all formats have.
         #[derive(Deserialize)]
         struct AnyFormat {
             format: u32,
@@ -181,7 +181,7 @@ pub(crate) fn name(version: u64) -> String {
     format!("{PREFIX}{version:020}{ENDING}")
 }
 
-/// The versions of which there are manifests, ascending.
+/// The versions that have a manifest, ascending.
 pub(crate) async fn versions(index: &Location) -> Result<Vec<u64>> {
     let mut versions: Vec<u64> = names(index)
         .await?
@@ -197,7 +197,7 @@ fn version(name: &str) -> Option<u64> {
     (number.len() == 20).then(|| number.parse().ok())?
 }
 
-/// Names of the files in the directory of an index, with their paths below it.
+/// Paths of all files in the directory of an index, relative to it.
 pub(crate) async fn names(index: &Location) -> Result<Vec<String>> {
     if index.local().is_some_and(|local| !local.exists()) {
         return Ok(Vec::new());

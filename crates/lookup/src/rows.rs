@@ -1,11 +1,12 @@
-//! What an index knows of each row beside its fingerprint: id, day, sketch. A row is found by its number.
+//! The rows of a segment: id, part and sketch of each document, found by the row's number. The part has the document's
+//! day.
 //!
-//! 64 rows are a group. Section `groups` has where each group begins, as u64, and where the last one ends. Bytes of a group of n rows,
-//! each part only if the index has it:
+//! 64 rows are stored together, as a group. Section `groups` has the start of each group and the end of the last one,
+//! as u64. Bytes of a group of n rows:
 //!
 //! ```text
-//! days       n × u16: number in the segment's list of days; if there are several
-//! sketches   u64: one bit for each row that has a sketch; then n sketches, zeros where there is none
+//! parts      n × u16: number in the segment's list of parts; only if the segment has several parts
+//! sketches   u64: a 1 for each row that has a sketch; then n sketches, zeros where there is none; only with sketches
 //! ids        BIGINT: n × i64
 //!            STRING: u8 width w (2, 4 or 8), n × w bytes: where each id ends, counted from the first; then the ids
 //! ```
@@ -31,7 +32,7 @@ pub enum Id {
 }
 
 impl Id {
-    /// Bytes that it takes.
+    /// Its length in bytes.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Number(_) => 8,
@@ -56,12 +57,12 @@ pub(crate) enum IdRef<'a> {
     Text(&'a [u8]),
 }
 
-/// What is stored of each row.
+/// Which fields the rows of a segment have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RowShape {
     /// Whether ids are BIGINT.
     pub(crate) bigint: bool,
-    /// Whether rows have days: the segment has several.
+    /// Whether rows have a part number: the segment has several parts.
     pub(crate) days: bool,
     /// Bytes of a sketch; 0 if there are none.
     pub(crate) sketch: usize,
@@ -71,7 +72,7 @@ pub(crate) struct RowShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Row<'a> {
     pub(crate) id: IdRef<'a>,
-    /// Number in the segment's list of days.
+    /// Number in the segment's list of parts, which has the day.
     pub(crate) day: u16,
     pub(crate) sketch: Option<&'a [u8]>,
 }
@@ -240,7 +241,7 @@ impl Rows {
     }
 }
 
-/// The bytes of a group; only those that are read are checked.
+/// A group of rows; checks only the pages that it reads.
 struct Group<'a> {
     file: &'a PagedFile,
     range: Range<usize>,
@@ -266,7 +267,7 @@ impl<'a> Group<'a> {
         }))
     }
 
-    /// Row `within` of the `count` rows of the group; `None` if its lengths are damaged.
+    /// Row `within` of the group's `count` rows; `None` if a length leads outside the group.
     fn row(&self, shape: RowShape, count: usize, within: usize) -> Result<Option<Row<'a>>> {
         let mut at = 0;
         let mut day = 0;

@@ -1,12 +1,19 @@
 //! Finds the fingerprints of an index within k bits of a query: the kernel of this crate.
 //!
-//! Two fingerprints within k bits differ in at most r = ⌊k/2⌋ bits of one half: of the leading half, or of the other. So every bucket of
-//! the table `straight` whose number is within r bits of the query's leading bits is visited, and the same in the table `rotated`
-//! (Manku, Jain and Das Sarma, section 3.1, with two blocks of radius r instead of blocks that agree). Every value in a visited bucket is
-//! compared whole.
+//! Two fingerprints within k bits differ in at most r = ⌊k/2⌋ bits of the leading half, or of the trailing half. So a
+//! search visits every bucket of the table `straight` whose number is within r bits of the query's leading bits, and
+//! likewise in the table `rotated`; it compares all 64 bits of every value there. (Manku, Jain and Das Sarma,
+//! section 3.1, but a half may differ in r bits, where the blocks of the paper agree.)
 //!
-//! Nearly all time is spent waiting for memory: where a block begins, its counts, and the remainders of the bucket. So a chunk of
-//! blocks, of one query or of many, goes through three phases, and each phase prefetches what the next one reads.
+//! A search mostly waits for memory: for a block's directory entry, its counts, and its remainders. So it takes a chunk
+//! of blocks, of one query or of many, through three phases; each phase prefetches what the next one reads:
+//!
+//! ```text
+//! push      query XOR mask -> block number    prefetch the directory entry
+//! phase 1   directory entry -> byte range     prefetch the header and the counts
+//! phase 2   counts -> buckets with values     prefetch the remainders
+//! phase 3   remainder XOR query -> distance   fingerprints within k
+//! ```
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,31 +26,31 @@ use crate::error::{LookupError, Result};
 use crate::segment::{ROTATION, SIGN, Segment};
 use crate::table::{BLOCK_BITS, BLOCK_BUCKETS, Block, HEADER, remainder};
 
-/// Blocks of a chunk: more would evict each other's cache lines.
+/// Blocks in a chunk. More would evict each other's prefetched cache lines.
 const CHUNK: usize = 256;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// A wait for a block's first byte that means that the disk was read.
+/// A read of a byte that takes longer than this went to the disk.
 const DISK: Duration = Duration::from_micros(30);
 
 /// A fingerprint that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// The query, by its index.
+    /// Number of the query in the slice that was searched for.
     pub query: u32,
-    /// The distance to it, in bits.
+    /// The distance to the query, in bits.
     pub distance: u32,
     /// The fingerprint.
     pub fingerprint: u64,
-    /// The segment that has it, by its index.
+    /// Number of the segment that has the fingerprint, for [`Index::document`](crate::Index::document).
     pub segment: u32,
-    /// Its rows in the segment.
+    /// Its rows in that segment: one for each document.
     pub rows: Range<u32>,
 }
 
-/// Differences between numbers, by how many bits they have: all of `width` bits with at most 4.
+/// All masks of `width` bits with at most [`MAX_RADIUS`] ones, those with fewer ones first.
 #[derive(Debug)]
 struct Differences {
     masks: Vec<u32>,
@@ -51,7 +58,7 @@ struct Differences {
     within: [usize; MAX_RADIUS as usize + 1],
 }
 
-/// The most bits that may differ in a half.
+/// The largest r: the most bits in which a half may differ.
 const MAX_RADIUS: u32 = MAX_DISTANCE / 2;
 
 impl Differences {
@@ -62,7 +69,7 @@ impl Differences {
         for bits in &mut within[1..] {
             let mut next = Vec::new();
             for &mask in &masks[last.clone()] {
-                // Higher bits only, so that each mask comes once.
+                // Add only higher bits, so that each mask is made once.
                 let from = 32 - mask.leading_zeros();
                 next.extend((from..width).map(|bit| mask | 1 << bit));
             }
@@ -73,7 +80,7 @@ impl Differences {
         Self { masks, within }
     }
 
-    /// The masks of at most `radius` bits, those with fewer bits first.
+    /// The masks with at most `radius` ones.
     #[inline(always)]
     fn within(&self, radius: u32) -> &[u32] {
         &self.masks[..self.within[radius as usize]]
@@ -83,12 +90,12 @@ impl Differences {
 /// A block to be searched for a query.
 #[derive(Debug, Clone, Copy)]
 struct Probe {
-    /// The query, rotated as the table is.
+    /// The stored query (see [`SIGN`]), rotated as the table is.
     value: u64,
     query: u32,
     segment: u32,
     table: u8,
-    /// Bits in which the buckets of the block may differ from the query's, beside those of the block's number.
+    /// Bits of the bucket's number within the block that may differ: r less those in which the block's number differs.
     radius: u8,
     block: u32,
     /// Where the block lies in the file.
@@ -105,7 +112,7 @@ struct Bucket {
     values: u32,
     /// The bit of the file at which the remainder of its first value begins.
     bit: usize,
-    /// What follows the leading bits of a value that equals the query.
+    /// The query XOR the bucket's leading bits: XOR with a remainder gives all bits in which that value differs.
     wanted: u64,
 }
 
@@ -113,7 +120,7 @@ struct Bucket {
 #[derive(Debug)]
 pub struct Searcher {
     segments: Arc<[Arc<Segment>]>,
-    /// By the segment's bucket bits, less those within a block.
+    /// For each segment, the masks for block numbers. Segments with equally long numbers share them.
     blocks: Vec<Arc<Differences>>,
     chunk: Chunk,
 }
@@ -156,11 +163,12 @@ impl Searcher {
         }
     }
 
-    /// Appends to `found` every fingerprint within `k` bits of each query: the queries in any order, each fingerprint of a segment
-    /// once. Queries that come together are answered faster than one by one.
+    /// Appends to `found` every fingerprint within `k` bits of each query, in no order, once for each segment that has
+    /// it. One call with many queries is faster than many calls.
     ///
     /// # Errors
-    /// [`LookupError::Distance`] for a `k` beyond [`MAX_DISTANCE`]; [`LookupError::Damaged`] when a page that is needed is damaged.
+    /// [`LookupError::Distance`] for a `k` above [`MAX_DISTANCE`]; [`LookupError::Damaged`] when a page that the search
+    /// reads is damaged.
     pub fn search(&mut self, queries: &[u64], k: u32, found: &mut Vec<Found>) -> Result<()> {
         if k > MAX_DISTANCE {
             return Err(LookupError::Distance { k });
@@ -195,7 +203,7 @@ impl Searcher {
 }
 
 impl Chunk {
-    /// Adds the blocks whose numbers differ from the probe's by the masks.
+    /// Adds a probe for each mask, with the block number XOR the mask. Searches the chunk whenever it is full.
     #[inline(always)]
     fn push(
         &mut self,
@@ -221,7 +229,7 @@ impl Chunk {
         Ok(())
     }
 
-    /// Searches the blocks that were added.
+    /// Searches the blocks of the chunk, and empties it.
     fn search(&mut self, segments: &[Arc<Segment>], found: &mut Vec<Found>) -> Result<()> {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("popcnt")
@@ -233,7 +241,7 @@ impl Chunk {
         self.search_with_any(segments, found)
     }
 
-    /// The same, compiled for processors that count bits by one instruction.
+    /// [`Self::search_with_any`], compiled with POPCNT and BMI.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "popcnt,bmi1,bmi2")]
     fn search_with_bit_counts(
@@ -247,14 +255,15 @@ impl Chunk {
     #[inline(always)]
     fn search_with_any(&mut self, segments: &[Arc<Segment>], found: &mut Vec<Found>) -> Result<()> {
         let k = self.k;
-        // Where the blocks are.
+        // Phase 1: find the blocks.
         for probe in &mut self.probes {
             let segment = &segments[probe.segment as usize];
             let range = segment.tables[probe.table as usize].block_range(probe.block);
             (probe.start, probe.end) = (range.start, range.end);
             let file = segment.file.raw();
             prefetch_l1(file, range.start);
-            // How far the counts reach up to the query's bucket: fewer than two values in most buckets.
+            // Prefetch a second line if the counts up to the query's bucket reach into it. A bucket takes about 3 bits:
+            // a 1 for each value, mostly fewer than two, and a 0.
             let (_, bucket) = segment.tables[probe.table as usize].place(probe.value);
             let reach = range.start % LINE + HEADER + 3 * bucket as usize / 8;
             if reach >= LINE || probe.radius > 0 {
@@ -262,7 +271,7 @@ impl Chunk {
             }
         }
         self.request_from_disk(segments);
-        // Which of their values to compare.
+        // Phase 2: find the buckets in the counts.
         self.hits.clear();
         for (number, probe) in self.probes.iter().enumerate() {
             if probe.start == probe.end {
@@ -272,7 +281,7 @@ impl Chunk {
             let table = &segment.tables[probe.table as usize];
             let damaged = || segment.damaged(probe.table.into(), probe.block);
             let file = segment.file.raw();
-            // The counts follow the header; how long they are stands in it.
+            // Check the header first: it says how long the counts are.
             segment.file.check(&(probe.start..probe.start + 8))?;
             let bytes = file.get(probe.start..probe.end).ok_or_else(damaged)?;
             let block = Block::parse(bytes, table.bucket_bits).ok_or_else(damaged)?;
@@ -297,14 +306,14 @@ impl Chunk {
                 });
             }
         }
-        // Compare them.
+        // Phase 3: compare the values.
         for bucket in &self.hits {
             let probe = &self.probes[bucket.probe as usize];
             let segment = &segments[probe.segment as usize];
             let width = 64 - segment.facts.bucket_bits;
             let end = bucket.bit + (bucket.values * width) as usize;
             segment.file.check(&(bucket.bit / 8..end.div_ceil(8)))?;
-            // The checksums follow, so that the last remainder may be read as a whole word.
+            // A remainder is read as a whole word. After the last one the checksums follow, so the word is in the file.
             let file = segment.file.raw();
             for value in 0..bucket.values {
                 let bit = bucket.bit + (value * width) as usize;
@@ -326,7 +335,8 @@ impl Chunk {
         Ok(())
     }
 
-    /// If the blocks come from the disk, requests all of them at once: else each would be waited for in turn.
+    /// Requests all blocks from the disk at once, if some are not in memory; otherwise each would wait for the one
+    /// before.
     fn request_from_disk(&self, segments: &[Arc<Segment>]) {
         let mut was_read = true;
         for probe in self.probes.iter().filter(|probe| probe.start < probe.end) {
@@ -337,7 +347,7 @@ impl Chunk {
             return;
         };
         if was_read {
-            // Pages that were read may have left the memory since.
+            // The system may have evicted these pages since: time one access.
             let begin = Instant::now();
             std::hint::black_box(segments[first.segment as usize].file.raw()[first.start]);
             if begin.elapsed() < DISK {
@@ -354,7 +364,8 @@ impl Chunk {
     }
 }
 
-/// The value of a probe's block that differs from the query in the bits of `difference`; `None` if the other table has found it.
+/// The fingerprint that differs from the query in the bits of `difference`; `None` if the table `straight` finds it,
+/// too.
 #[cold]
 #[inline(never)]
 fn found_value(
@@ -390,13 +401,13 @@ fn found_value(
     }))
 }
 
-/// The bits among the leading ones of the table `straight`, those of its buckets, in which a fingerprint differs.
+/// In how many of its bucket bits in the table `straight` a fingerprint differs.
 #[inline(always)]
 fn leading_differences(segment: &Segment, difference: u64) -> u32 {
     (difference >> (64 - segment.facts.bucket_bits)).count_ones()
 }
 
-// A bucket's mask fits into the block.
+// A bucket's number XOR a mask stays in its block, and both halves have 32 bits.
 const _: () = assert!(BLOCK_BUCKETS.is_power_of_two() && ROTATION == 32);
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Merge {
         }
         let (mut done, mut reported) = (0, 0);
         while let Some(Reverse((value, number))) = heads.pop() {
-            // The inputs of a day mostly follow one another, so one of them is read up to where the next begins.
+            // The fingerprints of a day's files hardly overlap, so read one input up to the next input's first value.
             let end = heads.peek().map(|Reverse((next, _))| *next);
             let input = &mut self.inputs[number];
             let mut next = Some(value);
@@ -64,7 +64,7 @@ impl Merge {
             }
             let Some(value) = next else { continue };
             heads.push(Reverse((value, number)));
-            // Several inputs have the next value; its rows come in the order of the inputs.
+            // Other inputs have this value, too; write all its rows, in the order of the inputs.
             let mut rows = 0u32;
             while heads
                 .peek()
@@ -83,7 +83,8 @@ impl Merge {
     }
 }
 
-/// Writes the rows of `value`, at which the input is, and counts them; returns the value after it.
+/// Writes all rows of the input's current value, `value`, and adds their number to `rows`. Returns the input's next
+/// value.
 #[inline]
 fn push_rows_of(
     input: &mut Input,
@@ -100,7 +101,7 @@ fn push_rows_of(
     }
 }
 
-/// Writes a value after its rows. Of a segment, all of them may be left out.
+/// Writes a value after its rows, if it has any: all rows of a value may belong to parts that are left out.
 #[inline]
 fn push_value(writer: &mut SegmentWriter, value: u64, rows: u32) -> Result<u64> {
     if rows > 0 {
@@ -118,9 +119,9 @@ pub(super) enum Input {
     },
     Segment {
         scan: Box<Scan>,
-        /// The first row of the value, and how many it has.
+        /// The first row of the current value, and its number of rows.
         rows: (u32, u32),
-        /// For each part of the segment, its number in the new one; `None` if its rows are left out.
+        /// For each part of the segment, its number in the new segment; `None` if its rows are left out.
         numbers: Vec<Option<u16>>,
     },
 }
@@ -135,7 +136,7 @@ impl Input {
         })
     }
 
-    /// The rows of a segment; `numbers` has the new number of each of its parts, and nothing for parts that are left out.
+    /// The rows of a segment; `numbers` has the new number of each of its parts, `None` for parts that are left out.
     pub(super) fn segment(scan: Scan, numbers: Vec<Option<u16>>) -> Self {
         Self::Segment {
             scan: Box::new(scan),
@@ -144,7 +145,7 @@ impl Input {
         }
     }
 
-    /// Goes on to the next row, or value, and returns its value.
+    /// Advances to the next row of a file, or the next value of a segment. Returns the value.
     fn next(&mut self) -> Result<Option<u64>> {
         match self {
             Self::File { pieces, piece, at } => {
@@ -167,7 +168,7 @@ impl Input {
         }
     }
 
-    /// Writes the row, or the rows of the value. Returns how many they are.
+    /// Writes the current row of a file, or all rows of a segment's current value. Returns how many rows it wrote.
     #[inline]
     fn push_rows(&self, writer: &mut SegmentWriter) -> Result<u32> {
         match self {

@@ -1,8 +1,9 @@
 //! Brings an index up to date with its archive.
 //!
-//! Each day's files become a segment, read once from the archive. Segments of like size are merged, four at a time, so that a lookup
-//! has few of them to search. Rows of files that the archive no longer has disappear: their segments are written again without
-//! them. Each step that changes what the index holds publishes a version.
+//! The data files of a day are read from the archive once, and become a segment (several, if they are many). At least
+//! four segments of like size are merged into one, so that a lookup searches few. A segment with rows of files that the
+//! archive no longer has is written again without them. One version is published for all that was added or removed, and
+//! one for each merge.
 
 mod merge;
 mod parts;
@@ -28,7 +29,7 @@ use parts::ArchivePart;
 /// How to build.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Threads that sort.
+    /// Threads that sort and encode the table `rotated`.
     pub threads: usize,
     /// Merge all segments into one: fewer bytes to search, more to write.
     pub merge_all: bool,
@@ -55,11 +56,11 @@ pub struct Built {
     pub bytes: u64,
 }
 
-/// Builds an index of `archive`, or brings it up to date; `rows_done` is called with rows as they are written. A build that was stopped goes
-/// on where it was, if it is started again.
+/// Builds an index of `archive`, or brings it up to date. Calls `rows_done` with the rows written since the last call.
+/// If a build is stopped, the next one continues it.
 ///
 /// # Errors
-/// [`LookupError`]; the last version that was published stays.
+/// [`LookupError`]; the versions that were published stay.
 pub async fn build(
     archive: &Archive,
     files: &IndexFiles,
@@ -95,7 +96,7 @@ pub async fn build(
     Ok(build.finish())
 }
 
-/// Refuses an archive other than that of the index.
+/// Refuses an archive with another spec, another table id, or a lower version than the index covers.
 fn require_same(manifest: &Manifest, archive: &Archive, index: &str) -> Result<()> {
     let spec = manifest.spec(index)?;
     let differences = spec.differences(archive.spec());
@@ -148,7 +149,7 @@ impl Build<'_> {
             .map_or_else(Vec::new, |manifest| manifest.segments.clone())
     }
 
-    /// Adds the parts that are missing, removes those that the archive no longer has, and publishes.
+    /// Adds the parts that the index lacks, removes those that the archive no longer has, and publishes a version.
     async fn follow(&mut self, parts: &[ArchivePart]) -> Result<()> {
         let is_there = |part: &Part| parts.iter().any(|there| there.part == *part);
         let mut segments = Vec::new();
@@ -237,7 +238,7 @@ impl Build<'_> {
         self.built
     }
 
-    /// The segment of a part of the archive.
+    /// Writes the segment of a part of the archive.
     async fn added(&self, part: &ArchivePart) -> Result<SegmentEntry> {
         let parts = vec![part.part.clone()];
         self.segment(parts, part.rows, async || {
@@ -250,7 +251,7 @@ impl Build<'_> {
         .await
     }
 
-    /// One segment in place of some, with the rows of the parts that `stays` says.
+    /// Merges segments into one, which keeps the rows of the parts for which `stays` is true.
     async fn merged(
         &self,
         entries: &[SegmentEntry],
@@ -274,7 +275,7 @@ impl Build<'_> {
         .await
     }
 
-    /// Writes the segment of `parts` from inputs of at most `rows` rows, unless an earlier build has published it.
+    /// Writes a segment of `parts` from inputs of at most `rows` rows, unless a stopped build has left it.
     async fn segment(
         &self,
         parts: Vec<Part>,
@@ -312,7 +313,7 @@ impl Build<'_> {
     }
 }
 
-/// A segment is named by what goes into it, so that the same build finds it again.
+/// The name is a digest of what goes into the segment, so that a restarted build finds the segment.
 fn segment_name(parts: &[Part], rows: u64, shape: RowShape) -> String {
     let json = serde_json::json!({ "format": 1, "parts": parts, "rows": rows, "shape": shape });
     format!("segment-{}", &hex(&Sha256::digest(json.to_string()))[..32])

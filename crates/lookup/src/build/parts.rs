@@ -1,4 +1,4 @@
-//! What an archive consists of, as an index sees it.
+//! Splits the data files of an archive into parts: up to 64 files of one day each.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use storage::hex;
 use crate::error::Result;
 use crate::segment::Part;
 
-/// Files of a part at most: all are read at once.
+/// The most files of a part; all are read at once.
 const FILES: usize = 64;
-/// Rows of a part, unless one file has more.
+/// The most rows of a part of several files.
 const ROWS: u64 = 1 << 31;
 
-/// Files of one day.
+/// A part, with its data files.
 pub(super) struct ArchivePart {
     pub(super) part: Part,
     pub(super) files: Vec<DataFile>,
@@ -32,7 +32,7 @@ pub(super) fn of_archive(archive: &Archive) -> Result<Vec<ArchivePart>> {
         files.sort_by(|a, b| a.path.cmp(&b.path));
         let mut sets: Vec<(u64, Vec<DataFile>)> = Vec::new();
         for file in files {
-            // A log without counts is rare, and only makes the estimate worse.
+            // Logs without row counts are rare. The tables then get too few buckets: slower, but correct.
             let rows = file.rows.unwrap_or(0);
             match sets.last_mut() {
                 Some((sum, set)) if set.len() < FILES && *sum + rows <= ROWS => {
@@ -54,7 +54,7 @@ pub(super) fn of_archive(archive: &Archive) -> Result<Vec<ArchivePart>> {
     Ok(parts)
 }
 
-/// A digest of which files these are. Data files never change, and their names are unique.
+/// A digest of the files' paths, sizes and checksums: data files never change, and their names are unique.
 fn source(files: &[DataFile]) -> String {
     let mut digest = Sha256::new();
     for file in files {

@@ -1,4 +1,4 @@
-//! Reads the rows of an archive's data file in the order of their fingerprints, a piece at a time.
+//! Reads the rows of a data file of the archive, sorted by fingerprint, a piece at a time.
 
 use archive::{
     Archive, DataFile, DecodedStep, FingerprintReader, ReadRows, RowColumns, SnapshotFile,
@@ -18,9 +18,9 @@ const PIECE: usize = 1 << 14;
 /// Pieces of a file that wait to be merged.
 const PIECES: usize = 3;
 
-/// Some rows, by fingerprint.
+/// At most [`PIECE`] rows, sorted by fingerprint.
 pub(super) struct Piece {
-    /// Fingerprints, as they are stored.
+    /// Stored fingerprints, see [`SIGN`].
     pub(super) values: Vec<u64>,
     ids: ArrayRef,
     sketches: BinaryArray,
@@ -35,7 +35,7 @@ impl Piece {
         }
     }
 
-    /// A row, of the part `part`.
+    /// Row `at`, with the part number `part`.
     #[inline]
     pub(super) fn row(&self, at: usize, part: u16) -> Row<'_> {
         let id = match self.ids.as_primitive_opt::<Int64Type>() {
@@ -64,7 +64,7 @@ pub(super) async fn pieces(
     };
     let (sender, receiver) = mpsc::channel(PIECES);
     tokio::spawn(async move {
-        // Other programs need not keep the order. Files of this program have checksums in the log.
+        // Files of other programs may be unsorted. Files of this program have a checksum in the log.
         let read = match opened.facts.tail.is_some() {
             true => send_in_order(&opened, wanted, &sender).await,
             false => send_sorted(&opened, wanted, &sender).await,
@@ -124,7 +124,7 @@ async fn joined<T>(task: JoinHandle<Result<T>>) -> Result<T> {
     })
 }
 
-/// Sends the rows of a file in any order: reads all of them, and sorts them.
+/// Sends the rows of a file that may be unsorted: reads all of them into memory, and sorts them.
 async fn send_sorted(
     file: &SnapshotFile,
     wanted: RowColumns,
@@ -176,7 +176,7 @@ async fn send_sorted(
     Ok(())
 }
 
-/// The fingerprints of a row group, as they are stored, and their rows.
+/// The stored fingerprints of a row group, and the numbers of their rows.
 async fn fingerprints(reader: &FingerprintReader, group: usize) -> Result<(Vec<u64>, Vec<u32>)> {
     let encoded = reader.fetch(group).await?;
     let reader = reader.clone();

@@ -1,17 +1,18 @@
-//! Which segments to merge.
+//! Chooses the segments to merge: those of one tier, which are of like size.
 
 use std::collections::BTreeMap;
 
 use crate::manifest::SegmentEntry;
 
-/// Segments of one tier that are merged into one of the next.
+/// How many segments of a tier, at least, are merged into one. A tier's segments are up to this many times as large as
+/// those of the tier before.
 const FAN: usize = 4;
-/// Rows up to which segments are of the first tier.
+/// The first tier's segments have fewer than `FAN` times as many rows.
 const SMALL: u64 = 1 << 16;
-/// Rows of a segment that a merge makes, at most.
+/// The most rows of a merged segment. Segments of a quarter of it or more are merged only with `all`.
 const MAX_ROWS: u64 = 3 << 30;
 
-/// Names of the segments to merge next; `None` if there are none. With `all`, as many as fit into one.
+/// Names of the segments to merge next; `None` if nothing is to be merged. With `all`, as many as fit into one.
 pub(super) fn next_merge(segments: &[SegmentEntry], all: bool) -> Option<Vec<String>> {
     let sizes: Vec<(&str, u64)> = segments
         .iter()

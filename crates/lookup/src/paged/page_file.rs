@@ -1,14 +1,14 @@
 //! Writes pages, large files past the system's page cache (`O_DIRECT`).
 //!
-//! Through the cache, the system copies each byte, and then writes it when the file is synced: on the machine of the benchmarks at a third
-//! of the disk's rate. Small files stay in the cache, because they are used at once.
+//! Through the cache, the system copies each byte, and writes it to the disk at the sync: on the machine of the
+//! benchmarks at a third of the disk's rate. Small files go through the cache, because they are read soon.
 
 use std::fs::File;
 use std::io::Write as _;
 
 use super::PAGE;
 
-/// Bytes of a file that go through the cache.
+/// The first bytes of a file, which go through the cache.
 const CACHED: usize = 64 << 20;
 
 /// A file of whole pages that is being written.
@@ -17,7 +17,7 @@ pub(super) struct PageFile {
     written: usize,
     /// Whether the file is written past the cache.
     is_direct: bool,
-    /// Such writes need memory at the address of a page.
+    /// A page-aligned copy of the bytes to write, which `O_DIRECT` needs.
     memory: Vec<u8>,
 }
 
@@ -35,7 +35,7 @@ impl PageFile {
     pub(super) fn write(&mut self, pages: &[u8]) -> std::io::Result<()> {
         if self.written < CACHED && self.written + pages.len() >= CACHED {
             self.file.sync_data()?;
-            // If the file system refuses, the cache does it.
+            // If the file system refuses `O_DIRECT`, go on through the cache.
             self.is_direct = set_direct(&self.file, true);
         }
         self.written += pages.len();
@@ -51,7 +51,7 @@ impl PageFile {
         self.file.write_all(aligned)
     }
 
-    /// The file, for what follows the pages.
+    /// Returns the file, so that its end, which is not whole pages, can be written through the cache.
     pub(super) fn finish(self) -> std::io::Result<File> {
         if self.is_direct && !set_direct(&self.file, false) {
             return Err(std::io::Error::other(

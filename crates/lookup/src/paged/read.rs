@@ -39,15 +39,16 @@ pub(crate) struct PagedFile {
 }
 
 impl PagedFile {
-    /// Maps the file at `path`, and checks its end.
+    /// Maps the file at `path`, and checks its header, checksums and footer. Pages are checked when they are used.
     ///
     /// # Errors
     /// [`LookupError`] when it is missing, cut off or damaged, or in a format of another release.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         let file = File::open(path).map_err(LookupError::io(&name))?;
-        // SAFETY: index files are never changed: builds write new files under new names, and remove old ones, whose maps stay
-        // valid. Another program that truncates a file under a running server would end the server by a signal, as documented.
+        // SAFETY: nobody changes a file of an index: builds write new files under new names. They remove old ones, but
+        // a map of a removed file stays valid. If another program truncates a file, SIGBUS ends the process, as
+        // documented.
         let map = unsafe { Mmap::map(&file) }.map_err(LookupError::io(&name))?;
         // One query touches pages far from each other.
         let _ = map.advise(Advice::Random);
@@ -114,7 +115,7 @@ impl PagedFile {
             .map_err(|error| LookupError::damaged(&self.name, error))
     }
 
-    /// The section of a name.
+    /// The bytes of the section `name`.
     pub(crate) fn section(&self, name: &str) -> Result<Section> {
         let found = self.footer.sections.get(name).and_then(|&(start, length)| {
             let start = usize::try_from(start).ok()?;
@@ -124,7 +125,7 @@ impl PagedFile {
         found.ok_or_else(|| LookupError::damaged(&self.name, format!("no section {name:?}")))
     }
 
-    /// All bytes of the file, not checked. Bytes that [`Self::check`] has passed are what was written.
+    /// All bytes of the file, unchecked. Call [`Self::check`] on a range before you trust it.
     #[inline(always)]
     pub(crate) fn raw(&self) -> &[u8] {
         &self.map
@@ -170,10 +171,10 @@ impl PagedFile {
         self.check(&range)?;
         self.map
             .get(range)
-            .ok_or_else(|| LookupError::damaged(&self.name, "a length is damaged"))
+            .ok_or_else(|| LookupError::damaged(&self.name, "a length leads outside the file"))
     }
 
-    /// Whether the page of a byte was read since the file was opened.
+    /// Whether the page of a byte was checked, and so read, since the file was opened.
     #[inline(always)]
     pub(crate) fn was_read(&self, byte: usize) -> bool {
         let page = byte / PAGE;
@@ -181,7 +182,7 @@ impl PagedFile {
         word.is_some_and(|word| word.load(Ordering::Relaxed) >> (page % 64) & 1 == 1)
     }
 
-    /// Asks the system to read a range from the disk, without waiting for it.
+    /// Asks the system to read a range from the disk in the background.
     pub(crate) fn request(&self, range: Range<usize>) {
         // A refusal only makes the later access wait.
         let _ = self

@@ -16,7 +16,7 @@ use crate::paged::read::Footer;
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 1 << 20;
-/// Full buffers that may wait for the disk.
+/// The most full buffers that wait for the disk.
 const WAITING: usize = 32;
 
 /// A paged file that is being written. A thread of its own computes the checksums and writes.
@@ -29,7 +29,7 @@ pub(crate) struct PagedWriter {
     section_start: u64,
     full: SyncSender<Vec<u8>>,
     empty: Receiver<Vec<u8>>,
-    /// `None` after an error of the thread was returned.
+    /// `None` once it was joined.
     thread: Option<JoinHandle<Written>>,
 }
 
@@ -44,14 +44,14 @@ fn write_pages(file: File, full: &Receiver<Vec<u8>>, empty: &Sender<Vec<u8>>) ->
         checksums.extend(pages.chunks_exact(PAGE).map(XxHash3_64::oneshot));
         file.write(&pages)?;
         pages.clear();
-        // At the end, nobody takes it.
+        // The other end is gone if the writer was dropped.
         let _ = empty.send(pages);
     }
     Ok((file.finish()?, checksums))
 }
 
 impl PagedWriter {
-    /// Begins a file; errors call it `name`.
+    /// Begins a file; errors name it `name`.
     pub(crate) fn new(name: &str, file: File) -> Self {
         let mut buffer = Vec::with_capacity(BUFFER + PAGE);
         buffer.extend_from_slice(MAGIC);
@@ -106,7 +106,7 @@ impl PagedWriter {
         self.position() - self.section_start
     }
 
-    /// Ends the section, which gets a name, and begins the next one.
+    /// Ends the section, names it `name`, and begins the next one.
     pub(crate) fn end_section(&mut self, name: &str) {
         let section = (self.section_start, self.section_bytes());
         self.sections.insert(name.to_owned(), section);
@@ -127,7 +127,7 @@ impl PagedWriter {
         let pages = std::mem::replace(&mut self.buffer, next);
         match self.full.send(pages) {
             Ok(()) => Ok(()),
-            // The thread has ended, because it could not write.
+            // The thread has ended because a write failed: `join` returns the error.
             Err(_) => self
                 .join()
                 .and_then(|_| Err(self.failed("its writer has ended"))),
@@ -147,12 +147,12 @@ impl PagedWriter {
         LookupError::io(&self.name)(std::io::Error::other(reason))
     }
 
-    /// Ends the file with a footer that holds `facts`. Returns its size in bytes, and the checksum of its checksums and
-    /// footer, by which all its bytes are known.
+    /// Ends the file with a footer that has `facts`. Returns its size in bytes, and the checksum of its page checksums
+    /// and footer, which depends on all bytes.
     pub(crate) fn finish(mut self, facts: &impl Serialize) -> Result<(u64, u64)> {
         self.align(PAGE as u64);
         self.flush_pages()?;
-        // The thread ends when nothing more can come.
+        // Replacing the sender drops it; that ends the thread.
         let (closed, _) = sync_channel(1);
         drop(std::mem::replace(&mut self.full, closed));
         let (mut file, checksums) = self.join()?;

@@ -1,7 +1,13 @@
-//! The log of what is remembered: records appended to files, one after the other, and synced before a request is answered.
+//! The log of remembered documents: records are appended to a file, and synced before the request is answered.
 //!
-//! A record is its length u32, XXH3-64 of the rest u64, then seconds since 1970 u64, fingerprint u64, id. A process that is killed leaves
-//! at most a part of a record at the end of its file; each process begins a file of its own.
+//! ```text
+//! 0    length of the bytes from 12 on u32
+//! 4    XXH3-64 of them u64
+//! 12   seconds since 1970 u64, fingerprint u64, id
+//! ```
+//!
+//! A killed process leaves at most part of a record at the end of its file. Each process begins a new file, and another
+//! one every hour, so that old files can be removed.
 
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
@@ -24,22 +30,22 @@ const PREFIX: &str = "seen-";
 const ENDING: &str = ".log";
 const LOCK: &str = "lock";
 
-/// The log of one process.
+/// An open log; one process at a time has it.
 pub(super) struct Log {
     directory: PathBuf,
     records: Sender<Records>,
-    /// Held as long as the process lives.
+    /// Locks the directory until this is dropped.
     _lock: File,
 }
 
-/// Records to write, and who waits for them.
+/// Encoded records to write, and the sender that reports when they are on the disk.
 struct Records {
     bytes: Vec<u8>,
     done: oneshot::Sender<Result<(), String>>,
 }
 
 impl Log {
-    /// Reads the records of all files from `oldest` on, and begins a new file.
+    /// Calls `each` with every record that is not older than `oldest`, and begins a new file.
     pub(super) fn open(
         directory: &Path,
         oldest: u64,
@@ -63,7 +69,7 @@ impl Log {
             });
             if read < bytes.len() {
                 tracing::warn!(
-                    "{}: the last {} bytes are no record",
+                    "{}: the last {} bytes are not a whole record and were ignored",
                     path.display(),
                     bytes.len() - read
                 );
@@ -101,12 +107,12 @@ impl Log {
         }
     }
 
-    /// Removes files that have only records from before `oldest`.
+    /// Removes files in which all records are from before `oldest`.
     pub(super) fn remove_before(&self, oldest: u64) {
         let files = files(&self.directory).unwrap_or_default();
         for (begun, path) in files {
             if begun + 2 * FILE_SECONDS < oldest {
-                // If this fails, the records are ignored by their times.
+                // If this fails, the next start ignores the records, because they are too old.
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -123,7 +129,7 @@ fn encode(time: u64, entry: &Remembered, bytes: &mut Vec<u8>) {
     bytes.append(&mut rest);
 }
 
-/// Calls `each` with each record up to the first that is not whole. Returns the bytes of those before it.
+/// Calls `each` with each record before the first that is not whole. Returns the length of those records in bytes.
 fn read_records(bytes: &[u8], mut each: impl FnMut(u64, Remembered)) -> usize {
     let mut at = 0;
     loop {
@@ -143,7 +149,7 @@ fn read_records(bytes: &[u8], mut each: impl FnMut(u64, Remembered)) -> usize {
     }
 }
 
-/// The files of a log, with the seconds in their names, the oldest first.
+/// The files of a log, the oldest first, each with the time at which it was begun, in seconds since 1970.
 fn files(directory: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -159,7 +165,7 @@ fn files(directory: &Path) -> std::io::Result<Vec<(u64, PathBuf)>> {
     Ok(files)
 }
 
-/// The thread that writes.
+/// Writes records, on a thread of its own.
 struct Writer {
     directory: PathBuf,
     begun: u64,
@@ -180,7 +186,7 @@ impl Writer {
         })
     }
 
-    /// Writes what arrives, and syncs once for all that has arrived meanwhile.
+    /// Group commit: writes all records that have arrived, syncs once, and reports to each sender.
     fn run(mut self, received: &Receiver<Records>) {
         while let Ok(first) = received.recv() {
             let mut bytes = first.bytes;
@@ -191,7 +197,7 @@ impl Writer {
             }
             let written = self.write(&bytes).map_err(|error| error.to_string());
             for done in waiting {
-                // Whoever asked may be gone.
+                // The request may have been dropped meanwhile.
                 let _ = done.send(written.clone());
             }
         }
@@ -206,7 +212,7 @@ impl Writer {
             .write_all(bytes)
             .and_then(|()| self.file.sync_data());
         if written.is_err() {
-            // What is behind a part of a record would not be read back. If this fails, too, the next write tries again.
+            // A restart reads a file up to the first partial record, so later records must go to another file.
             let _ = self.begin_another();
         }
         written
@@ -220,7 +226,7 @@ impl Writer {
     }
 }
 
-/// Creates a file whose name no other has.
+/// Creates a log file under a name that is not in use.
 fn begin(directory: &Path, begun: u64, number: u32) -> std::io::Result<File> {
     for attempt in 0.. {
         let name = format!(

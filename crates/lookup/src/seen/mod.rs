@@ -1,7 +1,8 @@
-//! Fingerprints that were asked for since the last build: two copies of a page that are fetched within an hour find each other.
+//! Documents sent to `/v1/seen`: duplicates that arrive before the next build find each other.
 //!
-//! They are kept in memory, and in a log on the disk, from which a restarted server reads them back. A request is answered
-//! after its records are on the disk. Records older than a few days are dropped: by then the index has the documents.
+//! Their fingerprints and ids are in a table in memory, and in a log on the disk, from which a restarted server reads
+//! them back. The server answers a request once its records are on the disk. It forgets a document after
+//! [`Remember::keep`]: by then the index should have it.
 
 mod log;
 mod table;
@@ -19,20 +20,20 @@ use table::Table;
 pub struct Remember {
     /// Directory of the log; one server at a time may use it.
     pub directory: PathBuf,
-    /// How long.
+    /// How long to remember a document.
     pub keep: Duration,
-    /// Documents, at most.
+    /// The most documents to remember; more are refused.
     pub max: usize,
 }
 
-/// A document that was asked for.
+/// A document that was sent to `/v1/seen`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Remembered {
     pub(crate) fingerprint: u64,
     pub(crate) id: String,
 }
 
-/// A remembered document, and its distance to what was looked up.
+/// The distance to the query, and a remembered document.
 type Near = (u32, Remembered);
 
 /// What is remembered.
@@ -47,7 +48,7 @@ struct State {
 }
 
 impl Seen {
-    /// Reads back what the log has.
+    /// Reads the remembered documents back from the log.
     pub(crate) fn open(remember: &Remember) -> Result<Self> {
         let oldest = now().saturating_sub(remember.keep.as_secs());
         let mut table = Table::default();
@@ -63,7 +64,7 @@ impl Seen {
         })
     }
 
-    /// Documents that are remembered.
+    /// The number of remembered documents.
     pub(crate) fn len(&self) -> usize {
         self.state().table.len()
     }
@@ -72,11 +73,12 @@ impl Seen {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For each entry, what was remembered within `k` bits of it, at most `limit`, the nearest first, without the entry's own id; then
-    /// remembers it. The future ends when all entries are on the disk.
+    /// For each entry in order: finds the remembered documents within `k` bits, except those with its own id; then
+    /// remembers the entry. Returns for each entry the `limit` nearest, by distance, then id. The future ends when all
+    /// entries are on the disk.
     ///
     /// # Errors
-    /// [`LookupError::Full`] when the table is full; nothing is remembered then.
+    /// [`LookupError::Full`] when not all entries have room; then none is remembered.
     pub(crate) fn look_up_and_add(
         &self,
         entries: Vec<Remembered>,
@@ -105,12 +107,12 @@ impl Seen {
                 state.table.add(time, entry.clone());
             }
         }
-        // In the order of the table, because the lock is held.
+        // The lock is still held, so the log has the order of the table.
         let durable = state.log.append(time, &entries);
         Ok((all, durable))
     }
 
-    /// Drops what is older than it should be.
+    /// Forgets documents that are older than [`Remember::keep`].
     pub(crate) fn forget_old(&self) {
         let oldest = now().saturating_sub(self.remember.keep.as_secs());
         let mut state = self.state();

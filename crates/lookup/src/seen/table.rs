@@ -1,13 +1,14 @@
-//! Fingerprints in memory that can be searched within k bits while others are added.
+//! A table in memory of remembered documents, searched within k bits; entries are added one by one.
 
 use super::{Near, Remembered};
 
-/// Blocks of a fingerprint.
+/// Blocks of a fingerprint, as in the paper; not blocks of a table of the index.
 const BLOCKS: usize = 4;
 /// Bits of a block.
 const BITS: u32 = 16;
 
-/// Four tables, each by the value of one block of 16 bits. Fingerprints within k bits agree in at least one block up to ⌊k/4⌋ bits.
+/// The entries, listed four times: by the value of each block. Two fingerprints within k bits differ in at most ⌊k/4⌋
+/// bits of at least one block.
 #[derive(Debug)]
 pub(super) struct Table {
     /// In the order in which they came, with their times.
@@ -28,7 +29,7 @@ fn block(fingerprint: u64, number: usize) -> u16 {
     (fingerprint >> (BITS as usize * number)) as u16
 }
 
-/// All differences of at most `radius` bits, which is at most 2.
+/// All masks with at most `radius` ones; `radius` is at most 2.
 fn differences(radius: u32) -> Vec<u16> {
     let mut masks = vec![0];
     for bit in 0..BITS {
@@ -61,7 +62,7 @@ impl Table {
             .any(|number| self.entries[*number as usize].1 == *entry)
     }
 
-    /// The entries within `k` bits, but for those with the id `own`.
+    /// The entries within `k` bits, except those with the id `own`.
     pub(super) fn within(&self, fingerprint: u64, k: u32, own: &str) -> Vec<Near> {
         let radius = k / BLOCKS as u32;
         let masks = differences(radius);
@@ -71,7 +72,7 @@ impl Table {
                 for number in &table[usize::from(block(fingerprint, at) ^ mask)] {
                     let entry = &self.entries[*number as usize].1;
                     let difference = fingerprint ^ entry.fingerprint;
-                    // An earlier block has found it.
+                    // Whether an earlier block has found it already.
                     let found =
                         (0..at).any(|before| block(difference, before).count_ones() <= radius);
                     if difference.count_ones() <= k && !found && entry.id != own {
@@ -83,10 +84,10 @@ impl Table {
         near
     }
 
-    /// Drops entries from before `oldest`, if they are many.
+    /// Drops the entries from before `oldest`, once they are more than an eighth of all.
     pub(super) fn forget_before(&mut self, oldest: u64) {
         let old = self.entries.partition_point(|(time, _)| *time < oldest);
-        // All are sorted in again.
+        // The lists are made again from all entries that stay: not worth it for a few.
         if old * 8 <= self.entries.len() {
             return;
         }

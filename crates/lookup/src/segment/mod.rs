@@ -1,7 +1,7 @@
 //! A segment: the rows of some files of an archive, in two files that never change.
 //!
-//! `<name>.tables` has each distinct fingerprint twice, compressed: in the table `straight`, sorted, and in `rotated`, rotated by 32
-//! bits and sorted. `<name>.rows` has what is known of the rows; their order is that of `straight`.
+//! `<name>.tables` has two compressed tables: `straight` has the distinct fingerprints, sorted; `rotated` has them
+//! rotated by 32 bits, then sorted. `<name>.rows` has the id, part and sketch of each row, in the order of `straight`.
 
 mod rotated;
 mod scan;
@@ -24,11 +24,11 @@ use crate::table::{Block, Table};
 pub(crate) use scan::Scan;
 pub(crate) use write::{SegmentWriter, WrittenFiles};
 
-/// Bits by which the table `rotated` rotates: its leading half is the other half.
+/// Bits by which the table `rotated` rotates fingerprints: the trailing half becomes the leading one.
 pub(crate) const ROTATION: u32 = 32;
 
-/// Flipped in every fingerprint that is stored, so that the order of unsigned numbers is that of the archive's BIGINTs. Distances
-/// stay as they are.
+/// The sign bit. A *stored* fingerprint, or value, has it flipped, so that unsigned order is the order of the archive's
+/// BIGINTs. The distance of two stored fingerprints is that of the fingerprints.
 pub(crate) const SIGN: u64 = 1 << 63;
 
 /// Ending of the file of tables.
@@ -36,7 +36,7 @@ pub(crate) const TABLES: &str = "tables";
 /// Ending of the file of rows.
 pub(crate) const ROWS: &str = "rows";
 
-/// Files of one day of an archive, of which a segment has the rows.
+/// Data files of one day of an archive, which are indexed together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// The day; null for rows without one, which only other programs write.
@@ -52,14 +52,14 @@ pub struct SegmentFacts {
     pub fingerprints: u64,
     /// Rows with a fingerprint.
     pub rows: u64,
-    /// Leading bits of a fingerprint that are its bucket.
+    /// Leading bits of a value that are its bucket's number.
     pub(crate) bucket_bits: u32,
     pub(crate) shape: RowShape,
     /// The files of the archive that it covers.
     pub parts: Vec<Part>,
 }
 
-/// A segment that can be searched.
+/// An open segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) facts: SegmentFacts,
@@ -73,14 +73,14 @@ pub(crate) struct Segment {
 pub struct Document {
     /// Its id.
     pub id: Id,
-    /// The day on which it was added.
+    /// The day as which it was committed to the archive.
     pub day: Option<NaiveDate>,
     /// Its sketch, if the archive has sketches and the document has one.
     pub sketch: Option<Vec<u8>>,
 }
 
 impl Segment {
-    /// Opens the segment whose files are `<path>.tables` and `<path>.rows`.
+    /// Opens the segment `name` in `directory`.
     ///
     /// # Errors
     /// [`LookupError`] when a file is missing or damaged, or the two do not belong together.
@@ -92,7 +92,7 @@ impl Segment {
         if rows.facts::<SegmentFacts>()? != facts {
             return Err(LookupError::damaged(
                 rows.name(),
-                "it belongs to other tables",
+                "it does not belong to the tables of the same name",
             ));
         }
         if facts.rows > u64::from(u32::MAX) || facts.fingerprints > facts.rows {
@@ -114,7 +114,7 @@ impl Segment {
         })
     }
 
-    /// A table, to search without prefetching.
+    /// A block of a table (0 is `straight`, 1 is `rotated`), checked; `None` if it is empty.
     pub(crate) fn block(&self, table: usize, block: u32) -> Result<Option<Block<'_>>> {
         let range = self.tables[table].block_range(block);
         if range.is_empty() {
@@ -142,7 +142,7 @@ impl Segment {
         Ok(0..0)
     }
 
-    /// What is known of a row.
+    /// Reads a row.
     pub(crate) fn row(&self, row: u32) -> Result<Row<'_>> {
         self.rows.row(row)
     }
@@ -197,7 +197,7 @@ impl Segment {
         self.file.read_in_order();
         self.file.verify()?;
         self.rows.file().verify()?;
-        // The sums over both tables are those of the same set only if it is the same, but for chance.
+        // Two tables have the same sum of hashes only if they have the same fingerprints, except by chance.
         let mut sums = BTreeMap::new();
         for (table, shape) in self.tables.iter().enumerate() {
             let (mut sum, mut values, mut rows) = (0u64, 0u64, 0u64);
@@ -221,7 +221,7 @@ impl Segment {
             if values != self.facts.fingerprints || rows != counted {
                 return Err(LookupError::damaged(
                     self.file.name(),
-                    "the tables have other counts than the footer",
+                    "a table has not the counts that the footer states",
                 ));
             }
         }
@@ -229,7 +229,7 @@ impl Segment {
             1 => Ok(()),
             _ => Err(LookupError::damaged(
                 self.file.name(),
-                "the two tables have other fingerprints",
+                "the two tables do not have the same fingerprints",
             )),
         }
     }

@@ -1,7 +1,8 @@
-//! Sorts fingerprints by their other half, beyond what fits into memory.
+//! Sorts fingerprints by their trailing half, for the table `rotated`: a bucket sort that spills to the disk.
 //!
-//! They come sorted by their leading half. They are dealt out by the leading bits of the other half into partitions, which are
-//! sorted one by one: a partition is whole blocks of the table, so it is encoded where it was sorted.
+//! The leading bits of a rotated fingerprint choose its partition. A partition collects a run of values in memory; with
+//! a spill file, a full run goes to the disk. At the end, threads read, sort and encode the partitions. Each is a range
+//! of whole blocks, so that its encoded blocks are appended to the table as they are.
 
 use std::fs::File;
 use std::num::NonZero;
@@ -16,11 +17,11 @@ use crate::error::{LookupError, Result};
 use crate::paged::PagedWriter;
 use crate::table::{BLOCK_BITS, Encoder, TableWriter};
 
-/// Values that a partition collects before it writes them to the disk.
+/// Values of a full run.
 const RUN: usize = 1 << 13;
 /// Values of a partition, about.
 const PARTITION_VALUES: u64 = 1 << 20;
-/// Partitions at most: each has a run in memory.
+/// log₂ of the most partitions; each has a run in memory.
 const MAX_PARTITION_BITS: u32 = 12;
 
 /// Runs that may wait to be written.
@@ -61,13 +62,13 @@ fn write_runs(
     for (at, mut run) in full {
         file.write_all_at(bytemuck::cast_slice(&run), at)?;
         run.clear();
-        // At the end, nobody takes it.
+        // The other end is gone if the sort was dropped.
         let _ = empty.send(run);
     }
     Ok(file)
 }
 
-/// Values that are collected, rotated, to be sorted.
+/// Collects rotated fingerprints, to sort them and write the table.
 pub(super) struct Rotated {
     name: String,
     bucket_bits: u32,
@@ -81,7 +82,7 @@ pub(super) struct Rotated {
 }
 
 impl Rotated {
-    /// For about `values` values; beyond `memory` of them, runs go to a file in `scratch`.
+    /// A sort of about `values` values; if that is more than `memory`, it spills to a file in `scratch`.
     pub(super) fn new(
         name: &str,
         bucket_bits: u32,
@@ -147,7 +148,7 @@ impl Rotated {
         Ok(())
     }
 
-    /// Writes the table, sorted by `threads` threads.
+    /// Sorts and encodes all partitions on the threads of `pool`, and writes them to `table`.
     pub(super) fn write(
         self,
         table: &mut TableWriter,
@@ -164,7 +165,7 @@ impl Rotated {
             written: self.written,
         };
         let partitions: Vec<usize> = (0..collected.runs.len()).collect();
-        // As many at once as keep all threads busy while the last is waited for.
+        // Two partitions for each thread keep the threads busy while the slowest one ends.
         let together = 2 * pool.current_num_threads();
         collected.request(0..together);
         for (number, some) in partitions.chunks(together).enumerate() {

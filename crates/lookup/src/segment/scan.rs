@@ -9,7 +9,7 @@ use crate::error::Result;
 pub(crate) struct Scan {
     segment: Arc<Segment>,
     next_block: u32,
-    /// The values of the block, with their numbers of rows, the last first.
+    /// The values of the current block that are left, with their numbers of rows, in reverse.
     values: Vec<(u64, u32)>,
     row: u32,
 }
@@ -28,7 +28,7 @@ impl Scan {
         &self.segment
     }
 
-    /// The next fingerprint, the first of its rows, and how many they are.
+    /// The next stored fingerprint, its first row, and its number of rows.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, u32, u32)>> {
         while self.values.is_empty() {
             if self.next_block == self.segment.tables[0].blocks() {

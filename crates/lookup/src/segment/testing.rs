@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Part, ROWS, SIGN, Segment, SegmentWriter, TABLES};
 use crate::rows::{IdRef, Row, RowShape};
 
-/// Writes and opens a segment of one part whose rows have these fingerprints; a row's id is its number in `fingerprints`.
+/// Writes and opens a segment of one part with these fingerprints; an id is the number in `fingerprints`.
 pub(crate) fn segment_of(directory: &Path, name: &str, fingerprints: &[u64]) -> Arc<Segment> {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(2)

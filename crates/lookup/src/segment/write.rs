@@ -10,7 +10,7 @@ use crate::paged::PagedWriter;
 use crate::rows::{Row, RowShape, RowsWriter};
 use crate::table::{TableWriter, bucket_bits};
 
-/// Values that are sorted by their other half in memory; more go through the disk.
+/// The most fingerprints that are sorted for the table `rotated` in memory; more are spilled to the disk.
 const VALUES_IN_MEMORY: u64 = 48 << 20;
 
 /// A segment that is being written.
@@ -23,7 +23,7 @@ pub(crate) struct SegmentWriter {
     facts: SegmentFacts,
 }
 
-/// The files of a segment that was written: for each its size in bytes, and the checksum by which it is known.
+/// Size in bytes and checksum of each file of a segment that was written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WrittenFiles {
     pub(crate) tables: (u64, u64),
@@ -31,7 +31,8 @@ pub(crate) struct WrittenFiles {
 }
 
 impl SegmentWriter {
-    /// Begins a segment named `name`, of at most `rows` rows of these parts, in two empty files. Temporary files go to `scratch`.
+    /// Begins a segment of at most `rows` rows of `parts`, in two empty files; errors name it `name`. Spills to
+    /// `scratch`.
     pub(crate) fn new(
         name: &str,
         (tables, rows_file): (File, File),
@@ -41,7 +42,10 @@ impl SegmentWriter {
         scratch: &Path,
     ) -> Result<Self> {
         if rows > u64::from(u32::MAX) || parts.len() > usize::from(u16::MAX) {
-            return Err(LookupError::damaged(name, "too many rows for one segment"));
+            return Err(LookupError::damaged(
+                name,
+                "too many rows or parts for one segment",
+            ));
         }
         let bucket_bits = bucket_bits(rows);
         let shape = RowShape {
@@ -64,13 +68,13 @@ impl SegmentWriter {
         })
     }
 
-    /// Appends a row of the next fingerprint; [`Self::push`] follows the last of them.
+    /// Appends a row of the next fingerprint. After its last row, call [`Self::push`].
     #[inline]
     pub(crate) fn push_row(&mut self, row: Row<'_>) -> Result<()> {
         self.rows.push(&mut self.rows_file, row)
     }
 
-    /// Appends a fingerprint, which must be larger than the one before, whose `rows` rows were appended.
+    /// Appends a stored fingerprint, whose `rows` rows were just appended. It must be larger than the one before.
     #[inline]
     pub(crate) fn push(&mut self, fingerprint: u64, rows: u32) -> Result<()> {
         self.facts.fingerprints += 1;

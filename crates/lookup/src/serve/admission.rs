@@ -1,4 +1,5 @@
-//! Room for requests: a request that does not fit is refused at once, so that memory stays bounded and clients know.
+//! Admission control: refuses a request at once if there is no room, so that memory stays bounded and clients can back
+//! off.
 
 use std::time::Duration;
 
@@ -6,15 +7,16 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::ServeSettings;
 
-/// Bytes of all bodies that are held at once.
+/// Bytes of the bodies that are being read at the same time.
 const BODIES: usize = 64 << 20;
 
-/// What is left for requests.
+/// Permits that requests must get: for a body, a place, a thread.
 pub(super) struct Admission {
-    /// In units of 1 KiB.
+    /// Bytes for bodies, in units of 1 KiB.
     bodies: Semaphore,
-    /// Requests that look up or wait to.
+    /// Places for requests that have a thread or wait for one.
     places: Semaphore,
+    /// Threads that look up.
     threads: Semaphore,
     timeout: Duration,
 }
@@ -24,11 +26,11 @@ pub(super) struct Admission {
 pub(super) enum Refused {
     /// Too many requests are in progress.
     Full,
-    /// It waited too long for a thread.
+    /// The request waited too long for a thread.
     Late,
 }
 
-/// The right to look up, until it is dropped.
+/// Permission to use a thread, until it is dropped.
 pub(super) struct Turn<'a> {
     _place: SemaphorePermit<'a>,
     _thread: SemaphorePermit<'a>,
@@ -44,7 +46,7 @@ impl Admission {
         }
     }
 
-    /// Room for a body of up to `bytes` bytes.
+    /// Reserves room for a body of up to `bytes` bytes.
     pub(super) fn body(&self, bytes: usize) -> Result<SemaphorePermit<'_>, Refused> {
         let units = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
         self.bodies
@@ -52,7 +54,7 @@ impl Admission {
             .map_err(|_| Refused::Full)
     }
 
-    /// Waits for a thread, if few wait already.
+    /// Waits for a thread. Refuses if the queue is full, or after the timeout.
     pub(super) async fn turn(&self) -> Result<Turn<'_>, Refused> {
         let place = self.places.try_acquire().map_err(|_| Refused::Full)?;
         let thread = tokio::time::timeout(self.timeout, self.threads.acquire()).await;

@@ -1,4 +1,4 @@
-//! JSON requests and their answers.
+//! The routes below `/v1/`: JSON in, lookups, JSON out.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -18,16 +18,16 @@ use crate::error::LookupError;
 use crate::rows::Id;
 use crate::seen::Remembered;
 
-/// Documents of one answer, unless the request says how many.
+/// Default of `limit`, the most hits of an answer.
 const LIMIT: usize = 100;
-/// Documents of one answer that a request may ask for.
+/// The largest `limit`.
 const MAX_LIMIT: usize = 10_000;
-/// Bytes of ids in one response, at most.
+/// The most bytes of ids in one response.
 const MAX_IDS: usize = 16 << 20;
-/// Requests with more work than this many lookups at k = 3 leave the thread that serves connections.
+/// The most queries, at k = 3, that are answered without moving other connections off the thread.
 const SMALL: usize = 64;
 
-/// A request: one query, or a batch.
+/// The body of a request: one query, or a list of queries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -40,13 +40,13 @@ struct Asked {
     min_similarity: Option<f64>,
 }
 
-/// One query of a batch.
+/// One query.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct One {
     text: Option<String>,
     fp: Option<Fingerprint>,
-    /// For `/v1/seen`.
+    /// Id to remember; only `/v1/seen` uses it.
     id: Option<String>,
 }
 
@@ -58,7 +58,7 @@ enum Fingerprint {
     Text(String),
 }
 
-/// What a request asks, checked.
+/// A request whose body is valid.
 struct Checked {
     queries: Vec<Query>,
     ids: Vec<Option<String>>,
@@ -72,7 +72,7 @@ fn bad(reason: impl Into<String>) -> Problem {
 
 fn checked(bytes: &[u8], max_distance: u32) -> Result<Checked, Problem> {
     let asked: Asked = serde_json::from_slice(bytes)
-        .map_err(|error| bad(format!("the body is not as /openapi.json says: {error}")))?;
+        .map_err(|error| bad(format!("the body does not match /openapi.json: {error}")))?;
     let is_batch = asked.queries.is_some();
     let one = One {
         text: asked.text,
@@ -81,29 +81,29 @@ fn checked(bytes: &[u8], max_distance: u32) -> Result<Checked, Problem> {
     };
     let is_one = one.text.is_some() || one.fp.is_some() || one.id.is_some();
     let all = match asked.queries {
-        Some(_) if is_one => return Err(bad("either one query or \"queries\", not both")),
+        Some(_) if is_one => return Err(bad("send either one query or \"queries\", not both")),
         Some(queries) => queries,
         None => vec![one],
     };
     if all.len() > MAX_BATCH {
-        let reason = format!("{} queries; a request may have {MAX_BATCH}", all.len());
+        let reason = format!("{} queries; send at most {MAX_BATCH}", all.len());
         return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, reason));
     }
     let k = asked.k.unwrap_or(3);
     if k > max_distance {
         return Err(bad(format!(
-            "\"k\" is {k}; the index answers distances up to {max_distance}"
+            "\"k\" is {k}; it must be from 0 to {max_distance}"
         )));
     }
     let limit = asked.limit.unwrap_or(LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(bad(format!(
-            "\"limit\" is {limit}; it may be from 1 to {MAX_LIMIT}"
+            "\"limit\" is {limit}; it must be from 1 to {MAX_LIMIT}"
         )));
     }
     let min_similarity = asked.min_similarity.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&min_similarity) {
-        return Err(bad("\"min_similarity\" is not from 0 to 1"));
+        return Err(bad("\"min_similarity\" must be from 0 to 1"));
     }
     let mut queries = Vec::with_capacity(all.len());
     let mut ids = Vec::with_capacity(all.len());
@@ -138,7 +138,7 @@ fn checked(bytes: &[u8], max_distance: u32) -> Result<Checked, Problem> {
     })
 }
 
-/// Refuses a body that says that it is something other than JSON.
+/// Refuses a request whose `Content-Type` is not JSON; it may be missing.
 fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {
     let kind = request
         .headers()
@@ -157,7 +157,7 @@ fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {
     }
 }
 
-/// What the index holds.
+/// `GET /v1/info`.
 pub(super) fn info(shared: &Shared) -> Value {
     let serving = shared.current.serving();
     let (info, spec) = (serving.index().info(), serving.index().spec());
@@ -175,7 +175,7 @@ pub(super) fn info(shared: &Shared) -> Value {
     })
 }
 
-/// An answer in JSON, and the time that its lookups took.
+/// The JSON of a response, and the time that its lookups took.
 pub(super) type Timed = (String, Duration);
 
 /// `POST /v1/lookup`.
@@ -205,7 +205,7 @@ pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<
     let ids = ids.ok_or_else(|| bad("each query of /v1/seen needs an \"id\""))?;
     let turn = shared.admission.turn().await?;
     let (answers, took) = answers(shared, &asked)?;
-    // Looked up and remembered in one step, so that of two copies that arrive at once, one finds the other.
+    // One step finds and remembers, so that of two duplicates that arrive at once, one finds the other.
     let entries = answers.iter().zip(ids).filter_map(|(answer, id)| {
         let fingerprint = answer.fingerprint?;
         Some(Remembered { fingerprint, id })
@@ -260,7 +260,7 @@ fn answers(shared: &Shared, asked: &Checked) -> Result<(Vec<Answer>, Duration), 
             .all(|query| query.text.as_ref().is_none_or(|text| text.len() <= 1 << 16));
     let answers = match is_small {
         true => work(),
-        // Other connections go on meanwhile.
+        // Moves the other connections of this thread to another one.
         false => tokio::task::block_in_place(work),
     };
     let took = begin.elapsed();

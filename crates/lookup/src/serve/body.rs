@@ -1,4 +1,4 @@
-//! Reads the bodies of requests, within bounds.
+//! Reads the body of a request, within a size and a time.
 
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
@@ -28,13 +28,13 @@ pub(super) async fn body(shared: &Shared, request: Request<Incoming>) -> Result<
     match tokio::time::timeout(shared.settings.timeout, reading).await {
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
-            "the body did not arrive in time",
+            "the body did not arrive in time; send it faster",
         )),
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(error)) => Err(Problem::new(
             StatusCode::BAD_REQUEST,
-            format!("the body: {error}"),
+            format!("the body cannot be read: {error}"),
         )),
     }
 }

@@ -19,10 +19,10 @@ use tokio_rustls::TlsAcceptor;
 use super::Shared;
 use super::routes::respond;
 
-/// Bytes of a request's header, at most.
+/// The most bytes of a request's headers.
 const HEADER: usize = 16 << 10;
 
-/// Serves until `stop` ends, then lets the requests in progress end.
+/// Serves until `stop` ends, then waits for the requests in progress, for at most the setting `drain`.
 pub(super) async fn serve(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
@@ -44,7 +44,7 @@ pub(super) async fn serve(
                 Some((Ok((stream, _)), place)) => (stream, place),
                 Some((Err(error), _)) => {
                     tracing::warn!("accepting a connection: {error}");
-                    // Open files may have run out: it helps to wait for connections to end.
+                    // The process may have no file descriptors left: wait for connections to close.
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }
@@ -80,11 +80,11 @@ async fn connection(
     place: OwnedSemaphorePermit,
 ) {
     let _place = place;
-    // Answers are one write each.
+    // A response is one write, so Nagle's algorithm would only delay it.
     let _ = stream.set_nodelay(true);
     let timeout = shared.settings.timeout;
     let mut stream = TimeoutStream::new(stream);
-    // A client that reads nothing must not hold its answer for ever.
+    // A client that does not read must not keep its response in memory for ever.
     stream.set_write_timeout(Some(timeout));
     let Some(tls) = tls else {
         return serve_http(Box::pin(stream), shared, watcher).await;
@@ -108,7 +108,7 @@ async fn serve_http(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        // Also the time that a connection may be idle.
+        // This also limits how long a connection may be idle.
         .header_read_timeout(timeout)
         .max_buf_size(HEADER)
         .serve_connection(TokioIo::new(stream), service);

@@ -1,4 +1,4 @@
-//! The index that answers now, and the next one.
+//! The open version of the index, and its replacement by newer ones.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -10,13 +10,13 @@ use crate::error::Result;
 use crate::files::IndexFiles;
 use crate::index::Index;
 
-/// The latest version of the index that was opened.
+/// Where requests get the open version of the index.
 pub(super) struct Current {
     files: IndexFiles,
     serving: RwLock<Arc<Serving>>,
 }
 
-/// One version of the index, with answerers that are not in use.
+/// An open version of the index, with a pool of answerers.
 pub(super) struct Serving {
     index: Index,
     model: Model,
@@ -28,7 +28,7 @@ impl Serving {
         &self.index
     }
 
-    /// Calls `work` with an answerer that nobody else uses.
+    /// Calls `work` with an answerer from the pool, or a new one.
     pub(super) fn with_answerer<T>(&self, work: impl FnOnce(&mut Answerer) -> T) -> T {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let taken = idle().pop();
@@ -52,12 +52,12 @@ impl Current {
         })
     }
 
-    /// What answers now. A request keeps it until it is answered.
+    /// The open version. A request keeps it to its end, even if a newer one is opened.
     pub(super) fn serving(&self) -> Arc<Serving> {
         Arc::clone(&self.serving.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Opens the latest version, if it is newer. Returns whether it is.
+    /// Opens the latest version if it is newer than the open one. Returns whether it was.
     async fn follow(&self) -> Result<bool> {
         let serving = self.serving();
         let Some(index) = serving.index.newer(&self.files).await? else {
@@ -74,18 +74,19 @@ impl Current {
     }
 }
 
-/// Follows the index, for as long as the server runs. If it cannot be read, the version before goes on answering.
+/// Opens new versions of the index, and forgets old documents, for as long as the server runs. If a version cannot be
+/// opened, requests go on with the one before.
 pub(super) async fn refresh(shared: Arc<Shared>) {
     loop {
         tokio::time::sleep(shared.settings.refresh).await;
         match shared.current.follow().await {
             Ok(true) => {
                 let version = shared.current.serving().index().version();
-                tracing::info!("version {version} of the index answers now");
+                tracing::info!("opened version {version} of the index");
             }
             Ok(false) => {}
             Err(error) => tracing::warn!(
-                "the next version of the index: {}",
+                "cannot open the next version of the index: {}",
                 storage::scrub(&error.to_string())
             ),
         }

@@ -14,7 +14,7 @@ const BOUNDS: [u64; 12] = [
 /// Counters since the start.
 #[derive(Debug, Default)]
 pub(super) struct Metrics {
-    /// Answers by the hundreds of their status, from 1xx on.
+    /// Responses by class of status: 1xx to 5xx.
     by_status: [AtomicU64; 5],
     pub(super) queries: AtomicU64,
     pub(super) hits: AtomicU64,
@@ -24,13 +24,13 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// Counts an answer.
+    /// Counts a response.
     pub(super) fn answered(&self, status: StatusCode) {
         let class = usize::from(status.as_u16() / 100).clamp(1, 5);
         self.by_status[class - 1].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request to look up, and the time that it took on a thread.
+    /// Counts the lookups of a request, and the time that they took on a thread.
     pub(super) fn looked_up(&self, took: Duration) {
         let micros = took.as_micros() as u64;
         let bucket = BOUNDS.partition_point(|bound| *bound < micros);
@@ -39,13 +39,13 @@ impl Metrics {
             .fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// All of them as text.
+    /// All counters and `gauges` (name, help, value), as OpenMetrics text.
     pub(super) fn text(&self, gauges: &[(&str, &str, u64)]) -> String {
         let mut text = String::new();
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let _ = writeln!(
             text,
-            "# HELP dedup_job_http_responses Answers, by the class of their status.\n# TYPE dedup_job_http_responses counter"
+            "# HELP dedup_job_http_responses Responses, by class of status.\n# TYPE dedup_job_http_responses counter"
         );
         for (class, counter) in self.by_status.iter().enumerate() {
             let _ = writeln!(
@@ -58,10 +58,10 @@ impl Metrics {
         let counters = [
             (
                 "lookup_queries",
-                "Fingerprints and texts looked up.",
+                "Queries (fingerprints and texts) looked up.",
                 &self.queries,
             ),
-            ("lookup_hits", "Documents found.", &self.hits),
+            ("lookup_hits", "Hits returned from the index.", &self.hits),
             (
                 "http_connections",
                 "Connections accepted.",
@@ -78,7 +78,7 @@ impl Metrics {
         let name = "dedup_job_lookup_seconds";
         let _ = writeln!(
             text,
-            "# HELP {name} Time of a request on a thread.\n# TYPE {name} histogram\n# UNIT {name} seconds"
+            "# HELP {name} Time that the lookups of a request took.\n# TYPE {name} histogram\n# UNIT {name} seconds"
         );
         let mut sum = 0;
         for (bound, counter) in BOUNDS.iter().zip(&self.buckets) {

@@ -1,8 +1,16 @@
 //! An HTTP server that answers lookups.
 //!
-//! A request goes through `connections` (accept, TLS, timeouts), `routes` (which answer), `admission` (is there room for it) and `api`
-//! (JSON in, lookup, JSON out). What it holds in memory at once is bounded at each step: connections, bytes of bodies, requests that wait.
-//! `current` follows the index: a new version takes the place of the old one between two requests.
+//! ```text
+//! connections    accepts at most --connections of them, TLS, timeouts
+//! └─▶ routes     checks the token (401), chooses the handler
+//!     └─▶ api    1. body: reads the body, if admission has room for it (408, 413, 429)
+//!                2. parses it (400)
+//!                3. admission: waits for a thread (429, 503)
+//!                4. current: looks up, with an answerer of the open index
+//!                5. seen: finds and remembers, waits for the disk (503)
+//! ```
+//!
+//! `current` opens new versions of the index in the background. A request keeps the version with which it began.
 
 mod admission;
 mod api;
@@ -33,38 +41,39 @@ use metrics::Metrics;
 
 pub use tls::TlsFiles;
 
-/// How to serve.
+/// Settings of a server.
 #[derive(Clone)]
 pub struct ServeSettings {
     /// The address to listen on; port 0 takes a free port.
     pub listen: SocketAddr,
-    /// The keys, to serve HTTPS.
+    /// Certificate and key, to serve HTTPS.
     pub tls: Option<TlsFiles>,
-    /// Serve other machines without TLS, or without a token or client certificates.
+    /// Allow an address that other machines reach without TLS, or without a token or client certificates.
     pub insecure: bool,
-    /// What clients must send as `Authorization: Bearer`. Never printed.
+    /// The token that clients must send, as `Authorization: Bearer`. Never printed.
     pub token: Option<String>,
     /// Threads that look up.
     pub threads: usize,
-    /// Bytes of a request's body, at most.
+    /// The most bytes of a request's body.
     pub max_body: usize,
-    /// Requests that wait for a thread, at most; more are refused.
+    /// The most requests that wait for a thread; more are refused.
     pub queue: usize,
-    /// Connections, at most; more wait to be accepted.
+    /// The most open connections; more wait to be accepted.
     pub connections: usize,
-    /// Time for a client to send a request, to read a part of its answer, and for a request to wait for a thread.
+    /// Limits four waits: for a TLS handshake or a request to arrive, for a client to take a part of its response, for
+    /// an idle connection's next request, and for a thread.
     pub timeout: Duration,
-    /// Time for requests in progress when the server is asked to stop.
+    /// How long requests in progress may go on after the server was asked to stop.
     pub drain: Duration,
     /// How often to look for a new version of the index.
     pub refresh: Duration,
-    /// Where `POST /v1/seen` remembers fingerprints; without it, there is no such route.
+    /// Where and how long `POST /v1/seen` remembers documents; if `None`, it answers 404.
     pub remember: Option<Remember>,
-    /// Texts by id, to show beside hits.
+    /// Texts by id, which are added to hits.
     pub texts: Arc<HashMap<String, String>>,
 }
 
-/// Queries of one request, at most.
+/// The most queries of a request.
 const MAX_BATCH: usize = 10_000;
 
 /// What all requests share.
@@ -86,10 +95,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens, and opens what is remembered. Requests wait until [`Self::run`].
+    /// Binds the address, and reads the remembered documents. Connections wait until [`Self::run`].
     ///
     /// # Errors
-    /// [`LookupError`] when the address is taken, or exposed without TLS, or a file cannot be read.
+    /// [`LookupError`] when the address is taken, or reachable from other machines without TLS and a token or client
+    /// certificates, or a file cannot be read.
     pub async fn bind(files: &IndexFiles, index: Index, settings: ServeSettings) -> Result<Self> {
         let tls = settings.tls.as_ref().map(TlsFiles::acceptor).transpose()?;
         let is_exposed = !settings.listen.ip().to_canonical().is_loopback();
@@ -105,7 +115,7 @@ impl Server {
                 });
             }
             tracing::warn!(
-                "listening at {} without encryption, or without a token or client certificates: whoever reaches this port can ask",
+                "--insecure: whoever reaches {} can look up documents, or read the traffic of others",
                 settings.listen
             );
         }
@@ -132,7 +142,7 @@ impl Server {
         })
     }
 
-    /// The address, with the port that was taken.
+    /// The address that it listens on, with the port that port 0 became.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -153,7 +163,7 @@ impl Server {
     }
 }
 
-/// A file of PEM.
+/// Reads a PEM file.
 pub(crate) fn read_file(path: &PathBuf) -> Result<Vec<u8>> {
     std::fs::read(path).map_err(LookupError::io(path.display()))
 }

@@ -1,8 +1,8 @@
 "use strict";
 
-/** Rows that are shown at once. */
+/** Hits that are added to the table at once. */
 const ROWS = 200;
-/** The most words and separators compared of a text. */
+/** The most words and separators of a text that are compared. */
 const MAX_WORDS = 5000;
 /** The most words and separators that may differ; beyond, only the start and the end of two texts are compared. */
 const MAX_DIFFERING = 2000;
@@ -10,7 +10,7 @@ const MAX_DIFFERING = 2000;
 const CONTEXT = 12;
 /** Width of a bit in the bar, and of the gap between two bytes, in SVG units. */
 const [BIT, GAP] = [5, 3];
-/** Age from which on the header is loaded again with the next lookup, in milliseconds. */
+/** Milliseconds after which the next lookup also reloads the figures of the index. */
 const OLD = 60_000;
 
 const at = (id) => document.getElementById(id);
@@ -29,7 +29,7 @@ function element(name, attributes = {}, ...children) {
 
 // What is looked up.
 
-/** The fingerprint that an input is, as 16 hexadecimal digits; null if it is a text. */
+/** Reads an input as a fingerprint, and returns its 16 hexadecimal digits; null if the input is a text. */
 function asFingerprint(input) {
   const hexadecimal = /^(?:0x)?([0-9a-f]{16})$/i.exec(input);
   if (hexadecimal) return hexadecimal[1].toLowerCase();
@@ -52,7 +52,7 @@ function asked() {
 
 // The server.
 
-/** An answer that is no answer to a lookup, as a sentence. */
+/** A failed request, with a sentence for the user. */
 class Failure extends Error {}
 
 /** Sends a request with the token, if there is one; returns the answer and its headers. */
@@ -70,7 +70,7 @@ async function request(path, options = {}) {
   }
   let answer = null;
   try {
-    // An id beyond 2^53 is kept as it is written.
+    // Keeps the digits of an id beyond 2^53, which a number would round.
     answer = JSON.parse(text, (key, value, source) =>
       key === "id" && typeof value === "number" && !Number.isSafeInteger(value) ? source?.source ?? value : value);
   } catch {
@@ -127,7 +127,7 @@ async function showIndex() {
   at("numbers").hidden = false;
   const sketches = info.sketch_bits > 0 ? `, with sketches of ${info.sketch_bits} bits` : "";
   at("about").textContent = visible(
-    `Version ${count(info.version)} of the index, of version ${count(info.archive_version)} of the archive ${info.archive}${sketches}. `
+    `Version ${count(info.version)} of the index covers version ${count(info.archive_version)} of the archive ${info.archive}${sketches}. `
     + `Features: ${info.tokenizer}.`);
   at("k").max = info.max_distance;
   showK();
@@ -138,7 +138,7 @@ async function showIndex() {
 
 const segmenter = Intl.Segmenter ? new Intl.Segmenter(undefined, { granularity: "word" }) : null;
 
-/** A text as words and separators, white space as one space; and whether there are more of them than are compared. */
+/** Splits a text into words and separators; white space becomes one space. `cut`: the text has more than are compared. */
 function words(text) {
   const found = [];
   const pieces = segmenter ? segmenter.segment(text) : text.matchAll(/[\p{L}\p{N}_]+|\s+|[^\p{L}\p{N}_\s]/gu);
@@ -156,7 +156,7 @@ const countWords = (some) => some.filter((word) => /[\p{L}\p{N}]/u.test(word)).l
 /** The runs that two lists have in common, as [start in a, start in b, length]: a longest common subsequence (Myers 1986). */
 function commonRuns(a, b) {
   const most = Math.min(a.length + b.length, MAX_DIFFERING);
-  // How far along a each diagonal was followed, from diagonal -most - 1 on.
+  // For each diagonal, from -most - 1 on, the furthest position in a that was reached on it.
   const furthest = new Int32Array(2 * most + 3);
   const get = (diagonal) => furthest[diagonal + most + 1];
   const steps = [];
@@ -172,12 +172,12 @@ function commonRuns(a, b) {
   return startAndEnd(a, b);
 }
 
-/** Whether the way to a diagonal comes from the one above. */
+/** Whether the furthest path to a diagonal comes from the diagonal above, not from the one below. */
 function isDown(get, diagonal, differing) {
   return diagonal === -differing || (diagonal !== differing && get(diagonal - 1) < get(diagonal + 1));
 }
 
-/** The runs on the way that the steps went, from the start to the end. */
+/** Follows the recorded steps back from the end; returns the common runs, the first first. */
 function backwards(steps, x, y) {
   const runs = [];
   for (let differing = steps.length; differing > 0; differing--) {
@@ -193,7 +193,7 @@ function backwards(steps, x, y) {
   return runs.reverse().filter(([, , length]) => length > 0);
 }
 
-/** The runs at the start and the end of two lists. */
+/** The common runs at the start and at the end of two lists. */
 function startAndEnd(a, b) {
   const least = Math.min(a.length, b.length);
   let [start, end] = [0, 0];
@@ -242,7 +242,7 @@ function shortened(run, isFirst, isLast) {
 
 // The answer.
 
-/** The path of some bits of a fingerprint, the highest at the left. */
+/** An SVG path of the bits for which `has` is true, the highest bit at the left. */
 function bits(has) {
   let path = "";
   for (let bit = 63; bit >= 0; bit--) {
@@ -284,7 +284,7 @@ function side(name, parts, attributes = {}) {
   return element("div", attributes, element("h3", {}, name), text);
 }
 
-/** The text of a hit, beside the one that was looked up. */
+/** The text of a hit; beside it, if a text was looked up, that text, with the differing words marked. */
 function texts(looked, hit) {
   if (looked.text === undefined) {
     const { found, cut } = words(hit.text);
@@ -300,7 +300,7 @@ function texts(looked, hit) {
     side("text that was looked up", sides.left), side("text of the document", sides.right));
 }
 
-// Roles are named because on a narrow screen the style sheet makes rows and cells into blocks.
+// On a narrow screen the style sheet makes blocks of rows and cells, so their roles must be explicit.
 const cell = (attributes, ...children) => element("td", { role: "cell", ...attributes }, ...children);
 const row = (...cells) => element("tr", { role: "row" }, ...cells);
 
@@ -367,7 +367,7 @@ function showAnswer(looked, answer, times) {
   const fp = element("span", { class: "fingerprint" }, answer.fp ?? "");
   const said = element("p");
   if (answer.fp === null) {
-    said.append("This text has too few words for a fingerprint, so it cannot be compared.");
+    said.append("This text has too few features for a fingerprint, so it cannot be compared.");
   } else if (answer.hits.length === 0) {
     const wider = looked.k < Number(at("k").max) ? " A larger k finds documents that are less near." : "";
     said.append(`Nothing within ${plural(looked.k, "bit")} of the fingerprint `, fp, `.${wider}`);
@@ -431,7 +431,7 @@ function showReadAs() {
   const fp = asFingerprint(input);
   const note = at("read-as");
   if (fp !== null) note.replaceChildren("This is read as the fingerprint ", element("span", { class: "fingerprint" }, fp), ".");
-  else note.textContent = "A fingerprint has 16 hexadecimal digits. Everything else is a text.";
+  else note.textContent = "A fingerprint has 16 hexadecimal digits, or is a number of the column fp. Everything else is a text.";
 }
 
 at("k").addEventListener("input", showK);

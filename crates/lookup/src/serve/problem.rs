@@ -1,10 +1,10 @@
-//! Why a request is not answered.
+//! Error responses.
 
 use hyper::StatusCode;
 
 use super::admission::Refused;
 
-/// An answer that says what is wrong, in one sentence.
+/// An error response: a status, and one sentence that says what is wrong.
 #[derive(Debug)]
 pub(super) struct Problem {
     pub(super) status: StatusCode,

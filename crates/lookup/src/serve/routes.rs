@@ -1,4 +1,4 @@
-//! Which path is answered how.
+//! Maps the path and method of a request to its handler; checks the token.
 
 use std::sync::atomic::Ordering;
 
@@ -20,11 +20,11 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// What a browser lets the page do: use the server's own files, and nothing else.
+/// Content security policy of the page: a browser lets it load the server's own files, and nothing else.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; form-action 'none'; \
     base-uri 'none'; frame-ancestors 'none'";
 
-/// Answers a request.
+/// Answers a request; makes a response of an error, and counts the response.
 pub(super) async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<Full<Bytes>> {
     let response = match route(shared, request).await {
         Ok(response) => response,
@@ -100,12 +100,12 @@ async fn route(
         )),
         _ => Err(Problem::new(
             StatusCode::NOT_FOUND,
-            "there is nothing at this path; see /openapi.json",
+            "no such path; /openapi.json lists all paths",
         )),
     }
 }
 
-/// Refuses a request without the token, if there is one.
+/// Refuses a request that does not send the server's token, if the server has one.
 fn authorize(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem> {
     let Some(token) = &shared.settings.token else {
         return Ok(());
@@ -124,13 +124,13 @@ fn authorize(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem
     }
 }
 
-/// Compares two tokens in a time that does not tell how many of their bytes agree.
+/// Compares two tokens in constant time.
 fn is_equal(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b));
     std::hint::black_box(differences) == 0 && a.len() == b.len()
 }
 
-/// An answer with the milliseconds that its lookups took, which the page shows.
+/// A response with the header `Server-Timing`: how long its lookups took. The page shows it.
 fn timed((body, took): Timed) -> Response<Full<Bytes>> {
     let mut response = with_type(StatusCode::OK, JSON, body);
     let took = format!("lookup;dur={:.3}", took.as_secs_f64() * 1e3);
@@ -172,18 +172,18 @@ fn metrics(shared: &Shared) -> String {
     shared.metrics.text(&[
         (
             "index_version",
-            "Version of the index that answers.",
+            "Version of the index that is open.",
             info.version,
         ),
         (
             "index_archive_version",
-            "Version of the archive that it covers.",
+            "Version of the archive that the index covers.",
             info.archive_version,
         ),
-        ("index_documents", "Documents of the index.", info.rows),
+        ("index_documents", "Documents in the index.", info.rows),
         (
             "index_segments",
-            "Segments of the index.",
+            "Segments in the index.",
             info.segments.len() as u64,
         ),
         (

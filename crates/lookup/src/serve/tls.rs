@@ -1,5 +1,5 @@
-//! TLS: the server shows a certificate. With an authority, clients must show one of that authority, too, as the processes of a cluster
-//! do.
+//! TLS: the server shows a certificate. If an authority is given, each client must show a certificate of it, as in a
+//! cluster.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio_rustls::TlsAcceptor;
 use super::read_file;
 use crate::error::{LookupError, Result};
 
-/// PEM files.
+/// Paths of the PEM files for TLS.
 #[derive(Debug, Clone)]
 pub struct TlsFiles {
-    /// Certificate of the authority that signed those of all clients; without it, clients need none.
+    /// Certificate of the authority that signs client certificates. If `None`, clients need no certificate.
     pub authority: Option<PathBuf>,
     /// Certificate of the server.
     pub certificate: PathBuf,
@@ -25,9 +25,9 @@ pub struct TlsFiles {
 }
 
 impl TlsFiles {
-    /// Reads the files.
+    /// Reads the files, and makes an acceptor for connections.
     pub(super) fn acceptor(&self) -> Result<TlsAcceptor> {
-        // Dependencies link two crypto providers, so the process must choose one. The call fails only if it has chosen one already.
+        // Dependencies link two crypto providers, so the process must choose one. The call fails only if it did before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let bad = |path: &PathBuf| {
             let path = path.display().to_string();

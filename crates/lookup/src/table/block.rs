@@ -1,4 +1,4 @@
-//! One block of a table: encoded, and searched.
+//! Encodes a block of a table, and reads an encoded one.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ impl Encoder {
         self.values.push(value);
     }
 
-    /// Appends the block to `bytes`, and empties it. A block without values takes no bytes.
+    /// Encodes the block, appends it to `bytes`, and empties the encoder. A block without values takes no bytes.
     pub(crate) fn encode(&mut self, first_row: u32, bytes: &mut Vec<u8>) {
         if self.values.is_empty() {
             return;
@@ -57,7 +57,7 @@ impl Encoder {
             bits.push(value & ((1 << width) - 1), width);
         }
         bits.finish();
-        // All blocks before are whole units.
+        // `bytes` may have blocks before this one; they are whole units, too.
         bytes.resize(bytes.len().next_multiple_of(UNIT), 0);
         for (value, rows) in &self.repeats {
             bytes.extend_from_slice(&value.to_le_bytes());
@@ -84,7 +84,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Appends the low `width` bits of a number, which has no others.
+    /// Appends a number below 2^`width`.
     #[inline(always)]
     fn push(&mut self, number: u64, width: u32) {
         self.word |= u128::from(number) << self.bits;
@@ -108,7 +108,7 @@ impl<'a> BitWriter<'a> {
 /// The values of a bucket, by their numbers in the block.
 pub(crate) type BucketRange = Range<u32>;
 
-/// A block as its bytes. Where a forged length leads out of them, the answer is `None`.
+/// An encoded block. Its methods return `None` if a damaged length leads outside it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block<'a> {
     bytes: &'a [u8],
@@ -121,7 +121,7 @@ pub(crate) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// Reads the header of a block. `bytes` are those of the block, which must not be empty.
+    /// Reads the header of a block, which must not be empty.
     #[inline(always)]
     pub(crate) fn parse(bytes: &'a [u8], bucket_bits: u32) -> Option<Self> {
         let (first_row, values) = header(bytes)?;
@@ -137,7 +137,7 @@ impl<'a> Block<'a> {
         (block.repeats_start() <= bytes.len()).then_some(block)
     }
 
-    /// The bytes of the header and the counts, from the block's start.
+    /// Length of the header and the counts, in bytes.
     #[inline(always)]
     pub(crate) fn counts_end(&self) -> usize {
         self.remainders
@@ -170,7 +170,7 @@ impl<'a> Block<'a> {
         (end <= self.values).then_some(start..end)
     }
 
-    /// What follows the bucket bits of a value.
+    /// The remainder of a value: its bits after the bucket bits.
     #[inline(always)]
     pub(crate) fn remainder(&self, value: u32) -> Option<u64> {
         remainder(self.bytes, self.remainder_bit(value), self.width)
@@ -198,7 +198,8 @@ impl<'a> Block<'a> {
         Some(row..row.checked_add(rows)?)
     }
 
-    /// Calls `each` with every value in order, and its number of rows. `block` is the block's number in the table.
+    /// Calls `each` with every value, in order, and its number of rows. `block` is the number of this block in the
+    /// table.
     pub(crate) fn for_each(&self, block: u32, mut each: impl FnMut(u64, u32)) -> Option<()> {
         let repeats = &self.bytes[self.repeats_start()..];
         let mut repeats = repeats
@@ -228,7 +229,7 @@ impl<'a> Block<'a> {
     }
 }
 
-/// The `width` bits from bit `bit` on.
+/// The `width` bits from bit `bit` on; `width` is at most 57, so that they lie within 8 bytes.
 #[inline(always)]
 pub(crate) fn remainder(bytes: &[u8], bit: usize, width: u32) -> Option<u64> {
     let word = match u64_at(bytes, bit / 8) {
@@ -238,7 +239,7 @@ pub(crate) fn remainder(bytes: &[u8], bit: usize, width: u32) -> Option<u64> {
     Some(word >> (bit % 8) & ((1 << width) - 1))
 }
 
-/// The fewer than 8 bytes at the end of a block as a number.
+/// The last bytes, fewer than 8, as a number.
 #[cold]
 fn last_word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
@@ -280,7 +281,7 @@ fn ones_from(bits: &[u8], from: u32) -> Option<u32> {
     let mut number = from as usize / 64;
     let within = (word(bits, number)? >> (from % 64)).trailing_ones();
     let mut ones = within;
-    // The shift brought in zeros.
+    // A zero of the word ends the run, not one that the shift brought in.
     if within < 64 - from % 64 {
         return Some(ones);
     }
@@ -314,20 +315,20 @@ const fn select_in_byte() -> [[u8; 8]; 256] {
     table
 }
 
-/// The position of the one with `n` ones before it, of a word that has it (Vigna, "Broadword implementation of rank/select queries",
-/// 2008): not by `pdep`, which some processors do in hundreds of cycles.
+/// The position of the one with `n` ones before it, in a word with more than `n` ones (Vigna, "Broadword implementation
+/// of rank/select queries", 2008). `pdep` would be shorter, but takes hundreds of cycles on some processors.
 #[inline(always)]
 fn select(word: u64, n: u32) -> u32 {
     const BYTES: u64 = 0x0101_0101_0101_0101;
     const TOPS: u64 = 0x8080_8080_8080_8080;
     let pairs = word - (word >> 1 & 0x5555_5555_5555_5555);
     let fours = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
-    // In each byte, the ones of it and of all below.
+    // In each byte, the number of ones in it and in all lower bytes.
     let sums = ((fours + (fours >> 4)) & 0x0f0f_0f0f_0f0f_0f0f).wrapping_mul(BYTES);
-    // A byte keeps its top bit if at most n ones are there.
+    // The top bit of a byte is set if that number is at most n: the wanted one is in a higher byte.
     let below = (((u64::from(n) * BYTES) | TOPS) - sums) & TOPS;
     let place = below.count_ones() * 8;
-    // A word that does not have it may lead beyond the last byte.
+    // In a word with too few ones, `place` would be 64.
     let place = place.min(56);
     let before = (sums << 8 >> place) as u8;
     let within = n.wrapping_sub(before.into()) & 7;

@@ -1,19 +1,20 @@
-//! Compressed tables of distinct 64-bit values, sorted, which can be searched without decoding what lies before.
+//! Compressed tables of distinct 64-bit values, sorted, with random access by bucket.
 //!
-//! The leading `d` bits of a value are its bucket; 128 buckets with the same leading `d - 7` bits are a block. A block says how
-//! many values each bucket has, in unary, then what follows the leading bits of each value: the Elias–Fano code, cut into blocks.
-//! With `d = ⌊log₂ n⌋` it takes `64 - d + 1 + 2ᵈ/n` bits a value. Bytes of a block:
+//! The leading `d` bits of a value are the number of its bucket, the other bits are its remainder; 128 buckets whose
+//! numbers have the same leading `d - 7` bits are a block. A block has how many values each bucket has, in unary, then
+//! all remainders: the Elias–Fano code, cut into blocks. A table of `n` values has `d = ⌊log₂ n⌋` and takes `64 - d + 1
+//! + 2ᵈ/n` bits a value. Bytes of a block of `m` values:
 //!
 //! ```text
-//! 0   first row     u32: rows before the first value (0 in a table that has no rows)
-//! 4   values        u32: n
-//! 8   counts        128 + n bits: for each bucket a 1 for each value, then a 0; lowest bit first; to a whole byte
-//!     remainders    n × (64 - d) bits, in the order of the values; zeros to a multiple of 8 bytes
-//!     repeats       (value u32, rows beyond the first u32) of each value of the block with several rows, ascending
+//! 0   first row     u32: the first row of its first value (0 in the table `rotated`)
+//! 4   values        u32: m
+//! 8   counts        128 + m bits: for each bucket a 1 for each value, then a 0; lowest bit first; to a whole byte
+//!     remainders    m × (64 - d) bits, in the order of the values; zeros to a multiple of 8 bytes
+//!     repeats       for each value with several rows, ascending: number in the block u32, rows beyond the first u32
 //! ```
 //!
-//! Section `<table>.blocks` has the blocks that are not empty, in order. Section `<table>.directory` has where each block begins,
-//! as u32 in units of 8 bytes, and where the last one ends.
+//! Section `<table>.blocks` has the blocks that are not empty, in order. Section `<table>.directory` has the start of
+//! each block and the end of the last one, as u32 in units of 8 bytes.
 
 mod block;
 mod write;
@@ -26,13 +27,13 @@ use hamming::HugeArray;
 use crate::error::{LookupError, Result};
 use crate::paged::{PagedFile, Section, u32_at};
 
-/// The low bits of a bucket's number that tell it from the others of its block.
+/// Low bits of a bucket's number that are its number within its block.
 pub(crate) const BLOCK_BITS: u32 = 7;
 /// Buckets of a block.
 pub(crate) const BLOCK_BUCKETS: u32 = 1 << BLOCK_BITS;
-/// Bucket bits at most: those of the half of a fingerprint in which few bits differ.
+/// The most bucket bits: a bucket's number must lie within the half in which at most r bits differ.
 const MAX_BUCKET_BITS: u32 = 32;
-/// Bytes that the directory counts as one.
+/// Unit of the directory in bytes; a block is padded to a multiple of it.
 pub(crate) const UNIT: usize = 8;
 
 /// The bucket bits of a table of `values` values, at least [`BLOCK_BITS`].
@@ -43,9 +44,9 @@ pub(crate) fn bucket_bits(values: u64) -> u32 {
 /// A table in a file.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// Leading bits of a value that are its bucket.
+    /// Leading bits of a value that are its bucket's number.
     pub(crate) bucket_bits: u32,
-    /// Bits to which a fingerprint is rotated left before it is looked up: 0 or 32.
+    /// Bits by which a stored fingerprint is rotated left to become a value: 0 or 32.
     pub(crate) rotation: u32,
     /// Where each block begins, in units of 8 bytes from the start of the section.
     directory: HugeArray<u32>,
@@ -91,7 +92,7 @@ impl Table {
         self.directory.len() as u32 - 1
     }
 
-    /// Prefetches where a block begins.
+    /// Prefetches the directory entry of a block.
     #[inline(always)]
     pub(crate) fn prefetch(&self, block: u32) {
         hamming::prefetch::prefetch_l1(&self.directory, block as usize);
@@ -124,7 +125,7 @@ impl Table {
     }
 }
 
-/// The header of a block: rows before it, and its values.
+/// Parses the header of a block: the first row of its first value, and its number of values.
 #[inline(always)]
 pub(super) fn header(bytes: &[u8]) -> Option<(u32, u32)> {
     Some((u32_at(bytes, 0)?, u32_at(bytes, 4)?))

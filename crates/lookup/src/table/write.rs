@@ -10,10 +10,11 @@ pub(crate) struct TableWriter {
     bucket_bits: u32,
     directory: Vec<u32>,
     encoder: Encoder,
-    /// The block of the encoder.
+    /// The number of the block that is being encoded.
     block: u32,
-    /// Rows before that block, and rows so far.
+    /// Rows before that block.
     first_row: u32,
+    /// Rows so far.
     row: u32,
     bytes: Vec<u8>,
 }
@@ -55,7 +56,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Makes the blocks before `block` empty.
+    /// Skips to `block`: the blocks between stay empty.
     fn skip_to(&mut self, file: &mut PagedWriter, block: u32) -> Result<()> {
         let empty = block.saturating_sub(self.block);
         let at = start(file)?;
@@ -64,7 +65,7 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Appends the next blocks, encoded: their bytes, and the length of each.
+    /// Appends encoded blocks, with the length of each in bytes.
     pub(crate) fn push_blocks(
         &mut self,
         file: &mut PagedWriter,

@@ -1,4 +1,4 @@
-//! Options of the online index: `index`, `lookup` and `serve`.
+//! Arguments of the commands for online lookup: `index`, `lookup` and `serve`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,15 +11,15 @@ use super::values::time_span;
 
 #[derive(Debug, Subcommand)]
 pub enum IndexCommand {
-    /// Build an index of an archive for `lookup` and `serve`, or bring it up to date. Run it again after each commit; a build that
-    /// was stopped goes on where it was
+    /// Build an index of an archive for `lookup` and `serve`, or bring it up to date. Run it again after each commit.
+    /// If a build is stopped, the next one continues it
     Build(IndexBuildArgs),
     /// Show what an index contains
     Info {
         /// Directory or URL of the index
         #[arg(value_hint = ValueHint::DirPath)]
         dir: String,
-        /// Read every file, and check all of it
+        /// Read and check every byte of the index
         #[arg(long)]
         verify: bool,
         #[command(flatten)]
@@ -29,13 +29,14 @@ pub enum IndexCommand {
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct IndexBuildArgs {
-    /// Archive of whose documents the index is
+    /// Archive to index
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub base: Option<String>,
     /// Directory or URL of the index; the first build creates it
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: Option<String>,
-    /// Merge all segments into one: lookups are fastest, but everything is written again [default: merge segments of like size]
+    /// Merge all segments into one: lookups are fastest then, but the build writes everything again [default: merge
+    /// segments of like size]
     #[arg(long)]
     pub merge_all: bool,
     #[command(flatten)]
@@ -44,16 +45,16 @@ pub struct IndexBuildArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct CacheArgs {
-    /// Directory for copies of an index that is kept in an object store; it may grow to the size of the index [default: a directory
-    /// below the user's cache directory]
+    /// Directory to which segments of an index in an object store are copied; it may grow to the size of the index
+    /// [default: dedup-job/index below the user's cache directory]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub cache: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct LookupArgs {
-    /// What to look up. A fingerprint: 16 hexadecimal digits. A file: each of its lines is looked up. `-`: each line of standard
-    /// input. Anything else is a text. A line is a fingerprint, a text, or a JSON object with "fp" or "text"
+    /// What to look up: fingerprints (16 hexadecimal digits), files of queries, `-` for queries on standard input, or
+    /// texts. A line of a file is one query: a fingerprint, a text, or a JSON object with "fp" or "text"
     #[arg(value_name = "FINGERPRINT|TEXT|FILE", value_hint = ValueHint::FilePath)]
     pub queries: Vec<String>,
     /// Directory or URL of the index
@@ -65,7 +66,7 @@ pub struct LookupArgs {
     /// Show at most N documents for each query [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: Option<u32>,
-    /// Leave out documents whose sketch says that they are less similar than this to the text, from 0 to 1 [default: 0]
+    /// Leave out documents whose similarity to the text, estimated from sketches, is below X, from 0 to 1 [default: 0]
     #[arg(long, value_name = "X")]
     pub min_similarity: Option<f64>,
     #[command(flatten)]
@@ -74,26 +75,28 @@ pub struct LookupArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 #[command(
-    after_help = "The page at http://127.0.0.1:8080/ looks up a text that is pasted into it; programs send JSON:\n\n  \
-    curl --json '{\"text\": \"...\"}' http://127.0.0.1:8080/v1/lookup\n\nSIGTERM lets the requests in progress end."
+    after_help = "People use the page at http://127.0.0.1:8080/; programs send JSON:\n\n  \
+    curl --json '{\"text\": \"...\"}' http://127.0.0.1:8080/v1/lookup\n\nOn SIGTERM the server finishes the requests \
+    in progress, then exits."
 )]
 pub struct ServeArgs {
-    /// Directory or URL of the index. New versions of it are used as they appear
+    /// Directory or URL of the index. The server opens new versions of it as they appear
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub index: Option<String>,
     /// Address to listen on; port 0 takes a free port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT")]
     pub listen: Option<SocketAddr>,
-    /// Documents whose texts are shown beside hits; they are held in memory
+    /// Documents with texts, which are held in memory and added to hits of the same id
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub texts: Vec<String>,
-    /// Remember what is sent to POST /v1/seen in this directory, so that copies that arrive before the next build find each other
+    /// Directory in which to remember the documents sent to POST /v1/seen, so that duplicates that arrive before the
+    /// next build find each other
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub remember: Option<PathBuf>,
-    /// How long to remember [default: 48h]
+    /// How long to remember a document [default: 48h]
     #[arg(long, value_name = "TIME", requires = "remember", value_parser = time_span)]
     pub remember_for: Option<Duration>,
-    /// Documents to remember at most; each takes about 200 bytes of memory [default: 10000000]
+    /// Remember at most N documents, of about 200 bytes of memory each; more are refused with 503 [default: 10000000]
     #[arg(long, value_name = "N", requires = "remember", value_parser = clap::value_parser!(u32).range(1..))]
     pub remember_max: Option<u32>,
     /// Largest body of a request [default: 1MiB]
@@ -102,23 +105,23 @@ pub struct ServeArgs {
     /// Requests that may wait for a thread; more are refused with 429 [default: 1024]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub queue: Option<u32>,
-    /// Connections at the same time; more wait [default: 16384]
+    /// Open connections; more wait to be accepted [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub connections: Option<u32>,
-    /// Time for a client to send a request or to take its answer, for a connection to be idle, and for a request to wait
-    /// [default: 30s]
+    /// Longest wait: for a request to arrive, for a client to take its response, for an idle connection's next request,
+    /// and for a thread [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     pub timeout: Option<Duration>,
-    /// Time for the requests in progress to end, when the server is stopped [default: 10s]
+    /// How long requests in progress may go on after the server was asked to stop [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     pub drain: Option<Duration>,
     /// How often to look for a new version of the index [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     pub refresh: Option<Duration>,
-    /// File with a token that clients must send, as `Authorization: Bearer TOKEN`
+    /// File with the token that clients must send, as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
-    /// Accept connections from other machines without TLS, or without a token or client certificates. Use it only on a network where
+    /// Listen to other machines without TLS, or without a token or client certificates. Use it only on a network where
     /// you trust every process
     #[arg(long)]
     pub insecure: bool,
@@ -128,7 +131,7 @@ pub struct ServeArgs {
     /// Private key of that certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
-    /// Certificate (PEM) of an authority: clients must show a certificate of it
+    /// Certificate (PEM) of an authority. Each client must then show a certificate that the authority issued
     #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"], value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<PathBuf>,
     #[command(flatten)]

@@ -30,7 +30,7 @@ fn build(common: &CommonArgs, args: &IndexBuildArgs) -> Result<(), Failure> {
         let (archive, index) = (process.locate(base)?, process.locate(output)?);
         if archive.is_within(&index) || index.is_within(&archive) {
             return Err(Failure::Usage(format!(
-                "--output {output}: an index needs a directory, or a prefix, apart from the archive"
+                "--output {output}: the archive is in it or around it; give the index its own directory, or prefix"
             )));
         }
         let archive = Archive::open(&archive).await?;
@@ -122,7 +122,7 @@ fn info_text(dir: &str, info: &IndexInfo, spec: &str, verified: bool) -> String 
     let each = info.table_bytes as f64 / info.fingerprints.max(1) as f64;
     let _ = writeln!(
         text,
-        "  tables {} ({each:.2} bytes a fingerprint), ids, days and sketches {}, directories in memory {}",
+        "  tables: {} ({each:.2} bytes a fingerprint); ids, days and sketches: {}; directories, in memory: {}",
         size(info.table_bytes),
         size(info.row_bytes),
         size(info.directory_bytes)
@@ -147,12 +147,12 @@ fn info_text(dir: &str, info: &IndexInfo, spec: &str, verified: bool) -> String 
         );
     }
     if verified {
-        text += "  verified: every page has its checksum, and both tables of each segment have the same fingerprints\n";
+        text += "  verified: all checksums are right, and both tables of each segment have the same fingerprints\n";
     }
     text
 }
 
-/// The files of an index; segments of one in a store are copied to the cache.
+/// The files of an index; if it is in a store, its segments are copied to the cache.
 pub fn files(
     process: &Process,
     location: &Location,
@@ -162,7 +162,7 @@ pub fn files(
         Some(given) => given.clone(),
         None => user_cache().unwrap_or_else(|| process.scratch.path().to_owned()),
     };
-    // Indexes in several stores share the cache: the names of segments say what is in them.
+    // All indexes can share one cache, because a segment's name is a digest of what went into it.
     Ok(IndexFiles::new(location, &cache, process.scratch.path())?)
 }
 

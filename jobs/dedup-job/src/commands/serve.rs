@@ -28,7 +28,7 @@ pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
         let texts = texts(common, process, args).await?;
         let settings = settings(common, args, token, texts);
         let server = Server::bind(&files, index, settings).await?;
-        // Not on standard output, which has a command's answers, and not by the log, which --quiet silences.
+        // Standard output is for results, and --quiet silences the log, so print this to standard error.
         print_aside(&format!("listening on {}\n", server.url()));
         let mut stopped = Ok(());
         server
@@ -87,14 +87,14 @@ fn token(args: &ServeArgs) -> Result<Option<String>, Failure> {
     let token = read.trim();
     match token.is_empty() || token.contains(char::is_whitespace) {
         true => Err(Failure::Configuration(format!(
-            "{}: not one token",
+            "{}: must have one token and nothing else",
             path.display()
         ))),
         false => Ok(Some(token.to_owned())),
     }
 }
 
-/// The texts of --texts, which may take half of the memory limit.
+/// Reads the texts of --texts; they may take half of the memory limit.
 async fn texts(
     common: &CommonArgs,
     process: &Process,

@@ -1,4 +1,4 @@
-//! `dedup-job lookup`: which documents of an index are near fingerprints or texts.
+//! `dedup-job lookup`: finds the documents of an index near fingerprints or texts.
 
 mod queries;
 mod text;
@@ -18,7 +18,7 @@ use crate::printing::{json_line, print};
 use crate::process::{self, Process};
 use queries::{Asked, Source};
 
-/// Queries that one thread answers at once.
+/// Queries that one thread answers in one call.
 const TOGETHER: usize = 512;
 
 pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
@@ -26,7 +26,7 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
     let min_similarity = args.min_similarity.unwrap_or(0.0);
     if !(0.0..=1.0).contains(&min_similarity) {
         return Err(Failure::Usage(
-            "--min-similarity: a number from 0 to 1".into(),
+            "--min-similarity: must be from 0 to 1".into(),
         ));
     }
     if args.queries.is_empty() {
@@ -77,7 +77,7 @@ fn answer_all(
         .build()
         .map_err(failed)?;
     let mut answerers: Vec<Answerer> = (0..threads).map(|_| Answerer::new(index, model)).collect();
-    // Somebody who types lines wants each answer at once.
+    // Somebody who types queries at a terminal wants each answer at once.
     let together = match std::io::stdin().is_terminal() && sources.contains(&Source::Lines(None)) {
         true => 1,
         false => TOGETHER * threads,

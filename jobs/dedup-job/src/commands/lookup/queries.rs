@@ -30,7 +30,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// What an argument stands for.
+    /// Reads an argument: `-`, a fingerprint, the path of a file that exists, or else a text.
     pub(super) fn of(given: &str) -> Self {
         match given {
             "-" => Self::Lines(None),
@@ -42,7 +42,7 @@ impl Source {
     }
 }
 
-/// A fingerprint or a text.
+/// A query that is a fingerprint, or else a text.
 fn plain(given: &str) -> Asked {
     let fingerprint = parse_fingerprint(given);
     Asked {
@@ -54,12 +54,12 @@ fn plain(given: &str) -> Asked {
     }
 }
 
-/// The query of a line.
+/// Parses a line: a JSON object, a fingerprint, or else a text.
 fn line(line: &str) -> Result<Asked, String> {
     if !line.trim_start().starts_with('{') {
         return Ok(plain(line));
     }
-    // A text may begin with a brace, too.
+    // What begins with a brace but is not a JSON object is a text.
     let Ok(given @ Value::Object(_)) = serde_json::from_str::<Value>(line) else {
         return Ok(plain(line));
     };
@@ -81,7 +81,7 @@ fn line(line: &str) -> Result<Asked, String> {
         _ => return Err("\"text\" is not a string".into()),
     };
     if fingerprint.is_none() && text.is_none() {
-        return Err("neither \"fp\" nor \"text\"".into());
+        return Err("the object has neither \"fp\" nor \"text\"".into());
     }
     Ok(Asked {
         query: Query { fingerprint, text },
@@ -89,7 +89,7 @@ fn line(line: &str) -> Result<Asked, String> {
     })
 }
 
-/// Reads all queries in the background, `together` at a time.
+/// Reads all queries on a thread of its own, and yields up to `together` at a time.
 pub(super) fn read(
     sources: Vec<Source>,
     together: usize,
@@ -127,7 +127,7 @@ pub(super) fn read(
     receiver.into_iter()
 }
 
-/// Reads the lines of a file or of standard input, until `push` returns false; returns whether it did not.
+/// Reads the lines of a file or of standard input. Stops and returns false when `push` returns false.
 fn read_lines(
     path: Option<PathBuf>,
     push: &mut impl FnMut(Asked) -> bool,
@@ -166,7 +166,7 @@ fn read_lines(
     Ok(true)
 }
 
-/// Reads a line, or as much of it as is more than the limit. Returns whether there was one.
+/// Reads a line, or its first [`MAX_LINE`] + 1 bytes. Returns false at the end of the input.
 fn read_line(input: &mut dyn BufRead, bytes: &mut Vec<u8>) -> std::io::Result<bool> {
     let mut limited = std::io::Read::take(input, MAX_LINE as u64 + 1);
     Ok(limited.read_until(b'\n', bytes)? > 0)

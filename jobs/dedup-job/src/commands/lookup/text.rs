@@ -9,7 +9,7 @@ use unicode_segmentation::UnicodeSegmentation as _;
 use super::queries::Asked;
 use crate::printing::visible;
 
-/// Characters of a query that its heading shows.
+/// The most characters of a text that its heading shows.
 const SHOWN: usize = 60;
 
 /// Whether the output has colours.
@@ -78,7 +78,7 @@ pub(super) fn write(text: &mut String, asked: &Asked, answer: &Answer, k: u32, s
         );
     }
     if answer.more {
-        text.push_str("  … more than --limit\n");
+        text.push_str("  … there are more hits than --limit\n");
     }
     text.push('\n');
 }
