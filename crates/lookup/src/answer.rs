@@ -3,7 +3,7 @@
 use chrono::NaiveDate;
 use simhash::{Fingerprinter, Model, sketch};
 
-use crate::error::Result;
+use crate::error::{LookupError, Result};
 use crate::index::Index;
 use crate::rows::Id;
 use crate::search::{Found, Searcher};
@@ -55,6 +55,9 @@ pub struct Hit {
     /// The similarity of the texts, estimated by sketches, if both have one.
     pub similarity: Option<f64>,
 }
+
+/// Bytes of a hit beside its id, about, as JSON.
+const HIT_BYTES: usize = 96;
 
 /// Answers queries; has the buffers of one thread.
 pub struct Answerer {
@@ -164,7 +167,12 @@ impl Answerer {
         answer: &mut Answer,
     ) -> Result<()> {
         for row in found.rows.clone() {
-            if answer.hits.len() >= wanted.limit || *id_bytes >= wanted.id_bytes {
+            if *id_bytes > wanted.id_bytes {
+                return Err(LookupError::AnswerTooLarge {
+                    bytes: wanted.id_bytes,
+                });
+            }
+            if answer.hits.len() >= wanted.limit {
                 answer.more = true;
                 return Ok(());
             }
@@ -176,7 +184,7 @@ impl Answerer {
             if similarity.is_some_and(|similarity| similarity < wanted.min_similarity) {
                 continue;
             }
-            *id_bytes += document.id.bytes();
+            *id_bytes += document.id.bytes() + HIT_BYTES;
             answer.hits.push(Hit {
                 id: document.id,
                 distance: found.distance,

@@ -70,6 +70,14 @@ pub enum LookupError {
         /// That version.
         version: u64,
     },
+    /// Answers that are larger than the caller allows.
+    #[error(
+        "the answers have more than {bytes} bytes; ask for fewer queries at once, or for fewer documents"
+    )]
+    AnswerTooLarge {
+        /// Bytes of ids and hits at most.
+        bytes: usize,
+    },
     /// A distance that an index cannot answer.
     #[error("-k {k}: a lookup takes a k of at most {}", crate::MAX_DISTANCE)]
     Distance {
@@ -147,7 +155,8 @@ impl LookupError {
         match self {
             Self::Storage(error) => error.kind(),
             Self::Archive(error) => error.kind(),
-            Self::NotAnIndex { .. }
+            Self::AnswerTooLarge { .. }
+            | Self::NotAnIndex { .. }
             | Self::NotEmpty { .. }
             | Self::Distance { .. }
             | Self::Exposed { .. } => ErrorKind::Usage,

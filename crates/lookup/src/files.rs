@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::TryStreamExt as _;
 use object_store::ObjectStoreExt as _;
 use storage::{Draft, Location, StorageError, create_dir_all_synced};
 
@@ -136,32 +137,29 @@ impl IndexFiles {
         }))
     }
 
-    /// Opens a segment of a manifest; if the index is in a store, copies the segment to the cache first.
+    /// Opens a segment of a manifest; if the index is in a store, copies the segment to the cache first. Copies a damaged
+    /// segment again.
     pub(crate) async fn open(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
+        match self.fetch_and_open(entry).await {
+            Err(LookupError::Damaged { .. }) if self.location.local().is_none() => {
+                self.drop_copies(&entry.name);
+                self.fetch_and_open(entry).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn fetch_and_open(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         self.fetch(&entry.name, TABLES, Some(&entry.tables)).await?;
         self.fetch(&entry.name, ROWS, Some(&entry.rows_file))
             .await?;
-        let segment = Segment::open(&self.directory, &entry.name);
-        let segment = segment.map_err(|error| match error {
-            LookupError::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
-                StorageError::NotFound { path }.into()
-            }
-            error => error,
-        })?;
-        let ((tables, rows), (tables_sum, rows_sum)) = (segment.bytes(), segment.sums());
-        let found = (
-            FileEntry::new((tables, tables_sum)),
-            FileEntry::new((rows, rows_sum)),
-        );
-        if (&found.0, &found.1) != (&entry.tables, &entry.rows_file) || segment.facts != entry.facts
-        {
-            let name = self.location.child_name(&entry.name);
-            return Err(LookupError::damaged(
-                name,
-                "the segment differs from its entry in the manifest",
-            ));
-        }
-        Ok(Arc::new(segment))
+        let (directory, entry) = (self.directory.clone(), entry.clone());
+        let object = self.location.child_name(&entry.name);
+        let opening = tokio::task::spawn_blocking(move || open_entry(&directory, &entry, &object));
+        opening.await.unwrap_or_else(|panic| {
+            let failed = LookupError::io("opening a segment");
+            Err(failed(std::io::Error::other(panic)))
+        })
     }
 
     /// Copies a segment's file from the store to the cache, unless a file of the expected size is there.
@@ -178,6 +176,7 @@ impl IndexFiles {
         let io = || LookupError::io(path.display());
         let copy = tempfile::NamedTempFile::new_in(&self.directory).map_err(io())?;
         object.copy_to(copy.reopen().map_err(io())?).await?;
+        copy.as_file().sync_all().map_err(io())?;
         copy.persist(&path).map_err(|error| io()(error.error))?;
         Ok(())
     }
@@ -194,33 +193,54 @@ impl IndexFiles {
         }
     }
 
-    /// Removes the manifests before the last two, and the segments that only they name.
-    pub(crate) async fn remove_old(&self, latest: &Manifest) -> Result<()> {
-        let mut versions = manifest::versions(&self.location).await?;
-        versions.retain(|version| *version <= latest.version);
-        let old: Vec<u64> = versions.iter().rev().skip(2).copied().collect();
-        let mut needed: BTreeSet<String> = latest
-            .segments
-            .iter()
-            .map(|entry| entry.name.clone())
-            .collect();
-        if let Some(before) = versions.iter().rev().nth(1) {
-            let before = Manifest::read(&self.location, *before).await?;
-            needed.extend(before.segments.into_iter().map(|entry| entry.name));
+    /// Removes the manifests before the last two, the segments that only they name, and what stopped builds left a day ago.
+    /// What cannot be removed stays for the next build.
+    pub(crate) async fn remove_old(&self, latest: &Manifest) {
+        if let Err(error) = self.try_remove_old(latest).await {
+            let error = storage::scrub(&error.to_string());
+            tracing::warn!("removing old files of the index: {error}");
         }
-        for version in old {
-            let manifest = Manifest::read(&self.location, version).await?;
-            for entry in manifest
-                .segments
-                .iter()
-                .filter(|entry| !needed.contains(&entry.name))
-            {
-                for ending in [TABLES, ROWS] {
-                    self.delete(&format!("{}.{ending}", entry.name)).await?;
-                }
-                self.drop_copies(&entry.name);
+    }
+
+    async fn try_remove_old(&self, latest: &Manifest) -> Result<()> {
+        let names = |manifest: &Manifest| -> Vec<String> {
+            let segments = manifest.segments.iter();
+            segments.map(|entry| entry.name.clone()).collect()
+        };
+        let mut versions = manifest::versions(&self.location).await?;
+        versions.retain(|version| *version < latest.version);
+        let before = versions.pop();
+        let mut needed = BTreeSet::from_iter(names(latest));
+        if let Some(before) = before {
+            needed.extend(names(&Manifest::read(&self.location, before).await?));
+        }
+        let mut replaced = BTreeSet::new();
+        for version in &versions {
+            // Another build may have removed it.
+            if let Ok(manifest) = Manifest::read(&self.location, *version).await {
+                replaced.extend(names(&manifest));
             }
-            // Delete the manifest last: after an interruption, the next build finds its segments through it.
+        }
+        let listed = self.location.store().list(Some(self.location.path()));
+        let listed: Vec<_> = listed
+            .try_collect()
+            .await
+            .map_err(StorageError::store(&self.location))?;
+        let long_ago = chrono::Utc::now() - chrono::Duration::days(1);
+        for object in listed {
+            let file = object.location.filename().unwrap_or_default();
+            let Some((name, _)) = file.trim_start_matches('.').split_once('.') else {
+                continue;
+            };
+            // The segments of a build in progress are named by no manifest yet.
+            let is_left = replaced.contains(name) || object.last_modified < long_ago;
+            if name.starts_with("segment-") && !needed.contains(name) && is_left {
+                self.delete(file).await?;
+                self.drop_copies(name);
+            }
+        }
+        // Last: after an interruption, the next build knows by them what was replaced.
+        for version in versions {
             self.delete(&manifest::name(version)).await?;
         }
         Ok(())
@@ -243,6 +263,26 @@ impl IndexFiles {
             Err(error) => Err(StorageError::store(&object)(error).into()),
         }
     }
+}
+
+/// Opens the segment of an entry, whose files are in `directory`. Errors call it `object`.
+fn open_entry(directory: &Path, entry: &SegmentEntry, object: &str) -> Result<Arc<Segment>> {
+    let segment = Segment::open(directory, &entry.name).map_err(|error| match error {
+        LookupError::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
+            StorageError::NotFound { path }.into()
+        }
+        error => error,
+    })?;
+    let ((tables, rows), (tables_sum, rows_sum)) = (segment.bytes(), segment.sums());
+    let found = (
+        FileEntry::new((tables, tables_sum)),
+        FileEntry::new((rows, rows_sum)),
+    );
+    if (&found.0, &found.1) != (&entry.tables, &entry.rows_file) || segment.facts != entry.facts {
+        let reason = "the segment differs from its entry in the manifest";
+        return Err(LookupError::damaged(object, reason));
+    }
+    Ok(Arc::new(segment))
 }
 
 /// Whether a path below an index's directory is one of its own files.

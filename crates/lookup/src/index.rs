@@ -82,6 +82,10 @@ impl Index {
             match Self::open_at(files, manifest, &[]).await {
                 // A build may have published newer versions meanwhile, and removed these segments.
                 Err(LookupError::Storage(StorageError::NotFound { .. })) if attempt < 3 => {}
+                Err(LookupError::Storage(StorageError::NotFound { path })) => {
+                    let reason = "the index's manifest names this file, but it is missing";
+                    return Err(LookupError::damaged(path, reason));
+                }
                 opened => return opened,
             }
         }
@@ -94,7 +98,8 @@ impl Index {
     /// As [`Self::open`].
     pub async fn newer(&self, files: &IndexFiles) -> Result<Option<Self>> {
         match Manifest::latest(files.location()).await? {
-            Some(manifest) if manifest.version > self.manifest.version => {
+            // A lower version belongs to an index that was made again.
+            Some(manifest) if manifest != *self.manifest => {
                 Self::open_at(files, manifest, &self.named_segments())
                     .await
                     .map(Some)
@@ -196,7 +201,11 @@ impl Index {
     /// # Errors
     /// [`LookupError::Damaged`] when its page is damaged.
     pub fn document(&self, segment: u32, row: u32) -> Result<Document> {
-        self.segments[segment as usize].document(row)
+        let opened = self.segments.get(segment as usize);
+        let opened = opened.ok_or_else(|| {
+            LookupError::damaged(&self.location, format!("it has no segment {segment}"))
+        })?;
+        opened.document(row)
     }
 
     /// What it holds.

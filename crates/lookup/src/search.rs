@@ -129,6 +129,8 @@ pub struct Searcher {
 #[derive(Debug)]
 struct Chunk {
     k: u32,
+    /// Whether the processor has instructions that count bits.
+    counts_bits: bool,
     buckets: Differences,
     probes: Vec<Probe>,
     hits: Vec<Bucket>,
@@ -156,6 +158,7 @@ impl Searcher {
             blocks,
             chunk: Chunk {
                 k: 0,
+                counts_bits: counts_bits(),
                 buckets: Differences::new(BLOCK_BITS),
                 probes: Vec::with_capacity(2 * CHUNK),
                 hits: Vec::with_capacity(2 * CHUNK),
@@ -202,6 +205,16 @@ impl Searcher {
     }
 }
 
+/// Whether the processor has the instructions of `search_with_bit_counts`.
+fn counts_bits() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("popcnt")
+        && std::arch::is_x86_feature_detected!("bmi1")
+        && std::arch::is_x86_feature_detected!("bmi2");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 impl Chunk {
     /// Adds a probe for each mask, with the block number XOR the mask. Searches the chunk whenever it is full.
     #[inline(always)]
@@ -232,9 +245,7 @@ impl Chunk {
     /// Searches the blocks of the chunk, and empties it.
     fn search(&mut self, segments: &[Arc<Segment>], found: &mut Vec<Found>) -> Result<()> {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("popcnt")
-            && std::arch::is_x86_feature_detected!("bmi2")
-        {
+        if self.counts_bits {
             // SAFETY: the processor has the instructions.
             return unsafe { self.search_with_bit_counts(segments, found) };
         }
@@ -450,8 +461,9 @@ mod tests {
             let mut searcher = Searcher::new(opened.clone().into());
             let mut all = Vec::new();
             searcher.search(&queries, k, &mut all).unwrap();
-            // One by one, and all at once.
+            // One by one without special instructions, and all at once with them.
             let mut single = Vec::new();
+            searcher.chunk.counts_bits = false;
             for (number, query) in queries.iter().enumerate() {
                 let mut found = Vec::new();
                 searcher.search(&[*query], k, &mut found).unwrap();

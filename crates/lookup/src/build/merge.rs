@@ -6,11 +6,12 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use archive::{Archive, DataFile};
+use archive::SnapshotFile;
+use simhash::SketchBits;
 use tokio::sync::mpsc;
 
 use super::rows::{Piece, pieces};
-use crate::error::Result;
+use crate::error::{LookupError, Result};
 use crate::rows::{Row, RowShape};
 use crate::segment::{Part, Scan, SegmentFacts, SegmentWriter, WrittenFiles};
 
@@ -113,7 +114,7 @@ fn push_value(writer: &mut SegmentWriter, value: u64, rows: u32) -> Result<u64> 
 /// Sorted rows: of a data file of the archive, or of a segment.
 pub(super) enum Input {
     File {
-        pieces: mpsc::Receiver<Result<Piece>>,
+        pieces: mpsc::Receiver<Result<Option<Piece>>>,
         piece: Option<Piece>,
         at: usize,
     },
@@ -128,12 +129,12 @@ pub(super) enum Input {
 
 impl Input {
     /// The rows of a data file.
-    pub(super) async fn file(archive: &Archive, file: &DataFile) -> Result<Self> {
-        Ok(Self::File {
-            pieces: pieces(archive, file).await?,
+    pub(super) fn file(file: SnapshotFile, sketch: SketchBits) -> Self {
+        Self::File {
+            pieces: pieces(file, sketch),
             piece: None,
             at: 0,
-        })
+        }
     }
 
     /// The rows of a segment; `numbers` has the new number of each of its parts, `None` for parts that are left out.
@@ -151,13 +152,16 @@ impl Input {
             Self::File { pieces, piece, at } => {
                 *at += 1;
                 while piece.as_ref().is_none_or(|piece| *at >= piece.values.len()) {
-                    match pieces.blocking_recv() {
-                        None => return Ok(None),
-                        Some(next) => {
-                            *piece = Some(next?);
-                            *at = 0;
-                        }
-                    }
+                    let Some(sent) = pieces.blocking_recv() else {
+                        // The reader has ended without saying that it has sent all.
+                        let failed = LookupError::io("reading the archive");
+                        return Err(failed(std::io::Error::other("a reader has failed")));
+                    };
+                    let Some(next) = sent? else {
+                        return Ok(None);
+                    };
+                    *piece = Some(next);
+                    *at = 0;
                 }
                 Ok(piece.as_ref().map(|piece| piece.values[*at]))
             }

@@ -218,7 +218,7 @@ impl Build<'_> {
         };
         let manifest = Manifest::next(self.manifest.as_ref(), facts, self.archive.spec(), segments);
         manifest.create(self.files.location()).await?;
-        self.files.remove_old(&manifest).await?;
+        self.files.remove_old(&manifest).await;
         self.manifest = Some(manifest);
         Ok(())
     }
@@ -242,11 +242,13 @@ impl Build<'_> {
     async fn added(&self, part: &ArchivePart) -> Result<SegmentEntry> {
         let parts = vec![part.part.clone()];
         self.segment(parts, part.rows, async || {
-            let mut inputs = Vec::new();
+            let (mut inputs, mut rows) = (Vec::new(), 0);
             for file in &part.files {
-                inputs.push(Input::file(self.archive, file).await?);
+                let opened = self.archive.open_file(file).await?;
+                rows += opened.reader.row_groups().sum::<u64>();
+                inputs.push(Input::file(opened, self.archive.spec().sketch));
             }
-            Ok(inputs)
+            Ok((inputs, rows))
         })
         .await
     }
@@ -270,7 +272,7 @@ impl Build<'_> {
                 });
                 inputs.push(Input::segment(Scan::new(segment), numbers.collect()));
             }
-            Ok(inputs)
+            Ok((inputs, rows))
         })
         .await
     }
@@ -280,7 +282,7 @@ impl Build<'_> {
         &self,
         parts: Vec<Part>,
         rows: u64,
-        inputs: impl AsyncFnOnce() -> Result<Vec<Input>>,
+        inputs: impl AsyncFnOnce() -> Result<(Vec<Input>, u64)>,
     ) -> Result<SegmentEntry> {
         let shape = RowShape {
             bigint: self.archive.id_type() == archive::IdType::Bigint,
@@ -292,13 +294,14 @@ impl Build<'_> {
             return Ok(entry);
         }
         let drafts = self.files.draft(&name)?;
+        let (inputs, rows) = inputs().await?;
         let merge = Merge {
             name: name.clone(),
             files: drafts.open()?,
             shape,
             parts,
             rows,
-            inputs: inputs().await?,
+            inputs,
             scratch: Path::to_owned(self.files.scratch()),
             pool: Arc::clone(&self.pool),
             rows_done: Arc::clone(&self.rows_done),

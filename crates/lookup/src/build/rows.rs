@@ -1,10 +1,9 @@
 //! Reads the rows of a data file of the archive, sorted by fingerprint, a piece at a time.
 
-use archive::{
-    Archive, DataFile, DecodedStep, FingerprintReader, ReadRows, RowColumns, SnapshotFile,
-};
+use archive::{DecodedStep, FingerprintReader, ReadRows, RowColumns, SnapshotFile};
 use arrow::array::{ArrayRef, AsArray as _, BinaryArray};
 use arrow::datatypes::Int64Type;
+use simhash::SketchBits;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
@@ -52,36 +51,50 @@ impl Piece {
     }
 }
 
+/// What a reader sends: pieces, then `None`.
+type Sent = Result<Option<Piece>>;
+
 /// Reads a data file in the background.
-pub(super) async fn pieces(
-    archive: &Archive,
-    file: &DataFile,
-) -> Result<mpsc::Receiver<Result<Piece>>> {
-    let opened = archive.open_file(file).await?;
+pub(super) fn pieces(file: SnapshotFile, sketch: SketchBits) -> mpsc::Receiver<Sent> {
     let wanted = RowColumns {
-        sketch: archive.spec().sketch,
+        sketch,
         kept: false,
     };
     let (sender, receiver) = mpsc::channel(PIECES);
     tokio::spawn(async move {
-        // Files of other programs may be unsorted. Files of this program have a checksum in the log.
-        let read = match opened.facts.tail.is_some() {
-            true => send_in_order(&opened, wanted, &sender).await,
-            false => send_sorted(&opened, wanted, &sender).await,
+        let read = match is_sorted(&file).await {
+            Ok(true) => send_in_order(&file, wanted, &sender).await,
+            Ok(false) => send_sorted(&file, wanted, &sender).await,
+            Err(error) => Err(error),
         };
-        if let Err(error) = read {
-            // If the receiver is gone, the build has failed already.
-            let _ = sender.send(Err(error)).await;
-        }
+        // If the receiver is gone, the build has failed already.
+        let _ = sender.send(read.map(|()| None)).await;
     });
-    Ok(receiver)
+    receiver
+}
+
+/// Whether a file is sorted by fingerprint. Files of this program have a checksum in the log, and are. Other programs may
+/// keep the order or not, so their files are read for it.
+async fn is_sorted(file: &SnapshotFile) -> Result<bool> {
+    if file.facts.tail.is_some() {
+        return Ok(true);
+    }
+    let mut last = 0;
+    for group in 0..file.reader.row_groups().len() {
+        let (values, _) = fingerprints(&file.reader, group).await?;
+        if values.first().is_some_and(|first| *first < last) || !values.is_sorted() {
+            return Ok(false);
+        }
+        last = values.last().copied().unwrap_or(last);
+    }
+    Ok(true)
 }
 
 /// Sends the rows of a file that is sorted.
 async fn send_in_order(
     file: &SnapshotFile,
     wanted: RowColumns,
-    sender: &mpsc::Sender<Result<Piece>>,
+    sender: &mpsc::Sender<Sent>,
 ) -> Result<()> {
     let pages = file.reader.row_pages().await?;
     let groups = file.reader.row_groups().len();
@@ -108,7 +121,7 @@ async fn send_in_order(
             }
             let read = file.reader.rows(&pages, group, rows, wanted).await?;
             let piece = Piece::new(values.to_vec(), read);
-            if sender.send(Ok(piece)).await.is_err() {
+            if sender.send(Ok(Some(piece))).await.is_err() {
                 return Ok(());
             }
         }
@@ -128,7 +141,7 @@ async fn joined<T>(task: JoinHandle<Result<T>>) -> Result<T> {
 async fn send_sorted(
     file: &SnapshotFile,
     wanted: RowColumns,
-    sender: &mpsc::Sender<Result<Piece>>,
+    sender: &mpsc::Sender<Sent>,
 ) -> Result<()> {
     let pages = file.reader.row_pages().await?;
     let mut pieces = Vec::new();
@@ -169,7 +182,7 @@ async fn send_sorted(
                 .as_binary()
                 .clone(),
         };
-        if sender.send(Ok(piece)).await.is_err() {
+        if sender.send(Ok(Some(piece))).await.is_err() {
             return Ok(());
         }
     }

@@ -4,7 +4,7 @@
 //! benchmarks at a third of the disk's rate. Small files go through the cache, because they are read soon.
 
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 
 use super::PAGE;
 
@@ -48,7 +48,14 @@ impl PageFile {
         let start = self.memory.as_ptr().align_offset(PAGE).min(PAGE);
         let aligned = &mut self.memory[start..start + pages.len()];
         aligned.copy_from_slice(pages);
-        self.file.write_all(aligned)
+        match self.file.write_all(aligned) {
+            // Some file systems accept the flag, and then refuse to write.
+            Err(error) if error.kind() == ErrorKind::InvalidInput => {
+                self.is_direct = !set_direct(&self.file, false);
+                self.file.write_all(pages)
+            }
+            written => written,
+        }
     }
 
     /// Returns the file, so that its end, which is not whole pages, can be written through the cache.

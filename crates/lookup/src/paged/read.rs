@@ -56,13 +56,6 @@ impl PagedFile {
         let header = map.get(..HEADER).filter(|header| &header[..8] == MAGIC);
         let header = header.ok_or_else(|| damaged("not a file of an index"))?;
         let format = u32_at(header, 8).unwrap_or(0);
-        if format == 0 || format > FORMAT {
-            return Err(LookupError::Format {
-                object: name,
-                found: format,
-                known: FORMAT,
-            });
-        }
         let cut_off = || damaged("the file is cut off, or its end is damaged");
         let trailer = map.len().checked_sub(TRAILER).ok_or_else(cut_off)?;
         let end = &map[trailer..];
@@ -84,14 +77,24 @@ impl PagedFile {
         let parsed: Result<Footer, _> = serde_json::from_slice(&map[footer..trailer]);
         let parsed = parsed.map_err(|error| LookupError::damaged(&name, error))?;
         let pages = start / PAGE;
-        Ok(Self {
+        let opened = Self {
             map,
             checksums: start..footer,
             footer: parsed,
             sum,
             checked: (0..pages.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             name,
-        })
+        };
+        if format != FORMAT {
+            // A damaged header is not another format.
+            opened.check(&(0..HEADER))?;
+            return Err(LookupError::Format {
+                object: opened.name,
+                found: format,
+                known: FORMAT,
+            });
+        }
+        Ok(opened)
     }
 
     /// The file's name in errors.

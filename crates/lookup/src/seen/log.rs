@@ -55,10 +55,14 @@ impl Log {
         create_dir_all_synced(directory).map_err(io(directory))?;
         let lock_path = directory.join(LOCK);
         let lock = File::create(&lock_path).map_err(io(&lock_path))?;
-        if let Err(TryLockError::WouldBlock) = lock.try_lock() {
-            return Err(LookupError::InUse {
-                path: directory.display().to_string(),
-            });
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(LookupError::InUse {
+                    path: directory.display().to_string(),
+                });
+            }
+            Err(TryLockError::Error(error)) => return Err(io(&lock_path)(error)),
         }
         for (_, path) in files(directory).map_err(io(directory))? {
             let bytes = std::fs::read(&path).map_err(io(&path))?;
@@ -172,6 +176,8 @@ struct Writer {
     /// Files that this process has begun.
     number: u32,
     file: File,
+    /// Whether the last write failed.
+    is_broken: bool,
 }
 
 impl Writer {
@@ -183,6 +189,7 @@ impl Writer {
             begun,
             number: 0,
             file,
+            is_broken: false,
         })
     }
 
@@ -204,17 +211,16 @@ impl Writer {
     }
 
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        if now() > self.begun + FILE_SECONDS {
+        // A restart reads a file up to the first partial record, so records after a failure go to another file.
+        if self.is_broken || now() > self.begun + FILE_SECONDS {
             self.begin_another()?;
+            self.is_broken = false;
         }
         let written = self
             .file
             .write_all(bytes)
             .and_then(|()| self.file.sync_data());
-        if written.is_err() {
-            // A restart reads a file up to the first partial record, so later records must go to another file.
-            let _ = self.begin_another();
-        }
+        self.is_broken = written.is_err();
         written
     }
 

@@ -45,6 +45,8 @@ pub(crate) struct Seen {
 struct State {
     table: Table,
     log: Log,
+    /// The time of the last entry.
+    last: u64,
 }
 
 impl Seen {
@@ -52,15 +54,14 @@ impl Seen {
     pub(crate) fn open(remember: &Remember) -> Result<Self> {
         let oldest = now().saturating_sub(remember.keep.as_secs());
         let mut table = Table::default();
+        let mut last = 0;
         let log = Log::open(&remember.directory, oldest, |time, entry| {
-            // What was asked for twice is in the log twice.
-            if !table.has(&entry) {
-                table.add(time, entry);
-            }
+            last = time.max(last);
+            table.add(last, entry);
         })?;
         Ok(Self {
             remember: remember.clone(),
-            state: Mutex::new(State { table, log }),
+            state: Mutex::new(State { table, log, last }),
         })
     }
 
@@ -96,16 +97,14 @@ impl Seen {
                 max: self.remember.max,
             });
         }
-        let time = now();
+        // The clock may be set back.
+        let time = now().max(state.last);
+        state.last = time;
         let mut all = Vec::with_capacity(entries.len());
         for entry in &entries {
-            let mut near = state.table.within(entry.fingerprint, k, &entry.id);
-            near.sort_by(|a, b| (a.0, &a.1.id).cmp(&(b.0, &b.1.id)));
-            near.truncate(limit);
+            let near = state.table.within(entry.fingerprint, k, &entry.id, limit);
             all.push(near);
-            if !state.table.has(entry) {
-                state.table.add(time, entry.clone());
-            }
+            state.table.add(time, entry.clone());
         }
         // The lock is still held, so the log has the order of the table.
         let durable = state.log.append(time, &entries);

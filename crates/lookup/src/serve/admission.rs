@@ -1,19 +1,24 @@
 //! Admission control: refuses a request at once if there is no room, so that memory stays bounded and clients can back
 //! off.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 use super::ServeSettings;
 
-/// Bytes of the bodies that are being read at the same time.
+/// Bytes of the bodies of the requests in progress.
 const BODIES: usize = 64 << 20;
+/// Bytes of the responses that clients have not taken yet.
+const RESPONSES: usize = 256 << 20;
 
 /// Permits that requests must get: for a body, a place, a thread.
 pub(super) struct Admission {
     /// Bytes for bodies, in units of 1 KiB.
     bodies: Semaphore,
+    /// Bytes for responses, in the same units.
+    responses: Arc<Semaphore>,
     /// Places for requests that have a thread or wait for one.
     places: Semaphore,
     /// Threads that look up.
@@ -40,6 +45,7 @@ impl Admission {
     pub(super) fn new(settings: &ServeSettings) -> Self {
         Self {
             bodies: Semaphore::new(BODIES.max(settings.max_body) / 1024 + 1),
+            responses: Arc::new(Semaphore::new(RESPONSES / 1024)),
             places: Semaphore::new(settings.threads + settings.queue),
             threads: Semaphore::new(settings.threads),
             timeout: settings.timeout,
@@ -51,6 +57,15 @@ impl Admission {
         let units = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
         self.bodies
             .try_acquire_many(units)
+            .map_err(|_| Refused::Full)
+    }
+
+    /// Reserves room for a response of `bytes` bytes, until the client has taken it.
+    pub(super) fn response(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refused> {
+        let units = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
+        let responses = Arc::clone(&self.responses);
+        responses
+            .try_acquire_many_owned(units)
             .map_err(|_| Refused::Full)
     }
 

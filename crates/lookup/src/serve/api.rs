@@ -1,5 +1,6 @@
 //! The routes below `/v1/`: JSON in, lookups, JSON out.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -22,8 +23,12 @@ use crate::seen::Remembered;
 const LIMIT: usize = 100;
 /// The largest `limit`.
 const MAX_LIMIT: usize = 10_000;
-/// The most bytes of ids in one response.
-const MAX_IDS: usize = 16 << 20;
+/// The most bytes of a response.
+const MAX_RESPONSE: usize = 16 << 20;
+/// The most bytes of an id that is remembered.
+const MAX_ID: usize = 4096;
+/// Queries that are answered together: few enough that their answers fit into memory.
+const TOGETHER: usize = 32;
 /// The most queries, at k = 3, that are answered without moving other connections off the thread.
 const SMALL: usize = 64;
 
@@ -133,7 +138,7 @@ fn checked(bytes: &[u8], max_distance: u32) -> Result<Checked, Problem> {
             k,
             limit,
             min_similarity,
-            id_bytes: MAX_IDS,
+            id_bytes: MAX_RESPONSE,
         },
     })
 }
@@ -144,7 +149,7 @@ fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {
         .headers()
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
-    match kind.is_none_or(|kind| {
+    match kind.is_some_and(|kind| {
         kind.split(';')
             .next()
             .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
@@ -181,20 +186,26 @@ pub(super) type Timed = (String, Duration);
 /// `POST /v1/lookup`.
 pub(super) async fn lookup(shared: &Shared, request: Request<Incoming>) -> Result<Timed, Problem> {
     require_json(&request)?;
-    let asked = checked(&body(shared, request).await?, crate::MAX_DISTANCE)?;
+    let (bytes, _room) = body(shared, request).await?;
+    let asked = checked(&bytes, crate::MAX_DISTANCE)?;
     let _turn = shared.admission.turn().await?;
-    let (answers, took) = answers(shared, &asked)?;
-    let answers: Vec<Value> = answers
-        .iter()
-        .map(|answer| as_json(shared, answer))
-        .collect();
-    Ok((rendered(answers, asked.is_batch), took))
+    asked.on_this_thread(|| {
+        let mut response = Response::new(shared, &asked);
+        for queries in asked.queries.chunks(TOGETHER) {
+            for answer in response.answers(queries)? {
+                let json = as_json(shared, &answer);
+                response.push(&json)?;
+            }
+        }
+        Ok(response.finish())
+    })
 }
 
 /// `POST /v1/seen`: answers, and remembers.
 pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<Timed, Problem> {
     require_json(&request)?;
-    let asked = checked(&body(shared, request).await?, crate::MAX_DISTANCE)?;
+    let (bytes, _room) = body(shared, request).await?;
+    let asked = checked(&bytes, crate::MAX_DISTANCE)?;
     let Some(seen) = &shared.seen else {
         return Err(Problem::new(
             StatusCode::NOT_FOUND,
@@ -203,91 +214,165 @@ pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<
     };
     let ids: Option<Vec<String>> = asked.ids.iter().cloned().collect();
     let ids = ids.ok_or_else(|| bad("each query of /v1/seen needs an \"id\""))?;
+    if ids.iter().any(|id| id.len() > MAX_ID) {
+        return Err(bad(format!("an \"id\" has more than {MAX_ID} bytes")));
+    }
     let turn = shared.admission.turn().await?;
-    let (answers, took) = answers(shared, &asked)?;
-    // One step finds and remembers, so that of two duplicates that arrive at once, one finds the other.
-    let entries = answers.iter().zip(ids).filter_map(|(answer, id)| {
-        let fingerprint = answer.fingerprint?;
-        Some(Remembered { fingerprint, id })
-    });
-    let (known, durable) = seen
-        .look_up_and_add(entries.collect(), asked.wanted.k, asked.wanted.limit)
-        .map_err(failed)?;
-    drop(turn);
-    durable.await.map_err(failed)?;
-    let mut known = known.into_iter();
-    let answers = answers.iter().map(|answer| {
-        let mut value = as_json(shared, answer);
-        let remembered = if answer.fingerprint.is_some() {
-            known.next()
-        } else {
-            None
-        };
-        if let Some(hits) = value["hits"].as_array_mut() {
-            for (distance, entry) in remembered.into_iter().flatten() {
-                hits.push(json!({
-                    "id": entry.id,
-                    "distance": distance,
-                    "day": null,
-                    "fp": format!("{:016x}", entry.fingerprint),
-                    "remembered": true,
-                }));
+    let mut written = Vec::new();
+    let response = asked.on_this_thread(|| {
+        let mut response = Response::new(shared, &asked);
+        let (k, limit) = (asked.wanted.k, asked.wanted.limit);
+        for (queries, ids) in asked.queries.chunks(TOGETHER).zip(ids.chunks(TOGETHER)) {
+            let answers = response.answers(queries)?;
+            // One step finds and remembers, so that of two duplicates that arrive at once, one finds the other.
+            let entries = answers.iter().zip(ids).filter_map(|(answer, id)| {
+                let fingerprint = answer.fingerprint?;
+                let id = id.clone();
+                Some(Remembered { fingerprint, id })
+            });
+            let (known, durable) = seen
+                .look_up_and_add(entries.collect(), k, limit)
+                .map_err(failed)?;
+            written.push(durable);
+            let mut known = known.into_iter();
+            for answer in answers {
+                let mut json = as_json(shared, &answer);
+                if answer.fingerprint.is_some() {
+                    add_remembered(&mut json, known.next().unwrap_or_default(), limit);
+                }
+                response.push(&json)?;
             }
-            hits.sort_by_key(|hit| hit["distance"].as_u64());
         }
-        value
+        Ok(response.finish())
     });
-    Ok((rendered(answers.collect(), asked.is_batch), took))
+    drop(turn);
+    for durable in written {
+        durable.await.map_err(failed)?;
+    }
+    response
 }
 
-fn rendered(mut answers: Vec<Value>, is_batch: bool) -> String {
-    match is_batch {
-        true => json!({ "results": answers }).to_string(),
-        false => answers.pop().unwrap_or_default().to_string(),
+/// Adds remembered documents to the hits of an answer, and cuts them to the limit.
+fn add_remembered(answer: &mut Value, remembered: Vec<(u32, Remembered)>, limit: usize) {
+    let Some(hits) = answer["hits"].as_array_mut() else {
+        return;
+    };
+    hits.extend(remembered.into_iter().map(|(distance, entry)| {
+        json!({
+            "id": entry.id,
+            "distance": distance,
+            "day": null,
+            "fp": format!("{:016x}", entry.fingerprint),
+            "remembered": true,
+        })
+    }));
+    hits.sort_by_cached_key(|hit| (hit["distance"].as_u64(), hit["id"].to_string()));
+    let more = hits.len() > limit;
+    hits.truncate(limit);
+    if more {
+        answer["more"] = true.into();
     }
 }
 
-/// Looks up what was asked; returns also the time that it took.
-fn answers(shared: &Shared, asked: &Checked) -> Result<(Vec<Answer>, Duration), Problem> {
-    let serving = shared.current.serving();
-    let begin = Instant::now();
-    let work = || answered(&serving, asked);
-    let is_small = asked.queries.len() <= SMALL
-        && asked.wanted.k <= 3
-        && asked
-            .queries
-            .iter()
-            .all(|query| query.text.as_ref().is_none_or(|text| text.len() <= 1 << 16));
-    let answers = match is_small {
-        true => work(),
-        // Moves the other connections of this thread to another one.
-        false => tokio::task::block_in_place(work),
-    };
-    let took = begin.elapsed();
-    shared.metrics.looked_up(took);
-    let answers = answers.map_err(failed)?;
-    shared
-        .metrics
-        .queries
-        .fetch_add(answers.len() as u64, Ordering::Relaxed);
-    let hits: usize = answers.iter().map(|answer| answer.hits.len()).sum();
-    shared
-        .metrics
-        .hits
-        .fetch_add(hits as u64, Ordering::Relaxed);
-    Ok((answers, took))
+/// The response to a request, while it is made. It is bounded in bytes and in time.
+struct Response<'a> {
+    shared: &'a Shared,
+    serving: Arc<Serving>,
+    asked: &'a Checked,
+    begin: Instant,
+    json: String,
+    answers: usize,
 }
 
-fn answered(serving: &Serving, asked: &Checked) -> Result<Vec<Answer>, LookupError> {
-    serving.with_answerer(|answerer| answerer.answer(&asked.queries, asked.wanted))
+impl<'a> Response<'a> {
+    fn new(shared: &'a Shared, asked: &'a Checked) -> Self {
+        Self {
+            serving: shared.current.serving(),
+            shared,
+            asked,
+            begin: Instant::now(),
+            json: String::new(),
+            answers: 0,
+        }
+    }
+
+    /// Answers the next queries.
+    fn answers(&mut self, queries: &[Query]) -> Result<Vec<Answer>, Problem> {
+        if self.begin.elapsed() > self.shared.settings.timeout {
+            let reason =
+                "the request takes too long; ask for fewer queries at once, or a smaller \"k\"";
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason));
+        }
+        let wanted = self.asked.wanted;
+        let answers = self
+            .serving
+            .with_answerer(|answerer| answerer.answer(queries, wanted));
+        answers.map_err(failed)
+    }
+
+    /// Appends an answer.
+    fn push(&mut self, answer: &Value) -> Result<(), Problem> {
+        let separator = match (self.asked.is_batch, self.answers) {
+            (false, _) => "",
+            (true, 0) => "{\"results\":[",
+            (true, _) => ",",
+        };
+        self.json.push_str(separator);
+        self.json.push_str(&answer.to_string());
+        self.answers += 1;
+        let hits = answer["hits"].as_array().map_or(0, Vec::len);
+        self.shared
+            .metrics
+            .hits
+            .fetch_add(hits as u64, Ordering::Relaxed);
+        match self.json.len() > MAX_RESPONSE {
+            true => Err(failed(LookupError::AnswerTooLarge {
+                bytes: MAX_RESPONSE,
+            })),
+            false => Ok(()),
+        }
+    }
+
+    fn finish(mut self) -> Timed {
+        let took = self.begin.elapsed();
+        self.shared.metrics.looked_up(took);
+        self.shared
+            .metrics
+            .queries
+            .fetch_add(self.answers as u64, Ordering::Relaxed);
+        match (self.asked.is_batch, self.answers) {
+            (false, _) => {}
+            (true, 0) => self.json.push_str("{\"results\":[]}"),
+            (true, _) => self.json.push_str("]}"),
+        }
+        (self.json, took)
+    }
+}
+
+impl Checked {
+    /// Runs `work` on this thread, which serves connections, too. If it may take long, the connections move to another one.
+    fn on_this_thread<T>(&self, work: impl FnOnce() -> T) -> T {
+        let is_short = |query: &Query| query.text.as_ref().is_none_or(|text| text.len() <= 1 << 16);
+        let is_small = self.queries.len() <= SMALL
+            && self.wanted.k <= 3
+            && self.wanted.limit <= LIMIT
+            && self.queries.iter().all(is_short);
+        match is_small {
+            true => work(),
+            false => tokio::task::block_in_place(work),
+        }
+    }
 }
 
 fn failed(error: LookupError) -> Problem {
     let reason = storage::scrub(&error.to_string());
-    tracing::error!("{reason}");
     let status = match error {
         LookupError::Full { .. } => StatusCode::SERVICE_UNAVAILABLE,
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
+        LookupError::AnswerTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        _ => {
+            tracing::error!("{reason}");
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
     };
     Problem::new(status, reason)
 }

@@ -9,6 +9,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::api::Timed;
 use super::problem::Problem;
@@ -83,11 +84,15 @@ async fn route(
         }
         "/v1/lookup" if is_post => {
             authorize(shared, &request)?;
-            api::lookup(shared, request).await.map(timed)
+            api::lookup(shared, request)
+                .await
+                .and_then(|timed| response(shared, timed))
         }
         "/v1/seen" if is_post && shared.seen.is_some() => {
             authorize(shared, &request)?;
-            api::seen(shared, request).await.map(timed)
+            api::seen(shared, request)
+                .await
+                .and_then(|timed| response(shared, timed))
         }
         "/v1/seen" if shared.seen.is_none() => Err(Problem::new(
             StatusCode::NOT_FOUND,
@@ -130,14 +135,28 @@ fn is_equal(a: &[u8], b: &[u8]) -> bool {
     std::hint::black_box(differences) == 0 && a.len() == b.len()
 }
 
-/// A response with the header `Server-Timing`: how long its lookups took. The page shows it.
-fn timed((body, took): Timed) -> Response<Full<Bytes>> {
-    let mut response = with_type(StatusCode::OK, JSON, body);
+/// The response to lookups. The header `Server-Timing` says how long they took; the page shows it.
+fn response(shared: &Shared, (body, took): Timed) -> Result<Response<Full<Bytes>>, Problem> {
+    let room = shared.admission.response(body.len())?;
+    let mut response = with_type(StatusCode::OK, JSON, String::new());
+    *response.body_mut() = Full::new(Bytes::from_owner(Held { body, _room: room }));
     let took = format!("lookup;dur={:.3}", took.as_secs_f64() * 1e3);
     if let Ok(took) = HeaderValue::from_str(&took) {
         response.headers_mut().insert("server-timing", took);
     }
-    response
+    Ok(response)
+}
+
+/// A body, and its room until it is sent.
+struct Held {
+    body: String,
+    _room: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        self.body.as_bytes()
+    }
 }
 
 fn with_type(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {

@@ -23,11 +23,14 @@ pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
     let dir = required(args.index.as_deref(), "--index DIR")?;
     let token = token(args)?;
     process::run_until_stopped(common, async |process: &Process| {
-        let files = files(process, &process.locate(dir)?, &args.cache)?;
-        let index = Index::open(&files).await?;
-        let texts = texts(common, process, args).await?;
-        let settings = settings(common, args, token, texts);
-        let server = Server::bind(&files, index, settings).await?;
+        let start = async {
+            let files = files(process, &process.locate(dir)?, &args.cache)?;
+            let index = Index::open(&files).await?;
+            let texts = texts(common, process, args).await?;
+            let settings = settings(common, args, token, texts);
+            Ok(Server::bind(&files, index, settings).await?)
+        };
+        let server = signals::until_signal(&process.resources.progress, start).await?;
         // Standard output is for results, and --quiet silences the log, so print this to standard error.
         print_aside(&format!("listening on {}\n", server.url()));
         let mut stopped = Ok(());

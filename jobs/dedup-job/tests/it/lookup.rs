@@ -437,7 +437,7 @@ fn damaged_files_are_errors_that_name_them() {
             look_up(&index, "", &lines).fails(65, &[&name]);
         }
         std::fs::remove_file(&path).unwrap();
-        look_up(&index, "", &lines).fails(64, &[&name]);
+        look_up(&index, "", &lines).fails(65, &[&name, "missing"]);
         std::fs::write(&path, &bytes).unwrap();
     }
     assert_eq!(hits(look_up(&index, "-k 8", &lines)), whole);
@@ -501,6 +501,20 @@ fn builds_that_are_killed_go_on() {
             std::fs::remove_dir_all(&index).unwrap();
         }
     }
+    // A build removes what a stopped one left a day ago.
+    let left: Vec<_> = ["segment-0.rows", ".segment-1.tables.x.tmp"]
+        .iter()
+        .map(|name| std::path::Path::new(&index).join(name))
+        .collect();
+    build(&days.archive, &index, "");
+    for path in &left {
+        let file = std::fs::File::create(path).unwrap();
+        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(100_000))
+            .unwrap();
+    }
+    days.maintain("remove", &format!("--day {}", DAYS[0]));
+    build(&days.archive, &index, "");
+    assert!(left.iter().all(|path| !path.exists()));
     assert!(
         killed > crashes / 4,
         "{killed} of {crashes} builds were killed"

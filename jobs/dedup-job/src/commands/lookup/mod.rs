@@ -3,8 +3,6 @@
 mod queries;
 mod text;
 
-use std::io::IsTerminal as _;
-
 use lookup::{Answer, Answerer, Index, Wanted};
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -59,6 +57,9 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
     })
 }
 
+/// Queries whose answers are in memory together.
+const SLICE: usize = 32;
+
 /// Answers the queries of all sources, in their order, and prints the answers.
 fn answer_all(
     index: &Index,
@@ -77,13 +78,8 @@ fn answer_all(
         .build()
         .map_err(failed)?;
     let mut answerers: Vec<Answerer> = (0..threads).map(|_| Answerer::new(index, model)).collect();
-    // Somebody who types queries at a terminal wants each answer at once.
-    let together = match std::io::stdin().is_terminal() && sources.contains(&Source::Lines(None)) {
-        true => 1,
-        false => TOGETHER * threads,
-    };
     let style = text::Style::of_stdout();
-    for asked in queries::read(sources, together) {
+    for asked in queries::read(sources, TOGETHER * threads) {
         let asked = asked?;
         let each = asked.len().div_ceil(threads).max(1);
         let printed: Vec<Result<String, Failure>> = pool.install(|| {
@@ -108,13 +104,16 @@ fn answer(
     json: bool,
     style: &text::Style,
 ) -> Result<String, Failure> {
-    let queries: Vec<_> = asked.iter().map(|asked| asked.query.clone()).collect();
-    let answers = answerer.answer(&queries, wanted)?;
     let mut printed = String::new();
-    for (asked, answer) in asked.iter().zip(&answers) {
-        match json {
-            true => printed += &json_line(&as_json(&asked.given, answer))?,
-            false => text::write(&mut printed, asked, answer, wanted.k, style),
+    // Few at once: the answers of a slice are held in memory.
+    for asked in asked.chunks(SLICE) {
+        let queries: Vec<_> = asked.iter().map(|asked| asked.query.clone()).collect();
+        let answers = answerer.answer(&queries, wanted)?;
+        for (asked, answer) in asked.iter().zip(&answers) {
+            match json {
+                true => printed += &json_line(&as_json(&asked.given, answer))?,
+                false => text::write(&mut printed, asked, answer, wanted.k, style),
+            }
         }
     }
     Ok(printed)

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::exit::Failure;
 
 /// The longest line, in bytes.
-const MAX_LINE: usize = 64 << 20;
+const MAX_LINE: usize = 16 << 20;
 
 /// A query, and how it was given.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ impl Source {
     pub(super) fn of(given: &str) -> Self {
         match given {
             "-" => Self::Lines(None),
-            _ if parse_fingerprint(given).is_none() && Path::new(given).is_file() => {
+            _ if parse_fingerprint(given).is_none() && is_readable(given) => {
                 Self::Lines(Some(given.into()))
             }
             _ => Self::One(Box::new(plain(given))),
@@ -42,9 +42,15 @@ impl Source {
     }
 }
 
+/// Whether there is something to read at a path: a file, or a pipe.
+fn is_readable(path: &str) -> bool {
+    let metadata = Path::new(path).metadata();
+    metadata.is_ok_and(|metadata| !metadata.is_dir())
+}
+
 /// A query that is a fingerprint, or else a text.
 fn plain(given: &str) -> Asked {
-    let fingerprint = parse_fingerprint(given);
+    let fingerprint = parse_fingerprint(given.trim());
     Asked {
         query: Query {
             fingerprint,
@@ -89,22 +95,16 @@ fn line(line: &str) -> Result<Asked, String> {
     })
 }
 
-/// Reads all queries on a thread of its own, and yields up to `together` at a time.
+/// Reads all queries on a thread of its own, and yields what has arrived, up to `together` at a time: a program that sends
+/// one query and waits for its answer gets it.
 pub(super) fn read(
     sources: Vec<Source>,
     together: usize,
 ) -> impl Iterator<Item = Result<Vec<Asked>, Failure>> {
-    let (sender, receiver) = sync_channel(2);
+    let (sender, receiver) = sync_channel::<Result<Asked, Failure>>(together);
     std::thread::spawn(move || {
-        let mut some = Vec::with_capacity(together);
-        let mut push = |asked: Asked| {
-            some.push(asked);
-            match some.len() >= together {
-                // If the receiver is gone, the command has failed.
-                true => sender.send(Ok(std::mem::take(&mut some))).is_ok(),
-                false => true,
-            }
-        };
+        // If the receiver is gone, the command has failed.
+        let mut push = |asked: Asked| sender.send(Ok(asked)).is_ok();
         for source in sources {
             let read = match source {
                 Source::One(asked) => Ok(push(*asked)),
@@ -114,17 +114,41 @@ pub(super) fn read(
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(failure) => {
-                    let _ = sender.send(Ok(std::mem::take(&mut some)));
                     let _ = sender.send(Err(failure));
                     return;
                 }
             }
         }
-        if !some.is_empty() {
-            let _ = sender.send(Ok(some));
-        }
     });
-    receiver.into_iter()
+    let mut failed = None;
+    std::iter::from_fn(move || {
+        if let Some(failure) = failed.take() {
+            return Some(Err(failure));
+        }
+        let mut some = Vec::with_capacity(together);
+        let mut bytes = 0;
+        let mut next = receiver.recv().ok();
+        while let Some(asked) = next.take() {
+            match asked {
+                Ok(asked) => {
+                    bytes += asked.query.text.as_ref().map_or(0, String::len);
+                    some.push(asked);
+                }
+                Err(failure) => failed = Some(failure),
+            }
+            if some.len() < together && bytes < MAX_LINE && failed.is_none() {
+                next = receiver.try_recv().ok();
+            }
+        }
+        match (some.is_empty(), failed.take()) {
+            (true, None) => None,
+            (true, Some(failure)) => Some(Err(failure)),
+            (false, failure) => {
+                failed = failure;
+                Some(Ok(some))
+            }
+        }
+    })
 }
 
 /// Reads the lines of a file or of standard input. Stops and returns false when `push` returns false.
@@ -155,7 +179,7 @@ fn read_lines(
         }
         let bad = |reason: &str| Failure::Data(format!("{name}, line {number}: {reason}"));
         if bytes.len() > MAX_LINE {
-            return Err(bad("longer than 64 MiB"));
+            return Err(bad("longer than 16 MiB"));
         }
         let text = String::from_utf8_lossy(&bytes);
         let asked = line(text.trim_end_matches(['\n', '\r'])).map_err(|reason| bad(&reason))?;
