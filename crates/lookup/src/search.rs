@@ -267,10 +267,13 @@ impl Chunk {
     fn search_with_any(&mut self, segments: &[Arc<Segment>], found: &mut Vec<Found>) -> Result<()> {
         let k = self.k;
         // Phase 1: find the blocks.
+        let mut were_read = true;
         for probe in &mut self.probes {
             let segment = &segments[probe.segment as usize];
             let range = segment.tables[probe.table as usize].block_range(probe.block);
             (probe.start, probe.end) = (range.start, range.end);
+            // An empty block has the place of the next one.
+            were_read &= range.is_empty() || segment.file.was_read(range.start);
             let file = segment.file.raw();
             prefetch_l1(file, range.start);
             // Prefetch a second line if the counts up to the query's bucket reach into it. A bucket takes about 3 bits:
@@ -281,7 +284,7 @@ impl Chunk {
                 prefetch_l1(file, range.start + LINE);
             }
         }
-        self.request_from_disk(segments);
+        self.request_from_disk(segments, were_read);
         // Phase 2: find the buckets in the counts.
         self.hits.clear();
         for (number, probe) in self.probes.iter().enumerate() {
@@ -348,16 +351,12 @@ impl Chunk {
 
     /// Requests all blocks from the disk at once, if some are not in memory; otherwise each would wait for the one
     /// before.
-    fn request_from_disk(&self, segments: &[Arc<Segment>]) {
-        let mut was_read = true;
-        for probe in self.probes.iter().filter(|probe| probe.start < probe.end) {
-            let file = &segments[probe.segment as usize].file;
-            was_read &= file.was_read(probe.start);
-        }
+    #[inline(always)]
+    fn request_from_disk(&self, segments: &[Arc<Segment>], were_read: bool) {
         let Some(first) = self.probes.iter().find(|probe| probe.start < probe.end) else {
             return;
         };
-        if was_read {
+        if were_read {
             // The system may have evicted these pages since: time one access.
             let begin = Instant::now();
             std::hint::black_box(segments[first.segment as usize].file.raw()[first.start]);
@@ -365,9 +364,15 @@ impl Chunk {
                 return;
             }
         }
+        self.request(segments, were_read);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn request(&self, segments: &[Arc<Segment>], were_read: bool) {
         for probe in self.probes.iter().filter(|probe| probe.start < probe.end) {
             let file = &segments[probe.segment as usize].file;
-            if !was_read && file.was_read(probe.start) && file.was_read(probe.end - 1) {
+            if !were_read && file.was_read(probe.start) && file.was_read(probe.end - 1) {
                 continue;
             }
             file.request(probe.start..probe.end);

@@ -582,3 +582,62 @@ fn an_index_in_a_store_is_used_from_copies() {
         .collect();
     assert_eq!(ids, ["a1", "b1", "c1", "d1"]);
 }
+
+/// The fingerprints of `testdata/index-format-1`, which an earlier build of this program made: see `testdata/README.md`.
+fn stored(number: u64) -> u64 {
+    let mut mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed ^= mixed >> 29;
+    mixed = mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ mixed >> 32
+}
+
+#[test]
+fn an_index_in_the_first_format_is_read() {
+    let index = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/index-format-1");
+    let info = verify(index);
+    assert_eq!(
+        (&info["rows"], &info["days"], &info["fingerprints"]),
+        (&json!(302), &json!(2), &json!(300))
+    );
+    let mut documents = Vec::new();
+    for number in 0..150 {
+        documents.push((format!("1/{number:03}"), "2026-01-01", stored(number)));
+        documents.push((
+            format!("2/{number:03}"),
+            "2026-01-02",
+            stored(number) ^ 1 << (number % 60),
+        ));
+    }
+    for day in ["2026-01-01", "2026-01-02"] {
+        documents.push(("twice".to_owned(), day, stored(7)));
+    }
+    let queries: Vec<u64> = (0..200)
+        .map(|number| stored(number) ^ 1 << (number % 64))
+        .collect();
+    let lines: Vec<String> = queries
+        .iter()
+        .map(|query| format!("{query:016x}"))
+        .collect();
+    for k in [1, 3, 8] {
+        for (query, mut found) in
+            queries
+                .iter()
+                .zip(hits(look_up(index, &format!("-k {k}"), &lines)))
+        {
+            let mut expected: Vec<_> = documents
+                .iter()
+                .map(|(id, day, fp)| {
+                    (
+                        id.clone(),
+                        u64::from((fp ^ query).count_ones()),
+                        Some((*day).to_owned()),
+                    )
+                })
+                .filter(|(_, distance, _)| *distance <= k)
+                .collect();
+            expected.sort();
+            found.sort();
+            assert_eq!(found, expected, "{query:016x}, k = {k}");
+        }
+    }
+}
