@@ -145,6 +145,10 @@ impl Table {
 
 /// Writes the ones of `number` from bit `bit` on. Bits beyond the last word must be zeros.
 fn put(words: &mut [u64], bit: usize, number: u64) {
+    if number == 0 {
+        // The bit may lie behind the last word.
+        return;
+    }
     let (word, within) = (bit / WORD, bit % WORD);
     words[word] |= number << within;
     let rest = number >> 1 >> (WORD - 1 - within);
