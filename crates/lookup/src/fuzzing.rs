@@ -7,7 +7,7 @@ use crate::paged::PagedWriter;
 use crate::rows::{IdRef, RowShape};
 use crate::search::Searcher;
 use crate::segment::testing::segment_of;
-use crate::segment::{Part, ROWS, Segment, SegmentFacts, TABLES};
+use crate::segment::{Part, Segment, SegmentFacts};
 use crate::{MAX_DISTANCE, Result};
 
 /// Makes a segment whose sections are parts of `bytes`, with correct checksums; then opens, searches and verifies it.

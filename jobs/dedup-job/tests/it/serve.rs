@@ -242,7 +242,7 @@ fn requests_are_answered_as_the_description_says() {
         ("{}", "neither"),
         ("{\"fp\": \"12\"}", "16 hexadecimal"),
         ("{\"fp\": 1.5}", "openapi.json"),
-        ("{\"fp\": 1, \"k\": 9}", "up to 8"),
+        ("{\"fp\": 1, \"k\": 9}", "from 0 to 8"),
         ("{\"fp\": 1, \"limit\": 0}", "limit"),
         ("{\"fp\": 1, \"min_similarity\": 2}", "min_similarity"),
         ("{\"fp\": 1, \"K\": 3}", "unknown field"),
