@@ -129,7 +129,8 @@ pub struct Searcher {
 #[derive(Debug)]
 struct Chunk {
     k: u32,
-    /// Whether the processor has instructions that count bits.
+    /// Whether the processor has instructions that count bits; other architectures always have them.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     counts_bits: bool,
     buckets: Differences,
     probes: Vec<Probe>,
