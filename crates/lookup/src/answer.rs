@@ -68,7 +68,7 @@ pub struct Answerer {
     fingerprints: Vec<u64>,
     /// For each of `fingerprints`, the number of its query.
     queries: Vec<usize>,
-    /// For each query, its sketch; empty if there is none.
+    /// The sketch of each query's text. A query without a sketch has an empty one.
     sketches: Vec<Vec<u8>>,
     found: Vec<Found>,
 }
@@ -88,14 +88,8 @@ impl Answerer {
         }
     }
 
-    /// Its index.
-    #[must_use]
-    pub fn index(&self) -> &Index {
-        &self.index
-    }
-
-    /// Returns the fingerprint of a query, and writes its sketch to `sketch`: empty if there is none.
-    pub fn fingerprint(&mut self, query: &Query, sketch: &mut Vec<u8>) -> Option<u64> {
+    /// Returns the fingerprint of a query. Writes the sketch of its text to `sketch`, or leaves `sketch` empty.
+    fn fingerprint(&mut self, query: &Query, sketch: &mut Vec<u8>) -> Option<u64> {
         sketch.clear();
         let text = query.text.as_deref();
         let of_text = text.and_then(|text| self.fingerprinter.fingerprint_and_sketch(text, sketch));

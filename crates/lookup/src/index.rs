@@ -71,7 +71,7 @@ impl Index {
     /// Opens the latest version.
     ///
     /// # Errors
-    /// [`LookupError`] when there is none, or a file is missing or damaged.
+    /// [`LookupError`] when the location has no index, or a file is missing or damaged.
     pub async fn open(files: &IndexFiles) -> Result<Self> {
         let location = files.location();
         for attempt in 0.. {

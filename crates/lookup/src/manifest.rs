@@ -157,7 +157,7 @@ impl Manifest {
         }
     }
 
-    /// Reads the latest manifest; `None` if there is none.
+    /// Reads the latest manifest. Returns `None` if the index has no manifest yet.
     pub(crate) async fn latest(index: &Location) -> Result<Option<Self>> {
         // A build may remove old manifests between the two requests.
         for _ in 0..3 {

@@ -69,8 +69,8 @@ fn within(bits: u64, radius: u32) -> u64 {
     all
 }
 
-/// Empties the page cache: all of it as root, else what it has of the index. Returns the means. Pages that a process has mapped
-/// stay, so the index must be closed.
+/// Drops cached pages from the memory: as root those of all files, else those of the index's files. Returns which of the
+/// two it did. The system keeps pages that a process has mapped, so close the index before.
 fn drop_page_cache(directory: &Path) -> &'static str {
     // Only clean pages are dropped.
     rustix::fs::sync();

@@ -20,7 +20,7 @@ pub struct Queries {
     pub k: u32,
     /// The queries.
     pub fingerprints: Vec<u64>,
-    /// For each query, the fingerprint of the archive that it was made from; `None` for random ones.
+    /// The archive's fingerprint from which each query was made; a random query has `None`.
     origins: Vec<Option<u64>>,
     /// The answers to the first `sample` queries, ascending.
     expected: Vec<Answer>,

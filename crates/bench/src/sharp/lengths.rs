@@ -5,8 +5,8 @@ use simhash::reliable_length::ENOUGH;
 use super::measured::Measured;
 use super::short::ShortCounts;
 
-/// Settings for which docs/choosing-settings.md has figures: what they are for, the name of their
-/// row, and k.
+/// The settings that docs/choosing-settings.md gives figures for. Each has its purpose, the name of its spec in the
+/// other tables, and k.
 const SETTINGS: [(&str, &str, u32); 5] = [
     ("default", "words+cjk-grams, sqrt-tf", 3),
     ("default", "words+cjk-grams, sqrt-tf", 6),

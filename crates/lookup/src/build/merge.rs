@@ -153,7 +153,7 @@ impl Input {
                 *at += 1;
                 while piece.as_ref().is_none_or(|piece| *at >= piece.values.len()) {
                     let Some(sent) = pieces.blocking_recv() else {
-                        // The reader has ended without saying that it has sent all.
+                        // The reader sends `None` after the last piece; without it, the reader has failed.
                         let failed = LookupError::io("reading the archive");
                         return Err(failed(std::io::Error::other("a reader has failed")));
                     };

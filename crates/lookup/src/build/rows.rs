@@ -82,12 +82,18 @@ async fn is_sorted(file: &SnapshotFile) -> Result<bool> {
     let mut last = 0;
     for group in 0..file.reader.row_groups().len() {
         let (values, _) = fingerprints(&file.reader, group).await?;
-        if values.first().is_some_and(|first| *first < last) || !values.is_sorted() {
+        if !continues(&mut last, &values) {
             return Ok(false);
         }
-        last = values.last().copied().unwrap_or(last);
     }
     Ok(true)
+}
+
+/// Whether `values` are sorted, and begin with `last` or more; `last` becomes the last of them.
+fn continues(last: &mut u64, values: &[u64]) -> bool {
+    let continues = values.first().is_none_or(|first| first >= last) && values.is_sorted();
+    *last = values.last().copied().unwrap_or(*last);
+    continues
 }
 
 /// Sends the rows of a file that is sorted.
@@ -106,11 +112,10 @@ async fn send_in_order(
             None => fingerprints(&file.reader, group).await?,
         };
         let (values, rows) = read;
-        if values.first().is_some_and(|first| *first < last) || !values.is_sorted() {
+        if !continues(&mut last, &values) {
             let reason = "its rows are not sorted by fingerprint";
             return Err(LookupError::damaged(file.reader.name(), reason));
         }
-        last = values.last().copied().unwrap_or(last);
         let pieces = values.chunks(PIECE).zip(rows.chunks(PIECE));
         for (number, (values, rows)) in pieces.enumerate() {
             // Not before: a file whose turn has not come holds one row group only.

@@ -70,12 +70,7 @@ fn write_runs(
 
 /// Collects rotated fingerprints, to sort them and write the table.
 pub(super) struct Rotated {
-    name: String,
-    bucket_bits: u32,
-    partition_bits: u32,
-    runs: Vec<Vec<u64>>,
-    /// Where each run of a partition begins in the file.
-    written: Vec<Vec<u64>>,
+    partitions: Partitions,
     /// `None` if all stays in memory.
     spill: Option<Spill>,
     spilled: u64,
@@ -102,11 +97,13 @@ impl Rotated {
             false => None,
         };
         Ok(Self {
-            name: name.to_owned(),
-            bucket_bits,
-            partition_bits,
-            runs: vec![Vec::new(); 1 << partition_bits],
-            written: vec![Vec::new(); 1 << partition_bits],
+            partitions: Partitions {
+                name: name.to_owned(),
+                bucket_bits,
+                partition_bits,
+                runs: vec![Vec::new(); 1 << partition_bits],
+                written: vec![Vec::new(); 1 << partition_bits],
+            },
             spill,
             spilled: 0,
         })
@@ -115,8 +112,10 @@ impl Rotated {
     /// Adds a fingerprint, rotated.
     #[inline]
     pub(super) fn push(&mut self, value: u64) -> Result<()> {
-        let partition = value.checked_shr(64 - self.partition_bits).unwrap_or(0) as usize;
-        let run = &mut self.runs[partition];
+        let partitions = &mut self.partitions;
+        let partition = value.checked_shr(64 - partitions.partition_bits);
+        let partition = partition.unwrap_or(0) as usize;
+        let run = &mut partitions.runs[partition];
         run.push(value);
         if run.len() >= RUN && self.spill.is_some() {
             return self.write_run(partition);
@@ -133,9 +132,9 @@ impl Rotated {
             .empty
             .try_recv()
             .unwrap_or_else(|_| Vec::with_capacity(RUN));
-        let run = std::mem::replace(&mut self.runs[partition], next);
+        let run = std::mem::replace(&mut self.partitions.runs[partition], next);
         let (at, bytes) = (self.spilled, size_of_val(&run[..]) as u64);
-        self.written[partition].push(at);
+        self.partitions.written[partition].push(at);
         self.spilled += bytes;
         if spill.full.send((at, run)).is_err() {
             // The thread has ended, because it could not write.
@@ -143,7 +142,7 @@ impl Rotated {
             let error = written.and_then(std::io::Result::err);
             let error =
                 error.unwrap_or_else(|| std::io::Error::other("the writer of runs has ended"));
-            return Err(LookupError::io(&self.name)(error));
+            return Err(LookupError::io(&self.partitions.name)(error));
         }
         Ok(())
     }
@@ -155,24 +154,20 @@ impl Rotated {
         file: &mut PagedWriter,
         pool: &rayon::ThreadPool,
     ) -> Result<()> {
+        let partitions = self.partitions;
         let spill = self.spill.map(Spill::finish).transpose();
-        let collected = Collected {
-            file: spill.map_err(LookupError::io(&self.name))?,
-            name: self.name,
-            bucket_bits: self.bucket_bits,
-            partition_bits: self.partition_bits,
-            runs: self.runs,
-            written: self.written,
-        };
-        let partitions: Vec<usize> = (0..collected.runs.len()).collect();
+        let spill = spill.map_err(LookupError::io(&partitions.name))?;
+        let spill = spill.as_ref();
+        let numbers: Vec<usize> = (0..partitions.runs.len()).collect();
         // Two partitions for each thread keep the threads busy while the slowest one ends.
         let together = 2 * pool.current_num_threads();
-        collected.request(0..together);
-        for (number, some) in partitions.chunks(together).enumerate() {
-            collected.request((number + 1) * together..(number + 2) * together);
+        partitions.request(spill, 0..together);
+        for (number, some) in numbers.chunks(together).enumerate() {
+            partitions.request(spill, (number + 1) * together..(number + 2) * together);
             let encoded: Vec<_> = pool.install(|| {
                 let some = some.par_iter();
-                some.map(|&partition| collected.blocks(partition)).collect()
+                some.map(|&partition| partitions.blocks(spill, partition))
+                    .collect()
             });
             for blocks in encoded {
                 let (bytes, lengths) = blocks?;
@@ -183,8 +178,8 @@ impl Rotated {
     }
 }
 
-/// All values, in their partitions.
-struct Collected {
+/// Values by their leading bits, in runs: the last run of each partition is in memory, the others are in the file of runs.
+struct Partitions {
     name: String,
     bucket_bits: u32,
     partition_bits: u32,
@@ -192,13 +187,12 @@ struct Collected {
     runs: Vec<Vec<u64>>,
     /// Where each of its other runs begins in the file.
     written: Vec<Vec<u64>>,
-    file: Option<File>,
 }
 
-impl Collected {
+impl Partitions {
     /// Asks the system to read the runs of some partitions, without waiting for them.
-    fn request(&self, partitions: Range<usize>) {
-        let Some(file) = &self.file else { return };
+    fn request(&self, file: Option<&File>, partitions: Range<usize>) {
+        let Some(file) = file else { return };
         let bytes = NonZero::new((RUN * size_of::<u64>()) as u64);
         let partitions = self
             .written
@@ -212,12 +206,12 @@ impl Collected {
     }
 
     /// All values of a partition, sorted.
-    fn sorted(&self, partition: usize) -> Result<Vec<u64>> {
+    fn sorted(&self, file: Option<&File>, partition: usize) -> Result<Vec<u64>> {
         let starts = &self.written[partition];
         let last = &self.runs[partition];
         let mut values = vec![0u64; starts.len() * RUN];
         for (run, start) in values.chunks_exact_mut(RUN).zip(starts) {
-            let Some(file) = &self.file else { break };
+            let Some(file) = file else { break };
             let bytes: &mut [u8] = bytemuck::cast_slice_mut(run);
             file.read_exact_at(bytes, *start)
                 .map_err(LookupError::io(&self.name))?;
@@ -228,8 +222,8 @@ impl Collected {
     }
 
     /// The blocks of a partition, and the length of each in bytes.
-    fn blocks(&self, partition: usize) -> Result<(Vec<u8>, Vec<u32>)> {
-        let values = self.sorted(partition)?;
+    fn blocks(&self, file: Option<&File>, partition: usize) -> Result<(Vec<u8>, Vec<u32>)> {
+        let values = self.sorted(file, partition)?;
         let blocks = 1u32 << (self.bucket_bits - BLOCK_BITS - self.partition_bits);
         let mut lengths = Vec::with_capacity(blocks as usize);
         let mut bytes = Vec::with_capacity(values.len() * 5);

@@ -143,7 +143,8 @@ fn checked(bytes: &[u8], max_distance: u32) -> Result<Checked, Problem> {
     })
 }
 
-/// Refuses a request whose `Content-Type` is not JSON; it may be missing.
+/// Refuses a request whose `Content-Type` is missing or is not JSON: a web page can send such a request to this machine
+/// without being asked.
 fn require_json(request: &Request<Incoming>) -> Result<(), Problem> {
     let kind = request
         .headers()

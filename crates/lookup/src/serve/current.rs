@@ -63,9 +63,11 @@ impl Current {
         let Some(index) = serving.index.newer(&self.files).await? else {
             return Ok(false);
         };
+        let model = index.model().await?;
+        // Only now is it certain that the new version answers.
         serving.index.drop_copies(&self.files, &index);
         let next = Serving {
-            model: index.model().await?,
+            model,
             index,
             idle: Mutex::default(),
         };

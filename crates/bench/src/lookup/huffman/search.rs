@@ -10,7 +10,8 @@ pub struct Tables {
     tables: [Table; 2],
     /// Number of fingerprints.
     pub values: usize,
-    /// Leading bits of a table, of which at most k / 2 differ in one of the two.
+    /// How many leading bits of a query are varied in each table: two fingerprints within k bits differ in at most k / 2
+    /// leading bits of one of the two tables.
     leading_bits: u32,
 }
 

@@ -78,7 +78,8 @@ impl Table {
         8 * (self.words.len() + self.keys.len())
     }
 
-    /// The first block that has a value of at least `value`, found by interpolation; the number of blocks if there is none.
+    /// Searches by interpolation for the first block with a value of at least `value`. If all values are smaller, returns
+    /// the number of blocks.
     pub fn block_of(&self, value: u64) -> usize {
         let keys = &self.keys;
         let guess = ((u128::from(value) * keys.len() as u128) >> 64) as usize;
