@@ -37,7 +37,7 @@ pub struct Settings {
 
 /// What a build did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Built {
+pub struct BuildReport {
     /// The version of the index.
     pub version: u64,
     /// The version of the archive that it covers.
@@ -66,7 +66,7 @@ pub async fn build(
     files: &IndexFiles,
     settings: Settings,
     rows_done: Arc<dyn Fn(u64) + Send + Sync>,
-) -> Result<Built> {
+) -> Result<BuildReport> {
     let location = files.location();
     require_conditional_create(location).await?;
     let previous = Manifest::latest(location).await?;
@@ -88,9 +88,9 @@ pub async fn build(
         pool: Arc::new(pool),
         rows_done,
         manifest: previous,
-        built: Built::default(),
+        built: BuildReport::default(),
     };
-    let parts = parts::of_archive(archive)?;
+    let parts = parts::from_archive(archive)?;
     build.follow(&parts).await?;
     build.merge(settings.merge_all).await?;
     Ok(build.finish())
@@ -139,7 +139,7 @@ struct Build<'a> {
     rows_done: Arc<dyn Fn(u64) + Send + Sync>,
     /// The latest version that was published.
     manifest: Option<Manifest>,
-    built: Built,
+    built: BuildReport,
 }
 
 impl Build<'_> {
@@ -223,7 +223,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> Built {
+    fn finish(mut self) -> BuildReport {
         if let Some(manifest) = &self.manifest {
             self.built.version = manifest.version;
             self.built.archive_version = manifest.archive.version;

@@ -12,7 +12,7 @@
 //! Numbers are little-endian. A page is checked when it is first used: a damaged one is an error that names the file and the
 //! page, never a wrong answer.
 
-mod page_file;
+mod direct;
 mod read;
 mod write;
 

@@ -268,6 +268,13 @@ fn requests_are_answered_as_the_description_says() {
         .client()
         .ask("POST", "/v1/lookup", "content-type: text/html\r\n", "{}");
     assert_eq!(html.status, 415);
+    // A web page whose name was made to point to this machine.
+    let mut rebound = served.client();
+    let request = "GET /v1/info HTTP/1.1\r\nhost: evil.example:8080\r\n\r\n";
+    rebound.0.get_mut().write_all(request.as_bytes()).unwrap();
+    let reply = rebound.reply().unwrap();
+    assert_eq!(reply.status, 421);
+    assert!(said(reply).contains("--host-name"));
     assert_eq!(get("/v1/lookup").status, 405);
     assert_eq!(get("/nothing").status, 404);
     assert!(said(served.ask("POST", "/v1/seen", "{}")).contains("--remember"));
@@ -396,7 +403,7 @@ fn copies_that_arrive_before_a_build_find_each_other() {
             let request = body(answered);
             let length = request.len();
             let text = format!(
-                "POST /v1/seen HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{request}"
+                "POST /v1/seen HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{request}"
             );
             if client.0.get_mut().write_all(text.as_bytes()).is_err() {
                 break;
@@ -444,7 +451,7 @@ fn slow_and_many_clients_leave_room_for_others() {
     half_body
         .0
         .get_mut()
-        .write_all(b"POST /v1/lookup HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{")
+        .write_all(b"POST /v1/lookup HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{")
         .unwrap();
     // Asks for many answers, and reads none.
     let mut reads_nothing = TcpStream::connect(served.address).unwrap();
@@ -452,7 +459,7 @@ fn slow_and_many_clients_leave_room_for_others() {
         json!({ "queries": vec![json!({ "fp": format!("{:016x}", far(1)) }); 2000], "k": 8 })
             .to_string();
     let request = format!(
-        "POST /v1/lookup HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{batch}",
+        "POST /v1/lookup HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{batch}",
         batch.len()
     );
     reads_nothing.set_nonblocking(true).unwrap();
@@ -573,7 +580,7 @@ fn requests_in_progress_end_before_the_server_does() {
     let body = json!({ "fp": format!("{:016x}", far(1)) }).to_string();
     let (first, rest) = body.split_at(5);
     let head = format!(
-        "POST /v1/lookup HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{first}",
+        "POST /v1/lookup HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{first}",
         body.len()
     );
     slow.0.get_mut().write_all(head.as_bytes()).unwrap();
@@ -657,8 +664,9 @@ fn connections_are_encrypted_and_clients_known() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let request =
-            format!("GET /v1/info HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{headers}\r\n");
+        let request = format!(
+            "GET /v1/info HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n"
+        );
         let mut input = child.stdin.take().unwrap();
         // A refused connection may be closed already.
         let _ = input.write_all(request.as_bytes());
