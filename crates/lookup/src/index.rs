@@ -13,9 +13,6 @@ use crate::manifest::{Manifest, SegmentEntry};
 use crate::search::Searcher;
 use crate::segment::{Document, Part, Segment};
 
-/// Bytes that are requested from the disk at once.
-const READ_AHEAD: usize = 64 << 20;
-
 /// An index at one version. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Index {
@@ -212,24 +209,20 @@ impl Index {
     }
 
     /// Reads the tables into the system's page cache, then the rows, up to `bytes` bytes, so that the first lookups do not
-    /// wait for the disk. Returns how many bytes were read or found there; stops early when `stop` returns true.
-    pub fn read_ahead(&self, bytes: u64, stop: impl Fn() -> bool) -> u64 {
+    /// wait for the disk. Returns early when `stop` returns true.
+    pub fn read_ahead(&self, bytes: u64, stop: impl Fn() -> bool) {
         let mut left = bytes;
         for number in [0, 1] {
             for segment in self.segments.iter() {
                 let file = segment.files()[number];
                 let size = left.min(file.size());
-                for start in (0..size).step_by(READ_AHEAD) {
-                    if stop() {
-                        return bytes - left;
-                    }
-                    let end = size.min(start + READ_AHEAD as u64);
-                    file.request(start as usize..end as usize);
+                file.read_ahead(usize::try_from(size).unwrap_or(usize::MAX), &stop);
+                if stop() {
+                    return;
                 }
                 left -= size;
             }
         }
-        bytes - left
     }
 
     /// What it holds.
