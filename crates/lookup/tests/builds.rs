@@ -4,9 +4,13 @@
 #[path = "builds/world.rs"]
 mod world;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use archive::Append;
-use lookup::{Index, MAX_DISTANCE};
+use lookup::{Index, LookupError, MAX_DISTANCE};
 use proptest::prelude::*;
+use tokio::runtime::Handle;
 
 use world::{Days, Row, Shape, World};
 
@@ -173,5 +177,107 @@ proptest! {
         shape in shape(),
     ) {
         runtime().block_on(play(&steps, &queries, shape))?;
+    }
+}
+
+/// A fingerprint that is far from those of all other numbers.
+fn far(number: u64) -> u64 {
+    let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9)
+}
+
+/// The rows of a day: far from each other, and each near a row of every other day.
+fn day(day: usize, count: u64) -> Vec<Row> {
+    let row = |number: u64| ((number % 60_000) as u16, far(number) ^ 1 << day);
+    (0..count).map(row).collect()
+}
+
+/// Builds, and as soon as the build has written its first segment, lets `others` other builds each add a day. The build
+/// must say that others came first, and the next one must complete the index.
+async fn build_while_others_build(world: World, mut days: Days, others: usize) {
+    let world = Arc::new(world);
+    let first = days.keys().next_back().map_or(0, |last| last + 1);
+    let (other, runtime, begun) = (
+        Arc::clone(&world),
+        Handle::current(),
+        AtomicBool::new(false),
+    );
+    let interrupt = move |_| {
+        if begun.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        runtime.block_on(async {
+            for number in first..first + others {
+                other.commit(number, &day(number, 20), 100).await;
+                other.build(false).await.unwrap();
+            }
+        });
+    };
+    match world.build_while(false, interrupt).await {
+        Err(LookupError::Overtaken { .. }) => {}
+        built => panic!("after {others} other builds: {built:?}"),
+    }
+    days.extend((first..first + others).map(|number| (number, day(number, 20))));
+    world.build(false).await.unwrap();
+    let index = Index::open(&world.files()).await.unwrap();
+    index.verify().unwrap();
+    let queries: Vec<u64> = (0..30).map(far).collect();
+    compare(&world, &index, &days, &queries).unwrap();
+}
+
+#[test]
+fn a_build_that_others_overtake_says_so() {
+    for in_store in [false, true] {
+        let shape = Shape {
+            bigint: true,
+            sketches: false,
+            in_store,
+        };
+        for is_first in [false, true] {
+            // After two or three others, the manifest of the version that this build would publish is gone again.
+            for others in 1..=3 {
+                runtime().block_on(async {
+                    let (world, mut days) = (World::new(shape).await, Days::new());
+                    for number in 0..2 {
+                        if number == 1 && !is_first {
+                            world.build(false).await.unwrap();
+                        }
+                        days.insert(number, day(number, 20));
+                        world.commit(number, &days[&number], 100).await;
+                    }
+                    build_while_others_build(world, days, others).await;
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn a_build_whose_segments_others_removed_says_so() {
+    for in_store in [false, true] {
+        let shape = Shape {
+            bigint: true,
+            sketches: false,
+            in_store,
+        };
+        runtime().block_on(async {
+            let (world, mut days) = (World::new(shape).await, Days::new());
+            // Two segments of four days each, which are of different tiers, so that they are not merged with each other.
+            for (numbers, rows) in [(0..4, 70_000), (4..8, 20)] {
+                for number in numbers {
+                    days.insert(number, day(number, rows));
+                    world.commit(number, &days[&number], 1 << 20).await;
+                }
+                world.build(false).await.unwrap();
+            }
+            let index = Index::open(&world.files()).await.unwrap();
+            assert_eq!(index.info().segments.len(), 2);
+            // Both must be written again. When the build comes to the second one, the others have removed it.
+            for number in [0, 4] {
+                world.remove_day(number).await;
+                days.remove(&number);
+            }
+            build_while_others_build(world, days, 2).await;
+        });
     }
 }

@@ -175,12 +175,21 @@ impl World {
 
     /// Brings the index up to date with the archive.
     pub async fn build(&self, merge_all: bool) -> lookup::Result<Built> {
+        self.build_while(merge_all, |_| {}).await
+    }
+
+    /// As [`Self::build`]; calls `rows_done` after it wrote each segment, before it publishes a version with it.
+    pub async fn build_while(
+        &self,
+        merge_all: bool,
+        rows_done: impl Fn(u64) + Send + Sync + 'static,
+    ) -> lookup::Result<Built> {
         let settings = Settings {
             threads: 2,
             merge_all,
         };
         let archive = self.archive().await;
-        lookup::build(&archive, &self.files(), settings, Arc::new(|_| {})).await
+        lookup::build(&archive, &self.files(), settings, Arc::new(rows_done)).await
     }
 
     /// What the index answers, sorted.
