@@ -23,6 +23,7 @@ use hamming::prefetch::prefetch_l1;
 
 use crate::MAX_DISTANCE;
 use crate::error::{LookupError, Result};
+use crate::paged::is_in_one_page;
 use crate::segment::{ROTATION, SIGN, Segment};
 use crate::table::{BLOCK_BITS, BLOCK_BUCKETS, Block, HEADER, remainder};
 
@@ -97,6 +98,8 @@ struct Probe {
     table: u8,
     /// Bits of the bucket's number within the block that may differ: r less those in which the block's number differs.
     radius: u8,
+    /// Whether the block lies in one page, which was checked before.
+    is_checked: bool,
     block: u32,
     /// Where the block lies in the file.
     start: usize,
@@ -191,6 +194,7 @@ impl Searcher {
                         segment: segment as u32,
                         table: table as u8,
                         radius: 0,
+                        is_checked: false,
                         block: searched.place(value).0,
                         start: 0,
                         end: 0,
@@ -273,8 +277,10 @@ impl Chunk {
             let segment = &segments[probe.segment as usize];
             let range = segment.tables[probe.table as usize].block_range(probe.block);
             (probe.start, probe.end) = (range.start, range.end);
+            let was_read = segment.file.was_read(range.start);
             // An empty block has the place of the next one.
-            were_read &= range.is_empty() || segment.file.was_read(range.start);
+            were_read &= range.is_empty() || was_read;
+            probe.is_checked = was_read && is_in_one_page(&range);
             let file = segment.file.raw();
             prefetch_l1(file, range.start);
             // Prefetch a second line if the counts up to the query's bucket reach into it. A bucket takes about 3 bits:
@@ -297,12 +303,15 @@ impl Chunk {
             let damaged = || segment.damaged(probe.table.into(), probe.block);
             let file = segment.file.raw();
             // Check the header first: it says how long the counts are.
-            segment.file.check(&(probe.start..probe.start + 8))?;
+            if !probe.is_checked {
+                segment.file.check(&(probe.start..probe.start + 8))?;
+            }
             let bytes = file.get(probe.start..probe.end).ok_or_else(damaged)?;
             let block = Block::parse(bytes, table.bucket_bits).ok_or_else(damaged)?;
-            segment
-                .file
-                .check(&(probe.start..probe.start + block.counts_end()))?;
+            if !probe.is_checked {
+                let counts_end = probe.start + block.counts_end();
+                segment.file.check(&(probe.start..counts_end))?;
+            }
             let (_, own) = table.place(probe.value);
             for &mask in self.bucket_masks.within(probe.radius.into()) {
                 let bucket = own ^ mask;
@@ -327,7 +336,9 @@ impl Chunk {
             let segment = &segments[probe.segment as usize];
             let width = 64 - segment.facts.bucket_bits;
             let end = bucket.bit + (bucket.values * width) as usize;
-            segment.file.check(&(bucket.bit / 8..end.div_ceil(8)))?;
+            if !probe.is_checked {
+                segment.file.check(&(bucket.bit / 8..end.div_ceil(8)))?;
+            }
             // A remainder is read as a whole word. After the last one the checksums follow, so the word is in the file.
             let file = segment.file.raw();
             for value in 0..bucket.values {

@@ -70,6 +70,14 @@ pub async fn build(
     let location = files.location();
     require_conditional_create(location).await?;
     let previous = Manifest::latest(location).await?;
+    // The archive may have been opened before another build indexed a later commit.
+    let reopened = match &previous {
+        Some(previous) if previous.archive.version > archive.version() => {
+            Some(Archive::open(archive.location()).await?)
+        }
+        _ => None,
+    };
+    let archive = reopened.as_ref().unwrap_or(archive);
     match &previous {
         Some(previous) => require_same(previous, archive, location.given())?,
         None => {
@@ -91,9 +99,14 @@ pub async fn build(
         built: BuildReport::default(),
     };
     let parts = parts::from_archive(archive)?;
-    build.follow(&parts).await?;
-    build.merge(settings.merge_all).await?;
-    Ok(build.finish())
+    let done = match build.follow(&parts).await {
+        Ok(()) => build.merge(settings.merge_all).await,
+        failed => failed,
+    };
+    match done {
+        Ok(()) => Ok(build.finish()),
+        Err(error) => Err(build.why(error).await),
+    }
 }
 
 /// Refuses an archive with another spec, another table id, or a lower version than the index covers.
@@ -221,6 +234,23 @@ impl Build<'_> {
         self.files.remove_old(&manifest).await;
         self.manifest = Some(manifest);
         Ok(())
+    }
+
+    /// The error to report for `error`: that other builds came first, if they have removed a file that this one reads or
+    /// writes.
+    async fn why(&self, error: LookupError) -> LookupError {
+        if !error.is_missing_file() {
+            return error;
+        }
+        let own = self.manifest.as_ref().map_or(0, |own| own.version);
+        let location = self.files.location();
+        match Manifest::latest(location).await {
+            Ok(Some(latest)) if latest.version > own => LookupError::Overtaken {
+                path: location.to_string(),
+                version: latest.version,
+            },
+            _ => error,
+        }
     }
 
     fn finish(mut self) -> BuildReport {

@@ -16,7 +16,7 @@ mod direct;
 mod read;
 mod write;
 
-pub(crate) use read::{PagedFile, Section, u32_at, u64_at};
+pub(crate) use read::{PagedFile, Section, is_in_one_page, u32_at, u64_at};
 pub(crate) use write::PagedWriter;
 
 /// The first and the last bytes of every file.

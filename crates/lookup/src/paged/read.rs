@@ -235,6 +235,12 @@ impl PagedFile {
     }
 }
 
+/// Whether all bytes of a range are of one page.
+#[inline(always)]
+pub(crate) fn is_in_one_page(range: &Section) -> bool {
+    range.start / PAGE == range.end.saturating_sub(1) / PAGE
+}
+
 /// The number at byte `at`.
 #[inline(always)]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

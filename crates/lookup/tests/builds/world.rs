@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archive::{Append, Archive, Existing, FingerprintWriter, IdSet, IdType, SpecFiles};
 use arrow::array::{ArrayRef, BinaryArray, Int64Array, RecordBatch, StringArray};
 use chrono::NaiveDate;
-use lookup::{Built, Id, Index, IndexFiles, Settings};
+use lookup::{BuildReport, Id, Index, IndexFiles, Settings};
 use object_store::memory::InMemory;
 use simhash::{SketchBits, Spec};
 use storage::{Location, Stores};
@@ -174,7 +174,7 @@ impl World {
     }
 
     /// Brings the index up to date with the archive.
-    pub async fn build(&self, merge_all: bool) -> lookup::Result<Built> {
+    pub async fn build(&self, merge_all: bool) -> lookup::Result<BuildReport> {
         self.build_while(merge_all, |_| {}).await
     }
 
@@ -183,7 +183,7 @@ impl World {
         &self,
         merge_all: bool,
         rows_done: impl Fn(u64) + Send + Sync + 'static,
-    ) -> lookup::Result<Built> {
+    ) -> lookup::Result<BuildReport> {
         let settings = Settings {
             threads: 2,
             merge_all,
