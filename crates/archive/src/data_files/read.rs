@@ -153,6 +153,9 @@ impl Iterator for StoredRows {
     }
 }
 
+/// The rows of a data file, in record batches.
+pub type FileRows = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
+
 impl Archive {
     /// Schema of the record batches of [`Self::read_file`]: `fp`, `id` and, if the archive has them, `sketch` and `kept`.
     #[must_use]
@@ -165,11 +168,8 @@ impl Archive {
     ///
     /// # Errors
     /// [`ArchiveError`] when it is missing or damaged. The iterator returns an error for a page that is damaged.
-    pub async fn read_file(
-        &self,
-        file: &DataFile,
-    ) -> Result<impl Iterator<Item = Result<RecordBatch>> + Send + use<>> {
-        self.stored_rows(file).await
+    pub async fn read_file(&self, file: &DataFile) -> Result<FileRows> {
+        Ok(Box::new(self.stored_rows(file).await?))
     }
 
     /// Reads a data file that the log names, and checks its digest.
