@@ -1,6 +1,7 @@
 //! Arrow data from Python, by the PyCapsule interface.
 
 use std::ffi::CStr;
+use std::sync::Mutex;
 
 use arrow::array::{ArrayRef, AsArray as _, RecordBatch, RecordBatchOptions, make_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -10,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::Failed;
-use crate::interrupt::check_signals;
+use crate::interrupt::{check_signals, lock};
 
 /// Names of capsules, as the interface fixes them.
 const SCHEMA: &CStr = c"arrow_schema";
@@ -29,9 +30,57 @@ enum Source {
     Once(Option<FFI_ArrowArray>),
 }
 
+/// Arrow data that was opened but not read: its type is known. It can be read once.
+#[pyclass(frozen, module = "dedup_job._native")]
+pub(crate) struct ArrowData {
+    field: Field,
+    chunks: Mutex<Option<Chunks>>,
+}
+
+#[pymethods]
+impl ArrowData {
+    /// Open an object with an Arrow interface; None if it has none.
+    #[staticmethod]
+    fn open(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        let chunks = Chunks::open(object)?;
+        Ok(chunks.map(|chunks| Self {
+            field: chunks.field.clone(),
+            chunks: Mutex::new(Some(chunks)),
+        }))
+    }
+
+    /// What it is: table, texts, fingerprints (64-bit integers), or else the name of the type.
+    #[getter]
+    fn kind(&self) -> String {
+        use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Utf8, Utf8View};
+        match self.field.data_type() {
+            DataType::Struct(_) => "table".to_owned(),
+            DataType::Int64 | DataType::UInt64 => "fingerprints".to_owned(),
+            Binary | BinaryView | Dictionary(..) | LargeBinary | LargeUtf8 | Utf8 | Utf8View => {
+                "texts".to_owned()
+            }
+            other => other.to_string(),
+        }
+    }
+
+    /// The names of a table's columns; empty for a single column.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        match self.field.data_type() {
+            DataType::Struct(fields) => fields.iter().map(|field| field.name().clone()).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 impl Chunks {
     /// The data of a Python object; `None` if it has no Arrow interface.
     pub(crate) fn open(object: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
+        if let Ok(opened) = object.cast::<ArrowData>() {
+            let chunks = lock(&opened.get().chunks).take();
+            let consumed = || Failed::usage("the Arrow data was consumed before");
+            return Ok(Some(chunks.ok_or_else(consumed)?));
+        }
         // A table is a stream of structures; of objects with both methods, the stream keeps the chunks apart.
         if object.hasattr("__arrow_c_stream__")? {
             let capsule = object.call_method0("__arrow_c_stream__")?;

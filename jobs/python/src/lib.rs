@@ -30,6 +30,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<archive_rows::ArchiveRows>()?;
     module.add_class::<export::Array>()?;
     module.add_class::<export::Table>()?;
+    module.add_class::<import::ArrowData>()?;
     module.add_class::<index::Index>()?;
     module.add_class::<model::Model>()?;
     module.add_function(wrap_pyfunction!(fingerprints::fingerprint, module)?)?;
@@ -37,9 +38,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(numbers::fingerprint_array, module)?)?;
     module.add_function(wrap_pyfunction!(pairs::pairs_between, module)?)?;
     module.add_function(wrap_pyfunction!(pairs::pairs_within, module)?)?;
-    module.add_function(wrap_pyfunction!(parquet_files::column_names, module)?)?;
     module.add_function(wrap_pyfunction!(parquet_files::read_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(parquet_files::write_parquet, module)?)?;
     module.add_function(wrap_pyfunction!(program::main, module)?)?;
+    module.add_function(wrap_pyfunction!(texts::text_array, module)?)?;
     Ok(())
 }

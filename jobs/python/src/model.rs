@@ -54,6 +54,19 @@ impl Model {
         Ok(Self { model })
     }
 
+    /// The same spec with sketches of so many bits.
+    fn with_sketch(&self, bits: u32) -> PyResult<Self> {
+        let model = &self.model;
+        let sketch = parse("bits", &bits.to_string())?.unwrap_or_default();
+        let spec = Spec {
+            sketch,
+            ..model.spec().clone()
+        };
+        let (idf, stop_words) = (model.idf().cloned(), model.stop_words().cloned());
+        let model = simhash::Model::new(spec, idf, stop_words).map_err(Failed::from)?;
+        Ok(Self { model })
+    }
+
     /// The spec as canonical JSON.
     #[getter]
     fn json(&self) -> String {

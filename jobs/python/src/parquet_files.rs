@@ -22,16 +22,6 @@ const ROW_GROUP_ROWS: usize = 1 << 16;
 /// Bytes of a row group, about.
 const ROW_GROUP_BYTES: usize = 128 << 20;
 
-/// Name the columns of an Arrow table; None if the object has no Arrow interface, an empty list if it is a single column.
-#[pyfunction]
-pub(crate) fn column_names(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<String>>> {
-    let chunks = Chunks::open(object)?;
-    Ok(chunks.map(|chunks| match chunks.field.data_type() {
-        DataType::Struct(fields) => fields.iter().map(|field| field.name().clone()).collect(),
-        _ => Vec::new(),
-    }))
-}
-
 /// Write an Arrow table, or a column, to a Parquet file; return the number of rows.
 ///
 /// A column of texts becomes the column text, one of 64-bit integers the column fp. If row_ids is true and the table has

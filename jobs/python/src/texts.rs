@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use crate::error::Failed;
+use crate::export::Array;
 use crate::import::Chunks;
 
 /// A column of texts, in chunks.
@@ -58,6 +59,12 @@ impl Texts {
             starts.map(move |start| chunk.slice(start, rows.min(chunk.len() - start)))
         })
     }
+}
+
+/// Copy a sequence of str, bytes and None into an Arrow array.
+#[pyfunction]
+pub(crate) fn text_array(texts: &Bound<'_, PyAny>) -> PyResult<Array> {
+    Ok(Array::new(collect_strings(texts)?))
 }
 
 /// The index of the column of texts among `names`.
