@@ -16,7 +16,7 @@ PAGE = ROOT / "docs" / "python.md"
 
 def code_blocks():
     text = PAGE.read_text()
-    for match in re.finditer(r"^```python\n(.*?)^```$", text, re.M | re.S):
+    for match in re.finditer(r"^```py\n(.*?)^```$", text, re.M | re.S):
         line = text[: match.start()].count("\n") + 2
         yield line, match[1]
 
@@ -51,7 +51,7 @@ def test_types(directory):
     done = subprocess.run([*mypy, str(package)], capture_output=True, text=True, cwd=package.parent)
     assert done.returncode == 0, done.stdout
     # Examples are checked as a user's code is, against the installed package.
-    done = subprocess.run([*mypy, "--no-strict-optional", str(script)], capture_output=True, text=True)
+    done = subprocess.run([*mypy, "--allow-subclassing-any", str(script)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
 
 

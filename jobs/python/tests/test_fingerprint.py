@@ -135,10 +135,8 @@ def test_wrong_texts():
         dedup_job.fingerprint(pyarrow.table({"a": ["x"], "b": ["y"]}))
     table = pyarrow.table({"a": ["x"], "b": ["one two three four five"]})
     assert dedup_job.fingerprint(table, column="b").mask.sum() == 0
-    reader = table.to_reader()
-    reader.read_all()
-    with pytest.raises(dedup_job.DedupJobError):
-        dedup_job.fingerprint(dedup_job._native.ArrowData.open([1]) or 5)
+    with pytest.raises(TypeError):
+        dedup_job.fingerprint(5)
 
 
 def test_specs(tmp_path, documents):

@@ -99,7 +99,7 @@ ERRORS = [
     (dedup_job.UnreachableError, 69, lambda tmp: dedup_job.run(
         DAY, BASE, tmp / "o.parquet", cluster="df://127.0.0.1:9", executor_wait="1s", scratch=tmp
     )),
-    (dedup_job.ConfigurationError, 78, lambda tmp: dedup_job.run(DAY, BASE, tmp / "o.parquet", weight="tf")),
+    (dedup_job.ConfigurationError, 78, lambda tmp: dedup_job.run(DAY, BASE, tmp / "o.parquet", weight="set")),
 ]
 
 
@@ -233,7 +233,7 @@ def test_explain(texts):
 
 def test_tune_and_idf(tmp_path, documents):
     tuned = dedup_job.tune(documents, sample=300)
-    assert tuned.raw == dedup_job.tune([DAY], sample=300).raw or tuned.raw.keys()
+    assert tuned.raw.keys() == dedup_job.tune([DAY], sample=300).raw.keys()
     counted = dedup_job.idf(DAY, tmp_path / "idf.parquet")
     assert counted.documents == 400
     spec = dedup_job.Spec(idf=tmp_path / "idf.parquet")
@@ -290,7 +290,7 @@ import dedup_job
 texts = ["the quick brown fox jumps over", "The QUICK brown fox, jumps over!", "404"]
 assert dedup_job.pairs(texts).to_pylist() == [{{"new_id": 1, "base_id": 0, "distance": 0}}]
 assert len(dedup_job.fingerprint_arrow(texts)) == 3
-assert dedup_job.decide(texts).to_pylist()[1]["duplicate_of"] == 0 or True
+assert len(dedup_job.decide(texts)) == 3
 assert dedup_job.run({str(DAY)!r}, output={str(tmp_path / "o.parquet")!r}).hits > 0
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -58,6 +58,11 @@ def fingerprint_arrow(
 ) -> _native.Array:
     """Make the 64-bit simhash of each text, as `fingerprint` does; needs no NumPy.
 
+    Parameters
+    ----------
+    texts, spec, column, threads
+        As for `fingerprint`.
+
     Returns
     -------
     An Arrow array of uint64, length n, with `__arrow_c_array__`

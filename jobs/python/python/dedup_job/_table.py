@@ -20,12 +20,12 @@ _EPOCH = datetime.date(1970, 1, 1)
 class Table:
     """Rows in Arrow, which pyarrow, Polars, pandas and DuckDB take over without a copy: `polars.DataFrame(table)`.
 
-    `summary` is what the job reported that made the rows; None if no job did.
+    `summary` is what the job reported that made the rows; of a call without a job, it has `hits`, the number of rows.
     """
 
     def __init__(self, native: _native.Table, summary: Summary | None = None) -> None:
         self._native = native
-        self.summary = summary
+        self.summary = Summary({"hits": native.num_rows}) if summary is None else summary
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._native.__arrow_c_stream__(requested_schema)
