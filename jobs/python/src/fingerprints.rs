@@ -40,16 +40,22 @@ pub(crate) fn fingerprint(
     let mut valid = vec![false; texts.rows()];
     let make = || Fingerprinter::new(model.clone());
     let pieces = pieces(&texts, &mut values, &mut valid, 1).into_iter();
-    for_each(py, pieces, thread_count(threads), make, |made_by, piece| {
-        let mut places = piece.values.iter_mut().zip(piece.valid);
-        for_each_text(&piece.texts, |text| {
-            let made = text.and_then(|text| made_by.fingerprint(text));
-            if let (Some((value, valid)), Some(made)) = (places.next(), made) {
-                (*value, *valid) = (made, true);
-            }
-        });
-        Ok(())
-    })?;
+    for_each(
+        py,
+        pieces,
+        thread_count(threads),
+        make,
+        |fingerprinter, piece| {
+            let mut places = piece.values.iter_mut().zip(piece.valid);
+            for_each_text(&piece.texts, |text| {
+                let made = text.and_then(|text| fingerprinter.fingerprint(text));
+                if let (Some((value, valid)), Some(made)) = (places.next(), made) {
+                    (*value, *valid) = (made, true);
+                }
+            });
+            Ok(())
+        },
+    )?;
     let values = UInt64Array::new(ScalarBuffer::from(values), nulls(valid));
     Ok(Array::new(Arc::new(values)))
 }
@@ -79,11 +85,11 @@ pub(crate) fn sketch(
         pieces,
         thread_count(threads),
         make,
-        |(made_by, sketch), piece| {
+        |(fingerprinter, sketch), piece| {
             let mut places = piece.values.chunks_exact_mut(bytes).zip(piece.valid);
             for_each_text(&piece.texts, |text| {
                 sketch.clear();
-                let made = text.and_then(|text| made_by.fingerprint_and_sketch(text, sketch));
+                let made = text.and_then(|text| fingerprinter.fingerprint_and_sketch(text, sketch));
                 if let (Some((value, valid)), Some(_)) = (places.next(), made) {
                     value.copy_from_slice(sketch);
                     *valid = true;
