@@ -3,7 +3,9 @@
 use std::ffi::CStr;
 use std::sync::Mutex;
 
-use arrow::array::{ArrayRef, AsArray as _, RecordBatch, RecordBatchOptions, make_array};
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, RecordBatch, RecordBatchOptions, make_array,
+};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
