@@ -39,6 +39,7 @@ pub mod validated_pages;
 
 pub use commit::{Append, Existing, RowDecisions, StagedDay};
 pub use compact::Compacted;
+pub use data_files::FileRows;
 pub use day_records::CommittedDay;
 pub use decision_settings::DecisionSettings;
 pub use direct_read::DirectBuffers;

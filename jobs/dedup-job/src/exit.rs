@@ -1,7 +1,6 @@
 //! Failures and their exit codes.
 
 use std::io::Write as _;
-use std::process::ExitCode;
 
 use archive::ArchiveError;
 use engine::EngineError;
@@ -62,14 +61,14 @@ pub enum Failure {
 
 impl Failure {
     /// Prints the failure on standard error and returns its exit code.
-    pub fn report(&self) -> ExitCode {
+    pub fn report(&self) -> u8 {
         if !matches!(self, Self::ClosedPipe) {
             // Errors of libraries may quote requests, secrets included.
             let text = storage::scrub(&self.to_string());
             // If the terminal is closed, as after SIGHUP, only the exit code reports the failure.
             let _ = writeln!(std::io::stderr(), "dedup-job: {text}");
         }
-        ExitCode::from(self.code())
+        self.code()
     }
 
     /// The exit code.
@@ -87,23 +86,29 @@ impl Failure {
             Self::Signal { number, .. } => return 128 + number,
             Self::ClosedPipe => return 0,
         };
-        match kind {
-            ErrorKind::Usage => 64,
-            ErrorKind::Data => 65,
-            ErrorKind::Unreachable => 69,
-            ErrorKind::Internal => 70,
-            ErrorKind::Io => 74,
-            ErrorKind::TryAgain => 75,
-            ErrorKind::Permission => 77,
-            ErrorKind::Configuration => 78,
-        }
+        exit_code(kind)
+    }
+}
+
+/// The exit code of the program after an error of this kind.
+#[must_use]
+pub fn exit_code(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Usage => 64,
+        ErrorKind::Data => 65,
+        ErrorKind::Unreachable => 69,
+        ErrorKind::Internal => 70,
+        ErrorKind::Io => 74,
+        ErrorKind::TryAgain => 75,
+        ErrorKind::Permission => 77,
+        ErrorKind::Configuration => 78,
     }
 }
 
 /// Prints clap's help, version or error, and returns its exit code: 64 for wrong arguments, 0 for
 /// help and version.
-pub fn report_clap(error: &clap::Error) -> ExitCode {
+pub fn report_clap(error: &clap::Error) -> u8 {
     // If standard output is closed, there is nowhere to report it.
     let _ = error.print();
-    ExitCode::from(if error.use_stderr() { 64 } else { 0 })
+    if error.use_stderr() { 64 } else { 0 }
 }

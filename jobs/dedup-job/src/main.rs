@@ -1,64 +1,8 @@
-//! `dedup-job`: turns arguments into settings, calls a library once, prints a summary and exits
-//! with a code.
+//! The program `dedup-job`; see the library of the same name.
 
-mod args;
-mod commands;
-mod config;
-mod exit;
-mod logging;
-mod printing;
-mod process;
-mod progress;
-mod scratch;
-mod settings;
-mod signals;
-mod word_diff;
-
-use std::ffi::OsString;
 use std::process::ExitCode;
 
-use crate::args::{Cli, Command};
-use crate::config::Refused;
-use crate::exit::Failure;
-
 fn main() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().collect();
-    let cli = match config::parse(&arguments) {
-        Ok(cli) => cli,
-        Err(Refused::Clap(error)) => return exit::report_clap(&error),
-        Err(Refused::Failure(failure)) => return failure.report(),
-    };
-    match dispatch(cli) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(),
-    }
-}
-
-fn dispatch(cli: Cli) -> Result<(), Failure> {
-    let common = cli.common;
-    logging::start(&common);
-    process::allow_open_files();
-    scratch::check(&common, &cli.command)?;
-    match cli.command {
-        Command::Run(args) => commands::run::run(&common, &args),
-        Command::Fingerprint(args) => commands::fingerprint::run(&common, &args),
-        Command::Archive(command) => commands::archive::run(&common, command),
-        Command::Plan(args) => commands::plan::run(&common, &args),
-        Command::Idf(args) => commands::idf::run(&common, &args),
-        Command::Tune(args) => commands::tune::run(&common, &args),
-        Command::Explain(args) => commands::explain::run(&common, &args),
-        Command::Show(args) => commands::show::run(&common, &args),
-        Command::Groups(args) => commands::groups::run(&common, &args),
-        Command::Report(args) => commands::report::run(&common, &args),
-        Command::Index(command) => commands::index::run(&common, command),
-        Command::Lookup(args) => commands::lookup::run(&common, &args),
-        Command::Serve(args) => commands::serve::run(&common, &args),
-        Command::Sql(args) => commands::sql::run(&common, &args),
-        Command::Cluster(args) => commands::cluster::run(&common, &args),
-        Command::Scheduler(args) => commands::scheduler::run(&common, &args),
-        Command::Executor(args) => commands::executor::run(&common, &args),
-        Command::Generate(command) => commands::generate::run(&common, command),
-        Command::Completions { shell } => commands::completions::completions(shell),
-        Command::Man { output } => commands::completions::man(output.as_deref()),
-    }
+    let arguments: Vec<_> = std::env::args_os().collect();
+    ExitCode::from(dedup_job::main(&arguments))
 }

@@ -16,7 +16,7 @@ use crate::printing::count;
 
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(100);
-/// How often a progress line is printed.
+/// How often a progress line is printed without --progress-every.
 const REPORT: Duration = Duration::from_secs(10);
 
 /// A thread that shows progress until this is dropped.
@@ -32,12 +32,13 @@ impl Display {
         let wanted = !common.quiet;
         let json = common.log_format == Some(LogFormat::Json);
         let terminal = std::io::stderr().is_terminal();
+        let every = common.progress_every.unwrap_or(REPORT);
         let flag = Arc::clone(&stop);
         let show = move || {
             if terminal {
                 draw_bar(&resources.progress, &flag)
             } else {
-                print_lines(&resources.progress, &flag, json)
+                print_lines(&resources.progress, &flag, every, json)
             }
         };
         Self {
@@ -131,11 +132,11 @@ fn style(template: &'static str) -> impl Fn(&'static str) -> Option<ProgressStyl
     }
 }
 
-fn print_lines(progress: &Progress, stop: &AtomicBool, json: bool) {
+fn print_lines(progress: &Progress, stop: &AtomicBool, every: Duration, json: bool) {
     let mut last = Instant::now();
     while !stop.load(Ordering::Relaxed) {
         std::thread::park_timeout(TICK);
-        if last.elapsed() < REPORT {
+        if last.elapsed() < every {
             continue;
         }
         last = Instant::now();

@@ -10,6 +10,7 @@ use chrono::NaiveDate;
 
 use crate::schema::DAY;
 
+pub use read::FileRows;
 pub(crate) use read::StoredRows;
 pub(crate) use write::RowsToWrite;
 pub(crate) use written::{DayTags, WrittenFile};

@@ -10,7 +10,7 @@ use crate::error::{EngineError, Result};
 
 /// Names of id columns that are found without an option, the best first: the names in this program,
 /// FineWeb, RedPajama and Dolma, then Common Crawl's names, as its derivatives spell them.
-const ID_NAMES: [&str; 8] = [
+pub const ID_NAMES: [&str; 8] = [
     "id",
     "doc_id",
     "document_id",
@@ -21,7 +21,7 @@ const ID_NAMES: [&str; 8] = [
     "warc_target_uri",
 ];
 /// Names of text columns that are found without an option.
-const TEXT_NAMES: [&str; 5] = ["text", "content", "raw_content", "plain_text", "body"];
+pub const TEXT_NAMES: [&str; 5] = ["text", "content", "raw_content", "plain_text", "body"];
 /// The most names of columns that an error lists.
 const LISTED: usize = 20;
 /// The most characters of each name: of a file without a header, the first record is taken for

@@ -39,6 +39,9 @@ pub struct CommonArgs {
     /// Format of log lines: text or json [default: text]
     #[arg(long, global = true, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
+    /// How often a progress line is printed where standard error is no terminal [default: 10s]. The Python package sets it
+    #[arg(long, global = true, hide = true, value_name = "TIME", value_parser = time_span)]
+    pub progress_every: Option<Duration>,
     #[command(flatten)]
     pub storage: StorageArgs,
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use cluster::executor::MAX_SLOTS;
@@ -106,7 +106,7 @@ impl Processes {
             path: format!("starting the {name}"),
             source,
         };
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        let mut command = process::program().map_err(failed)?;
         command.args(arguments).args(forwarded(common));
         let mut child = command
             // The child stops when this pipe closes, even if this process is killed.

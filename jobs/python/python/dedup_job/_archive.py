@@ -1,0 +1,199 @@
+"""Archives."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _native
+from ._data import Arrow, are_paths, scratch_directory, write_batch
+from ._jobs import _SpecJobOptions
+from ._options import CommonOptions, Day, Path, paths_to_list, to_arguments
+from ._process import call_json
+from ._progress import ProgressOption
+from ._spec import Spec
+from ._summary import Summary
+
+if TYPE_CHECKING:
+    import pyarrow
+    from typing_extensions import Unpack
+
+
+class ArchiveRows:
+    """The rows of an archive, as a stream of Arrow record batches; each use reads them from the start.
+
+    `polars.DataFrame(rows)`, `pyarrow.table(rows)`, and DuckDB's `from rows` take them. One data file after the other is in
+    memory.
+    """
+
+    def __init__(self, native: _native.ArchiveRows) -> None:
+        self._native = native
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._native.__arrow_c_schema__()
+
+    def __len__(self) -> int:
+        rows = self._native.num_rows
+        if rows is None:
+            raise TypeError("the archive's log does not say how many rows there are")
+        return rows
+
+    def to_pyarrow(self) -> pyarrow.RecordBatchReader:
+        """The rows as a pyarrow.RecordBatchReader."""
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_stream(self)
+
+
+class Archive:
+    """An archive: the fingerprints of all earlier documents, by day. It is a Delta Lake table.
+
+    Parameters
+    ----------
+    path
+        Directory or URL of an archive. `Archive.create` creates one.
+    **options
+        Options of all its methods: `endpoint`, `allow_http`, `threads`, ... (see `CommonOptions`).
+
+    Examples
+    --------
+    >>> archive = dedup_job.Archive.create("archive", sketch=128)
+    >>> archive.append(frame, "2026-01-31")
+    >>> archive.days()
+    """
+
+    def __init__(self, path: Path, **options: Unpack[CommonOptions]) -> None:
+        self.path = os.fspath(path)
+        self._options = options
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        *,
+        id_type: str = "string",
+        decisions: bool = False,
+        learn: Union[Path, Iterable[Path], Arrow, None] = None,
+        progress: ProgressOption = None,
+        **options: Unpack[_SpecJobOptions],
+    ) -> Archive:
+        """Create an empty archive.
+
+        Parameters
+        ----------
+        path
+            Directory or URL.
+        id_type
+            Type of the documents' ids: "string" or "bigint".
+        decisions
+            Whether it has the column `kept`, so that later runs find duplicates of kept documents only.
+        learn
+            Documents whose frequencies of features it learns and keeps: files, or a table in memory. Sketches then have 256
+            bits unless `sketch` says otherwise.
+        **options
+            How fingerprints are made (see `SpecOptions`): fixed from now on.
+        """
+        with scratch_directory(options.get("scratch")) as directory:
+            learned: list[str] | None = None
+            if learn is not None:
+                learned = paths_to_list(learn) if are_paths(learn) else [write_batch(learn, directory, "learn")]
+            given = {"id_type": id_type, "decisions": decisions, "learn": learned, **options}
+            call_json(["archive", "create", *to_arguments(given), "--", os.fspath(path)], progress)
+        common: Any = {name: value for name, value in options.items() if name in CommonOptions.__annotations__}
+        return cls(path, **common)
+
+    def info(self, verify: bool = False) -> Summary:
+        """What the archive holds: version, spec, fingerprints, bytes, days, ... With verify, all files are checked."""
+        return self._call("info", {"verify": verify})
+
+    def days(self) -> dict[datetime.date, Summary]:
+        """The days that it holds, each with its `fingerprints`, `files` and `bytes`."""
+        days = self.info().raw["days"]
+        return {datetime.date.fromisoformat(day): Summary(facts) for day, facts in days.items()}
+
+    @property
+    def version(self) -> int:
+        """The version of the table: it grows with each commit."""
+        version: int = self.info().version
+        return version
+
+    def spec(self) -> Spec:
+        """How its fingerprints are made."""
+        return Spec.from_archive(self.path, **self._storage())
+
+    def append(
+        self,
+        batch: Union[Path, Iterable[Path], Arrow],
+        day: Day,
+        *,
+        progress: ProgressOption = None,
+        **options: Any,
+    ) -> Summary:
+        """Commit documents, or ready fingerprints, as a day, without searching for pairs.
+
+        `dedup_job.run(batch, base=path, append=True, day=day)` searches and commits at once.
+
+        Parameters
+        ----------
+        batch
+            Files, or a table in memory: ids and texts, or ids and fp.
+        day
+            Date of the documents.
+        """
+        with scratch_directory(self._options.get("scratch")) as directory:
+            paths = paths_to_list(batch) if are_paths(batch) else [write_batch(batch, directory)]
+            return self._call("append", {"input": paths, "day": day, **options}, progress)
+
+    def remove(self, *, day: Day | None = None, ids: Iterable[Union[str, int]] | None = None) -> Summary:
+        """Remove the documents of a day, or those with given ids from all days. Give one of both."""
+        if ids is None:
+            return self._call("remove", {"day": day})
+        with scratch_directory(self._options.get("scratch")) as directory:
+            path = os.path.join(directory, "ids.jsonl")
+            with open(path, "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(_plain_id(one)) + "\n" for one in ids)
+            return self._call("remove", {"day": day, "ids": path})
+
+    def compact(self, before: Day | None = None, *, rows_per_file: int | None = None) -> Summary:
+        """Merge the small files of each day into few large ones."""
+        return self._call("compact", {"before": before, "rows_per_file": rows_per_file})
+
+    def vacuum(self, older_than: str = "7d", *, dry_run: bool = False, nothing_runs: bool = False) -> Summary:
+        """Delete files that the archive has not needed for the time `older_than`."""
+        return self._call("vacuum", {"older_than": older_than, "dry_run": dry_run, "nothing_runs": nothing_runs})
+
+    def to_arrow(self, columns: Iterable[str] | None = None, days: Iterable[Day] | None = None) -> ArchiveRows:
+        """Read the rows as a stream of Arrow record batches.
+
+        Parameters
+        ----------
+        columns
+            Some of: fp (int64, the bits of the fingerprint), id, sketch (binary), kept (bool), day (date32). All by default.
+        days
+            Dates; all by default.
+        """
+        named = None if columns is None else list(columns)
+        dates = None if days is None else [str(day) for day in days]
+        return ArchiveRows(_native.ArchiveRows.open(self.path, named, dates, **self._storage()))
+
+    def _storage(self) -> dict[str, Any]:
+        """The options that functions in this process take."""
+        return {name: value for name, value in self._options.items() if name in ("endpoint", "allow_http")}
+
+    def _call(self, command: str, options: dict[str, Any], progress: ProgressOption = None) -> Summary:
+        arguments = to_arguments({**self._options, **options})
+        return Summary(call_json(["archive", command, *arguments, "--", self.path], progress))
+
+    def __repr__(self) -> str:
+        return f"Archive({self.path!r})"
+
+
+def _plain_id(value: Union[str, int]) -> Union[str, int]:
+    """An id that JSON can hold: NumPy's integers are no ints."""
+    return value if isinstance(value, (str, int)) else int(value)

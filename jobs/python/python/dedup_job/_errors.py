@@ -1,0 +1,96 @@
+"""The exceptions of this package, one for each exit code of the program."""
+
+from __future__ import annotations
+
+
+class DedupJobError(Exception):
+    """An error of dedup-job. `exit_code` is the exit code that the program ends with, `message` what it prints."""
+
+    exit_code: int = 70
+
+    def __init__(self, message: str, exit_code: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        if exit_code is not None:
+            self.exit_code = exit_code
+
+    def __reduce__(self) -> tuple[type[DedupJobError], tuple[str, int]]:
+        return type(self), (self.message, self.exit_code)
+
+
+class UsageError(DedupJobError, ValueError):
+    """An option is wrong or contradicts another, or an input does not exist (64)."""
+
+    exit_code = 64
+
+
+class DataError(DedupJobError):
+    """Data is damaged, or not of the kind that is needed (65)."""
+
+    exit_code = 65
+
+
+class UnreachableError(DedupJobError):
+    """An object store or a cluster does not answer (69)."""
+
+    exit_code = 69
+
+
+class InternalError(DedupJobError):
+    """A fault in dedup-job: please report it (70)."""
+
+    exit_code = 70
+
+
+class FileError(DedupJobError):
+    """A local file cannot be read or written: the disk may be full (74)."""
+
+    exit_code = 74
+
+
+class TryAgainError(DedupJobError):
+    """It may succeed if it is tried again, or with more memory (75)."""
+
+    exit_code = 75
+
+
+class PermissionDeniedError(DedupJobError):
+    """A file or an object store refuses access (77)."""
+
+    exit_code = 77
+
+
+class ConfigurationError(DedupJobError):
+    """Fingerprints of different specs were to be compared, or a configuration file cannot be used (78)."""
+
+    exit_code = 78
+
+
+class StoppedError(DedupJobError):
+    """A signal stopped the program; `exit_code` is 128 and the signal's number."""
+
+    exit_code = 143
+
+
+_BY_CODE: dict[int, type[DedupJobError]] = {
+    error.exit_code: error
+    for error in (
+        UsageError,
+        DataError,
+        UnreachableError,
+        InternalError,
+        FileError,
+        TryAgainError,
+        PermissionDeniedError,
+        ConfigurationError,
+    )
+}
+
+
+def error_for(exit_code: int, message: str) -> DedupJobError:
+    """The exception for an exit code of the program."""
+    if exit_code in _BY_CODE:
+        return _BY_CODE[exit_code](message)
+    if exit_code > 128:
+        return StoppedError(message, exit_code)
+    return InternalError(message, exit_code)

@@ -1,0 +1,221 @@
+"""Functions on data in memory."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._data import Fingerprints, Texts, fingerprint_array, is_numpy, to_arrow
+from ._errors import UsageError
+from ._spec import SpecLike, to_spec
+from ._table import masked
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import ArrayLike, NDArray
+
+#: Pairs of a call of `pairs`, at most: each takes 20 bytes.
+MAX_PAIRS = 1_000_000_000
+
+
+def fingerprint(
+    texts: Texts, spec: SpecLike = None, *, column: str | None = None, threads: int | None = None
+) -> numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint64]]:
+    """Make the 64-bit simhash of each text.
+
+    Parameters
+    ----------
+    texts
+        A column of texts: an Arrow column of pyarrow, Polars, pandas, DuckDB (taken over without a copy), or a sequence of
+        str, bytes and None. Bytes that are not UTF-8 count as replacement characters.
+    spec
+        How fingerprints are made: a `Spec`, a dict of its options, or the path of an archive. By default as a new archive
+        does.
+    column
+        Of a table, the column of texts; by default its only column, or the one called text, content or body.
+    threads
+        How many threads; by default one per core. The GIL is released meanwhile.
+
+    Returns
+    -------
+    numpy.ma.MaskedArray of uint64, shape (n,)
+        Masked are the texts that have no fingerprint: None, and those with fewer than `min_features` (4) distinct
+        features, such as "404". They are near-duplicates of nothing, and `pairs` leaves them out. `.compressed()` has the
+        others, `.tolist()` has None for them, and `.data` has 0.
+
+    Examples
+    --------
+    >>> dedup_job.fingerprint(["The quick brown fox jumps over the lazy dog", "404"])
+    """
+    made: numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint64]]
+    made = masked_array(_fingerprint(texts, spec, column, threads))
+    return made
+
+
+def fingerprint_arrow(
+    texts: Texts, spec: SpecLike = None, *, column: str | None = None, threads: int | None = None
+) -> _native.Array:
+    """Make the 64-bit simhash of each text, as `fingerprint` does; needs no NumPy.
+
+    Parameters
+    ----------
+    texts, spec, column, threads
+        As for `fingerprint`.
+
+    Returns
+    -------
+    An Arrow array of uint64, length n, with `__arrow_c_array__`
+        Null where there is no fingerprint. `pyarrow.array(...)` and `polars.Series(...)` take it over without a copy.
+    """
+    return _fingerprint(texts, spec, column, threads)
+
+
+def sketch(
+    texts: Texts,
+    spec: SpecLike = None,
+    bits: int | None = None,
+    *,
+    column: str | None = None,
+    threads: int | None = None,
+) -> numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint8]]:
+    """Make the sketch of each text: a few bits of minhash, from which `similarity` estimates the Jaccard similarity.
+
+    Parameters
+    ----------
+    texts, spec, column, threads
+        As for `fingerprint`.
+    bits
+        64, 128 or 256; by default what the spec says, or 128 if it says nothing. The standard error at a similarity of 0.7
+        is 0.09, 0.06 and 0.045.
+
+    Returns
+    -------
+    numpy.ma.MaskedArray of uint8, shape (n, bits / 8)
+        Rows of texts without a fingerprint are masked.
+    """
+    model = to_spec(spec)._load()
+    if bits is not None or '"sketch"' not in model.json:
+        model = model.with_sketch(128 if bits is None else bits)
+    made: numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint8]]
+    made = masked_array(_native.sketch(model, _texts(texts), column, threads))
+    return made
+
+
+def distance(a: Any, b: Any) -> Any:
+    """The Hamming distance: the number of bits, from 0 to 64, in which fingerprints differ.
+
+    Parameters
+    ----------
+    a, b
+        Fingerprints: an int, or an array of uint64 or int64 (the same 64 bits). Shapes are broadcast as in NumPy.
+
+    Returns
+    -------
+    int of two ints, else numpy.ndarray of uint8
+        Masked where a or b is.
+
+    Examples
+    --------
+    >>> dedup_job.distance(0b1011, 0b0001)
+    2
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return bin((a ^ b) & 0xFFFF_FFFF_FFFF_FFFF).count("1")
+    import numpy
+
+    left, right = _unsigned(a), _unsigned(b)
+    counts = _count_ones(numpy.bitwise_xor(numpy.ma.getdata(left), numpy.ma.getdata(right)))
+    if not isinstance(left, numpy.ma.MaskedArray) and not isinstance(right, numpy.ma.MaskedArray):
+        return counts
+    return numpy.ma.MaskedArray(counts, mask=numpy.ma.getmaskarray(left) | numpy.ma.getmaskarray(right))
+
+
+def similarity(a: ArrayLike, b: ArrayLike) -> numpy.ndarray[Any, numpy.dtype[numpy.float64]]:
+    """Estimate the Jaccard similarity of texts, from 0 to 1, from their sketches.
+
+    Parameters
+    ----------
+    a, b
+        Sketches of the same spec: uint8, shapes (..., bits / 8), which are broadcast.
+
+    Returns
+    -------
+    numpy.ndarray of float64, shape (...)
+    """
+    import numpy
+
+    left: numpy.ma.MaskedArray[Any, Any] = numpy.ma.asanyarray(a)
+    right: numpy.ma.MaskedArray[Any, Any] = numpy.ma.asanyarray(b)
+    if left.dtype != numpy.uint8 or right.dtype != numpy.uint8 or left.shape[-1] != right.shape[-1]:
+        raise UsageError("sketches are arrays of uint8 of the same length")
+    differing = _count_ones(numpy.bitwise_xor(left.data, right.data)).sum(axis=-1, dtype=numpy.int64)
+    estimated = numpy.maximum(0.0, 1 - 2 * differing / (8 * left.shape[-1]))
+    mask = numpy.ma.getmaskarray(left).any(axis=-1) | numpy.ma.getmaskarray(right).any(axis=-1)
+    return numpy.ma.MaskedArray(estimated, mask=mask) if mask.any() else numpy.asarray(estimated)
+
+
+def pairs_in_memory(
+    new: _native.Array, base: _native.Array | None, k: int, threads: int | None, max_pairs: int
+) -> _native.Table:
+    """The pairs of fingerprints in memory, by row numbers."""
+    if base is None:
+        return _native.pairs_within(new, k, threads, _table_memory(), max_pairs)
+    return _native.pairs_between(new, base, k, threads, _table_memory(), max_pairs)
+
+
+def masked_array(column: _native.Array) -> Any:
+    """A native array as a masked array, whether or not it has nulls."""
+    import numpy
+
+    return masked(numpy.array(column), column)
+
+
+def _fingerprint(texts: Texts, spec: SpecLike, column: str | None, threads: int | None) -> _native.Array:
+    return _native.fingerprint(to_spec(spec)._load(), _texts(texts), column, threads)
+
+
+def _texts(texts: Any) -> Any:
+    if isinstance(texts, (str, bytes)):
+        raise UsageError("texts are a column or a list, not one text")
+    return to_arrow(texts)
+
+
+def _table_memory() -> int:
+    """Bytes for the tables of a join in memory: half of the machine's memory."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (ValueError, OSError):
+        return 4 << 30
+
+
+def _unsigned(values: Any) -> Any:
+    """Fingerprints as NumPy's uint64."""
+    import numpy
+
+    if isinstance(values, int):
+        return numpy.asarray(values & 0xFFFF_FFFF_FFFF_FFFF, dtype=numpy.uint64)
+    if not is_numpy(values) and not isinstance(values, numpy.generic):
+        values = masked_array(fingerprint_array(values))
+        return values if values.mask.any() else numpy.ma.getdata(values)
+    values = numpy.asanyarray(values)
+    if values.dtype == numpy.int64:
+        return values.view(numpy.uint64)
+    if values.dtype.kind not in "iu":
+        raise UsageError(f"fingerprints are 64-bit integers, not {values.dtype}")
+    return values.astype(numpy.uint64, copy=False)
+
+
+def _count_ones(values: NDArray[Any]) -> NDArray[numpy.uint8]:
+    """The number of bits that are 1 in each value."""
+    import numpy
+
+    counts: NDArray[numpy.uint8]
+    if hasattr(numpy, "bitwise_count"):
+        counts = numpy.bitwise_count(values)
+        return counts
+    # NumPy 1: by a table of bytes.
+    table = numpy.array([bin(byte).count("1") for byte in range(256)], dtype=numpy.uint8)
+    each = numpy.ascontiguousarray(values).view(numpy.uint8).reshape(*values.shape, values.dtype.itemsize)
+    counts = table[each].sum(axis=-1, dtype=numpy.uint8)
+    return counts

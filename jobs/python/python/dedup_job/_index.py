@@ -1,0 +1,104 @@
+"""Online lookups."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import Any, Union
+
+from . import _native
+from ._data import Fingerprints, Texts, open_data
+from ._errors import UsageError
+from ._options import Path
+from ._summary import Summary
+from ._table import Table
+
+
+class Index:
+    """An index of an archive, open for lookups in microseconds. `build_index` makes one.
+
+    Lookups see the version that was the latest when the index was opened; `refresh` opens a newer one.
+
+    Parameters
+    ----------
+    path
+        Directory or URL of the index.
+    cache
+        Directory to which an index in an object store is copied; by default dedup-job/index below the user's cache.
+
+    Examples
+    --------
+    >>> index = dedup_job.Index("index")
+    >>> index.lookup(["a text to look up"], k=3).to_pandas()
+    """
+
+    def __init__(
+        self, path: Path, *, cache: Path | None = None, endpoint: str | None = None, allow_http: bool = False
+    ) -> None:
+        self.path = os.fspath(path)
+        self._options = {"cache": cache, "endpoint": endpoint, "allow_http": allow_http}
+        directory = _default_cache() if cache is None else os.fspath(cache)
+        self._native = _native.Index.open(self.path, directory, tempfile.gettempdir(), endpoint, allow_http)
+
+    def lookup(
+        self,
+        queries: Union[str, int, Texts, Fingerprints],
+        k: int = 3,
+        *,
+        limit: int | None = None,
+        min_similarity: float = 0.0,
+        threads: int | None = None,
+    ) -> Table:
+        """Find the documents within k bits of each query.
+
+        Parameters
+        ----------
+        queries
+            Texts, or fingerprints: a column, a sequence, or a single one. Those without a fingerprint find nothing.
+        k
+            Largest distance, in bits, from 0 to 8.
+        limit
+            The most documents for each query.
+        min_similarity
+            Leave out documents whose similarity to the text, estimated by sketches, is lower.
+        threads
+            How many threads; by default one per core.
+
+        Returns
+        -------
+        Table
+            One row per document found, by query, distance and id: query (row number), id, distance (bits), day, fp (uint64),
+            similarity (0 to 1; null without sketches).
+        """
+        kind, data = open_data([queries] if isinstance(queries, (str, int)) else queries)
+        options = {"k": k, "limit": limit, "min_similarity": min_similarity, "threads": threads}
+        if kind in ("texts", "table"):
+            return Table(self._native.lookup_texts(data, None, options))
+        if kind == "fingerprints":
+            return Table(self._native.lookup_fingerprints(_native.fingerprint_array(data), options))
+        raise UsageError(f"texts or fingerprints are needed, not {kind}")
+
+    def refresh(self) -> bool:
+        """Open a newer version, if there is one; return whether there was."""
+        return self._native.refresh()
+
+    def info(self) -> Summary:
+        """What the index holds."""
+        import json
+
+        return Summary(json.loads(self._native.info()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _reopen, (self.path, self._options)
+
+    def __repr__(self) -> str:
+        return f"Index({self.path!r})"
+
+
+def _reopen(path: str, options: dict[str, Any]) -> Index:
+    return Index(path, **options)
+
+
+def _default_cache() -> str:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "dedup-job", "index")

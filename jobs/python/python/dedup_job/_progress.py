@@ -1,0 +1,73 @@
+"""Progress of jobs: by callback, or as a line in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Callable, NamedTuple, Union
+
+
+class Progress(NamedTuple):
+    """How far a job is."""
+
+    #: What it does now, such as "fingerprinting" or "probing".
+    stage: str
+    #: Documents, fingerprints or bytes done in this stage.
+    done: int
+    #: All of them; None if that is not known.
+    total: int | None
+    #: Pairs found so far.
+    pairs: int
+    #: Executors that work on it; None without a cluster.
+    executors: int | None
+
+    def __str__(self) -> str:
+        line = f"{self.stage}: {self.done:,}"
+        if self.total:
+            line += f" of {self.total:,} ({100 * min(self.done, self.total) // self.total} %)"
+        return f"{line}, {self.pairs:,} pairs" if self.pairs else line
+
+
+#: A function that is called with each `Progress`; True to show a line, False to show none. By default, a line is shown in
+#: notebooks only.
+ProgressOption = Union[Callable[[Progress], object], bool, None]
+
+
+def progress_callback(option: ProgressOption) -> tuple[Callable[[Progress], object] | None, Callable[[], None]]:
+    """The function to call with each progress, and the one to call at the end."""
+    if callable(option):
+        return option, lambda: None
+    if option is False:
+        return None, lambda: None
+    if _in_notebook():
+        return _notebook_line()
+    if option:
+        return _terminal_line()
+    return None, lambda: None
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _notebook_line() -> tuple[Callable[[Progress], object], Callable[[], None]]:
+    display = sys.modules["IPython"].display.display
+
+    def line(text: str) -> dict[str, Any]:
+        return {"text/plain": text}
+
+    handle = display(line("dedup-job: starting"), raw=True, display_id=True)
+    return (
+        lambda progress: handle.update(line(f"dedup-job: {progress}"), raw=True),
+        lambda: handle.update(line(""), raw=True),
+    )
+
+
+def _terminal_line() -> tuple[Callable[[Progress], object], Callable[[], None]]:
+    def show(text: str) -> None:
+        # Erases what stands in the line.
+        sys.stderr.write(f"\r{text}\x1b[K")
+        sys.stderr.flush()
+
+    return lambda progress: show(f"dedup-job: {progress}"), lambda: show("")

@@ -1,0 +1,103 @@
+"""Results: rows in Arrow."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+from . import _native
+from ._summary import Summary
+
+if TYPE_CHECKING:
+    import numpy
+    import pandas
+    import polars
+    import pyarrow
+
+_EPOCH = datetime.date(1970, 1, 1)
+
+
+class Table:
+    """Rows in Arrow, which pyarrow, Polars, pandas and DuckDB take over without a copy: `polars.DataFrame(table)`.
+
+    `summary` is what the job reported that made the rows; of a call without a job, it has `hits`, the number of rows.
+    """
+
+    def __init__(self, native: _native.Table, summary: Summary | None = None) -> None:
+        self._native = native
+        self.summary = Summary({"hits": native.num_rows}) if summary is None else summary
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._native.__arrow_c_schema__()
+
+    def __len__(self) -> int:
+        return self._native.num_rows
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return self._native.column_names
+
+    def to_pyarrow(self) -> pyarrow.Table:
+        """The rows as a pyarrow.Table, without a copy."""
+        import pyarrow
+
+        return pyarrow.table(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a pandas.DataFrame; needs pyarrow."""
+        frame: pandas.DataFrame = self.to_pyarrow().to_pandas()
+        return frame
+
+    def to_polars(self) -> polars.DataFrame:
+        """The rows as a polars.DataFrame."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def to_numpy(self, column: str) -> numpy.ndarray[Any, Any]:
+        """A column as a NumPy array of one dimension; a masked array if it has nulls.
+
+        Numbers and truth values keep their type, dates become datetime64[D], strings objects.
+        """
+        return to_numpy(self._native.column(column))
+
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """The rows as dicts."""
+        columns = [_python_values(self._native.column(name)) for name in self.column_names]
+        return [dict(zip(self.column_names, row)) for row in zip(*columns)]
+
+    def __repr__(self) -> str:
+        return f"Table({len(self):,} rows: {', '.join(self.column_names)})"
+
+
+def _python_values(column: _native.Array) -> list[Any]:
+    values = column.to_pylist()
+    if column.data_type != "Date32":
+        return values
+    return [None if value is None else _EPOCH + datetime.timedelta(value) for value in values]
+
+
+def to_numpy(column: _native.Array) -> numpy.ndarray[Any, Any]:
+    """A native array as a NumPy array of its own memory; a masked array if it has nulls."""
+    import numpy
+
+    if column.data_type in ("Utf8", "LargeUtf8"):
+        return numpy.array(column.to_pylist(), dtype=object)
+    values = numpy.array(column)
+    if column.data_type == "Date32":
+        values = values.astype("datetime64[D]")
+    return masked(values, column) if column.null_count else values
+
+
+def masked(values: numpy.ndarray[Any, Any], column: _native.Array) -> numpy.ma.MaskedArray[Any, Any]:
+    """Values with the nulls of a native array as their mask; a null row of two dimensions is masked whole."""
+    import numpy
+
+    nulls = numpy.array(column.mask())
+    if values.ndim == 2:
+        nulls = numpy.repeat(nulls[:, None], values.shape[1], axis=1)
+    return numpy.ma.MaskedArray(values, mask=nulls)

@@ -1,0 +1,255 @@
+//! Arrow data for Python: [`Array`] and [`Table`], by the PyCapsule interface and by NumPy's array interface.
+
+use std::sync::{Arc, OnceLock};
+
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, BooleanArray, RecordBatch, RecordBatchIterator,
+    RecordBatchReader,
+};
+use arrow::buffer::Buffer;
+use arrow::datatypes::{
+    DataType, Date32Type, Field, Float64Type, Int32Type, Int64Type, SchemaRef, UInt64Type,
+};
+use arrow::error::ArrowError;
+use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow::ffi_stream::FFI_ArrowArrayStream;
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+
+use crate::error::Failed;
+
+/// A column in one piece.
+#[pyclass(frozen, module = "dedup_job._native")]
+pub(crate) struct Array {
+    pub(crate) array: ArrayRef,
+    /// Truth values as bytes, as NumPy has them, once they are asked for.
+    bytes: OnceLock<Buffer>,
+}
+
+impl Array {
+    pub(crate) fn new(array: ArrayRef) -> Self {
+        let bytes = OnceLock::new();
+        Self { array, bytes }
+    }
+
+    /// NumPy's name of the type, and the bytes of the values, which live as long as this array.
+    fn numbers(&self) -> Option<(&'static str, &Buffer)> {
+        let array = &self.array;
+        Some(match array.data_type() {
+            DataType::Boolean => (
+                "|b1",
+                self.bytes.get_or_init(|| bytes_of(array.as_boolean())),
+            ),
+            DataType::Date32 => ("<i4", array.as_primitive::<Date32Type>().values().inner()),
+            DataType::FixedSizeBinary(_) => ("|u1", array.as_fixed_size_binary().values()),
+            DataType::Float64 => ("<f8", array.as_primitive::<Float64Type>().values().inner()),
+            DataType::Int32 => ("<i4", array.as_primitive::<Int32Type>().values().inner()),
+            DataType::Int64 => ("<i8", array.as_primitive::<Int64Type>().values().inner()),
+            DataType::UInt64 => ("<u8", array.as_primitive::<UInt64Type>().values().inner()),
+            _ => return None,
+        })
+    }
+}
+
+/// Truth values as bytes; of a null, 0.
+fn bytes_of(values: &BooleanArray) -> Buffer {
+    values
+        .iter()
+        .map(|value| u8::from(value.unwrap_or(false)))
+        .collect()
+}
+
+#[pymethods]
+impl Array {
+    fn __len__(&self) -> usize {
+        self.array.len()
+    }
+
+    /// How many values are null.
+    #[getter]
+    fn null_count(&self) -> usize {
+        self.array.null_count()
+    }
+
+    /// The Arrow type, as Arrow's Rust library writes it.
+    #[getter]
+    fn data_type(&self) -> String {
+        self.array.data_type().to_string()
+    }
+
+    /// For each value, whether it is null.
+    fn mask(&self) -> Self {
+        let nulls: BooleanArray = (0..self.array.len())
+            .map(|row| Some(self.array.is_null(row)))
+            .collect();
+        Self::new(Arc::new(nulls))
+    }
+
+    /// The values as Python objects; a date is its number of days since 1970.
+    fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let array = &self.array;
+        match array.data_type() {
+            DataType::Boolean => PyList::new(py, array.as_boolean().iter().collect::<Vec<_>>()),
+            DataType::Date32 => PyList::new(
+                py,
+                array
+                    .as_primitive::<Date32Type>()
+                    .iter()
+                    .collect::<Vec<_>>(),
+            ),
+            DataType::Float64 => PyList::new(
+                py,
+                array
+                    .as_primitive::<Float64Type>()
+                    .iter()
+                    .collect::<Vec<_>>(),
+            ),
+            DataType::Int32 => PyList::new(
+                py,
+                array.as_primitive::<Int32Type>().iter().collect::<Vec<_>>(),
+            ),
+            DataType::Int64 => PyList::new(
+                py,
+                array.as_primitive::<Int64Type>().iter().collect::<Vec<_>>(),
+            ),
+            DataType::UInt64 => PyList::new(
+                py,
+                array
+                    .as_primitive::<UInt64Type>()
+                    .iter()
+                    .collect::<Vec<_>>(),
+            ),
+            DataType::Utf8 => PyList::new(py, array.as_string::<i32>().iter().collect::<Vec<_>>()),
+            other => Err(PyTypeError::new_err(format!(
+                "no Python objects for values of {other}"
+            ))),
+        }
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let field = Field::new("", self.array.data_type().clone(), true);
+        let schema = FFI_ArrowSchema::try_from(&field).map_err(Failed::from)?;
+        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // The interface allows to give another type than the requested one.
+        drop(requested_schema);
+        let schema = self.__arrow_c_schema__(py)?;
+        let array = FFI_ArrowArray::new(&self.array.to_data());
+        Ok((
+            schema,
+            PyCapsule::new_with_value(py, array, c"arrow_array")?,
+        ))
+    }
+
+    /// NumPy's view of the values; of a null it sees 0. The memory is read-only.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (kind, values) = self.numbers().ok_or_else(|| {
+            PyAttributeError::new_err(format!("no NumPy array of {}", self.array.data_type()))
+        })?;
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", kind)?;
+        interface.set_item("data", (values.as_ptr().expose_provenance(), true))?;
+        match self.array.data_type() {
+            DataType::FixedSizeBinary(bytes) => {
+                interface.set_item("shape", (self.array.len(), *bytes))?
+            }
+            _ => interface.set_item("shape", (self.array.len(),))?,
+        }
+        Ok(interface)
+    }
+}
+
+/// Rows in record batches.
+#[pyclass(frozen, module = "dedup_job._native")]
+pub(crate) struct Table {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl Table {
+    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches }
+    }
+}
+
+#[pymethods]
+impl Table {
+    /// The number of rows.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    /// The names of the columns, in order.
+    #[getter]
+    fn column_names(&self) -> Vec<String> {
+        self.schema
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .collect()
+    }
+
+    /// The column of this name.
+    fn column(&self, py: Python<'_>, name: String) -> PyResult<Array> {
+        let Ok(at) = self.schema.index_of(&name) else {
+            return Err(PyKeyError::new_err(name));
+        };
+        let parts: Vec<&dyn arrow::array::Array> = self
+            .batches
+            .iter()
+            .map(|batch| batch.column(at).as_ref())
+            .collect();
+        let array = match parts.as_slice() {
+            [] => arrow::array::new_empty_array(self.schema.field(at).data_type()),
+            parts => py
+                .detach(|| arrow::compute::concat(parts))
+                .map_err(Failed::from)?,
+        };
+        Ok(Array::new(array))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface allows to give another type than the requested one.
+        drop(requested_schema);
+        let batches = self.batches.clone().into_iter().map(Ok::<_, ArrowError>);
+        stream_capsule(py, RecordBatchIterator::new(batches, self.schema.clone()))
+    }
+}
+
+/// A capsule with a schema.
+pub(crate) fn schema_capsule<'py>(
+    py: Python<'py>,
+    schema: &SchemaRef,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(Failed::from)?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+/// A capsule with a stream of record batches.
+pub(crate) fn stream_capsule<'py>(
+    py: Python<'py>,
+    reader: impl RecordBatchReader + Send + 'static,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+}

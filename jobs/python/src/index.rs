@@ -1,0 +1,240 @@
+//! [`Index`]: online lookups in an index of an archive.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use archive::IdType;
+use arrow::array::{
+    Array as _, ArrayRef, AsArray as _, Date32Array, Float64Array, Int32Array, Int64Array,
+    RecordBatch, StringArray, UInt64Array,
+};
+use arrow::datatypes::{DataType, Field, Schema, UInt64Type};
+use chrono::NaiveDate;
+use engine::pairs::{DISTANCE, SIMILARITY};
+use lookup::{Answer, Answerer, Hit, Id, IndexFiles, Query, Wanted};
+use pyo3::prelude::*;
+
+use crate::error::Failed;
+use crate::export::{Array, Table};
+use crate::interrupt::{for_each, lock, thread_count, wait_for};
+use crate::model::stores;
+use crate::texts::{Texts, for_each_text};
+
+/// Queries that one call of the library answers.
+const PIECE: usize = 256;
+
+/// An open index. Lookups see the version that was the latest when it was opened or refreshed.
+#[pyclass(frozen, module = "dedup_job._native")]
+pub(crate) struct Index {
+    files: IndexFiles,
+    model: simhash::Model,
+    index: Mutex<lookup::Index>,
+}
+
+/// How queries are answered.
+#[derive(FromPyObject)]
+struct Options {
+    #[pyo3(item)]
+    k: u32,
+    #[pyo3(item)]
+    limit: Option<usize>,
+    #[pyo3(item)]
+    min_similarity: f64,
+    #[pyo3(item)]
+    threads: Option<usize>,
+}
+
+#[pymethods]
+impl Index {
+    /// Open the latest version of an index. The segments of an index in an object store are copied to cache.
+    #[staticmethod]
+    #[pyo3(signature = (path, cache, scratch, endpoint = None, allow_http = false))]
+    fn open(
+        py: Python<'_>,
+        path: String,
+        cache: PathBuf,
+        scratch: PathBuf,
+        endpoint: Option<String>,
+        allow_http: bool,
+    ) -> PyResult<Self> {
+        let stores = stores(endpoint, allow_http);
+        wait_for(py, async || {
+            let files = IndexFiles::new(&stores.locate(&path)?, &cache, &scratch)?;
+            let index = lookup::Index::open(&files).await?;
+            let model = index.model().await?;
+            Ok(Self {
+                files,
+                model,
+                index: Mutex::new(index),
+            })
+        })
+    }
+
+    /// Open a newer version if there is one. Return whether there was.
+    fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
+        let current = self.current();
+        let newer = wait_for(py, async || Ok(current.newer(&self.files).await?))?;
+        let found = newer.is_some();
+        if let Some(newer) = newer {
+            *lock(&self.index) = newer;
+        }
+        Ok(found)
+    }
+
+    /// What the index holds, as JSON.
+    fn info(&self) -> String {
+        serde_json::json!(self.current().info()).to_string()
+    }
+
+    /// The spec of its fingerprints, as canonical JSON.
+    #[getter]
+    fn spec(&self) -> String {
+        self.model.spec().to_json()
+    }
+
+    /// Look up fingerprints; those that are null have no answers.
+    fn lookup_fingerprints(
+        &self,
+        py: Python<'_>,
+        fingerprints: &Bound<'_, Array>,
+        options: Options,
+    ) -> PyResult<Table> {
+        let values = fingerprints.get().array.as_primitive_opt::<UInt64Type>();
+        let values =
+            values.ok_or_else(|| Failed::usage("fingerprints are 64-bit unsigned integers"))?;
+        let pieces: Vec<UInt64Array> = (0..values.len())
+            .step_by(PIECE)
+            .map(|start| values.slice(start, PIECE.min(values.len() - start)))
+            .collect();
+        self.answer(py, pieces, &options, |values, queries| {
+            queries.extend(values.iter().map(|fingerprint| Query {
+                fingerprint,
+                text: None,
+            }));
+        })
+    }
+
+    /// Look up texts; those without a fingerprint have no answers.
+    fn lookup_texts(
+        &self,
+        py: Python<'_>,
+        texts: &Bound<'_, PyAny>,
+        column: Option<String>,
+        options: Options,
+    ) -> PyResult<Table> {
+        let texts = Texts::from_python(texts, column.as_deref())?;
+        let pieces: Vec<ArrayRef> = texts.pieces(PIECE).collect();
+        self.answer(py, pieces, &options, |texts, queries| {
+            for_each_text(texts, |text| {
+                queries.push(Query {
+                    fingerprint: None,
+                    text: text.map(str::to_owned),
+                });
+            });
+        })
+    }
+}
+
+impl Index {
+    /// The version that lookups see now.
+    fn current(&self) -> lookup::Index {
+        lock(&self.index).clone()
+    }
+
+    /// Answers the queries that `make` makes of each piece.
+    fn answer<Piece: Send>(
+        &self,
+        py: Python<'_>,
+        pieces: Vec<Piece>,
+        options: &Options,
+        make: impl Fn(&Piece, &mut Vec<Query>) + Sync,
+    ) -> PyResult<Table> {
+        let (index, model) = (self.current(), &self.model);
+        let wanted = Wanted {
+            k: options.k,
+            limit: options.limit.unwrap_or(usize::MAX),
+            min_similarity: options.min_similarity,
+            id_bytes: usize::MAX,
+        };
+        let answered: Mutex<Vec<(usize, Vec<Answer>)>> = Mutex::default();
+        let start = || (Answerer::new(&index, model), Vec::new());
+        let threads = thread_count(options.threads);
+        let pieces: Vec<(usize, Piece)> = pieces.into_iter().enumerate().collect();
+        for_each(
+            py,
+            pieces.into_iter(),
+            threads,
+            start,
+            |(answerer, queries), (number, piece)| {
+                queries.clear();
+                make(&piece, queries);
+                let answers = answerer.answer(queries, wanted)?;
+                lock(&answered).push((number, answers));
+                Ok(())
+            },
+        )?;
+        let mut answered = answered
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        answered.sort_unstable_by_key(|(number, _)| *number);
+        let id_type = index.id_type();
+        let batch = py.detach(|| hits(id_type, &answered))?;
+        Ok(Table::new(batch.schema(), vec![batch]))
+    }
+}
+
+/// The hits of all answers, in the order of the queries.
+fn hits(id_type: IdType, answered: &[(usize, Vec<Answer>)]) -> Result<RecordBatch, Failed> {
+    let answers = answered.iter().flat_map(|(_, answers)| answers);
+    let hits: Vec<(usize, &Hit)> = answers
+        .enumerate()
+        .flat_map(|(query, answer)| answer.hits.iter().map(move |hit| (query, hit)))
+        .collect();
+    let ids: ArrayRef = match id_type {
+        IdType::Bigint => Arc::new(Int64Array::from_iter(hits.iter().map(
+            |(_, hit)| match &hit.id {
+                Id::Number(number) => Some(*number),
+                Id::Text(_) => None,
+            },
+        ))),
+        IdType::String => Arc::new(StringArray::from_iter(hits.iter().map(
+            |(_, hit)| match &hit.id {
+                Id::Text(text) => Some(text.as_str()),
+                Id::Number(_) => None,
+            },
+        ))),
+    };
+    let schema = Schema::new(vec![
+        Field::new("query", DataType::Int64, false),
+        Field::new("id", id_type.data_type(), true),
+        Field::new(DISTANCE, DataType::Int32, false),
+        Field::new("day", DataType::Date32, true),
+        Field::new("fp", DataType::UInt64, false),
+        Field::new(SIMILARITY, DataType::Float64, true),
+    ]);
+    let columns: [ArrayRef; 6] = [
+        Arc::new(Int64Array::from_iter_values(
+            hits.iter().map(|(query, _)| *query as i64),
+        )),
+        ids,
+        Arc::new(Int32Array::from_iter_values(
+            hits.iter().map(|(_, hit)| hit.distance.cast_signed()),
+        )),
+        Arc::new(Date32Array::from_iter(
+            hits.iter().map(|(_, hit)| hit.day.map(days_since_1970)),
+        )),
+        Arc::new(UInt64Array::from_iter_values(
+            hits.iter().map(|(_, hit)| hit.fingerprint),
+        )),
+        Arc::new(Float64Array::from_iter(
+            hits.iter().map(|(_, hit)| hit.similarity),
+        )),
+    ];
+    Ok(RecordBatch::try_new(Arc::new(schema), columns.into())?)
+}
+
+/// A date as Arrow has it.
+pub(crate) fn days_since_1970(date: NaiveDate) -> i32 {
+    let days = date.signed_duration_since(NaiveDate::default()).num_days();
+    i32::try_from(days).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,134 @@
+//! Work without the GIL that Ctrl-C stops: on several threads, or waiting for files and stores.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pyo3::prelude::*;
+
+use crate::error::Failed;
+
+/// How often Python is asked whether a signal arrived.
+const CHECK: Duration = Duration::from_millis(100);
+
+/// The number of threads: `given`, or one per core that this process may use.
+pub(crate) fn thread_count(given: Option<usize>) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    given.unwrap_or_else(cores).max(1)
+}
+
+/// Calls `work` for each piece, on up to `threads` threads. Each thread has a state, which `start` makes.
+///
+/// # Errors
+/// The first error of `work`, or the exception of a signal, such as `KeyboardInterrupt`. Pieces that other threads have
+/// begun are finished first.
+pub(crate) fn for_each<Piece, State>(
+    py: Python<'_>,
+    pieces: impl ExactSizeIterator<Item = Piece> + Send,
+    threads: usize,
+    start: impl Fn() -> State + Sync,
+    work: impl Fn(&mut State, Piece) -> Result<(), Failed> + Sync,
+) -> PyResult<()> {
+    py.detach(|| {
+        let count = pieces.len();
+        let pieces = Mutex::new(pieces);
+        let stop = AtomicBool::new(false);
+        let failed: Mutex<Option<Failed>> = Mutex::new(None);
+        let run = || {
+            let mut state = start();
+            while !stop.load(Ordering::Relaxed) {
+                let piece = lock(&pieces).next();
+                let Some(piece) = piece else { break };
+                if let Err(error) = work(&mut state, piece) {
+                    stop.store(true, Ordering::Relaxed);
+                    lock(&failed).get_or_insert(error);
+                }
+            }
+        };
+        let mut interrupted = None;
+        if count <= 1 {
+            run();
+        } else {
+            std::thread::scope(|scope| {
+                let (ended, end) = channel::<()>();
+                for _ in 0..threads.min(count) {
+                    let ended = ended.clone();
+                    let run = &run;
+                    scope.spawn(move || {
+                        let _ended = ended;
+                        run();
+                    });
+                }
+                drop(ended);
+                // The channel closes when the last thread has ended.
+                while end.recv_timeout(CHECK) == Err(RecvTimeoutError::Timeout) {
+                    if let Err(error) = check_signals() {
+                        stop.store(true, Ordering::Relaxed);
+                        interrupted = Some(error);
+                    }
+                }
+            });
+        }
+        let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match (interrupted, failed) {
+            (Some(error), _) => Err(error),
+            (None, Some(error)) => Err(error.into()),
+            (None, None) => Ok(()),
+        }
+    })
+}
+
+/// Runs `work`, which waits for files and stores.
+///
+/// # Errors
+/// Its error, or the exception of a signal.
+pub(crate) fn wait_for<T: Send>(
+    py: Python<'_>,
+    work: impl AsyncFnOnce() -> Result<T, Failed> + Send,
+) -> PyResult<T> {
+    py.detach(|| {
+        let done = block_on(async {
+            tokio::select! {
+                done = work() => done.map_err(PyErr::from),
+                error = interrupted() => Err(error),
+            }
+        });
+        done?
+    })
+}
+
+/// Runs `work` on this thread.
+///
+/// # Errors
+/// When the system gives no resources for it.
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failed> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failed::io("starting a runtime", &error))?;
+    let done = runtime.block_on(work);
+    // Abandoned work on other threads must not delay the caller.
+    runtime.shutdown_background();
+    Ok(done)
+}
+
+/// Locks a value, whether or not a thread panicked while it had it.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The exception of a signal, if one arrived and its handler raised one.
+pub(crate) fn check_signals() -> PyResult<()> {
+    Python::attach(|py| py.check_signals())
+}
+
+/// Waits until a signal arrives whose handler raises an exception, and returns that.
+async fn interrupted() -> PyErr {
+    loop {
+        tokio::time::sleep(CHECK).await;
+        if let Err(error) = check_signals() {
+            return error;
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The exact join of fingerprints in memory, by the crate `hamming`.
+
+mod found;
+mod side;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use hamming::{Distinct, Kernel, Limits, Match, Plan, Scratch, Tables};
+use pyo3::prelude::*;
+
+use self::found::{Pair, Pairs};
+use self::side::Side;
+use crate::error::Failed;
+use crate::export::{Array, Table};
+use crate::interrupt::{for_each, thread_count};
+
+/// The most fingerprints that a thread compares between two looks at the signals.
+const PIECE: usize = 1 << 16;
+
+/// What a join may use, and how it reports.
+struct Join<'py> {
+    py: Python<'py>,
+    max_distance: u32,
+    threads: usize,
+    /// Bytes for the tables.
+    memory: usize,
+    pairs: Pairs,
+}
+
+/// Find all pairs of fingerprints within max_distance bits in one array. Return a table of new_id, base_id and distance:
+/// ids are row numbers, and base_id is the smaller. memory is the bytes that tables may take.
+#[pyfunction]
+pub(crate) fn pairs_within(
+    py: Python<'_>,
+    fingerprints: &Bound<'_, Array>,
+    max_distance: u32,
+    threads: Option<usize>,
+    memory: usize,
+    max_pairs: u64,
+) -> PyResult<Table> {
+    let side = Side::new(fingerprints.get())?;
+    let join = Join {
+        py,
+        max_distance,
+        threads: thread_count(threads),
+        memory,
+        pairs: Pairs::new(max_pairs),
+    };
+    join.within(&side)?;
+    join.table()
+}
+
+/// Find all pairs of a fingerprint in new and one in base within max_distance bits. Return a table as pairs_within does.
+#[pyfunction]
+pub(crate) fn pairs_between(
+    py: Python<'_>,
+    new: &Bound<'_, Array>,
+    base: &Bound<'_, Array>,
+    max_distance: u32,
+    threads: Option<usize>,
+    memory: usize,
+    max_pairs: u64,
+) -> PyResult<Table> {
+    let (new, base) = (Side::new(new.get())?, Side::new(base.get())?);
+    let join = Join {
+        py,
+        max_distance,
+        threads: thread_count(threads),
+        memory,
+        pairs: Pairs::new(max_pairs),
+    };
+    // The tables are built of the smaller side, and the larger one streams past them.
+    match new.values().len() <= base.values().len() {
+        true => join.between(&new, &base, |new, base| (new, base))?,
+        false => join.between(&base, &new, |base, new| (new, base))?,
+    }
+    join.table()
+}
+
+impl Join<'_> {
+    fn within(&self, side: &Side) -> PyResult<()> {
+        if side.values().is_empty() {
+            return Ok(());
+        }
+        let (batch, all) = (self.distinct(side), &self.pairs);
+        let count = batch.values().len();
+        let plan = self.plan(count, count)?;
+        for part in 0..plan.parts {
+            let tables = self.tables(&batch, &plan, part);
+            let pieces = pieces(count, PIECE).into_iter();
+            for_each(
+                self.py,
+                pieces,
+                self.threads,
+                Scratch::default,
+                |scratch, piece| {
+                    let (mut from, mut found, mut pairs) = (0, Vec::new(), Vec::new());
+                    while from < piece.len() {
+                        from += tables.probe_self(
+                            Kernel::detect(),
+                            piece.clone(),
+                            from,
+                            scratch,
+                            &mut found,
+                        );
+                        for found in found.drain(..) {
+                            let query = piece.start as u32 + found.query;
+                            // Each two values are found twice, and each value finds itself.
+                            if found.entry <= query {
+                                all.count(pairs_of(&batch, query, found.entry))?;
+                                add_rows(side, &batch, (query, found), &mut pairs);
+                            }
+                        }
+                    }
+                    all.add(pairs);
+                    Ok(())
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Finds the pairs of two sides, of which the tables are built of `small`. `order` puts a row of `small` and a row of
+    /// `large` into the order new, base.
+    fn between(
+        &self,
+        small: &Side,
+        large: &Side,
+        order: impl Fn(u32, u32) -> (u32, u32) + Sync,
+    ) -> PyResult<()> {
+        if small.values().is_empty() {
+            return Ok(());
+        }
+        let (batch, all) = (self.distinct(small), &self.pairs);
+        let values = large.values();
+        let plan = self.plan(batch.values().len(), values.len())?;
+        for part in 0..plan.parts {
+            let tables = self.tables(&batch, &plan, part);
+            let share = values.len().div_ceil(self.threads).max(1);
+            let pieces = pieces(values.len(), tables.chunk_len().max(PIECE).min(share)).into_iter();
+            for_each(
+                self.py,
+                pieces,
+                self.threads,
+                Scratch::default,
+                |scratch, piece| {
+                    let chunk = &values[piece.clone()];
+                    let (mut from, mut found, mut pairs) = (0, Vec::new(), Vec::new());
+                    while from < chunk.len() {
+                        from +=
+                            tables.probe_piece(Kernel::detect(), chunk, from, scratch, &mut found);
+                        for Match {
+                            query,
+                            entry,
+                            distance,
+                        } in found.drain(..)
+                        {
+                            let other = large.row(piece.start as u32 + query);
+                            let rows = batch.rows(entry);
+                            all.count(rows.len() as u64)?;
+                            pairs.extend(rows.map(|row| {
+                                let (new, base) = order(small.row(row), other);
+                                Pair {
+                                    new,
+                                    distance,
+                                    base,
+                                }
+                            }));
+                        }
+                    }
+                    all.add(pairs);
+                    Ok(())
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    /// The distinct fingerprints of a side.
+    fn distinct(&self, side: &Side) -> Arc<Distinct> {
+        self.py.detach(|| Arc::new(Distinct::new(side.values())))
+    }
+
+    /// Plans the tables of a batch of `distinct` fingerprints with which `queries` are compared.
+    fn plan(&self, distinct: usize, queries: usize) -> PyResult<Plan> {
+        let limits = Limits {
+            memory: self.memory,
+            queries: queries as u64,
+        };
+        Ok(Plan::choose(distinct, self.max_distance, &limits).map_err(Failed::from)?)
+    }
+
+    /// Builds the tables of a part of the batch.
+    fn tables(&self, batch: &Arc<Distinct>, plan: &Plan, part: usize) -> Tables {
+        let range = Plan::part_range(plan.parts, part, batch.values().len());
+        let (design, threads) = (plan.design.clone(), self.threads);
+        self.py
+            .detach(|| Tables::build(Arc::clone(batch), range, design, threads))
+    }
+
+    /// The pairs in order, as a table.
+    fn table(self) -> PyResult<Table> {
+        let Self { py, pairs, .. } = self;
+        let (schema, batch) = py.detach(|| pairs.into_batch())?;
+        Ok(Table::new(schema, vec![batch]))
+    }
+}
+
+/// The number of pairs of the rows of two distinct fingerprints, or of the rows of one.
+fn pairs_of(batch: &Distinct, query: u32, entry: u32) -> u64 {
+    let rows = |entry: u32| batch.rows(entry).len() as u64;
+    match query == entry {
+        true => rows(query) * (rows(query) - 1) / 2,
+        false => rows(query) * rows(entry),
+    }
+}
+
+/// Appends the pairs of the rows of two distinct fingerprints, or of the rows of one.
+fn add_rows(side: &Side, batch: &Distinct, (query, found): (u32, Match), pairs: &mut Vec<Pair>) {
+    for row in batch.rows(query) {
+        for other in batch.rows(found.entry) {
+            let (row, other) = (side.row(row), side.row(other));
+            if query != found.entry || other < row {
+                pairs.push(Pair {
+                    new: row.max(other),
+                    distance: found.distance,
+                    base: row.min(other),
+                });
+            }
+        }
+    }
+}
+
+/// Cuts `0..count` into ranges of `most` at most.
+fn pieces(count: usize, most: usize) -> Vec<Range<usize>> {
+    let starts = (0..count).step_by(most.max(1));
+    starts.map(|start| start..count.min(start + most)).collect()
+}

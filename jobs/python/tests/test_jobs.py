@@ -1,0 +1,296 @@
+"""run, decide, explain, tune: what the command does, its summary, its errors, its progress."""
+
+import inspect
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import dedup_job
+from conftest import DAY, TESTDATA, import_or_skip, run_command
+
+BASE = TESTDATA / "archive"
+
+
+def test_run(tmp_path):
+    output = tmp_path / "hits.parquet"
+    summary = dedup_job.run(DAY, BASE, output, day="2026-01-31")
+    assert output.read_bytes() == (TESTDATA / "expected.parquet").read_bytes()
+    assert (summary.hits, summary.new.documents, summary.commit) == (113, 400, "not_asked")
+    assert summary.seconds.total > 0 and summary.raw["seconds"]["total"] == summary.seconds.total
+    assert "hits" in dir(summary) and "'hits': 113" in repr(summary)
+    with pytest.raises(AttributeError, match="no colour"):
+        summary.colour
+    printed = run_command("run", "--new", DAY, "--base", BASE, "--output", tmp_path / "b.parquet", "--json").stdout
+    assert json.loads(printed).keys() == summary.raw.keys()
+
+
+def test_options():
+    """The options of `run` are those of the command, and types say which."""
+    help_text = run_command("run", "--help").stdout
+    flags = {*re.findall(r"^ +(?:-\w, )?--([a-z-]+)", help_text, re.M)} - {"help", "json", "log-format", "version"}
+    flags -= {"no-within", "new", "base", "output", "max-distance"}
+    types = {*dedup_job.RunOptions.__annotations__} - {"k"}
+    assert {name.replace("_", "-") for name in types} == flags
+    to_arguments = dedup_job._options.to_arguments
+    assert to_arguments({"k": 3, "append": True, "within": False, "quiet": False, "day": None}) == [
+        "--max-distance=3",
+        "--append",
+        "--no-within",
+    ]
+    assert to_arguments({"append": "kept", "base_text": ["a", DAY], "verbose": 2}) == [
+        "--append=kept",
+        "--base-text=a",
+        f"--base-text={DAY}",
+        "--verbose",
+        "--verbose",
+    ]
+    with pytest.raises(dedup_job.UsageError, match="json is set"):
+        dedup_job.run(DAY, json=True)
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "pandas", "polars", "duckdb", "datasets"])
+def test_decide(tmp_path, documents, kind):
+    decisions = tmp_path / "decisions.parquet"
+    run_command("run", DAY, "--decisions", decisions)
+    expected = pyarrow.parquet.read_table(decisions)
+    batch = {
+        "pyarrow": lambda: documents,
+        "pandas": documents.to_pandas,
+        "polars": lambda: import_or_skip("polars").from_arrow(documents),
+        "duckdb": lambda: import_or_skip("duckdb").from_arrow(documents),
+        "datasets": lambda: import_or_skip("datasets").Dataset(documents),
+    }[kind]()
+    table = dedup_job.decide(batch)
+    assert table.to_pyarrow().equals(expected)
+    kept = table.to_numpy("kept")
+    assert kept.dtype == bool and kept.sum() == table.summary.decisions.kept < 400
+    assert table.to_polars()["kept"].sum() == kept.sum()
+    assert table.to_pylist()[0]["id"] == "new/0000000000"
+
+
+def test_ids_are_row_numbers_without_a_column(documents, texts):
+    table = dedup_job.decide(texts)
+    assert table.to_numpy("id").tolist() == list(range(400))
+    by_id = dedup_job.decide(documents)
+    # Both orders of ids are that of the rows.
+    assert (table.to_numpy("kept") == by_id.to_numpy("kept")).all()
+    frame = documents.to_pandas()[["text"]]
+    assert (dedup_job.decide(frame).to_numpy("kept") == table.to_numpy("kept")).all()
+
+
+ERRORS = [
+    (dedup_job.UsageError, 64, lambda tmp: dedup_job.run("missing.parquet")),
+    (dedup_job.UsageError, 64, lambda tmp: dedup_job.run(DAY, k=17)),
+    (dedup_job.UsageError, 64, lambda tmp: dedup_job.run(DAY, colour="red")),
+    (dedup_job.UsageError, 64, lambda tmp: dedup_job.Archive(tmp / "none").info()),
+    (dedup_job.UsageError, 64, lambda tmp: dedup_job.Archive(tmp / "none").to_arrow()),
+    (dedup_job.UsageError, 64, lambda tmp: dedup_job.Index(tmp)),
+    (dedup_job.DataError, 65, lambda tmp: dedup_job.run(damaged(tmp))),
+    (dedup_job.UnreachableError, 69, lambda tmp: dedup_job.run(
+        DAY, BASE, tmp / "o.parquet", cluster="df://127.0.0.1:9", executor_wait="1s", scratch=tmp
+    )),
+    (dedup_job.ConfigurationError, 78, lambda tmp: dedup_job.run(DAY, BASE, tmp / "o.parquet", weight="set")),
+]
+
+
+def damaged(tmp):
+    path = tmp / "damaged.parquet"
+    path.write_bytes(b"PAR1" + bytes(100))
+    return path
+
+
+@pytest.mark.parametrize("kind, code, call", ERRORS)
+def test_errors(tmp_path, kind, code, call):
+    with pytest.raises(dedup_job.DedupJobError) as caught:
+        call(tmp_path)
+    error = caught.value
+    assert type(error) is kind and error.exit_code == code
+    assert error.message and not error.message.startswith(("dedup-job", "error"))
+
+
+def test_progress(tmp_path):
+    frame = pyarrow.table({"id": range(400_000), "text": [f"word{n} of text {n % 7} and number {n}" for n in range(400_000)]})
+    seen = []
+    dedup_job.run(frame, output=tmp_path / "o.parquet", progress=seen.append, threads=1)
+    assert all(isinstance(progress, dedup_job.Progress) for progress in seen)
+    # A fast machine may end before the first report.
+    assert all(progress.done >= 0 and progress.stage for progress in seen)
+
+    def fail(progress):
+        raise RuntimeError("enough")
+
+    if seen:
+        with pytest.raises(RuntimeError, match="enough"):
+            dedup_job.run(frame, output=tmp_path / "p.parquet", progress=fail, threads=1)
+
+
+def test_log_lines(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING, "dedup_job"), pytest.raises(dedup_job.UnreachableError):
+        dedup_job.run(DAY, BASE, tmp_path / "o.parquet", cluster="df://127.0.0.1:9", executor_wait="1s", scratch=tmp_path)
+    assert "no scheduler answers" in caplog.text
+
+
+# A run that waits for a scheduler that does not exist.
+WAITING = f"""
+import dedup_job, sys
+dedup_job.run({str(DAY)!r}, {str(BASE)!r}, "o.parquet", cluster="df://127.0.0.1:9", executor_wait="60s", scratch=".")
+"""
+
+
+def start_waiting(directory):
+    process = subprocess.Popen([sys.executable, "-c", WAITING], cwd=directory, stderr=subprocess.PIPE, text=True)
+    # The warning comes when the job has begun to wait.
+    assert "no scheduler answers" in process.stderr.readline()
+    return process
+
+
+def children(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        return [int(child) for child in file.read().split()]
+
+
+def wait_until_gone(pid, seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_interrupt(tmp_path):
+    """SIGINT to the interpreter alone, as Jupyter sends it: KeyboardInterrupt, and the job is gone."""
+    process = start_waiting(tmp_path)
+    (child,) = children(process)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert time.monotonic() - begin < 2
+    assert "KeyboardInterrupt" in errors
+    assert wait_until_gone(child, 0.5)
+    # Its temporary files are gone, too.
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_job_ends_with_its_parent(tmp_path):
+    process = start_waiting(tmp_path)
+    (child,) = children(process)
+    process.kill()
+    process.wait()
+    process.stderr.close()
+    assert wait_until_gone(child, 2)
+
+
+INTERRUPTED = """
+import numpy, dedup_job
+values = numpy.random.default_rng(1).integers(0, 2**64, 4_000_000, dtype=numpy.uint64)
+print("begin", flush=True)
+dedup_job.pairs(values, k=10)
+"""
+
+
+def test_interrupt_in_process():
+    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == "begin\n"
+    time.sleep(1)
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=30)
+    assert "KeyboardInterrupt" in errors
+    assert time.monotonic() - begin < 2
+
+
+def test_forked_processes(texts):
+    """Nothing is left behind that a forked process lacks."""
+    import multiprocessing
+
+    expected = dedup_job.fingerprint(texts).tolist()
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        for made in pool.map(dedup_job.fingerprint, [texts, texts]):
+            assert made.tolist() == expected
+
+
+def test_explain(texts):
+    explained = dedup_job.explain(texts[0], texts[0] + " more")
+    printed = run_command("explain", "--json", "--", texts[0], texts[0] + " more").stdout
+    assert explained.raw == json.loads(printed)
+    assert dedup_job.explain("-a b c d e", "--f g h i j").raw
+
+
+def test_tune_and_idf(tmp_path, documents):
+    tuned = dedup_job.tune(documents, sample=300)
+    assert tuned.raw.keys() == dedup_job.tune([DAY], sample=300).raw.keys()
+    counted = dedup_job.idf(DAY, tmp_path / "idf.parquet")
+    assert counted.documents == 400
+    spec = dedup_job.Spec(idf=tmp_path / "idf.parquet")
+    assert spec.to_dict()["idf"] is not None
+
+
+def test_the_command():
+    help_text = run_command("run", "--help").stdout
+    assert "Usage: dedup-job run" in help_text
+    scripts = os.path.join(os.path.dirname(sys.executable), "dedup-job")
+    if os.path.exists(scripts):
+        assert subprocess.run([scripts, "run", "--help"], capture_output=True, text=True).stdout == help_text
+    module = subprocess.run([sys.executable, "-m", "dedup_job", "--version"], capture_output=True, text=True)
+    assert module.stdout.strip().endswith(dedup_job.__version__)
+    assert run_command("run", check=False).returncode == 64
+    assert run_command("nonsense", check=False).returncode == 64
+
+
+def test_a_local_cluster(tmp_path):
+    """The command `cluster` starts more processes of the package."""
+    from dedup_job._process import command
+
+    cluster = subprocess.Popen(
+        [*command(), "cluster", "--executors=2", "--bind=127.0.0.1:0"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        address = cluster.stdout.readline().split()[-1]
+        while not cluster.stdout.readline().startswith("ready"):
+            pass
+        dedup_job.run(DAY, BASE, tmp_path / "o.parquet", day="2026-01-31", cluster=address, scratch=tmp_path)
+        assert (tmp_path / "o.parquet").read_bytes() == (TESTDATA / "expected.parquet").read_bytes()
+    finally:
+        cluster.send_signal(signal.SIGINT)
+        cluster.communicate(timeout=20)
+
+
+def test_help_reads_well():
+    """Every public function says what it takes and returns."""
+    for name in dedup_job.__all__:
+        value = getattr(dedup_job, name)
+        if inspect.isfunction(value):
+            document = inspect.getdoc(value)
+            assert document.splitlines()[0].endswith((".", ":")) or len(document.splitlines()[0]) < 120, name
+            for parameter in inspect.signature(value).parameters:
+                assert parameter in document or parameter in {"progress", "options"}, (name, parameter)
+
+
+def test_without_numpy_and_pyarrow(tmp_path):
+    """The package imports, and finds pairs, where nothing else is installed."""
+    code = f"""
+import sys
+sys.modules["numpy"] = sys.modules["pyarrow"] = None
+import dedup_job
+texts = ["the quick brown fox jumps over", "The QUICK brown fox, jumps over!", "404"]
+assert dedup_job.pairs(texts).to_pylist() == [{{"new_id": 1, "base_id": 0, "distance": 0}}]
+assert len(dedup_job.fingerprint_arrow(texts)) == 3
+assert len(dedup_job.decide(texts)) == 3
+assert dedup_job.run({str(DAY)!r}, output={str(tmp_path / "o.parquet")!r}).hits > 0
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,131 @@
+"""distance and pairs against brute force."""
+
+import numpy
+import pyarrow
+import pytest
+
+import dedup_job
+from conftest import DAY, TESTDATA, brute_force, near_fingerprints
+
+
+def test_distance(random):
+    a = random.integers(0, 2**64, 50, dtype=numpy.uint64)
+    b = random.integers(0, 2**64, 50, dtype=numpy.uint64)
+    expected = [int(x ^ y).bit_count() for x, y in zip(a, b)]
+    assert dedup_job.distance(a, b).tolist() == expected
+    assert dedup_job.distance(a, b).dtype == numpy.uint8
+    assert (dedup_job.distance(a[:, None], b[None, :]) == brute_force(a, b)).all()
+    assert dedup_job.distance(a.view(numpy.int64), pyarrow.array(b)).tolist() == expected
+    assert dedup_job.distance(int(a[0]), int(b[0])) == expected[0]
+    assert dedup_job.distance(a, int(b[0])).tolist() == [int(x ^ b[0]).bit_count() for x in a]
+    assert dedup_job.distance(-1, 2**64 - 1) == 0
+    masked = numpy.ma.MaskedArray(a, mask=[True] + 49 * [False])
+    assert dedup_job.distance(masked, b).tolist() == [None, *expected[1:]]
+    assert dedup_job.distance([1, None], [1, 2]).tolist() == [0, None]
+    with pytest.raises(dedup_job.UsageError):
+        dedup_job.distance(a.astype(float), b)
+
+
+def expected_within(values, k):
+    distances = brute_force(values, values)
+    near = numpy.argwhere(distances <= k)
+    return sorted((int(i), int(distances[i, j]), int(j)) for i, j in near if j < i)
+
+
+def found(table):
+    return [(row["new_id"], row["distance"], row["base_id"]) for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("k", [0, 1, 3, 6, 8, 16])
+def test_within(random, k):
+    values = near_fingerprints(random, 300, 200)
+    expected = expected_within(values, k)
+    assert expected
+    table = dedup_job.pairs(values, k=k)
+    assert table.column_names == ["new_id", "base_id", "distance"] and table.summary.hits == len(expected)
+    assert found(table) == expected
+    assert found(dedup_job.pairs(values.view(numpy.int64), k=k, threads=1)) == expected
+    assert found(dedup_job.pairs(pyarrow.array(values), k=k, threads=3)) == expected
+    assert found(dedup_job.pairs(values.tolist(), k=k)) == expected
+    assert len(table.to_numpy("distance")) == len(table)
+
+
+def test_within_many(random):
+    """More than a piece of the join; planted pairs are found, and what is found is near."""
+    values = near_fingerprints(random, 150_000, 50_000, most=3)
+    table = dedup_job.pairs(values)
+    rows = numpy.stack([table.to_numpy("new_id"), table.to_numpy("base_id")])
+    distances = dedup_job.distance(values[rows[0]], values[rows[1]])
+    assert (distances == table.to_numpy("distance")).all() and distances.max() <= 3
+    assert (rows[0] > rows[1]).all()
+    assert len({*map(tuple, rows.T.tolist())}) == len(table)
+    order = numpy.argsort(values, kind="stable")
+    equal = numpy.flatnonzero(values[order][1:] == values[order][:-1])
+    pairs = {*map(tuple, rows.T.tolist())}
+    for at in equal.tolist():
+        assert tuple(sorted(order[at : at + 2].tolist(), reverse=True)) in pairs
+
+
+@pytest.mark.parametrize("sizes", [(50, 400), (400, 50), (0, 30), (30, 0)])
+def test_between(random, sizes):
+    both = near_fingerprints(random, 250, 200)
+    new, base = both[: sizes[0]], both[: -sizes[1] - 1 : -1]
+    distances = brute_force(new, base) if len(new) and len(base) else numpy.empty((0, 0))
+    for k in [0, 3, 7]:
+        expected = sorted((int(i), int(distances[i, j]), int(j)) for i, j in numpy.argwhere(distances <= k))
+        assert found(dedup_job.pairs(new, base, k)) == expected
+
+
+def test_masked_and_equal_fingerprints():
+    values = numpy.ma.MaskedArray(numpy.array([7, 7, 0, 7, 0, 6], numpy.uint64), mask=[0, 0, 1, 0, 1, 0])
+    expected = [(1, 0, 0), (3, 0, 0), (3, 0, 1), (5, 1, 0), (5, 1, 1), (5, 1, 3)]
+    assert found(dedup_job.pairs(values)) == expected
+    assert found(dedup_job.pairs(values.tolist())) == expected
+    assert found(dedup_job.pairs(numpy.array([6], numpy.uint64), values, 1)) == [(0, 0, 5), (0, 1, 0), (0, 1, 1), (0, 1, 3)]
+    assert len(dedup_job.pairs(values, max_pairs=6)) == 6
+    with pytest.raises(dedup_job.UsageError, match="max_pairs=5"):
+        dedup_job.pairs(values, max_pairs=5)
+    with pytest.raises(dedup_job.UsageError):
+        dedup_job.pairs(values, k=17)
+
+
+def test_strided_arrays(random):
+    values = near_fingerprints(random, 60, 40)
+    assert found(dedup_job.pairs(numpy.repeat(values, 2)[::2])) == found(dedup_job.pairs(values))
+    assert found(dedup_job.pairs(values[::-1][::-1])) == found(dedup_job.pairs(values))
+
+
+def test_texts(texts):
+    fingerprints = dedup_job.fingerprint(texts)
+    assert found(dedup_job.pairs(texts)) == found(dedup_job.pairs(fingerprints))
+    other = dedup_job.fingerprint(texts, {"weight": "tf"})
+    assert found(dedup_job.pairs(texts, weight="tf")) == found(dedup_job.pairs(other))
+    assert found(dedup_job.pairs(texts[:100], other, weight="tf")) == found(dedup_job.pairs(other[:100], other))
+    with pytest.raises(dedup_job.UsageError, match="min_similarity"):
+        dedup_job.pairs(texts, min_similarity=0.5)
+
+
+def test_tables_are_compared_by_a_run(documents):
+    by_row = dedup_job.pairs(documents["text"])
+    ids = documents["id"].to_pylist()
+    expected = {(frozenset([ids[new], ids[base]]), distance) for new, distance, base in found(by_row)}
+    table = dedup_job.pairs(documents)
+    assert {(frozenset([new, base]), distance) for new, distance, base in found(table)} == expected
+    assert table.summary.hits == len(table) == len(expected)
+    assert found(dedup_job.pairs(DAY)) == found(table)
+
+
+def test_an_archive(documents):
+    import pyarrow.parquet
+
+    table = dedup_job.pairs(documents, TESTDATA / "archive", day="2026-01-31")
+    assert table.to_pyarrow().equals(pyarrow.parquet.read_table(TESTDATA / "expected.parquet"))
+    assert table.summary.base.fingerprints == 2970
+    verified = dedup_job.pairs(documents, k=8, verify="jaccard", min_similarity=0.9)
+    assert 0 < len(verified) < len(dedup_job.pairs(documents, k=8))
+    assert (verified.to_numpy("similarity") >= 0.9).all()
+    fingerprints = dedup_job.fingerprint(documents["text"], TESTDATA / "archive")
+    of_rows = dedup_job.pairs(fingerprints, str(TESTDATA / "archive"), within=False)
+    ids = documents["id"].to_pylist()
+    expected = found(dedup_job.pairs(documents, TESTDATA / "archive", within=False))
+    assert sorted((ids[int(new)], distance, base) for new, distance, base in found(of_rows)) == sorted(expected)
