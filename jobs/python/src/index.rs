@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use archive::IdType;
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, Date32Array, Float64Array, Int32Array, Int64Array,
-    RecordBatch, StringArray, UInt64Array,
+    ArrayRef, AsArray as _, Date32Array, Float64Array, Int32Array, Int64Array, RecordBatch,
+    StringArray, UInt64Array,
 };
 use arrow::datatypes::{DataType, Field, Schema, UInt64Type};
 use chrono::NaiveDate;
 use engine::pairs::{DISTANCE, SIMILARITY};
-use lookup::{Answer, Answerer, Hit, Id, IndexFiles, Query, Wanted};
+use lookup::{Answer, Answerer, Hit, Id, IndexFiles, LookupOptions, Query};
 use pyo3::prelude::*;
 
 use crate::error::Failed;
@@ -150,7 +150,7 @@ impl Index {
         make: impl Fn(&Piece, &mut Vec<Query>) + Sync,
     ) -> PyResult<Table> {
         let (index, model) = (self.current(), &self.model);
-        let wanted = Wanted {
+        let wanted = LookupOptions {
             k: options.k,
             limit: options.limit.unwrap_or(usize::MAX),
             min_similarity: options.min_similarity,
