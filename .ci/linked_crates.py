@@ -68,8 +68,9 @@ def linked_crates(package, target, features=""):
         path[int(depth) :] = [key]
         if len(path) > 1:
             used[path[-2]].add(key)
+    # It describes an optional crate only if the feature that needs it is on.
     metadata = json.loads(
-        command("cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target)
+        command("cargo", "metadata", "--locked", "--all-features", "--format-version", "1", "--filter-platform", target)
     )
     described = {(one["name"], one["version"]): one for one in metadata["packages"]}
     locked = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
