@@ -18,7 +18,7 @@ use tokio::runtime::Runtime;
 use self::fingerprints::Fingerprints;
 use self::queries::Queries;
 use self::table::Table;
-use crate::{data, program};
+use crate::{data, machine, program};
 
 /// Queries for the paper's code and for other programs, at most.
 const PEER_QUERIES: usize = 10_000;
@@ -131,6 +131,8 @@ fn measure(args: &Args, runtime: &Runtime, size: u64) -> Vec<Value> {
 
     let before = index::memory();
     let opened = index::open(runtime, &build.index);
+    // As `serve` does.
+    opened.read_ahead(machine::total_memory() / 2, || false);
     let sizes = index::sizes(&opened);
     table.print_index(&built, &sizes);
     let mut answers = Vec::new();

@@ -18,6 +18,14 @@ pub fn memory(process: &str, field: &str) -> u64 {
     kib.unwrap_or(0) << 10
 }
 
+/// Returns the memory of the machine in bytes; 0 where the system does not say.
+pub fn total_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kib = total.and_then(|total| total.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kib.unwrap_or(0) << 10
+}
+
 /// Returns processor, cores, memory, and the instruction set that the join uses; null where the system does not say.
 pub fn describe() -> Value {
     let line = |file: &str, key: &str| {

@@ -19,10 +19,10 @@ pub struct Query {
 
 /// How to answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wanted {
+pub struct LookupOptions {
     /// The largest distance, in bits; at most [`MAX_DISTANCE`](crate::MAX_DISTANCE).
     pub k: u32,
-    /// The most hits of one answer.
+    /// The most hits of one answer: the nearest. Among hits at one distance it keeps any.
     pub limit: usize,
     /// Leave out hits whose estimated similarity is lower. Hits without an estimate stay.
     pub min_similarity: f64,
@@ -37,7 +37,7 @@ pub struct Answer {
     pub fingerprint: Option<u64>,
     /// By distance, then by id.
     pub hits: Vec<Hit>,
-    /// Whether there may be more hits: `limit` or `id_bytes` was reached.
+    /// Whether there are more hits than `limit`.
     pub more: bool,
 }
 
@@ -91,6 +91,9 @@ impl Answerer {
     /// Returns the fingerprint of a query. Writes the sketch of its text to `sketch`, or leaves `sketch` empty.
     fn fingerprint(&mut self, query: &Query, sketch: &mut Vec<u8>) -> Option<u64> {
         sketch.clear();
+        if query.fingerprint.is_some() && self.index.spec().sketch.is_none() {
+            return query.fingerprint;
+        }
         let text = query.text.as_deref();
         let of_text = text.and_then(|text| self.fingerprinter.fingerprint_and_sketch(text, sketch));
         if of_text.is_none() {
@@ -103,7 +106,7 @@ impl Answerer {
     ///
     /// # Errors
     /// As [`Searcher::search`].
-    pub fn answer(&mut self, queries: &[Query], wanted: Wanted) -> Result<Vec<Answer>> {
+    pub fn answer(&mut self, queries: &[Query], wanted: LookupOptions) -> Result<Vec<Answer>> {
         let mut answers = vec![Answer::default(); queries.len()];
         self.fingerprints.clear();
         self.queries.clear();
@@ -156,7 +159,7 @@ impl Answerer {
         &self,
         found: &Found,
         sketch: Option<&[u8]>,
-        wanted: Wanted,
+        wanted: LookupOptions,
         id_bytes: &mut usize,
         answer: &mut Answer,
     ) -> Result<()> {
@@ -166,8 +169,7 @@ impl Answerer {
                     bytes: wanted.id_bytes,
                 });
             }
-            if answer.hits.len() >= wanted.limit {
-                answer.more = true;
+            if answer.more {
                 return Ok(());
             }
             let document = self.index.document(found.segment, row)?;
@@ -177,6 +179,10 @@ impl Answerer {
                 .map(|(own, other)| sketch::estimate(own, other));
             if similarity.is_some_and(|similarity| similarity < wanted.min_similarity) {
                 continue;
+            }
+            if answer.hits.len() >= wanted.limit {
+                answer.more = true;
+                return Ok(());
             }
             *id_bytes += document.id.bytes() + HIT_BYTES;
             answer.hits.push(Hit {

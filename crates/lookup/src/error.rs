@@ -141,6 +141,17 @@ impl LookupError {
         move |source| Self::Io { path, source }
     }
 
+    /// Whether a file was missing.
+    pub(crate) fn is_missing_file(&self) -> bool {
+        match self {
+            Self::Storage(StorageError::NotFound { .. }) => true,
+            Self::Storage(StorageError::Io { source, .. }) | Self::Io { source, .. } => {
+                source.kind() == std::io::ErrorKind::NotFound
+            }
+            _ => false,
+        }
+    }
+
     /// The error for a file whose content is not what it should be.
     pub(crate) fn damaged(object: impl ToString, reason: impl ToString) -> Self {
         Self::Damaged {

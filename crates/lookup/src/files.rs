@@ -12,6 +12,9 @@ use crate::error::{LookupError, Result};
 use crate::manifest::{self, FileEntry, Manifest, SegmentEntry};
 use crate::segment::{ROWS, Segment, SegmentFacts, TABLES, WrittenFiles};
 
+/// After this time, what a stopped build has left is removed.
+const STALE: chrono::Duration = chrono::Duration::days(1);
+
 /// Where an index is, and the directory from which its segments are mapped: the index itself if it is local, else a
 /// cache.
 #[derive(Debug, Clone)]
@@ -112,15 +115,14 @@ impl IndexFiles {
         self.directory.join(format!("{name}.{ending}"))
     }
 
-    /// Finds a segment that a stopped build has left: its entry for a manifest; `None` if a file is missing or damaged.
+    /// Finds a segment that a stopped build has left: its entry for a manifest; `None` if a file is missing, damaged, or so
+    /// old that another build may be about to remove it.
     pub(crate) async fn unlisted(&self, name: &str) -> Result<Option<SegmentEntry>> {
         for ending in [TABLES, ROWS] {
-            if !self
-                .location
-                .child(&format!("{name}.{ending}"))?
-                .exists()
-                .await?
-            {
+            let object = self.location.child(&format!("{name}.{ending}"))?;
+            let modified = object.last_modified().await?;
+            let modified = modified.map(chrono::DateTime::<chrono::Utc>::from);
+            if modified.is_none_or(|modified| modified < chrono::Utc::now() - STALE / 2) {
                 return Ok(None);
             }
             self.fetch(name, ending, None).await?;
@@ -226,7 +228,7 @@ impl IndexFiles {
             .try_collect()
             .await
             .map_err(StorageError::store(&self.location))?;
-        let long_ago = chrono::Utc::now() - chrono::Duration::days(1);
+        let long_ago = chrono::Utc::now() - STALE;
         for object in listed {
             let file = object.location.filename().unwrap_or_default();
             let Some((name, _)) = file.trim_start_matches('.').split_once('.') else {

@@ -208,6 +208,23 @@ impl Index {
         opened.document(row)
     }
 
+    /// Reads the tables into the system's page cache, then the rows, up to `bytes` bytes, so that the first lookups do not
+    /// wait for the disk. Returns early when `stop` returns true.
+    pub fn read_ahead(&self, bytes: u64, stop: impl Fn() -> bool) {
+        let mut left = bytes;
+        for number in [0, 1] {
+            for segment in self.segments.iter() {
+                let file = segment.files()[number];
+                let size = left.min(file.size());
+                file.read_ahead(usize::try_from(size).unwrap_or(usize::MAX), &stop);
+                if stop() {
+                    return;
+                }
+                left -= size;
+            }
+        }
+    }
+
     /// What it holds.
     #[must_use]
     pub fn info(&self) -> IndexInfo {

@@ -22,8 +22,8 @@ mod segment;
 mod serve;
 mod table;
 
-pub use answer::{Answer, Answerer, Hit, Query, Wanted, parse_fingerprint};
-pub use build::{Built, Settings, build};
+pub use answer::{Answer, Answerer, Hit, LookupOptions, Query, parse_fingerprint};
+pub use build::{BuildReport, Settings, build};
 pub use error::{LookupError, Result};
 pub use files::IndexFiles;
 pub use index::{Index, IndexInfo, SegmentInfo};

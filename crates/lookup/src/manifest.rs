@@ -5,7 +5,7 @@
 
 use archive::IdType;
 use futures::TryStreamExt as _;
-use object_store::{PutMode, PutOptions, PutPayload};
+use object_store::{ObjectStoreExt as _, PutMode, PutOptions, PutPayload};
 use serde::{Deserialize, Serialize};
 use simhash::Spec;
 use storage::{Location, StorageError};
@@ -107,7 +107,7 @@ impl Manifest {
     /// Creates the manifest.
     ///
     /// # Errors
-    /// [`LookupError::Overtaken`] when another build has created this version.
+    /// [`LookupError::Overtaken`] when another build has created this version or a later one.
     pub(crate) async fn create(&self, index: &Location) -> Result<()> {
         let object = index.child(&name(self.version))?;
         let json = serde_json::to_vec_pretty(self);
@@ -117,7 +117,18 @@ impl Manifest {
             .store()
             .put_opts(object.path(), PutPayload::from(json), options);
         match put.await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                let latest = versions(index).await?.pop().unwrap_or(self.version);
+                if latest <= self.version {
+                    return Ok(());
+                }
+                // Other builds have published later versions, and removed their manifest of this one.
+                let _ = object.store().delete(object.path()).await;
+                Err(LookupError::Overtaken {
+                    path: index.to_string(),
+                    version: latest,
+                })
+            }
             Err(
                 object_store::Error::AlreadyExists { .. }
                 | object_store::Error::Precondition { .. },

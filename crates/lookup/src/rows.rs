@@ -73,7 +73,7 @@ pub(crate) struct RowShape {
 pub(crate) struct Row<'a> {
     pub(crate) id: IdRef<'a>,
     /// Number in the segment's list of parts, which has the day.
-    pub(crate) day: u16,
+    pub(crate) part: u16,
     pub(crate) sketch: Option<&'a [u8]>,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct RowsWriter {
     shape: RowShape,
     starts: Vec<u64>,
     rows: u64,
-    days: Vec<u16>,
+    parts: Vec<u16>,
     sketches: Vec<u8>,
     has_sketch: u64,
     numbers: Vec<i64>,
@@ -97,7 +97,7 @@ impl RowsWriter {
             shape,
             starts: Vec::new(),
             rows: 0,
-            days: Vec::with_capacity(GROUP),
+            parts: Vec::with_capacity(GROUP),
             sketches: Vec::new(),
             has_sketch: 0,
             numbers: Vec::with_capacity(GROUP),
@@ -119,7 +119,7 @@ impl RowsWriter {
             }
         }
         if self.shape.days {
-            self.days.push(row.day);
+            self.parts.push(row.part);
         }
         if self.shape.sketch > 0 {
             let end = self.sketches.len() + self.shape.sketch;
@@ -139,7 +139,7 @@ impl RowsWriter {
     fn end_group(&mut self, file: &mut PagedWriter) -> Result<()> {
         self.starts.push(file.section_bytes());
         let bytes = &mut self.bytes;
-        bytes.extend(self.days.drain(..).flat_map(u16::to_le_bytes));
+        bytes.extend(self.parts.drain(..).flat_map(u16::to_le_bytes));
         if self.shape.sketch > 0 {
             bytes.extend_from_slice(&self.has_sketch.to_le_bytes());
             bytes.append(&mut self.sketches);
@@ -270,12 +270,12 @@ impl<'a> Group<'a> {
     /// Row `within` of the group's `count` rows; `None` if a length leads outside the group.
     fn row(&self, shape: RowShape, count: usize, within: usize) -> Result<Option<Row<'a>>> {
         let mut at = 0;
-        let mut day = 0;
+        let mut part = 0;
         if shape.days {
             let Some(number) = self.number(2 * within, 2)? else {
                 return Ok(None);
             };
-            day = number as u16;
+            part = number as u16;
             at += 2 * count;
         }
         let mut sketch = None;
@@ -294,7 +294,7 @@ impl<'a> Group<'a> {
                 .map(|id| IdRef::Number(id.cast_signed())),
             false => self.text(at, count, within)?.map(IdRef::Text),
         };
-        Ok(id.map(|id| Row { id, day, sketch }))
+        Ok(id.map(|id| Row { id, part, sketch }))
     }
 
     fn text(&self, at: usize, count: usize, within: usize) -> Result<Option<&'a [u8]>> {
@@ -332,13 +332,13 @@ mod tests {
         let path = directory.path().join("rows");
         let mut file = PagedWriter::new("rows", std::fs::File::create(&path).unwrap());
         let mut writer = RowsWriter::new(shape);
-        for (id, day, sketch) in rows {
+        for (id, part, sketch) in rows {
             let id = match id {
                 Id::Number(number) => IdRef::Number(*number),
                 Id::Text(text) => IdRef::Text(text.as_bytes()),
             };
-            let (day, sketch) = (*day, sketch.as_deref());
-            writer.push(&mut file, Row { id, day, sketch }).unwrap();
+            let (part, sketch) = (*part, sketch.as_deref());
+            writer.push(&mut file, Row { id, part, sketch }).unwrap();
         }
         writer.finish(&mut file).unwrap();
         file.finish(&()).unwrap();
@@ -358,20 +358,20 @@ mod tests {
             long in 0_usize..200,
         ) {
             let shape = RowShape { bigint, days, sketch: if sketches { 16 } else { 0 } };
-            let rows: Vec<_> = rows.into_iter().enumerate().map(|(at, (number, text, day, sketch))| {
+            let rows: Vec<_> = rows.into_iter().enumerate().map(|(at, (number, text, part, sketch))| {
                 // One id makes its group need wider ends.
                 let text = if at == long { text + &"x".repeat(70_000) } else { text };
                 let id = if bigint { Id::Number(number) } else { Id::Text(text) };
-                (id, if days { day } else { 0 }, sketch.filter(|_| sketches))
+                (id, if days { part } else { 0 }, sketch.filter(|_| sketches))
             }).collect();
             let found = written(shape, &rows);
-            for (at, (id, day, sketch)) in rows.iter().enumerate() {
+            for (at, (id, part, sketch)) in rows.iter().enumerate() {
                 let row = found.row(at as u32).unwrap();
                 let found_id = match row.id {
                     IdRef::Number(number) => Id::Number(number),
                     IdRef::Text(text) => Id::Text(String::from_utf8(text.to_vec()).unwrap()),
                 };
-                prop_assert_eq!((&found_id, row.day, row.sketch), (id, *day, sketch.as_deref()));
+                prop_assert_eq!((&found_id, row.part, row.sketch), (id, *part, sketch.as_deref()));
             }
             prop_assert!(found.row(rows.len() as u32).is_err());
         }

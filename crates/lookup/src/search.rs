@@ -23,6 +23,7 @@ use hamming::prefetch::prefetch_l1;
 
 use crate::MAX_DISTANCE;
 use crate::error::{LookupError, Result};
+use crate::paged::is_in_one_page;
 use crate::segment::{ROTATION, SIGN, Segment};
 use crate::table::{BLOCK_BITS, BLOCK_BUCKETS, Block, HEADER, remainder};
 
@@ -52,7 +53,7 @@ pub struct Found {
 
 /// All masks of `width` bits with at most [`MAX_RADIUS`] ones, those with fewer ones first.
 #[derive(Debug)]
-struct Differences {
+struct Masks {
     masks: Vec<u32>,
     /// For each r, how many masks have at most r bits.
     within: [usize; MAX_RADIUS as usize + 1],
@@ -61,7 +62,7 @@ struct Differences {
 /// The largest r: the most bits in which a half may differ.
 const MAX_RADIUS: u32 = MAX_DISTANCE / 2;
 
-impl Differences {
+impl Masks {
     fn new(width: u32) -> Self {
         let mut masks: Vec<u32> = vec![0];
         let mut within = [1; MAX_RADIUS as usize + 1];
@@ -97,6 +98,8 @@ struct Probe {
     table: u8,
     /// Bits of the bucket's number within the block that may differ: r less those in which the block's number differs.
     radius: u8,
+    /// Whether the block lies in one page, which was checked before.
+    is_checked: bool,
     block: u32,
     /// Where the block lies in the file.
     start: usize,
@@ -121,7 +124,7 @@ struct Bucket {
 pub struct Searcher {
     segments: Arc<[Arc<Segment>]>,
     /// For each segment, the masks for block numbers. Segments with equally long numbers share them.
-    blocks: Vec<Arc<Differences>>,
+    block_masks: Vec<Arc<Masks>>,
     chunk: Chunk,
 }
 
@@ -132,37 +135,37 @@ struct Chunk {
     /// Whether the processor has instructions that count bits; other architectures always have them.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     counts_bits: bool,
-    buckets: Differences,
+    bucket_masks: Masks,
     probes: Vec<Probe>,
-    hits: Vec<Bucket>,
+    buckets: Vec<Bucket>,
 }
 
 impl Searcher {
     pub(crate) fn new(segments: Arc<[Arc<Segment>]>) -> Self {
-        let mut widths: Vec<(u32, Arc<Differences>)> = Vec::new();
-        let mut blocks = Vec::with_capacity(segments.len());
+        let mut widths: Vec<(u32, Arc<Masks>)> = Vec::new();
+        let mut block_masks = Vec::with_capacity(segments.len());
         for segment in segments.iter() {
             let width = segment.facts.bucket_bits - BLOCK_BITS;
             let known = widths.iter().find(|(known, _)| *known == width);
-            let differences = match known {
-                Some((_, differences)) => Arc::clone(differences),
+            let masks = match known {
+                Some((_, masks)) => Arc::clone(masks),
                 None => {
-                    let differences = Arc::new(Differences::new(width));
-                    widths.push((width, Arc::clone(&differences)));
-                    differences
+                    let masks = Arc::new(Masks::new(width));
+                    widths.push((width, Arc::clone(&masks)));
+                    masks
                 }
             };
-            blocks.push(differences);
+            block_masks.push(masks);
         }
         Self {
             segments,
-            blocks,
+            block_masks,
             chunk: Chunk {
                 k: 0,
                 counts_bits: counts_bits(),
-                buckets: Differences::new(BLOCK_BITS),
+                bucket_masks: Masks::new(BLOCK_BITS),
                 probes: Vec::with_capacity(2 * CHUNK),
-                hits: Vec::with_capacity(2 * CHUNK),
+                buckets: Vec::with_capacity(2 * CHUNK),
             },
         }
     }
@@ -181,7 +184,7 @@ impl Searcher {
         chunk.probes.clear();
         chunk.k = k;
         for (query, fingerprint) in queries.iter().enumerate() {
-            for (segment, differences) in self.blocks.iter().enumerate() {
+            for (segment, masks) in self.block_masks.iter().enumerate() {
                 for table in 0..2 {
                     let searched = &segments[segment].tables[table];
                     let value = (fingerprint ^ SIGN).rotate_left(searched.rotation);
@@ -191,11 +194,12 @@ impl Searcher {
                         segment: segment as u32,
                         table: table as u8,
                         radius: 0,
+                        is_checked: false,
                         block: searched.place(value).0,
                         start: 0,
                         end: 0,
                     };
-                    chunk.push(segments, probe, differences.within(k / 2), found)?;
+                    chunk.push(segments, probe, masks.within(k / 2), found)?;
                 }
             }
             if chunk.probes.len() >= CHUNK / 2 {
@@ -273,8 +277,10 @@ impl Chunk {
             let segment = &segments[probe.segment as usize];
             let range = segment.tables[probe.table as usize].block_range(probe.block);
             (probe.start, probe.end) = (range.start, range.end);
+            let was_read = segment.file.was_read(range.start);
             // An empty block has the place of the next one.
-            were_read &= range.is_empty() || segment.file.was_read(range.start);
+            were_read &= range.is_empty() || was_read;
+            probe.is_checked = was_read && is_in_one_page(&range);
             let file = segment.file.raw();
             prefetch_l1(file, range.start);
             // Prefetch a second line if the counts up to the query's bucket reach into it. A bucket takes about 3 bits:
@@ -287,7 +293,7 @@ impl Chunk {
         }
         self.request_from_disk(segments, were_read);
         // Phase 2: find the buckets in the counts.
-        self.hits.clear();
+        self.buckets.clear();
         for (number, probe) in self.probes.iter().enumerate() {
             if probe.start == probe.end {
                 continue;
@@ -297,14 +303,17 @@ impl Chunk {
             let damaged = || segment.damaged(probe.table.into(), probe.block);
             let file = segment.file.raw();
             // Check the header first: it says how long the counts are.
-            segment.file.check(&(probe.start..probe.start + 8))?;
+            if !probe.is_checked {
+                segment.file.check(&(probe.start..probe.start + 8))?;
+            }
             let bytes = file.get(probe.start..probe.end).ok_or_else(damaged)?;
             let block = Block::parse(bytes, table.bucket_bits).ok_or_else(damaged)?;
-            segment
-                .file
-                .check(&(probe.start..probe.start + block.counts_end()))?;
+            if !probe.is_checked {
+                let counts_end = probe.start + block.counts_end();
+                segment.file.check(&(probe.start..counts_end))?;
+            }
             let (_, own) = table.place(probe.value);
-            for &mask in self.buckets.within(probe.radius.into()) {
+            for &mask in self.bucket_masks.within(probe.radius.into()) {
                 let bucket = own ^ mask;
                 let values = block.bucket(bucket).ok_or_else(damaged)?;
                 if values.is_empty() {
@@ -312,7 +321,7 @@ impl Chunk {
                 }
                 let bit = 8 * probe.start + block.remainder_bit(values.start);
                 prefetch_l1(file, bit / 8);
-                self.hits.push(Bucket {
+                self.buckets.push(Bucket {
                     probe: number as u32,
                     first: values.start,
                     values: values.end - values.start,
@@ -322,12 +331,14 @@ impl Chunk {
             }
         }
         // Phase 3: compare the values.
-        for bucket in &self.hits {
+        for bucket in &self.buckets {
             let probe = &self.probes[bucket.probe as usize];
             let segment = &segments[probe.segment as usize];
             let width = 64 - segment.facts.bucket_bits;
             let end = bucket.bit + (bucket.values * width) as usize;
-            segment.file.check(&(bucket.bit / 8..end.div_ceil(8)))?;
+            if !probe.is_checked {
+                segment.file.check(&(bucket.bit / 8..end.div_ceil(8)))?;
+            }
             // A remainder is read as a whole word. After the last one the checksums follow, so the word is in the file.
             let file = segment.file.raw();
             for value in 0..bucket.values {
@@ -538,11 +549,11 @@ mod tests {
     }
 
     #[test]
-    fn differences_come_once_and_in_order() {
+    fn masks_come_once_and_in_order() {
         for width in [0, 1, 5, 12] {
-            let differences = Differences::new(width);
+            let all_masks = Masks::new(width);
             for radius in 0..=MAX_RADIUS {
-                let mut masks = differences.within(radius).to_vec();
+                let mut masks = all_masks.within(radius).to_vec();
                 assert!(masks.is_sorted_by_key(|mask| mask.count_ones()));
                 masks.sort_unstable();
                 let all = (0..1_u32 << width).filter(|mask| mask.count_ones() <= radius);

@@ -119,7 +119,7 @@ pub fn memory_limit(common: &CommonArgs) -> usize {
 }
 
 /// Bytes of memory of the machine or of its control group.
-fn memory() -> u64 {
+pub fn memory() -> u64 {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
     let group = system

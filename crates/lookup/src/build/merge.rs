@@ -189,8 +189,8 @@ impl Input {
                 let mut pushed = 0;
                 for row in *first..first.saturating_add(*count) {
                     let row = scan.segment().row(row)?;
-                    if let Some(&Some(day)) = numbers.get(usize::from(row.day)) {
-                        writer.push_row(Row { day, ..row })?;
+                    if let Some(&Some(part)) = numbers.get(usize::from(row.part)) {
+                        writer.push_row(Row { part, ..row })?;
                         pushed += 1;
                     }
                 }

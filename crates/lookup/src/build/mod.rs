@@ -37,7 +37,7 @@ pub struct Settings {
 
 /// What a build did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Built {
+pub struct BuildReport {
     /// The version of the index.
     pub version: u64,
     /// The version of the archive that it covers.
@@ -66,10 +66,18 @@ pub async fn build(
     files: &IndexFiles,
     settings: Settings,
     rows_done: Arc<dyn Fn(u64) + Send + Sync>,
-) -> Result<Built> {
+) -> Result<BuildReport> {
     let location = files.location();
     require_conditional_create(location).await?;
     let previous = Manifest::latest(location).await?;
+    // The archive may have been opened before another build indexed a later commit.
+    let reopened = match &previous {
+        Some(previous) if previous.archive.version > archive.version() => {
+            Some(Archive::open(archive.location()).await?)
+        }
+        _ => None,
+    };
+    let archive = reopened.as_ref().unwrap_or(archive);
     match &previous {
         Some(previous) => require_same(previous, archive, location.given())?,
         None => {
@@ -88,12 +96,17 @@ pub async fn build(
         pool: Arc::new(pool),
         rows_done,
         manifest: previous,
-        built: Built::default(),
+        built: BuildReport::default(),
     };
-    let parts = parts::of_archive(archive)?;
-    build.follow(&parts).await?;
-    build.merge(settings.merge_all).await?;
-    Ok(build.finish())
+    let parts = parts::from_archive(archive)?;
+    let done = match build.follow(&parts).await {
+        Ok(()) => build.merge(settings.merge_all).await,
+        failed => failed,
+    };
+    match done {
+        Ok(()) => Ok(build.finish()),
+        Err(error) => Err(build.why(error).await),
+    }
 }
 
 /// Refuses an archive with another spec, another table id, or a lower version than the index covers.
@@ -139,7 +152,7 @@ struct Build<'a> {
     rows_done: Arc<dyn Fn(u64) + Send + Sync>,
     /// The latest version that was published.
     manifest: Option<Manifest>,
-    built: Built,
+    built: BuildReport,
 }
 
 impl Build<'_> {
@@ -223,7 +236,24 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn finish(mut self) -> Built {
+    /// The error to report for `error`: that other builds came first, if they have removed a file that this one reads or
+    /// writes.
+    async fn why(&self, error: LookupError) -> LookupError {
+        if !error.is_missing_file() {
+            return error;
+        }
+        let own = self.manifest.as_ref().map_or(0, |own| own.version);
+        let location = self.files.location();
+        match Manifest::latest(location).await {
+            Ok(Some(latest)) if latest.version > own => LookupError::Overtaken {
+                path: location.to_string(),
+                version: latest.version,
+            },
+            _ => error,
+        }
+    }
+
+    fn finish(mut self) -> BuildReport {
         if let Some(manifest) = &self.manifest {
             self.built.version = manifest.version;
             self.built.archive_version = manifest.archive.version;

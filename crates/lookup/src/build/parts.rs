@@ -22,7 +22,7 @@ pub(super) struct ArchivePart {
 }
 
 /// The parts of an archive, by day.
-pub(super) fn of_archive(archive: &Archive) -> Result<Vec<ArchivePart>> {
+pub(super) fn from_archive(archive: &Archive) -> Result<Vec<ArchivePart>> {
     let mut days: BTreeMap<_, Vec<DataFile>> = BTreeMap::new();
     for file in archive.files()? {
         days.entry(file.day).or_default().push(file);

@@ -1,8 +1,11 @@
 //! Reads the rows of a data file of the archive, sorted by fingerprint, a piece at a time.
 
+use std::ops::Range;
+
 use archive::{DecodedStep, FingerprintReader, ReadRows, RowColumns, SnapshotFile};
 use arrow::array::{ArrayRef, AsArray as _, BinaryArray};
 use arrow::datatypes::Int64Type;
+use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::SketchBits;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -16,6 +19,9 @@ const PIECE: usize = 1 << 14;
 
 /// Pieces of a file that wait to be merged.
 const PIECES: usize = 3;
+
+/// Pieces of a file that are read at once: a disk or a store answers several reads together sooner than one by one.
+const READS: usize = 3;
 
 /// At most [`PIECE`] rows, sorted by fingerprint.
 pub(super) struct Piece {
@@ -43,11 +49,7 @@ impl Piece {
         };
         let sketch =
             (!arrow::array::Array::is_null(&self.sketches, at)).then(|| self.sketches.value(at));
-        Row {
-            id,
-            day: part,
-            sketch,
-        }
+        Row { id, part, sketch }
     }
 }
 
@@ -81,8 +83,8 @@ async fn is_sorted(file: &SnapshotFile) -> Result<bool> {
     }
     let mut last = 0;
     for group in 0..file.reader.row_groups().len() {
-        let (values, _) = fingerprints(&file.reader, group).await?;
-        if !continues(&mut last, &values) {
+        let read = fingerprints(&file.reader, group).await?;
+        if !continues(&mut last, &read.values) {
             return Ok(false);
         }
     }
@@ -111,21 +113,26 @@ async fn send_in_order(
             Some(reading) => joined(reading).await?,
             None => fingerprints(&file.reader, group).await?,
         };
-        let (values, rows) = read;
-        if !continues(&mut last, &values) {
+        if !continues(&mut last, &read.values) {
             let reason = "its rows are not sorted by fingerprint";
             return Err(LookupError::damaged(file.reader.name(), reason));
         }
-        let pieces = values.chunks(PIECE).zip(rows.chunks(PIECE));
-        for (number, (values, rows)) in pieces.enumerate() {
+        let (file, pages, read) = (&file, &pages, &read);
+        let reading = read.ranges().map(|range| async move {
+            let rows = read.rows(range.clone());
+            let found = file.reader.rows(pages, group, &rows, wanted).await?;
+            Ok::<_, LookupError>(Piece::new(read.values[range].to_vec(), found))
+        });
+        let mut reading = futures::stream::iter(reading).buffered(READS);
+        let mut number = 0;
+        while let Some(piece) = reading.try_next().await? {
             // Not before: a file whose turn has not come holds one row group only.
             if number == PIECES + 2 && group + 1 < groups {
                 let reader = file.reader.clone();
                 let reading = async move { fingerprints(&reader, group + 1).await };
                 next = Some(tokio::spawn(reading));
             }
-            let read = file.reader.rows(&pages, group, rows, wanted).await?;
-            let piece = Piece::new(values.to_vec(), read);
+            number += 1;
             if sender.send(Ok(Some(piece))).await.is_err() {
                 return Ok(());
             }
@@ -152,17 +159,14 @@ async fn send_sorted(
     let mut pieces = Vec::new();
     let mut order: Vec<(u64, u32, u32)> = Vec::new();
     for group in 0..file.reader.row_groups().len() {
-        let (values, rows) = fingerprints(&file.reader, group).await?;
-        for (values, rows) in values.chunks(PIECE).zip(rows.chunks(PIECE)) {
-            let read = file.reader.rows(&pages, group, rows, wanted).await?;
+        let read = fingerprints(&file.reader, group).await?;
+        for range in read.ranges() {
+            let rows = read.rows(range.clone());
+            let found = file.reader.rows(&pages, group, &rows, wanted).await?;
             let piece = pieces.len() as u32;
-            order.extend(
-                values
-                    .iter()
-                    .enumerate()
-                    .map(|(at, value)| (*value, piece, at as u32)),
-            );
-            pieces.push(read);
+            let values = read.values[range].iter().enumerate();
+            order.extend(values.map(|(at, value)| (*value, piece, at as u32)));
+            pieces.push(found);
         }
     }
     order.sort_unstable();
@@ -194,18 +198,54 @@ async fn send_sorted(
     Ok(())
 }
 
-/// The stored fingerprints of a row group, and the numbers of their rows.
-async fn fingerprints(reader: &FingerprintReader, group: usize) -> Result<(Vec<u64>, Vec<u32>)> {
+/// The stored fingerprints of a row group.
+struct GroupValues {
+    values: Vec<u64>,
+    /// The row of each value; empty if every row has a value.
+    rows: Vec<u32>,
+}
+
+impl GroupValues {
+    /// The values of each piece.
+    fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let values = self.values.len();
+        let starts = (0..values).step_by(PIECE);
+        starts.map(move |start| start..values.min(start + PIECE))
+    }
+
+    /// The rows of some values.
+    fn rows(&self, values: Range<usize>) -> Vec<u32> {
+        match self.rows.is_empty() {
+            true => (values.start as u32..values.end as u32).collect(),
+            false => self.rows[values].to_vec(),
+        }
+    }
+}
+
+/// Reads the fingerprints of a row group.
+async fn fingerprints(reader: &FingerprintReader, group: usize) -> Result<GroupValues> {
     let encoded = reader.fetch(group).await?;
     let reader = reader.clone();
     joined(tokio::task::spawn_blocking(move || {
-        let (mut values, mut rows) = (Vec::new(), Vec::new());
+        let mut read = GroupValues {
+            values: Vec::new(),
+            rows: Vec::new(),
+        };
         reader.decode(group, encoded, &mut DecodedStep::default(), |step| {
-            values.extend(step.values().iter().map(|value| value ^ SIGN));
-            rows.extend((0..step.values().len()).map(|at| step.row(at)));
+            for (at, value) in step.values().iter().enumerate() {
+                let (row, values) = (step.row(at), read.values.len());
+                if read.rows.is_empty() && row as usize != values {
+                    // The first row without a value came before this one.
+                    read.rows.extend(0..values as u32);
+                }
+                if !read.rows.is_empty() || row as usize != values {
+                    read.rows.push(row);
+                }
+                read.values.push(value ^ SIGN);
+            }
             true
         })?;
-        Ok((values, rows))
+        Ok(read)
     }))
     .await
 }

@@ -9,41 +9,50 @@ use crate::manifest::SegmentEntry;
 const FAN: usize = 4;
 /// The first tier's segments have fewer than `FAN` times as many rows.
 const SMALL: u64 = 1 << 16;
+/// The most parts of a segment: a row has the number of its part in two bytes.
+const MAX_PARTS: usize = u16::MAX as usize;
 /// The most rows of a merged segment. Segments of a quarter of it or more are merged only with `all`.
 const MAX_ROWS: u64 = 3 << 30;
 
 /// Names of the segments to merge next; `None` if nothing is to be merged. With `all`, as many as fit into one.
 pub(super) fn next_merge(segments: &[SegmentEntry], all: bool) -> Option<Vec<String>> {
-    let sizes: Vec<(&str, u64)> = segments
+    let sizes: Vec<Size<'_>> = segments
         .iter()
-        .map(|entry| (entry.name.as_str(), entry.facts.rows))
+        .map(|entry| {
+            let name = entry.name.as_str();
+            (name, entry.facts.rows, entry.facts.parts.len())
+        })
         .collect();
     chosen(&sizes, all)
 }
 
-fn chosen(sizes: &[(&str, u64)], all: bool) -> Option<Vec<String>> {
-    let mut tiers: BTreeMap<u32, Vec<(&str, u64)>> = BTreeMap::new();
-    for &(name, rows) in sizes
+/// A segment's name, rows and number of parts.
+type Size<'a> = (&'a str, u64, usize);
+
+fn chosen(sizes: &[Size<'_>], all: bool) -> Option<Vec<String>> {
+    let mut tiers: BTreeMap<u32, Vec<Size<'_>>> = BTreeMap::new();
+    for &(name, rows, parts) in sizes
         .iter()
-        .filter(|(_, rows)| *rows < MAX_ROWS / FAN as u64 || all)
+        .filter(|(_, rows, _)| *rows < MAX_ROWS / FAN as u64 || all)
     {
         let tier = if all {
             0
         } else {
             (rows.max(SMALL) / SMALL).ilog2() / FAN.ilog2()
         };
-        tiers.entry(tier).or_default().push((name, rows));
+        tiers.entry(tier).or_default().push((name, rows, parts));
     }
     let at_least = if all { 2 } else { FAN };
     tiers.into_values().find_map(|mut tier| {
         // The smallest first, so that as many as possible fit.
-        tier.sort_by_key(|(name, rows)| (*rows, *name));
-        let mut sum = 0;
-        let fitting = tier.iter().take_while(|(_, rows)| {
-            sum += rows;
-            sum <= MAX_ROWS
+        tier.sort_by_key(|(name, rows, _)| (*rows, *name));
+        let (mut all_rows, mut all_parts) = (0, 0);
+        let fitting = tier.iter().take_while(|(_, rows, parts)| {
+            all_rows += rows;
+            all_parts += parts;
+            all_rows <= MAX_ROWS && all_parts <= MAX_PARTS
         });
-        let names: Vec<String> = fitting.map(|(name, _)| (*name).to_owned()).collect();
+        let names: Vec<String> = fitting.map(|(name, ..)| (*name).to_owned()).collect();
         (names.len() >= at_least).then_some(names)
     })
 }
@@ -61,7 +70,7 @@ mod tests {
             while let Some(names) = chosen(
                 &segments
                     .iter()
-                    .map(|(name, rows)| (name.as_str(), *rows))
+                    .map(|(name, rows)| (name.as_str(), *rows, 1))
                     .collect::<Vec<_>>(),
                 false,
             ) {
@@ -85,10 +94,17 @@ mod tests {
 
     #[test]
     fn all_become_one_if_they_fit() {
-        let sizes = [("a", 5), ("b", 1 << 31), ("c", 1 << 31), ("d", 7)];
+        let sizes = [
+            ("a", 5, 1),
+            ("b", 1 << 31, 1),
+            ("c", 1 << 31, 1),
+            ("d", 7, 1),
+        ];
         assert_eq!(chosen(&sizes, true).unwrap(), ["a", "d", "b"]);
         assert_eq!(chosen(&sizes[..1], true), None);
         assert_eq!(chosen(&sizes, false), None);
-        assert_eq!(chosen(&[("b", 1 << 31), ("c", 1 << 31)], true), None);
+        assert_eq!(chosen(&[("b", 1 << 31, 1), ("c", 1 << 31, 1)], true), None);
+        let parts = [("a", 5, 40_000), ("b", 6, 25_000), ("c", 7, 600)];
+        assert_eq!(chosen(&parts, true).unwrap(), ["a", "b"]);
     }
 }

@@ -12,11 +12,11 @@
 //! Numbers are little-endian. A page is checked when it is first used: a damaged one is an error that names the file and the
 //! page, never a wrong answer.
 
-mod page_file;
+mod direct;
 mod read;
 mod write;
 
-pub(crate) use read::{PagedFile, Section, u32_at, u64_at};
+pub(crate) use read::{PagedFile, Section, is_in_one_page, u32_at, u64_at};
 pub(crate) use write::PagedWriter;
 
 /// The first and the last bytes of every file.

@@ -14,6 +14,9 @@ use twox_hash::XxHash3_64;
 use super::{FORMAT, HEADER, MAGIC, PAGE, TRAILER};
 use crate::error::{LookupError, Result};
 
+/// Bytes of a huge page.
+const HUGE_PAGE: usize = 2 << 20;
+
 /// The JSON at the end of a file.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Footer {
@@ -193,6 +196,31 @@ impl PagedFile {
             .advise_range(Advice::WillNeed, range.start, range.len());
     }
 
+    /// Reads the first `bytes` bytes into the system's page cache, as huge pages where the file system has them: a lookup
+    /// touches pages far from each other, and mostly waits for the TLB. Returns early when `stop` returns true.
+    pub(crate) fn read_ahead(&self, bytes: usize, stop: impl Fn() -> bool) {
+        let bytes = bytes.min(self.map.len());
+        let advise = |advice| self.map.advise_range(advice, 0, bytes).is_ok();
+        #[cfg(target_os = "linux")]
+        let has_huge_pages = advise(Advice::HugePage);
+        #[cfg(not(target_os = "linux"))]
+        let has_huge_pages = false;
+        for start in (0..bytes).step_by(HUGE_PAGE) {
+            if stop() {
+                break;
+            }
+            if has_huge_pages {
+                // The first access reads the whole huge page. If it fails, that is for a lookup to find.
+                std::hint::black_box(self.map[start]);
+            }
+            // For systems that have read less.
+            self.request(start..bytes.min(start + HUGE_PAGE));
+        }
+        #[cfg(target_os = "linux")]
+        // What is evicted later is read again page by page.
+        advise(Advice::NoHugePage);
+    }
+
     /// Tells the system that the file will be read from front to back.
     pub(crate) fn read_in_order(&self) {
         let _ = self.map.advise(Advice::Sequential);
@@ -205,6 +233,12 @@ impl PagedFile {
     pub(crate) fn verify(&self) -> Result<()> {
         (0..self.checksums.start / PAGE).try_for_each(|page| self.check_page(page))
     }
+}
+
+/// Whether all bytes of a range are of one page.
+#[inline(always)]
+pub(crate) fn is_in_one_page(range: &Section) -> bool {
+    range.start / PAGE == range.end.saturating_sub(1) / PAGE
 }
 
 /// The number at byte `at`.

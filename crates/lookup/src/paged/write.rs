@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
-use super::page_file::PageFile;
+use super::direct::DirectFile;
 use super::{ALIGNMENT, FORMAT, HEADER, MAGIC, PAGE};
 use crate::error::{LookupError, Result};
 use crate::paged::read::Footer;
@@ -39,7 +39,7 @@ type Written = std::io::Result<(File, Vec<u64>)>;
 /// Writes whole pages as they come.
 fn write_pages(file: File, full: &Receiver<Vec<u8>>, empty: &Sender<Vec<u8>>) -> Written {
     let mut checksums = Vec::new();
-    let mut file = PageFile::new(file);
+    let mut file = DirectFile::new(file);
     for mut pages in full {
         checksums.extend(pages.chunks_exact(PAGE).map(XxHash3_64::oneshot));
         file.write(&pages)?;

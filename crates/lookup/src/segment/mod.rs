@@ -149,7 +149,7 @@ impl Segment {
     /// The document of a row.
     pub(crate) fn document(&self, row: u32) -> Result<Document> {
         let found = self.rows.row(row)?;
-        let part = self.facts.parts.get(usize::from(found.day));
+        let part = self.facts.parts.get(usize::from(found.part));
         let part = part.ok_or_else(|| {
             LookupError::damaged(self.rows.file().name(), format!("row {row} is damaged"))
         })?;
@@ -171,6 +171,11 @@ impl Segment {
             self.file.name(),
             format!("table {name}, block {block} is damaged"),
         )
+    }
+
+    /// Its files: the tables, and the rows.
+    pub(crate) fn files(&self) -> [&PagedFile; 2] {
+        [&self.file, self.rows.file()]
     }
 
     /// Size of both files in bytes.

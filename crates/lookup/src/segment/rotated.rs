@@ -69,14 +69,14 @@ fn write_runs(
 }
 
 /// Collects rotated fingerprints, to sort them and write the table.
-pub(super) struct Rotated {
+pub(super) struct RotatedSort {
     partitions: Partitions,
     /// `None` if all stays in memory.
     spill: Option<Spill>,
     spilled: u64,
 }
 
-impl Rotated {
+impl RotatedSort {
     /// A sort of about `values` values; if that is more than `memory`, it spills to a file in `scratch`.
     pub(super) fn new(
         name: &str,

@@ -35,8 +35,8 @@ pub(crate) fn segment_of(directory: &Path, name: &str, fingerprints: &[u64]) -> 
     for equal in sorted.chunk_by(|a, b| a.0 == b.0) {
         for (_, row) in equal {
             let id = IdRef::Number(*row as i64);
-            let (day, sketch) = (0, None);
-            writer.push_row(Row { id, day, sketch }).unwrap();
+            let (part, sketch) = (0, None);
+            writer.push_row(Row { id, part, sketch }).unwrap();
         }
         writer.push(equal[0].0, equal.len() as u32).unwrap();
     }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use super::rotated::Rotated;
+use super::rotated::RotatedSort;
 use super::{Part, ROTATION, SegmentFacts};
 use crate::error::{LookupError, Result};
 use crate::paged::PagedWriter;
@@ -18,7 +18,7 @@ pub(crate) struct SegmentWriter {
     tables: PagedWriter,
     rows_file: PagedWriter,
     straight: TableWriter,
-    rotated: Rotated,
+    rotated: RotatedSort,
     rows: RowsWriter,
     facts: SegmentFacts,
 }
@@ -56,7 +56,7 @@ impl SegmentWriter {
             tables: PagedWriter::new(&format!("{name}, tables"), tables),
             rows_file: PagedWriter::new(&format!("{name}, rows"), rows_file),
             straight: TableWriter::new(bucket_bits),
-            rotated: Rotated::new(name, bucket_bits, rows, VALUES_IN_MEMORY, scratch)?,
+            rotated: RotatedSort::new(name, bucket_bits, rows, VALUES_IN_MEMORY, scratch)?,
             rows: RowsWriter::new(shape),
             facts: SegmentFacts {
                 fingerprints: 0,

@@ -11,10 +11,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::body::body;
-use super::current::Serving;
+use super::current::OpenVersion;
 use super::problem::Problem;
 use super::{MAX_BATCH, Shared};
-use crate::answer::{Answer, Hit, Query, Wanted, parse_fingerprint};
+use crate::answer::{Answer, Hit, LookupOptions, Query, parse_fingerprint};
 use crate::error::LookupError;
 use crate::rows::Id;
 use crate::seen::Remembered;
@@ -35,20 +35,20 @@ const SMALL: usize = 64;
 /// The body of a request: one query, or a list of queries.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct Body {
     text: Option<String>,
     fp: Option<Fingerprint>,
     id: Option<String>,
-    queries: Option<Vec<One>>,
+    queries: Option<Vec<QueryBody>>,
     k: Option<u32>,
     limit: Option<usize>,
     min_similarity: Option<f64>,
 }
 
-/// One query.
+/// QueryBody query.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct One {
+struct QueryBody {
     text: Option<String>,
     fp: Option<Fingerprint>,
     /// Id to remember; only `/v1/seen` uses it.
@@ -64,10 +64,10 @@ enum Fingerprint {
 }
 
 /// A request whose body is valid.
-struct Checked {
+struct LookupRequest {
     queries: Vec<Query>,
     ids: Vec<Option<String>>,
-    wanted: Wanted,
+    wanted: LookupOptions,
     is_batch: bool,
 }
 
@@ -75,11 +75,11 @@ fn bad(reason: impl Into<String>) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, reason)
 }
 
-fn checked(bytes: &[u8], max_distance: u32) -> Result<Checked, Problem> {
-    let asked: Asked = serde_json::from_slice(bytes)
+fn checked(bytes: &[u8], max_distance: u32) -> Result<LookupRequest, Problem> {
+    let asked: Body = serde_json::from_slice(bytes)
         .map_err(|error| bad(format!("the body does not match /openapi.json: {error}")))?;
     let is_batch = asked.queries.is_some();
-    let one = One {
+    let one = QueryBody {
         text: asked.text,
         fp: asked.fp,
         id: asked.id,
@@ -130,11 +130,11 @@ fn checked(bytes: &[u8], max_distance: u32) -> Result<Checked, Problem> {
         });
         ids.push(one.id);
     }
-    Ok(Checked {
+    Ok(LookupRequest {
         queries,
         ids,
         is_batch,
-        wanted: Wanted {
+        wanted: LookupOptions {
             k,
             limit,
             min_similarity,
@@ -225,7 +225,7 @@ pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<
         let (k, limit) = (asked.wanted.k, asked.wanted.limit);
         for (queries, ids) in asked.queries.chunks(TOGETHER).zip(ids.chunks(TOGETHER)) {
             let answers = response.answers(queries)?;
-            // One step finds and remembers, so that of two duplicates that arrive at once, one finds the other.
+            // QueryBody step finds and remembers, so that of two duplicates that arrive at once, one finds the other.
             let entries = answers.iter().zip(ids).filter_map(|(answer, id)| {
                 let fingerprint = answer.fingerprint?;
                 let id = id.clone();
@@ -278,15 +278,15 @@ fn add_remembered(answer: &mut Value, remembered: Vec<(u32, Remembered)>, limit:
 /// The response to a request, while it is made. It is bounded in bytes and in time.
 struct Response<'a> {
     shared: &'a Shared,
-    serving: Arc<Serving>,
-    asked: &'a Checked,
+    serving: Arc<OpenVersion>,
+    asked: &'a LookupRequest,
     begin: Instant,
     json: String,
     answers: usize,
 }
 
 impl<'a> Response<'a> {
-    fn new(shared: &'a Shared, asked: &'a Checked) -> Self {
+    fn new(shared: &'a Shared, asked: &'a LookupRequest) -> Self {
         Self {
             serving: shared.current.serving(),
             shared,
@@ -350,7 +350,7 @@ impl<'a> Response<'a> {
     }
 }
 
-impl Checked {
+impl LookupRequest {
     /// Runs `work` on this thread, which serves connections, too. If it may take long, the connections move to another one.
     fn on_this_thread<T>(&self, work: impl FnOnce() -> T) -> T {
         let is_short = |query: &Query| query.text.as_ref().is_none_or(|text| text.len() <= 1 << 16);

@@ -1,6 +1,8 @@
 //! The open version of the index, and its replacement by newer ones.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 use simhash::Model;
 
@@ -13,17 +15,17 @@ use crate::index::Index;
 /// Where requests get the open version of the index.
 pub(super) struct Current {
     files: IndexFiles,
-    serving: RwLock<Arc<Serving>>,
+    serving: RwLock<Arc<OpenVersion>>,
 }
 
 /// An open version of the index, with a pool of answerers.
-pub(super) struct Serving {
+pub(super) struct OpenVersion {
     index: Index,
     model: Model,
     idle: Mutex<Vec<Answerer>>,
 }
 
-impl Serving {
+impl OpenVersion {
     pub(super) fn index(&self) -> &Index {
         &self.index
     }
@@ -41,7 +43,7 @@ impl Serving {
 
 impl Current {
     pub(super) async fn new(files: IndexFiles, index: Index) -> Result<Self> {
-        let serving = Serving {
+        let serving = OpenVersion {
             model: index.model().await?,
             index,
             idle: Mutex::default(),
@@ -53,7 +55,7 @@ impl Current {
     }
 
     /// The open version. A request keeps it to its end, even if a newer one is opened.
-    pub(super) fn serving(&self) -> Arc<Serving> {
+    pub(super) fn serving(&self) -> Arc<OpenVersion> {
         Arc::clone(&self.serving.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -66,7 +68,7 @@ impl Current {
         let model = index.model().await?;
         // Only now is it certain that the new version answers.
         serving.index.drop_copies(&self.files, &index);
-        let next = Serving {
+        let next = OpenVersion {
             model,
             index,
             idle: Mutex::default(),
@@ -74,6 +76,21 @@ impl Current {
         *self.serving.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(next);
         Ok(true)
     }
+}
+
+/// Reads the open version into the system's page cache, in the background.
+pub(super) fn read_ahead(shared: &Arc<Shared>) {
+    let shared = Arc::clone(shared);
+    std::thread::spawn(move || {
+        let index = shared.current.serving().index.clone();
+        let is_old = || {
+            shared.draining.load(Ordering::Relaxed)
+                || shared.current.serving().index.version() != index.version()
+        };
+        let (begin, limit) = (Instant::now(), shared.settings.read_ahead);
+        index.read_ahead(limit, is_old);
+        tracing::info!("read the index ahead in {:.1?}", begin.elapsed());
+    });
 }
 
 /// Opens new versions of the index, and forgets old documents, for as long as the server runs. If a version cannot be
@@ -85,6 +102,7 @@ pub(super) async fn refresh(shared: Arc<Shared>) {
             Ok(true) => {
                 let version = shared.current.serving().index().version();
                 tracing::info!("opened version {version} of the index");
+                read_ahead(&shared);
             }
             Ok(false) => {}
             Err(error) => tracing::warn!(

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! connections    accepts at most --connections of them, TLS, timeouts
-//! └─▶ routes     checks the token (401), chooses the handler
+//! └─▶ routes     checks the host (421) and the token (401), chooses the handler
 //!     └─▶ api    1. body: reads the body, if admission has room for it (408, 413, 429)
 //!                2. parses it (400)
 //!                3. admission: waits for a thread (429, 503)
@@ -17,6 +17,7 @@ mod api;
 mod body;
 mod connections;
 mod current;
+mod host;
 mod metrics;
 mod problem;
 mod routes;
@@ -67,6 +68,10 @@ pub struct ServeSettings {
     pub drain: Duration,
     /// How often to look for a new version of the index.
     pub refresh: Duration,
+    /// The most bytes of the index to read into the system's page cache when a version is opened.
+    pub read_ahead: u64,
+    /// Names of this server: see [`host`].
+    pub host_names: Vec<String>,
     /// Where and how long `POST /v1/seen` remembers documents; if `None`, it answers 404.
     pub remember: Option<Remember>,
     /// Texts by id, which are added to hits.
@@ -84,6 +89,8 @@ struct Shared {
     metrics: Metrics,
     seen: Option<Seen>,
     draining: AtomicBool,
+    /// Whether anybody may ask, so that only the name that a client uses says whether it means this server.
+    checks_host: bool,
 }
 
 /// A server that listens.
@@ -108,6 +115,7 @@ impl Server {
             .as_ref()
             .is_some_and(|tls| tls.authority.is_some());
         let is_safe = tls.is_some() && (knows_clients || settings.token.is_some());
+        let checks_host = !(knows_clients || settings.token.is_some() || settings.insecure);
         if is_exposed && !is_safe {
             if !settings.insecure {
                 return Err(LookupError::Exposed {
@@ -132,6 +140,7 @@ impl Server {
             metrics: Metrics::default(),
             seen,
             draining: AtomicBool::new(false),
+            checks_host,
             settings,
         };
         Ok(Self {
@@ -157,6 +166,7 @@ impl Server {
 
     /// Serves until `stop` ends, then answers the requests in progress.
     pub async fn run(self, stop: impl Future<Output = ()>) {
+        current::read_ahead(&self.shared);
         let refreshing = tokio::spawn(current::refresh(Arc::clone(&self.shared)));
         connections::serve(self.listener, self.tls, Arc::clone(&self.shared), stop).await;
         refreshing.abort();

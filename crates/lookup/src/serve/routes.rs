@@ -5,13 +5,14 @@ use std::sync::atomic::Ordering;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ALLOW, AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::api::Timed;
+use super::host::is_known;
 use super::problem::Problem;
 use super::{Shared, api};
 
@@ -56,6 +57,7 @@ async fn route(
     shared: &Shared,
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Problem> {
+    require_known_host(shared, &request)?;
     let path = request.uri().path().to_owned();
     let is_get = request.method() == Method::GET || request.method() == Method::HEAD;
     let is_post = request.method() == Method::POST;
@@ -106,6 +108,24 @@ async fn route(
         _ => Err(Problem::new(
             StatusCode::NOT_FOUND,
             "no such path; /openapi.json lists all paths",
+        )),
+    }
+}
+
+/// Refuses a request to a name that is not this server's, if anybody may ask.
+fn require_known_host(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem> {
+    // A browser always sends it.
+    let Some(host) = request.headers().get(HOST).filter(|_| shared.checks_host) else {
+        return Ok(());
+    };
+    match host
+        .to_str()
+        .is_ok_and(|host| is_known(host, &shared.settings.host_names))
+    {
+        true => Ok(()),
+        false => Err(Problem::new(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this server does not know the name in the header Host; start it with --host-name NAME, or with a token",
         )),
     }
 }

@@ -1,6 +1,7 @@
 //! Reads files at a location, and removes directories.
 
 use std::io::Write as _;
+use std::time::SystemTime;
 
 use futures::TryStreamExt as _;
 use object_store::ObjectStoreExt as _;
@@ -135,9 +136,17 @@ impl Location {
     /// # Errors
     /// When the store fails.
     pub async fn exists(&self) -> Result<bool> {
+        Ok(self.last_modified().await?.is_some())
+    }
+
+    /// When the file was written last; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn last_modified(&self) -> Result<Option<SystemTime>> {
         match self.store.head(&self.path).await {
-            Ok(_) => Ok(true),
-            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Ok(meta) => Ok(Some(meta.last_modified.into())),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(self.head_error(error).await),
         }
     }

@@ -118,6 +118,10 @@ pub struct ServeArgs {
     /// How often to look for a new version of the index [default: 5s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     pub refresh: Option<Duration>,
+    /// Name by which clients reach the server, such as the name of a proxy in front of it. Without --token-file, --tls-ca and
+    /// --insecure, requests to other names are refused with 421; addresses and `localhost` are always known
+    #[arg(long, value_name = "NAME")]
+    pub host_name: Vec<String>,
     /// File with the token that clients must send, as `Authorization: Bearer TOKEN`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use ::archive::Archive;
 use engine::progress::Stage;
-use lookup::{Built, Index, IndexFiles, IndexInfo, Settings};
+use lookup::{BuildReport, Index, IndexFiles, IndexInfo, Settings};
 use storage::Location;
 
 use super::required;
@@ -58,7 +58,7 @@ fn build(common: &CommonArgs, args: &IndexBuildArgs) -> Result<(), Failure> {
     print(&built_text(output, &built))
 }
 
-fn built_text(output: &str, built: &Built) -> String {
+fn built_text(output: &str, built: &BuildReport) -> String {
     let mut text = format!(
         "{output}: version {}, {} documents in {} segments, {}; covers version {} of the archive\n",
         built.version,

@@ -69,6 +69,9 @@ fn settings(
         timeout: args.timeout.unwrap_or(Duration::from_secs(30)),
         drain: args.drain.unwrap_or(Duration::from_secs(10)),
         refresh: args.refresh.unwrap_or(Duration::from_secs(5)),
+        // The rest is for texts, requests and other processes.
+        read_ahead: process::memory() / 2,
+        host_names: args.host_name.clone(),
         remember: args.remember.as_ref().map(|directory| Remember {
             directory: directory.clone(),
             keep: args.remember_for.unwrap_or(Duration::from_secs(48 * 3600)),

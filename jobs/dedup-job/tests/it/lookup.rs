@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -10,42 +11,148 @@ use crate::helpers::days::*;
 use crate::helpers::servers::*;
 use crate::helpers::support::*;
 
-/// What `index build` says.
+/// An index, and how the program reaches it.
+struct IndexAt<'a> {
+    /// Its directory or URL.
+    index: String,
+    /// The store that it is in, and the directory for copies of its segments; `None` if it is local.
+    store: Option<(&'a Storage, String)>,
+}
+
+impl IndexAt<'_> {
+    fn local(index: &str) -> Self {
+        Self {
+            index: index.to_owned(),
+            store: None,
+        }
+    }
+
+    /// The program with a line of arguments, which names the index.
+    fn command(&self, line: &str) -> Command {
+        let mut ready = match &self.store {
+            None => command(),
+            Some((storage, _)) => storage.command(),
+        };
+        ready.args(line.split_whitespace());
+        if let Some((_, cache)) = &self.store {
+            ready.args(["--cache", cache]);
+        }
+        ready
+    }
+
+    fn run(&self, line: &str) -> Ran {
+        without_secrets(Ran::of(self.command(line).output().unwrap()))
+    }
+
+    /// The line of arguments of a build.
+    fn build_line(&self, archive: &str, options: &str) -> String {
+        let index = &self.index;
+        format!("index build --base {archive} --output {index} --json {options}")
+    }
+
+    /// What `index build` says.
+    #[track_caller]
+    fn build(&self, archive: &str, options: &str) -> Value {
+        self.run(&self.build_line(archive, options)).ok().json()
+    }
+
+    /// Starts a build.
+    fn start_build(&self, archive: &str, options: &str) -> Child {
+        self.command(&self.build_line(archive, options))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap()
+    }
+
+    #[track_caller]
+    fn verify(&self) -> Value {
+        let line = format!("index info {} --verify --json", self.index);
+        self.run(&line).ok().json()
+    }
+
+    /// Looks up lines of standard input.
+    fn look_up(&self, options: &str, lines: &[String]) -> Ran {
+        let line = format!("lookup --index {} --json {options} -", self.index);
+        let mut child = self
+            .command(&line)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let lines = lines.join("\n");
+        let writing = std::thread::spawn(move || {
+            // The program may stop reading at a bad line.
+            let _ = input.write_all(lines.as_bytes());
+        });
+        let ran = Ran::of(child.wait_with_output().unwrap());
+        writing.join().unwrap();
+        ran
+    }
+
+    /// Asserts that the index answers as brute force over `documents`, by day.
+    #[track_caller]
+    fn same_as_brute_force(&self, documents: &BTreeMap<&str, Vec<(String, u64)>>) {
+        self.verify();
+        let queries: Vec<u64> = (0..9)
+            .flat_map(|number| {
+                [
+                    far(number),
+                    far(number) ^ 3,
+                    far(number) ^ 1 << 63 ^ 1 << 31,
+                ]
+            })
+            .collect();
+        let lines: Vec<String> = queries
+            .iter()
+            .map(|query| format!("{query:016x}"))
+            .collect();
+        for k in [0, 1, 3, 4, 8] {
+            let found = hits(self.look_up(&format!("-k {k}"), &lines));
+            assert_eq!(found.len(), queries.len());
+            for (query, found) in queries.iter().zip(found) {
+                let all = documents
+                    .iter()
+                    .flat_map(|(day, rows)| rows.iter().map(move |row| (*day, row)));
+                let mut expected: Vec<_> = all
+                    .map(|(day, (id, fp))| {
+                        (
+                            id.clone(),
+                            u64::from((fp ^ query).count_ones()),
+                            Some(day.to_owned()),
+                        )
+                    })
+                    .filter(|(_, distance, _)| *distance <= k)
+                    .collect();
+                expected.sort_by(|a, b| (a.1, &a.0, &a.2).cmp(&(b.1, &b.0, &b.2)));
+                let mut found = found;
+                // Documents with one id on several days.
+                found.sort_by(|a, b| (a.1, &a.0, &a.2).cmp(&(b.1, &b.0, &b.2)));
+                assert_eq!(found, expected, "{query:016x}, k = {k}");
+            }
+        }
+    }
+}
+
 #[track_caller]
 fn build(archive: &str, index: &str, options: &str) -> Value {
-    dedup(&format!(
-        "index build --base {archive} --output {index} --json {options}"
-    ))
-    .ok()
-    .json()
+    IndexAt::local(index).build(archive, options)
 }
 
 #[track_caller]
 fn verify(index: &str) -> Value {
-    dedup(&format!("index info {index} --verify --json"))
-        .ok()
-        .json()
+    IndexAt::local(index).verify()
 }
 
-/// Looks up lines of standard input.
 fn look_up(index: &str, options: &str, lines: &[String]) -> Ran {
-    let mut command = command();
-    let mut child = command
-        .args(format!("lookup --index {index} --json {options} -").split_whitespace())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut input = child.stdin.take().unwrap();
-    let lines = lines.join("\n");
-    let writing = std::thread::spawn(move || {
-        // The program may stop reading at a bad line.
-        let _ = input.write_all(lines.as_bytes());
-    });
-    let ran = Ran::of(child.wait_with_output().unwrap());
-    writing.join().unwrap();
-    ran
+    IndexAt::local(index).look_up(options, lines)
+}
+
+#[track_caller]
+fn same_as_brute_force(index: &str, documents: &BTreeMap<&str, Vec<(String, u64)>>) {
+    IndexAt::local(index).same_as_brute_force(documents);
 }
 
 /// Each line's hits as (id, distance, day).
@@ -70,49 +177,6 @@ fn hits(ran: Ran) -> Vec<Vec<(String, u64, Option<String>)>> {
             .collect()
         })
         .collect()
-}
-
-/// Asserts that the index answers as brute force over `documents`, by day.
-#[track_caller]
-fn same_as_brute_force(index: &str, documents: &BTreeMap<&str, Vec<(String, u64)>>) {
-    verify(index);
-    let queries: Vec<u64> = (0..9)
-        .flat_map(|number| {
-            [
-                far(number),
-                far(number) ^ 3,
-                far(number) ^ 1 << 63 ^ 1 << 31,
-            ]
-        })
-        .collect();
-    let lines: Vec<String> = queries
-        .iter()
-        .map(|query| format!("{query:016x}"))
-        .collect();
-    for k in [0, 1, 3, 4, 8] {
-        let found = hits(look_up(index, &format!("-k {k}"), &lines));
-        assert_eq!(found.len(), queries.len());
-        for (query, found) in queries.iter().zip(found) {
-            let all = documents
-                .iter()
-                .flat_map(|(day, rows)| rows.iter().map(move |row| (*day, row)));
-            let mut expected: Vec<_> = all
-                .map(|(day, (id, fp))| {
-                    (
-                        id.clone(),
-                        u64::from((fp ^ query).count_ones()),
-                        Some(day.to_owned()),
-                    )
-                })
-                .filter(|(_, distance, _)| *distance <= k)
-                .collect();
-            expected.sort_by(|a, b| (a.1, &a.0, &a.2).cmp(&(b.1, &b.0, &b.2)));
-            let mut found = found;
-            // Documents with one id on several days.
-            found.sort_by(|a, b| (a.1, &a.0, &a.2).cmp(&(b.1, &b.0, &b.2)));
-            assert_eq!(found, expected, "{query:016x}, k = {k}");
-        }
-    }
 }
 
 #[test]
@@ -452,56 +516,100 @@ fn damaged_files_are_errors_that_name_them() {
     look_up(&index, "", &lines).fails(78, &["manifest-", "format 2", "build the index again"]);
 }
 
-#[test]
-fn builds_that_are_killed_go_on() {
-    let crashes: u64 =
-        std::env::var("DEDUP_JOB_CRASHES").map_or(200, |number| number.parse().unwrap());
+/// Commits forty documents near the queries of `same_as_brute_force`. Their ids begin with `number`. Returns them.
+fn commit(days: &Days, day: &'static str, number: u64) -> Vec<(String, u64)> {
+    let rows: Vec<(String, u64)> = (0..40_u64)
+        .map(|row| {
+            let fp = far(row % 9) ^ row << (8 * (number % 6));
+            (format!("{number}-{row}"), fp)
+        })
+        .collect();
+    let named: Vec<(&str, u64)> = rows.iter().map(|(id, fp)| (id.as_str(), *fp)).collect();
+    days.commit(day, &named);
+    rows
+}
+
+/// An archive of six days, and their documents.
+fn six_days() -> (Days, BTreeMap<&'static str, Vec<(String, u64)>>) {
     let days = Days::new();
-    let index = days.dir.at("index");
-    let mut documents: BTreeMap<&str, Vec<(String, u64)>> = BTreeMap::new();
-    for (number, day) in DAYS.into_iter().enumerate() {
-        let rows: Vec<(String, u64)> = (0..40_u64)
-            .map(|row| {
-                (
-                    format!("{number}-{row}"),
-                    far(row % 9) ^ row << (8 * number),
-                )
-            })
-            .collect();
-        let named: Vec<(&str, u64)> = rows.iter().map(|(id, fp)| (id.as_str(), *fp)).collect();
-        days.commit(day, &named);
-        documents.insert(day, rows);
-    }
-    let line = format!("index build --base {} --output {index}", days.archive);
+    let documents = DAYS
+        .into_iter()
+        .enumerate()
+        .map(|(number, day)| (day, commit(&days, day, number as u64)))
+        .collect();
+    (days, documents)
+}
+
+/// The number of builds to kill.
+fn crashes() -> u64 {
+    std::env::var("DEDUP_JOB_CRASHES").map_or(200, |number| number.parse().unwrap())
+}
+
+/// Kills builds, each after another part of the time that a whole one takes. Asserts that what they publish is whole, and
+/// that after every fifth the next build completes the index. `new_index` has the number of an index.
+fn kill_builds<'a>(
+    test: &str,
+    days: &Days,
+    documents: &BTreeMap<&str, Vec<(String, u64)>>,
+    crashes: u64,
+    new_index: impl Fn(u64) -> IndexAt<'a>,
+) {
+    let whole_build = |number| {
+        let index = new_index(number);
+        let begin = Instant::now();
+        index.build(&days.archive, "");
+        begin.elapsed()
+    };
+    let takes = whole_build(0).min(whole_build(1));
+    let mut index = new_index(2);
     let (mut killed, mut seed) = (0, 7);
     for round in 0..crashes {
-        let mut child = command()
-            .args(line.split_whitespace())
+        let mut child = index
+            .command(&index.build_line(&days.archive, ""))
             .stderr(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
         seed = far(seed);
-        std::thread::sleep(std::time::Duration::from_micros(2000 + seed % 60_000));
+        std::thread::sleep(takes.mul_f64((seed % 1000) as f64 / 1000.0));
         child.kill().unwrap();
         killed += u64::from(child.wait().unwrap().code().is_none());
-        if std::path::Path::new(&index).exists() && dedup(&format!("index info {index}")).code == 0
-        {
+        let info = index.run(&format!("index info {}", index.index));
+        match info.code {
             // What was published is whole.
-            verify(&index);
+            0 => drop(index.verify()),
+            _ => drop(info.fails(64, &["not an index"])),
         }
         // A finished index would have nothing left to do.
         if round % 5 == 4 {
-            build(
-                &days.archive,
-                &index,
-                if round % 10 == 9 { "--merge-all" } else { "" },
-            );
-            same_as_brute_force(&index, &documents);
-            std::fs::remove_dir_all(&index).unwrap();
+            let options = if round % 10 == 9 { "--merge-all" } else { "" };
+            index.build(&days.archive, options);
+            index.same_as_brute_force(documents);
+            index = new_index(3 + round / 5);
         }
     }
+    say(&format!(
+        "{test}: {killed} of {crashes} builds were killed at work"
+    ));
+    assert!(
+        crashes < 8 || killed > crashes / 4,
+        "{killed} of {crashes} builds were killed"
+    );
+}
+
+#[test]
+fn builds_that_are_killed_go_on() {
+    let (days, documents) = six_days();
+    let new_index = |number: u64| IndexAt::local(&days.dir.at(&format!("index-{number}")));
+    kill_builds(
+        "builds_that_are_killed_go_on",
+        &days,
+        &documents,
+        crashes(),
+        new_index,
+    );
     // A build removes what a stopped one left a day ago.
+    let index = days.dir.at("index");
     let left: Vec<_> = ["segment-0.rows", ".segment-1.tables.x.tmp"]
         .iter()
         .map(|name| std::path::Path::new(&index).join(name))
@@ -509,18 +617,116 @@ fn builds_that_are_killed_go_on() {
     build(&days.archive, &index, "");
     for path in &left {
         let file = std::fs::File::create(path).unwrap();
-        file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(100_000))
+        file.set_modified(SystemTime::now() - Duration::from_secs(100_000))
             .unwrap();
     }
     days.maintain("remove", &format!("--day {}", DAYS[0]));
     build(&days.archive, &index, "");
     assert!(left.iter().all(|path| !path.exists()));
-    assert!(
-        killed > crashes / 4,
-        "{killed} of {crashes} builds were killed"
+}
+
+#[test]
+fn builds_in_a_store_that_are_killed_go_on() {
+    let Some(storage) = seaweed() else { return };
+    let (days, documents) = six_days();
+    // The killed builds leave copies, too: all indexes share one cache.
+    let new_index = |_: u64| IndexAt {
+        index: storage.unique("index"),
+        store: Some((&storage, days.dir.at("cache"))),
+    };
+    kill_builds(
+        "builds_in_a_store_that_are_killed_go_on",
+        &days,
+        &documents,
+        crashes() / 10,
+        new_index,
     );
+}
+
+/// Starts two builds of one index in each round, the second at another moment of the first. Asserts that each succeeds or
+/// says that the other came first, that one succeeds, and that the next build completes the index. Returns how many said
+/// that the other came first.
+fn build_twice_at_once(days: &Days, index: &IndexAt<'_>, rounds: u64) -> u64 {
+    let archive = &days.archive;
+    let mut documents = BTreeMap::from([(DAYS[0], commit(days, DAYS[0], 0))]);
+    let begin = Instant::now();
+    index.build(archive, "");
+    let takes = begin.elapsed();
+    let mut overtaken = 0;
+    for round in 1..=rounds {
+        let day = DAYS[round as usize % DAYS.len()];
+        if documents.remove(day).is_some() {
+            days.maintain("remove", &format!("--day {day}"));
+        }
+        documents.insert(day, commit(days, day, round));
+        // In every third round, another day is removed while the builds run.
+        let mut others = documents.keys().copied().filter(|other| *other != day);
+        let removed = others.next().filter(|_| round % 3 == 0);
+        let first = index.start_build(archive, "");
+        std::thread::sleep(takes.mul_f64((round % 4) as f64 / 4.0));
+        let removing = removed.map(|day| {
+            let line = format!("archive remove {archive} --day {day} --json");
+            command()
+                .args(line.split_whitespace())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap()
+        });
+        let merge = if round / 4 % 2 == 1 {
+            "--merge-all"
+        } else {
+            ""
+        };
+        let second = index.start_build(archive, merge);
+        if let (Some(day), Some(removing)) = (removed, removing) {
+            Ran::of(removing.wait_with_output().unwrap()).ok();
+            documents.remove(day);
+        }
+        let mut succeeded = 0;
+        for build in [first, second] {
+            let ran = without_secrets(Ran::of(build.wait_with_output().unwrap()));
+            match ran.code {
+                0 => {
+                    ran.ok();
+                    succeeded += 1;
+                }
+                _ => {
+                    ran.fails(75, &["another build published version", "again"]);
+                    overtaken += 1;
+                }
+            }
+        }
+        assert!(succeeded > 0, "round {round}: neither build succeeded");
+        index.build(archive, "");
+        index.same_as_brute_force(&documents);
+    }
+    overtaken
+}
+
+#[test]
+fn two_builds_at_once_publish_one_after_the_other() {
+    let days = Days::new();
+    let index = IndexAt::local(&days.dir.at("index"));
+    let overtaken = build_twice_at_once(&days, &index, 12);
     say(&format!(
-        "builds_that_are_killed_go_on: {killed} of {crashes} builds were killed at work"
+        "two_builds_at_once_publish_one_after_the_other: {overtaken} of 24 builds were overtaken"
+    ));
+    assert!(overtaken > 0, "the builds did not meet");
+}
+
+#[test]
+fn two_builds_at_once_in_a_store_publish_one_after_the_other() {
+    let Some(storage) = seaweed() else { return };
+    let days = Days::new();
+    let index = IndexAt {
+        index: storage.unique("index"),
+        store: Some((&storage, days.dir.at("cache"))),
+    };
+    // Perhaps none: in a store, two builds that publish the same bytes both succeed.
+    let overtaken = build_twice_at_once(&days, &index, 6);
+    say(&format!(
+        "two_builds_at_once_in_a_store_publish_one_after_the_other: {overtaken} of 12 builds were overtaken"
     ));
 }
 

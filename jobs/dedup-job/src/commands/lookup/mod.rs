@@ -3,7 +3,7 @@
 mod queries;
 mod text;
 
-use lookup::{Answer, Answerer, Index, Wanted};
+use lookup::{Answer, Answerer, Index, LookupOptions};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use simhash::Model;
@@ -33,7 +33,7 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
                 .into(),
         ));
     }
-    let wanted = Wanted {
+    let wanted = LookupOptions {
         k: args.max_distance.unwrap_or(3),
         limit: args.limit.map_or(usize::MAX, |limit| limit as usize),
         min_similarity,
@@ -65,7 +65,7 @@ fn answer_all(
     index: &Index,
     model: &Model,
     sources: Vec<Source>,
-    wanted: Wanted,
+    wanted: LookupOptions,
     threads: usize,
     json: bool,
 ) -> Result<(), Failure> {
@@ -100,7 +100,7 @@ fn answer_all(
 fn answer(
     answerer: &mut Answerer,
     asked: &[Asked],
-    wanted: Wanted,
+    wanted: LookupOptions,
     json: bool,
     style: &text::Style,
 ) -> Result<String, Failure> {

@@ -12,7 +12,7 @@ use super::PAGE;
 const CACHED: usize = 64 << 20;
 
 /// A file of whole pages that is being written.
-pub(super) struct PageFile {
+pub(super) struct DirectFile {
     file: File,
     written: usize,
     /// Whether the file is written past the cache.
@@ -21,7 +21,7 @@ pub(super) struct PageFile {
     memory: Vec<u8>,
 }
 
-impl PageFile {
+impl DirectFile {
     pub(super) fn new(file: File) -> Self {
         Self {
             file,
@@ -92,7 +92,7 @@ mod tests {
         // Not below the temporary directory, which may be in memory.
         let directory = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = directory.path().join("file");
-        let mut file = PageFile::new(File::create(&path).unwrap());
+        let mut file = DirectFile::new(File::create(&path).unwrap());
         let pages = |number: usize| vec![number as u8; (1 + number % 3) * 700 * PAGE];
         let mut expected = Vec::new();
         for number in 0..20 {
