@@ -19,6 +19,7 @@ pub enum Failure {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// A cluster, or one of its processes, failed.
+    #[cfg(feature = "cluster")]
     #[error(transparent)]
     Cluster(#[from] cluster::ClusterError),
     /// An index failed.
@@ -77,6 +78,7 @@ impl Failure {
             Self::Engine(error) => error.kind(),
             Self::Archive(error) => error.kind(),
             Self::Storage(error) => error.kind(),
+            #[cfg(feature = "cluster")]
             Self::Cluster(error) => error.kind(),
             Self::Lookup(error) => error.kind(),
             Self::Data(_) => ErrorKind::Data,

@@ -1,13 +1,16 @@
 //! Builds settings of the libraries from options that several commands share, and reads the files
 //! that those options name.
 
+#[cfg(feature = "cluster")]
 use cluster::{ClusterError, Tls};
 use engine::SpecOptions;
 use engine::documents::Columns;
 use engine::recipe::OptionFile;
 use storage::{StoreOptions, Stores};
 
-use crate::args::{ColumnArgs, FeatureArgs, SpecArgs, StorageArgs, TlsArgs};
+#[cfg(feature = "cluster")]
+use crate::args::TlsArgs;
+use crate::args::{ColumnArgs, FeatureArgs, SpecArgs, StorageArgs};
 
 impl StorageArgs {
     /// The options of object stores, with their defaults.
@@ -72,6 +75,7 @@ impl SpecArgs {
     }
 }
 
+#[cfg(feature = "cluster")]
 impl TlsArgs {
     /// Reads the certificates and the key, if they are given.
     pub fn read(&self) -> Result<Option<Tls>, ClusterError> {

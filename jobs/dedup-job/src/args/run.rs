@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use engine::documents::Prefer;
 use engine::run::Appended;
 
-use super::cluster::TlsArgs;
+use super::TlsArgs;
 use super::fingerprint::{ColumnArgs, SpecArgs};
 use super::values::{appended, choice, date, time_span};
 

@@ -268,6 +268,7 @@ fn a_closed_pipe_is_no_failure() {
 }
 
 /// A process removes the scratch directories of killed processes, and not those of living ones.
+#[cfg(feature = "cluster")]
 #[test]
 fn scratch_of_killed_processes_is_removed() {
     let dir = Dir::new();

@@ -560,6 +560,7 @@ fn decide_days(
         .collect()
 }
 
+#[cfg(feature = "cluster")]
 #[test]
 fn a_cluster_decides_the_same() {
     let dir = Dir::new();

@@ -386,22 +386,25 @@ fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
         assert_eq!(summary["decisions"]["kept"], first["decisions"]["kept"]);
         assert!(fs::read(&again).unwrap() == bytes, "{options}");
     }
+    // A cluster gives the same bytes.
+    #[cfg(feature = "cluster")]
+    {
+        let cluster = TestCluster::of(2, &BTreeMap::new(), "");
+        let summary = run(&format!("--cluster {}", cluster.address()), &again);
+        assert_eq!(summary["cluster"]["executors"].as_array().unwrap().len(), 2);
+        // Both maps (fingerprint and probe) ran on the cluster.
+        assert!(
+            summary["cluster"]["jobs"].as_u64().unwrap() >= 2,
+            "{summary}"
+        );
+        assert!(fs::read(&again).unwrap() == bytes);
+    }
     // A run with both outputs writes the same bytes as a run with each alone.
     let (pairs, alone) = (dir.at("pairs.parquet"), dir.at("alone.parquet"));
     dedup(&format!("run {day} {archive} -o {alone}")).ok();
     run(&format!("-o {pairs}"), &again);
     assert!(fs::read(&again).unwrap() == bytes);
     assert!(fs::read(&alone).unwrap() == fs::read(&pairs).unwrap());
-    // A cluster gives the same bytes.
-    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
-    let summary = run(&format!("--cluster {}", cluster.address()), &again);
-    assert_eq!(summary["cluster"]["executors"].as_array().unwrap().len(), 2);
-    // Both maps (fingerprint and probe) ran on the cluster.
-    assert!(
-        summary["cluster"]["jobs"].as_u64().unwrap() >= 2,
-        "{summary}"
-    );
-    assert!(fs::read(&again).unwrap() == bytes);
 }
 
 #[test]

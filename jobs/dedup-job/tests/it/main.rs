@@ -1,9 +1,14 @@
 //! Tests of the program as users run it: a process, files, an exit code.
 
+// Helpers of tests that need a feature are left over without it.
+#![cfg_attr(not(feature = "cluster"), allow(dead_code, unused_imports))]
+
 mod append;
 mod bad_input;
 mod cli;
+#[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
 mod cluster_faults;
 mod corpora;
 mod crash;
@@ -22,6 +27,7 @@ mod lookup;
 mod metrics;
 mod objects;
 mod outputs;
+#[cfg(feature = "sql")]
 mod paths;
 mod races;
 mod removal;

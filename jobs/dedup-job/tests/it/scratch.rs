@@ -157,6 +157,7 @@ fn make_old(directory: &Path) {
 }
 
 /// Fault 46: a scratch directory is removed only when its process is certainly dead.
+#[cfg(feature = "cluster")]
 #[test]
 fn live_scratch_stays_whoever_it_belongs_to() {
     let dir = Dir::new();

@@ -368,6 +368,7 @@ fn a_day_that_texts_decided_is_carried_on_and_told_apart() {
     assert!(contents(dir.join("archive/_delta_log")) == log);
 }
 
+#[cfg(feature = "cluster")]
 #[test]
 fn a_cluster_decides_by_texts_as_one_process_does() {
     let dir = Dir::new();

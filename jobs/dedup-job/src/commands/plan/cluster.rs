@@ -4,13 +4,21 @@ use std::fmt::Write as _;
 
 use cluster::sizing::{Sizing, Workload};
 use hamming::Plan;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Inputs, fingerprint_bytes};
 use crate::printing::{count, size};
 
 /// Slots of an executor without --slots.
 const DEFAULT_SLOTS: u32 = 4;
+
+/// Adds the prediction, if there is one, to the plan's report.
+pub(super) fn with_cluster(mut report: Value, on_cluster: Option<&OnCluster>) -> Value {
+    if let Some(cluster) = on_cluster {
+        report["cluster"] = cluster.as_json();
+    }
+    report
+}
 
 /// A cluster of a given size, and the predicted cost of a run there.
 pub(super) struct OnCluster {
@@ -49,7 +57,7 @@ impl OnCluster {
         }
     }
 
-    pub(super) fn as_json(&self) -> serde_json::Value {
+    fn as_json(&self) -> Value {
         let sizing = &self.sizing;
         json!({
             "executors": self.executors,

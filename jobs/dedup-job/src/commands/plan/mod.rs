@@ -1,5 +1,6 @@
 //! `dedup-job plan`: what a run would read, build and cost.
 
+#[cfg(feature = "cluster")]
 mod cluster;
 
 use std::fmt::Write as _;
@@ -13,7 +14,8 @@ use serde_json::json;
 use simhash::Spec;
 use simhash::unrelated_rates::unrelated_documents;
 
-use self::cluster::OnCluster;
+#[cfg(feature = "cluster")]
+use self::cluster::{OnCluster, with_cluster};
 use crate::args::{CommonArgs, PlanArgs};
 use crate::exit::Failure;
 use crate::printing::{count, print, print_json, size};
@@ -37,6 +39,10 @@ struct Inputs {
 }
 
 pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
+    #[cfg(not(feature = "cluster"))]
+    if args.cluster.is_some() {
+        return Err(super::left_out::error("--cluster", "clusters"));
+    }
     let new = match args.documents.is_empty() {
         true => &args.new,
         false => &args.documents,
@@ -58,21 +64,23 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
     })?;
     let queries = inputs.base.rows() + inputs.documents;
     let plans = plans(&inputs, k, only, process::memory_limit(common), queries)?;
-    let cluster = match (args.cluster, plans.first()) {
+    #[cfg(feature = "cluster")]
+    let on_cluster = match (args.cluster, plans.first()) {
         (Some(executors), Some(plan)) => {
             Some(OnCluster::predict(&inputs, plan, executors, args.slots))
         }
         _ => None,
     };
     if common.json {
-        let mut report = as_json(&inputs, k, queries, &plans);
-        if let Some(cluster) = &cluster {
-            report["cluster"] = cluster.as_json();
-        }
+        let report = as_json(&inputs, k, queries, &plans);
+        #[cfg(feature = "cluster")]
+        let report = with_cluster(report, on_cluster.as_ref());
         print_json(&report)
     } else {
-        let cluster = cluster.map_or(String::new(), |cluster| cluster.as_text());
-        print(&(as_text(&inputs, k, queries, &plans) + &cluster))
+        let text = as_text(&inputs, k, queries, &plans);
+        #[cfg(feature = "cluster")]
+        let text = text + &on_cluster.map_or(String::new(), |cluster| cluster.as_text());
+        print(&text)
     }
 }
 

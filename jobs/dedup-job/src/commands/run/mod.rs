@@ -3,11 +3,11 @@
 
 mod metrics;
 mod openmetrics;
+#[cfg(feature = "cluster")]
 mod remote;
 mod settings;
 mod summary;
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use engine::{EngineError, RunSettings, Summary};
@@ -22,11 +22,15 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     // Set once the checks allow the run to write this file.
     let mut metrics_file = None;
-    let done = match args.check() {
-        Err(reason) => Err(Failure::Usage(reason)),
+    let done = match check(args) {
+        Err(failure) => Err(failure),
         Ok(()) => process::run(common, async |process: &Process| {
             let settings = settings::build(process, args, &mut metrics_file).await?;
-            find_pairs(process, common, args, settings).await
+            #[cfg(feature = "cluster")]
+            if let Some(address) = &args.remote.cluster {
+                return remote::find_pairs(process, common, args, address, settings).await;
+            }
+            find_pairs(process, settings).await
         }),
     };
     if let Some(place) = &args.metrics {
@@ -53,23 +57,22 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Runs the job, on the cluster of --cluster if it is given.
+/// Checks that the options go together, and that this program has what they need.
+fn check(args: &RunArgs) -> Result<(), Failure> {
+    args.check().map_err(Failure::Usage)?;
+    #[cfg(not(feature = "cluster"))]
+    if args.remote.cluster.is_some() {
+        return Err(super::left_out::error("--cluster", "clusters"));
+    }
+    Ok(())
+}
+
+/// Runs the job: in this process, or on the cluster of the settings.
 async fn find_pairs(
     process: &Process,
-    common: &CommonArgs,
-    args: &RunArgs,
-    mut settings: RunSettings,
+    settings: RunSettings,
 ) -> Result<(RunSettings, Summary), Failure> {
-    let on_cluster = remote::connect(process, common, args, &settings).await?;
-    settings.cluster = match &on_cluster {
-        Some((remote, _)) => Some(Arc::new(remote.clone())),
-        None => None,
-    };
-    let done = engine::run(&process.context, &process.resources, &settings).await;
-    if let Some((remote, guard)) = on_cluster {
-        remote.close(guard).await;
-    }
-    match done {
+    match engine::run(&process.context, &process.resources, &settings).await {
         Ok(summary) => Ok((settings, summary)),
         // This run committed no day. After a commit, the error would be
         // `EngineError::Unpublished`, which tells the user to run the command again.

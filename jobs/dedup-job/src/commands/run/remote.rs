@@ -1,10 +1,10 @@
-//! Connects a run to its cluster.
+//! A run on a cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{Address, Guard, Remote, RemoteSettings};
-use engine::RunSettings;
+use engine::{RunSettings, Summary};
 
 use crate::args::{CommonArgs, RunArgs};
 use crate::exit::Failure;
@@ -14,17 +14,29 @@ use crate::scratch::is_in_store;
 /// How long a run without --executor-wait waits for the scheduler, and for an executor.
 const DEFAULT_EXECUTOR_WAIT: Duration = Duration::from_secs(60);
 
-/// Connects to the cluster of --cluster, if it is given. The guard ends the run's work there when
-/// this process stops early.
-pub(super) async fn connect(
+/// Runs the job on the cluster whose scheduler is at `address`.
+pub(super) async fn find_pairs(
     process: &Process,
     common: &CommonArgs,
     args: &RunArgs,
+    address: &str,
+    mut settings: RunSettings,
+) -> Result<(RunSettings, Summary), Failure> {
+    let (remote, guard) = connect(process, common, args, address, &settings).await?;
+    settings.cluster = Some(Arc::new(remote.clone()));
+    let done = super::find_pairs(process, settings).await;
+    remote.close(guard).await;
+    done
+}
+
+/// Connects to the cluster. The guard ends the run's work there when this process stops early.
+async fn connect(
+    process: &Process,
+    common: &CommonArgs,
+    args: &RunArgs,
+    address: &str,
     settings: &RunSettings,
-) -> Result<Option<(Remote, Guard)>, Failure> {
-    let Some(address) = &args.remote.cluster else {
-        return Ok(None);
-    };
+) -> Result<(Remote, Guard), Failure> {
     let scheduler: Address = address.parse()?;
     let base = settings.base.as_deref().unwrap_or_default();
     let remote = RemoteSettings {
@@ -36,7 +48,7 @@ pub(super) async fn connect(
         wait: args.remote.executor_wait.unwrap_or(DEFAULT_EXECUTOR_WAIT),
     };
     let resources = Arc::clone(&process.resources);
-    Ok(Some(Remote::connect(remote, resources).await?))
+    Ok(Remote::connect(remote, resources).await?)
 }
 
 /// The directory through which the executors get files of this process: --scratch, or the process's
