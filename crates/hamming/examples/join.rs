@@ -1,7 +1,7 @@
 //! Joins two sets of 64-bit fingerprints: prints all pairs that differ in at most 3 bits.
 //!
 //! ```console
-//! cargo run --release -p hamming --example join
+//! cargo run --release -p dedup-hamming --example join
 //! ```
 
 use std::sync::Arc;

@@ -13,15 +13,80 @@
 //! A *query* is a fingerprint of the chunk, an *entry* a distinct fingerprint of the batch. Both are identified by
 //! their index.
 //!
+//! # All pairs of two sets
+//!
 //! ```
 //! use hamming::{Distinct, Kernel, Limits, Plan, Scratch, Tables};
+//!
 //! let batch = Distinct::new(&[0b0000, 0b1111, 1 << 63]);
-//! let plan = Plan::choose(batch.values().len(), 3, &Limits::default()).unwrap();
+//! let plan = Plan::choose(batch.values().len(), 3, &Limits::default())?;
 //! let tables = Tables::new(batch, plan.design);
 //! let mut matches = Vec::new();
 //! tables.probe(Kernel::detect(), &[0b0001, u64::MAX], &mut Scratch::default(), &mut matches);
 //! let found: Vec<_> = matches.iter().map(|m| (m.query, tables.batch().values()[m.entry as usize], m.distance)).collect();
 //! assert_eq!(found, [(0, 0, 1), (0, 0b1111, 3), (0, 1 << 63, 2)]);
+//! # Ok::<(), hamming::PlanError>(())
+//! ```
+//!
+//! # Many chunks, many threads
+//!
+//! Threads share the tables; each has a [`Scratch`], and probes chunks of [`Tables::chunk_len`] fingerprints. A chunk with
+//! a huge number of matches is probed in pieces by [`Tables::probe_piece`], so that the matches between two calls fit into
+//! memory:
+//!
+//! ```
+//! use hamming::{Design, Distinct, Kernel, Scratch, Tables};
+//!
+//! let tables = Tables::new(Distinct::new(&[1, 2, 3, 1 << 40]), Design::named("halves", 3)?);
+//! let archive: Vec<u64> = (0..100_000).collect();
+//! let (mut scratch, mut matches, mut pairs) = (Scratch::default(), Vec::new(), 0);
+//! for chunk in archive.chunks(tables.chunk_len()) {
+//!     let mut done = 0;
+//!     while done < chunk.len() {
+//!         done += tables.probe_piece(Kernel::detect(), chunk, done, &mut scratch, &mut matches);
+//!         // Here the matches would go into a file or a channel.
+//!         pairs += matches.drain(..).len();
+//!     }
+//! }
+//! let near = |x: &u64| tables.batch().values().iter().filter(|y| (x ^ *y).count_ones() <= 3).count();
+//! assert_eq!(pairs, archive.iter().map(near).sum::<usize>());
+//! # Ok::<(), hamming::DesignError>(())
+//! ```
+//!
+//! # A set with itself
+//!
+//! ```
+//! use hamming::{Design, Distinct, Kernel, Scratch, Tables};
+//!
+//! let tables = Tables::new(Distinct::new(&[0b0000, 0b0001, u64::MAX]), Design::named("halves", 3)?);
+//! let all = 0..tables.batch().values().len();
+//! let (mut scratch, mut matches, mut done) = (Scratch::default(), Vec::new(), 0);
+//! while done < all.len() {
+//!     done += tables.probe_self(Kernel::detect(), all.clone(), done, &mut scratch, &mut matches);
+//! }
+//! // Each pair comes twice, and each fingerprint once with itself.
+//! let pairs: Vec<_> = matches.iter().filter(|m| m.query < m.entry).map(|m| (m.query, m.entry, m.distance)).collect();
+//! assert_eq!(pairs, [(0, 1, 1)]);
+//! # Ok::<(), hamming::DesignError>(())
+//! ```
+//!
+//! # Planning the tables
+//!
+//! [`Plan::alternatives`] predicts memory and time of every design that fits, the cheapest first. If no tables of the
+//! whole batch fit into the memory, plans cut it into parts, each of which is a pass over the archive:
+//!
+//! ```
+//! use hamming::{Limits, Plan};
+//!
+//! let limits = Limits { memory: 1 << 30, queries: 1_000_000_000 };
+//! for plan in Plan::alternatives(1_000_000, 3, &limits)? {
+//!     println!("{:<10} {:>4} MiB {:>8.1} ns", plan.design.name(), plan.bytes >> 20, plan.probe_ns);
+//! }
+//! let million = Plan::choose(1_000_000, 3, &limits)?;
+//! assert_eq!((million.design.name().as_str(), million.parts), ("halves", 1));
+//! let hundred_million = Plan::choose(100_000_000, 3, &limits)?;
+//! assert!(hundred_million.parts > 1 && hundred_million.bytes <= limits.memory);
+//! # Ok::<(), hamming::PlanError>(())
 //! ```
 
 // Terms of this crate:
@@ -70,3 +135,8 @@ pub use matches::Match;
 pub use plan::{Limits, Plan, PlanError};
 pub use probe::Scratch;
 pub use tables::Tables;
+
+// The examples of the README are tests, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;

@@ -1,7 +1,7 @@
 //! Prints the fingerprints of a few texts, and the distance of every pair of them.
 //!
 //! ```console
-//! cargo run --release -p simhash --example near_duplicates
+//! cargo run --release -p dedup-simhash --example near_duplicates
 //! ```
 
 use simhash::{Fingerprinter, Model, ModelError, Spec};

@@ -72,7 +72,7 @@ pub struct Spec {
 ///
 /// The default needs no table of document frequencies. It balances two aims: to find revisions of
 /// English and Chinese pages, and to keep unrelated pages apart in an archive of a billion
-/// documents. docs/quality.md has figures for each choice.
+/// documents. The repository's docs/quality.md has figures for each choice.
 impl Default for Spec {
     fn default() -> Self {
         Self {

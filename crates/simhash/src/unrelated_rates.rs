@@ -4,8 +4,8 @@
 //! Two texts about different things have common words, so their fingerprints are nearer to each
 //! other than random ones. How near depends on the weights. `bench sharp` measured the rates of the
 //! table, among pages of four unrelated sources (C++ and PowerShell manuals, Ethereum proposals,
-//! command pages); docs/quality.md says how. The rates of other documents can differ by a factor of
-//! ten.
+//! command pages); the repository's docs/quality.md says how. The rates of other documents can
+//! differ by a factor of ten.
 
 use crate::spec::Spec;
 use crate::tokenize::Tokenizer;

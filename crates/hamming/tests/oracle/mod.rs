@@ -1,0 +1,1 @@
+../../../testkit/src/oracle.rs
