@@ -141,6 +141,7 @@ pub fn set_program(command: Vec<OsString>) {
 }
 
 /// A command that starts this program; the caller adds its arguments.
+#[cfg(feature = "cluster")]
 pub fn program() -> std::io::Result<std::process::Command> {
     let given = PROGRAM.get().and_then(|command| command.split_first());
     let Some((path, arguments)) = given else {
