@@ -9,8 +9,10 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::args::{CommonArgs, LogFormat};
 
 /// This project's crates, which log at the level of `-v` or `--quiet`.
-const OURS: [&str; 7] = [
+const OURS: [&str; 9] = [
     "dedup_job",
+    "lookup",
+    "_native",
     "cluster",
     "engine",
     "archive",
