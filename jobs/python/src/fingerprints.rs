@@ -15,6 +15,8 @@ use crate::texts::{Texts, for_each_text};
 
 /// The most texts that a thread takes at once: few enough that the threads end at about the same time.
 const PIECE: usize = 1024;
+/// The fewest texts that a thread takes at once, unless there are fewer: starting a thread takes as long as some texts.
+const SMALL_PIECE: usize = 16;
 
 /// Texts, and the places of their results.
 struct Piece<'a, T> {
@@ -39,15 +41,20 @@ pub(crate) fn fingerprint(
     let mut values = vec![0_u64; texts.rows()];
     let mut valid = vec![false; texts.rows()];
     let make = || Fingerprinter::new(model.clone());
-    let pieces = pieces(&texts, &mut values, &mut valid, 1).into_iter();
+    let threads = thread_count(threads);
+    let pieces = pieces(&texts, threads, &mut values, &mut valid, 1);
     for_each(
         py,
-        pieces,
-        thread_count(threads),
+        pieces.into_iter(),
+        threads,
         make,
-        |fingerprinter, piece| {
+        |fingerprinter, piece, stop| {
             let mut places = piece.values.iter_mut().zip(piece.valid);
             for_each_text(&piece.texts, |text| {
+                // Texts may be long.
+                if stop.is_set() {
+                    return;
+                }
                 let made = text.and_then(|text| fingerprinter.fingerprint(text));
                 if let (Some((value, valid)), Some(made)) = (places.next(), made) {
                     (*value, *valid) = (made, true);
@@ -79,15 +86,19 @@ pub(crate) fn sketch(
     let mut values = vec![0_u8; texts.rows() * bytes];
     let mut valid = vec![false; texts.rows()];
     let make = || (Fingerprinter::new(model.clone()), Vec::<u8>::new());
-    let pieces = pieces(&texts, &mut values, &mut valid, bytes).into_iter();
+    let threads = thread_count(threads);
+    let pieces = pieces(&texts, threads, &mut values, &mut valid, bytes);
     for_each(
         py,
-        pieces,
-        thread_count(threads),
+        pieces.into_iter(),
+        threads,
         make,
-        |(fingerprinter, sketch), piece| {
+        |(fingerprinter, sketch), piece, stop| {
             let mut places = piece.values.chunks_exact_mut(bytes).zip(piece.valid);
             for_each_text(&piece.texts, |text| {
+                if stop.is_set() {
+                    return;
+                }
                 sketch.clear();
                 let made = text.and_then(|text| fingerprinter.fingerprint_and_sketch(text, sketch));
                 if let (Some((value, valid)), Some(_)) = (places.next(), made) {
@@ -104,14 +115,16 @@ pub(crate) fn sketch(
     Ok(Array::new(Arc::new(values.map_err(Failed::from)?)))
 }
 
-/// Cuts texts into pieces, each with the places of its results; a text has `width` of `values`.
+/// Cuts texts into several pieces for each thread, each with the places of its results; a text has `width` of `values`.
 fn pieces<'a, T>(
     texts: &Texts,
+    threads: usize,
     mut values: &'a mut [T],
     mut valid: &'a mut [bool],
     width: usize,
 ) -> Vec<Piece<'a, T>> {
-    let pieces = texts.pieces(PIECE).map(|texts| {
+    let rows = texts.rows().div_ceil(8 * threads).clamp(SMALL_PIECE, PIECE);
+    let pieces = texts.pieces(rows).map(|texts| {
         let rows = arrow::array::Array::len(&texts);
         let (own_values, later_values) = std::mem::take(&mut values).split_at_mut(rows * width);
         let (own_valid, later_valid) = std::mem::take(&mut valid).split_at_mut(rows);

@@ -120,6 +120,9 @@ impl Chunks {
         let field = Field::try_from(schema).map_err(Failed::from)?;
         // SAFETY: as for a stream: the array is moved out of its capsule.
         let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
+        if array.is_released() {
+            return Err(Failed::usage("the Arrow array was consumed before").into());
+        }
         let source = Source::Once(Some(array));
         Ok(Self { field, source })
     }

@@ -165,7 +165,7 @@ impl Index {
             pieces.into_iter(),
             threads,
             start,
-            |(answerer, queries), (number, piece)| {
+            |(answerer, queries), (number, piece), _| {
                 queries.clear();
                 make(&piece, queries);
                 let answers = answerer.answer(queries, wanted)?;

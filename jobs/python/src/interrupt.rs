@@ -6,42 +6,61 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use storage::ErrorKind;
 
 use crate::error::Failed;
 
 /// How often Python is asked whether a signal arrived.
 const CHECK: Duration = Duration::from_millis(100);
 
+/// The most threads, as of the command.
+const MAX_THREADS: usize = 1024;
+
 /// The number of threads: `given`, or one per core that this process may use.
 pub(crate) fn thread_count(given: Option<usize>) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-    given.unwrap_or_else(cores).max(1)
+    given.unwrap_or_else(cores).clamp(1, MAX_THREADS)
+}
+
+/// Whether work should end early, because a signal arrived or another piece of the work failed.
+#[derive(Debug, Default)]
+pub(crate) struct Stop(AtomicBool);
+
+impl Stop {
+    /// Whether work should end early. Work on a piece that may take longer than a second asks now and then.
+    pub(crate) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Calls `work` for each piece, on up to `threads` threads. Each thread has a state, which `start` makes.
 ///
 /// # Errors
 /// The first error of `work`, or the exception of a signal, such as `KeyboardInterrupt`. Pieces that other threads have
-/// begun are finished first.
+/// begun are ended first: `work` may return early once its [`Stop`] is set.
 pub(crate) fn for_each<Piece, State>(
     py: Python<'_>,
     pieces: impl ExactSizeIterator<Item = Piece> + Send,
     threads: usize,
     start: impl Fn() -> State + Sync,
-    work: impl Fn(&mut State, Piece) -> Result<(), Failed> + Sync,
+    work: impl Fn(&mut State, Piece, &Stop) -> Result<(), Failed> + Sync,
 ) -> PyResult<()> {
     py.detach(|| {
         let count = pieces.len();
         let pieces = Mutex::new(pieces);
-        let stop = AtomicBool::new(false);
+        let stop = Stop::default();
         let failed: Mutex<Option<Failed>> = Mutex::new(None);
         let run = || {
             let mut state = start();
-            while !stop.load(Ordering::Relaxed) {
+            while !stop.is_set() {
                 let piece = lock(&pieces).next();
                 let Some(piece) = piece else { break };
-                if let Err(error) = work(&mut state, piece) {
-                    stop.store(true, Ordering::Relaxed);
+                if let Err(error) = work(&mut state, piece, &stop) {
+                    stop.set();
                     lock(&failed).get_or_insert(error);
                 }
             }
@@ -64,7 +83,7 @@ pub(crate) fn for_each<Piece, State>(
                 // The channel closes when the last thread has ended.
                 while end.recv_timeout(CHECK) == Err(RecvTimeoutError::Timeout) {
                     if let Err(error) = check_signals() {
-                        stop.store(true, Ordering::Relaxed);
+                        stop.set();
                         interrupted = Some(error);
                     }
                 }
@@ -75,6 +94,33 @@ pub(crate) fn for_each<Piece, State>(
             (Some(error), _) => Err(error),
             (None, Some(error)) => Err(error.into()),
             (None, None) => Ok(()),
+        }
+    })
+}
+
+/// Runs `work`, which cannot be stopped, on a thread of its own. After a signal, the thread is abandoned: it ends by itself,
+/// and nobody gets its result.
+///
+/// # Errors
+/// The exception of a signal.
+pub(crate) fn on_thread<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    py.detach(|| -> PyResult<T> {
+        let (done, end) = channel();
+        std::thread::spawn(move || {
+            // Nobody receives it after a signal.
+            let _ = done.send(work());
+        });
+        loop {
+            match end.recv_timeout(CHECK) {
+                Ok(result) => return Ok(result),
+                Err(RecvTimeoutError::Timeout) => check_signals()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failed::new(ErrorKind::Internal, "a thread panicked").into());
+                }
+            }
         }
     })
 }

@@ -31,10 +31,11 @@ pub(crate) fn fingerprint_array(
     object: &Bound<'_, PyAny>,
     mask: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
-    let values = match NumpyArray::of(object)? {
-        Some(values) => from_numpy(object, &values)?,
-        None => match Chunks::open(object)? {
-            Some(chunks) => from_arrow(object.py(), chunks)?,
+    // Arrow first: an array that has both interfaces has its nulls in this one only.
+    let values = match Chunks::open(object)? {
+        Some(chunks) => from_arrow(object.py(), chunks)?,
+        None => match NumpyArray::of(object)? {
+            Some(values) => from_numpy(object, &values)?,
             None => from_integers(object)?,
         },
     };

@@ -3,11 +3,16 @@
 use std::fs::File;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow::array::{
+    Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array,
+    new_empty_array,
+};
+use arrow::compute::{SortColumn, interleave_record_batch, lexsort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
 use engine::documents::ID_NAMES;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::{ArrowWriter, ProjectionMask};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -44,10 +49,11 @@ fn write(mut chunks: Chunks, path: &str, row_ids: bool) -> PyResult<u64> {
         _ => "text",
     };
     let given = chunks.schema(name);
+    let unpacked = unpack_dictionaries(&given);
     let adds_ids = row_ids && !ID_NAMES.iter().any(|name| given.index_of(name).is_ok());
     let schema = match adds_ids {
-        true => with_id_field(&given),
-        false => Arc::clone(&given),
+        true => with_id_field(&unpacked),
+        false => Arc::clone(&unpacked),
     };
     let properties = WriterProperties::builder()
         // These would cost time, and the file is read once.
@@ -62,6 +68,7 @@ fn write(mut chunks: Chunks, path: &str, row_ids: bool) -> PyResult<u64> {
     let mut writer = writer.map_err(failed)?;
     let mut rows = 0;
     while let Some(batch) = chunks.next_batch(&given)? {
+        let batch = cast_columns(&batch, &unpacked)?;
         let count = batch.num_rows();
         let batch = match adds_ids {
             true => with_ids(&batch, rows, &schema)?,
@@ -77,6 +84,29 @@ fn write(mut chunks: Chunks, path: &str, row_ids: bool) -> PyResult<u64> {
     }
     writer.close().map_err(failed)?;
     Ok(rows)
+}
+
+/// The schema with plain columns for dictionaries of string views, such as Polars' categories: the Parquet library panics
+/// on them.
+fn unpack_dictionaries(schema: &SchemaRef) -> SchemaRef {
+    use DataType::{BinaryView, Dictionary, Utf8View};
+    let fields = schema.fields().iter().map(|field| match field.data_type() {
+        Dictionary(_, values) if matches!(**values, Utf8View | BinaryView) => {
+            Arc::new(Field::clone(field).with_data_type(DataType::clone(values)))
+        }
+        _ => Arc::clone(field),
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Rows with columns of the types of `schema`.
+fn cast_columns(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, Failed> {
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| arrow::compute::cast(column, field.data_type()));
+    let columns: Result<Vec<ArrayRef>, ArrowError> = columns.collect();
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let batch = RecordBatch::try_new_with_options(Arc::clone(schema), columns?, &rows);
+    Ok(batch?)
 }
 
 /// The schema with a column of ids before all others.
@@ -95,20 +125,109 @@ fn with_ids(batch: &RecordBatch, first: u64, schema: &SchemaRef) -> Result<Recor
 }
 
 /// Read a Parquet file.
+///
+/// With batch, the path of a Parquet file with a batch of documents, the rows, one for each document, come in the order of the
+/// batch. id_column is the batch's column of ids; by default its first column with a common name of ids.
 #[pyfunction]
-pub(crate) fn read_parquet(py: Python<'_>, path: String) -> PyResult<Table> {
-    Ok(py.detach(|| read(&path))?)
+#[pyo3(signature = (path, batch = None, id_column = None))]
+pub(crate) fn read_parquet(
+    py: Python<'_>,
+    path: String,
+    batch: Option<String>,
+    id_column: Option<String>,
+) -> PyResult<Table> {
+    let table = py.detach(|| -> Result<Table, Failed> {
+        let builder = open(&path)?;
+        let schema = Arc::clone(builder.schema());
+        let mut rows = read(&path, builder)?;
+        if let Some(batch) = batch
+            && let Some(ids) = read_ids(&batch, id_column.as_deref())?
+        {
+            rows = in_order_of(&ids, &rows)?;
+        }
+        Ok(Table::new(schema, rows))
+    });
+    Ok(table?)
 }
 
-fn read(path: &str) -> Result<Table, Failed> {
-    let failed = |error| Failed::parquet(path, &error);
+fn open(path: &str) -> Result<ParquetRecordBatchReaderBuilder<File>, Failed> {
     let file = File::open(path).map_err(|error| Failed::io(path, &error))?;
-    let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(failed)?;
-    let schema = Arc::clone(builder.schema());
-    let rows = builder
-        .with_batch_size(ROW_GROUP_ROWS)
-        .build()
-        .map_err(failed)?;
-    let batches: Result<Vec<RecordBatch>, _> = rows.collect();
-    Ok(Table::new(schema, batches?))
+    ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| Failed::parquet(path, &error))
+}
+
+fn read(
+    path: &str,
+    builder: ParquetRecordBatchReaderBuilder<File>,
+) -> Result<Vec<RecordBatch>, Failed> {
+    let rows = builder.with_batch_size(ROW_GROUP_ROWS).build();
+    let rows = rows.map_err(|error| Failed::parquet(path, &error))?;
+    let batches: Result<Vec<RecordBatch>, ArrowError> = rows.collect();
+    Ok(batches?)
+}
+
+/// The ids of the documents in a Parquet file, as texts; `None` if it has no column of ids.
+fn read_ids(path: &str, id_column: Option<&str>) -> Result<Option<ArrayRef>, Failed> {
+    let builder = open(path)?;
+    let schema = builder.schema();
+    let found = match id_column {
+        Some(name) => schema.index_of(name).ok(),
+        None => ID_NAMES.iter().find_map(|name| schema.index_of(name).ok()),
+    };
+    let Some(column) = found else {
+        return Ok(None);
+    };
+    let mask = ProjectionMask::roots(builder.parquet_schema(), [column]);
+    let rows = read(path, builder.with_projection(mask))?;
+    ids_of(&rows, 0).map(Some)
+}
+
+/// A column of ids as texts, in one piece.
+fn ids_of(rows: &[RecordBatch], column: usize) -> Result<ArrayRef, Failed> {
+    let parts = rows
+        .iter()
+        .map(|batch| arrow::compute::cast(batch.column(column), &DataType::LargeUtf8));
+    let parts: Result<Vec<ArrayRef>, ArrowError> = parts.collect();
+    let parts = parts?;
+    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+    match parts.as_slice() {
+        [] => Ok(new_empty_array(&DataType::LargeUtf8)),
+        parts => Ok(arrow::compute::concat(parts)?),
+    }
+}
+
+/// Rows, whose first column has the same ids as `ids`, in the order of `ids`. Of equal ids, the rows keep their order.
+fn in_order_of(ids: &ArrayRef, rows: &[RecordBatch]) -> Result<Vec<RecordBatch>, Failed> {
+    let found = ids_of(rows, 0)?;
+    let (order, found_order) = (order_of(ids)?, order_of(&found)?);
+    let sorted = take(ids.as_ref(), &order, None)?;
+    let found_sorted = take(found.as_ref(), &found_order, None)?;
+    if sorted.as_ref() != found_sorted.as_ref() {
+        return Err(Failed::data(
+            "the result has other ids than the batch: are they numbers in the archive, and texts in the batch?",
+        ));
+    }
+    let mut places = vec![(0, 0); ids.len()];
+    let locations: Vec<(usize, usize)> = rows
+        .iter()
+        .enumerate()
+        .flat_map(|(batch, rows)| (0..rows.num_rows()).map(move |row| (batch, row)))
+        .collect();
+    for (row, at) in order.values().iter().zip(found_order.values().iter()) {
+        places[*row as usize] = locations[*at as usize];
+    }
+    let rows: Vec<&RecordBatch> = rows.iter().collect();
+    let pieces = places.chunks(ROW_GROUP_ROWS);
+    let pieces = pieces.map(|piece| interleave_record_batch(&rows, piece));
+    let pieces: Result<Vec<RecordBatch>, ArrowError> = pieces.collect();
+    Ok(pieces?)
+}
+
+/// The rows in the order of their ids; of equal ids, in their own order.
+fn order_of(ids: &ArrayRef) -> Result<UInt32Array, ArrowError> {
+    let rows = UInt64Array::from_iter_values(0..ids.len() as u64);
+    let column = |values: ArrayRef| SortColumn {
+        values,
+        options: None,
+    };
+    lexsort_to_indices(&[column(Arc::clone(ids)), column(Arc::new(rows))], None)
 }

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use engine::documents::TEXT_NAMES;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyFloat, PyString};
 
 use crate::error::Failed;
 use crate::export::Array;
@@ -35,16 +35,18 @@ impl Texts {
             }
             _ => None,
         };
-        let py = object.py();
-        let chunks = py.detach(|| chunks.collect())?.into_iter().map(|chunk| {
-            let texts = match at {
-                Some(at) => Arc::clone(chunk.as_struct().column(at)),
-                None => chunk,
-            };
-            as_texts(&texts)
-        });
-        let chunks: Result<Vec<ArrayRef>, Failed> = chunks.collect();
-        Ok(Self { chunks: chunks? })
+        let chunks = object.py().detach(|| -> PyResult<Vec<ArrayRef>> {
+            let chunks = chunks.collect()?.into_iter().map(|chunk| {
+                let texts = match at {
+                    Some(at) => Arc::clone(chunk.as_struct().column(at)),
+                    None => chunk,
+                };
+                as_texts(&texts)
+            });
+            let chunks: Result<Vec<ArrayRef>, Failed> = chunks.collect();
+            chunks.map_err(PyErr::from)
+        })?;
+        Ok(Self { chunks })
     }
 
     /// The number of texts.
@@ -89,8 +91,16 @@ fn as_texts(array: &ArrayRef) -> Result<ArrayRef, Failed> {
     use DataType::{Binary, BinaryView, Dictionary, LargeBinary, LargeUtf8, Null, Utf8, Utf8View};
     match array.data_type() {
         Binary | BinaryView | LargeBinary | LargeUtf8 | Utf8 | Utf8View => Ok(Arc::clone(array)),
-        Dictionary(_, values) if matches!(**values, Binary | LargeBinary | LargeUtf8 | Utf8) => {
-            Ok(arrow::compute::cast(array, values)?)
+        Dictionary(_, values) => {
+            // Unpacked, texts may take more bytes than 32-bit offsets can address.
+            let unpacked = match **values {
+                Utf8 | LargeUtf8 => LargeUtf8,
+                Binary | LargeBinary => LargeBinary,
+                Utf8View => Utf8View,
+                BinaryView => BinaryView,
+                _ => return Err(Failed::data(format!("texts are strings, not {values}"))),
+            };
+            Ok(arrow::compute::cast(array, &unpacked)?)
         }
         Null => Ok(arrow::array::new_null_array(&Utf8, array.len())),
         other => Err(Failed::data(format!("texts are strings, not {other}"))),
@@ -112,7 +122,7 @@ fn collect_strings(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
             texts.append_value(text.to_string_lossy().as_bytes());
         } else if let Ok(text) = item.cast::<PyBytes>() {
             texts.append_value(text.as_bytes());
-        } else if item.is_none() {
+        } else if item.is_none() || is_missing(&item)? {
             texts.append_null();
         } else {
             let kind = item.get_type().name()?;
@@ -121,6 +131,14 @@ fn collect_strings(object: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
         }
     }
     Ok(Arc::new(texts.finish()))
+}
+
+/// Whether an object stands for a missing text in a column of pandas: NaN or `pandas.NA`.
+fn is_missing(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(number) = item.cast::<PyFloat>() {
+        return Ok(number.value().is_nan());
+    }
+    Ok(item.get_type().name()? == "NAType")
 }
 
 /// Calls `each` with every text, in order; `None` for a null. Bytes that are not UTF-8 become replacement characters:

@@ -30,11 +30,28 @@ def test_archive(tmp_path, documents):
     archive.remove(day=second)
     assert list(archive.days()) == [first]
     assert archive.compact().raw and archive.vacuum(dry_run=True).raw
-    with pytest.raises(dedup_job.UsageError):
-        archive.remove()
+    for wrong in ({}, {"ids": ["a"], "day": first}, {"ids": "abc"}):
+        with pytest.raises(dedup_job.UsageError):
+            archive.remove(**wrong)
+    with pytest.raises(TypeError):
+        archive.remove(ids=[3.7])
     with pytest.raises(dedup_job.DedupJobError):
         dedup_job.Archive.create(tmp_path / "a")
     assert pickle.loads(pickle.dumps(archive)).path == archive.path
+
+
+def test_committed_documents_need_ids(tmp_path, documents):
+    """Row numbers would name documents of all days."""
+    archive = dedup_job.Archive.create(tmp_path / "a")
+    texts = documents.select(["text"])
+    for commit in [
+        lambda: archive.append(texts, "2026-01-01"),
+        lambda: dedup_job.run(texts, archive.path, tmp_path / "o.parquet", append=True, day="2026-01-01"),
+        lambda: dedup_job.decide(texts, archive.path, append="kept", day="2026-01-01"),
+    ]:
+        with pytest.raises(dedup_job.DataError, match="no id column.*name it by id_column"):
+            commit()
+    assert archive.version == 0
 
 
 def test_to_arrow(archive, documents):
@@ -51,7 +68,7 @@ def test_to_arrow(archive, documents):
     assert {*other["id"].to_pylist()} == {*table["id"].to_pylist()}
     rows = archive.to_arrow(["fp", "id"])
     assert import_or_skip("polars").DataFrame(rows).height == table.num_rows
-    assert import_or_skip("duckdb").sql("select count(*) from rows").fetchone() == (table.num_rows,)
+    assert import_or_skip("duckdb").sql("select count(*) from rows").fetchall() == [(table.num_rows,)]
     assert rows.to_pyarrow().read_all().num_rows == table.num_rows
     with pytest.raises(dedup_job.UsageError, match="colour"):
         archive.to_arrow(["colour"])
@@ -97,6 +114,9 @@ def test_lookup_of_one(index, documents, texts):
     (first, *_) = index.lookup(texts[0], k=0).to_pylist()
     assert first["id"] == documents["id"][0].as_py() and first["similarity"] == 1
     assert len(index.lookup("404")) == 0
+    # A masked fingerprint is none, whatever lies below the mask.
+    masked = numpy.ma.MaskedArray([first["fp"]], mask=[True], dtype=numpy.uint64)
+    assert len(index.lookup(masked, k=8)) == 0 < len(index.lookup(masked.data, k=8))
     assert index.lookup([]).column_names == ["query", "id", "distance", "day", "fp", "similarity"]
     assert len(index.lookup(documents["text"], 8, limit=1)) <= 400
     assert pickle.loads(pickle.dumps(index)).lookup(texts[0], k=0).to_pylist()[0] == first

@@ -62,6 +62,10 @@ def test_similarity_estimates_equal_bits(texts):
             assert estimated[i, j] == pytest.approx(max(0, 1 - 2 * differing / 128))
 
 
+def enum_of(texts):
+    return import_or_skip("polars").Enum([*dict.fromkeys(text for text in texts if text is not None)])
+
+
 def producers():
     """Functions from a list of texts, which may hold None, to an object that hands them over."""
     yield "list", list
@@ -78,6 +82,10 @@ def producers():
     yield "pyarrow reader", lambda texts: pyarrow.table({"text": texts}).to_reader(max_chunksize=11)
     yield "polars series", lambda texts: import_or_skip("polars").Series(texts)
     yield "polars categories", lambda texts: import_or_skip("polars").Series(texts, dtype=import_or_skip("polars").Categorical)
+    yield "polars enum", lambda texts: import_or_skip("polars").Series(texts, dtype=enum_of(texts))
+    yield "pyarrow large dictionary", lambda texts: pyarrow.array(texts, pyarrow.large_string()).dictionary_encode()
+    yield "list with NaN", lambda texts: [float("nan") if text is None else text for text in texts]
+    yield "list with NA", lambda texts: [import_or_skip("pandas").NA if text is None else text for text in texts]
     yield "polars frame", lambda texts: import_or_skip("polars").DataFrame({"n": range(len(texts)), "text": texts})
     yield "pandas series", lambda texts: import_or_skip("pandas").Series(texts)
     yield "pandas frame", lambda texts: import_or_skip("pandas").DataFrame({"n": range(len(texts)), "text": texts})

@@ -47,7 +47,7 @@ def test_options():
         "--append",
         "--no-within",
     ]
-    assert to_arguments({"append": "kept", "base_text": ["a", DAY], "verbose": 2}) == [
+    assert to_arguments({"append": "kept", "base_text": iter(["a", DAY]), "verbose": 2}) == [
         "--append=kept",
         "--base-text=a",
         f"--base-text={DAY}",
@@ -76,6 +76,24 @@ def test_decide(tmp_path, documents, kind):
     assert kept.dtype == bool and kept.sum() == table.summary.decisions.kept < 400
     assert table.to_polars()["kept"].sum() == kept.sum()
     assert table.to_pylist()[0]["id"] == "new/0000000000"
+
+
+@pytest.mark.parametrize("archive", [None, BASE])
+def test_decisions_are_in_the_order_of_the_batch(documents, archive):
+    """So that `frame[decisions.to_numpy("kept")]` is right, also if row numbers become strings beside those of an archive."""
+    kept = {row["id"] for row in dedup_job.decide(documents, archive).to_pylist() if row["kept"]}
+    shuffled = documents.take(numpy.random.default_rng(1).permutation(400))
+    table = dedup_job.decide(shuffled, archive)
+    assert table.to_numpy("id").tolist() == shuffled["id"].to_pylist()
+    assert {*shuffled.filter(table.to_numpy("kept"))["id"].to_pylist()} == kept
+    renamed = shuffled.rename_columns(["key", "text"])
+    assert dedup_job.decide(renamed, archive, id_column="key").to_pylist() == table.to_pylist()
+    by_row = dedup_job.decide(documents.select(["text"]), archive)
+    assert [int(id) for id in by_row.to_numpy("id")] == list(range(400))
+    assert {*documents.filter(by_row.to_numpy("kept"))["id"].to_pylist()} == kept
+    # Of equal ids, too, rows are neither lost nor repeated.
+    twice = pyarrow.concat_tables([documents, documents])
+    assert dedup_job.decide(twice, archive).to_numpy("id").tolist() == twice["id"].to_pylist()
 
 
 def test_ids_are_row_numbers_without_a_column(documents, texts):
@@ -118,6 +136,43 @@ def test_errors(tmp_path, kind, code, call):
     assert error.message and not error.message.startswith(("dedup-job", "error"))
 
 
+def test_errors_are_in_terms_of_python(tmp_path, documents):
+    for call, message in [
+        (lambda: dedup_job.run(DAY, k=17), "invalid value '17' for k: 17 is not in 0..=16"),
+        (lambda: dedup_job.run(DAY, memory_limt="1GiB"), "unexpected argument 'memory_limt' found"),
+        (lambda: dedup_job.run(DAY, min_similarity=0.8), "min_similarity needs verify MEASURE"),
+        (lambda: dedup_job.decide(documents.rename_columns(["id", "abstract"])), "the data in memory: no text"),
+        (lambda: dedup_job.decide(documents.rename_columns(["id", "abstract"])), "name it by text_column or fingerprint_column"),
+        (lambda: dedup_job.run([DAY] * 100_000), "too many paths"),
+    ]:
+        with pytest.raises(dedup_job.DedupJobError) as caught:
+            call()
+        assert message in caught.value.message and "--" not in caught.value.message
+        assert "Usage:" not in caught.value.message
+
+
+def test_summaries():
+    summary = dedup_job.Summary({"hits": 3, "seconds": {"total": 1.5}, "rows": [{"a": 1}] * 9, "numbers": [*range(25)]})
+    assert summary.hits == summary["hits"] == 3 and summary["seconds"]["total"] == summary.seconds.total == 1.5
+    assert "hits" in summary and "colour" not in summary and "keys" not in summary
+    assert summary.rows[8].a == 1 and len(summary.numbers) == 25
+    shown = repr(summary)
+    assert "... 8 more" in shown and "... 5 more" in shown and "24" not in shown
+    with pytest.raises(KeyError):
+        summary["colour"]
+
+
+def test_notebooks_are_known_by_their_shell(monkeypatch):
+    import types
+
+    kernel = type("ZMQInteractiveShell", (), {})
+    colab = type("Shell", (kernel,), {})
+    terminal = type("TerminalInteractiveShell", (), {})
+    for shell, expected in [(kernel(), True), (colab(), True), (terminal(), False), (None, False)]:
+        monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+        assert dedup_job._progress._in_notebook() is expected
+
+
 def test_progress(tmp_path):
     frame = pyarrow.table({"id": range(400_000), "text": [f"word{n} of text {n % 7} and number {n}" for n in range(400_000)]})
     seen = []
@@ -147,8 +202,8 @@ dedup_job.run({str(DAY)!r}, {str(BASE)!r}, "o.parquet", cluster="df://127.0.0.1:
 """
 
 
-def start_waiting(directory):
-    process = subprocess.Popen([sys.executable, "-c", WAITING], cwd=directory, stderr=subprocess.PIPE, text=True)
+def start_waiting(directory, code=WAITING):
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=directory, stderr=subprocess.PIPE, text=True)
     # The warning comes when the job has begun to wait.
     assert "no scheduler answers" in process.stderr.readline()
     return process
@@ -186,6 +241,40 @@ def test_interrupt(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+# A run of a batch in memory, whose file the interpreter writes.
+WAITING_IN_MEMORY = f"""
+import dedup_job, pyarrow.parquet
+batch = pyarrow.parquet.read_table({str(DAY)!r})
+dedup_job.run(batch, {str(BASE)!r}, "o.parquet", cluster="df://127.0.0.1:9", executor_wait="60s", scratch=".")
+"""
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGKILL])
+def test_files_of_a_killed_interpreter_are_removed_by_the_next_run(tmp_path, stop):
+    process = start_waiting(tmp_path, WAITING_IN_MEMORY)
+    (child,) = children(process)
+    process.send_signal(stop)
+    process.wait()
+    process.stderr.close()
+    assert wait_until_gone(child, 2)
+    (left,) = tmp_path.glob("dedup-job-*/batch.parquet")
+    # Young directories stay: their process might not have locked them yet.
+    os.utime(left.parent, (1, 1))
+    dedup_job.run(DAY, output=tmp_path / "o.parquet", scratch=tmp_path)
+    assert os.listdir(tmp_path) == ["o.parquet"]
+
+
+def test_files_of_a_living_interpreter_stay(tmp_path):
+    process = start_waiting(tmp_path, WAITING_IN_MEMORY)
+    (batch,) = tmp_path.glob("dedup-job-*/batch.parquet")
+    os.utime(batch.parent, (1, 1))
+    dedup_job.run(DAY, output=tmp_path / "o.parquet", scratch=tmp_path)
+    assert batch.exists()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert os.listdir(tmp_path) == ["o.parquet"]
+
+
 def test_the_job_ends_with_its_parent(tmp_path):
     process = start_waiting(tmp_path)
     (child,) = children(process)
@@ -197,14 +286,17 @@ def test_the_job_ends_with_its_parent(tmp_path):
 
 INTERRUPTED = """
 import numpy, dedup_job
-values = numpy.random.default_rng(1).integers(0, 2**64, 4_000_000, dtype=numpy.uint64)
+values = numpy.random.default_rng(1).integers(0, 2**64, {count}, dtype=numpy.uint64)
 print("begin", flush=True)
-dedup_job.pairs(values, k=10)
+dedup_job.pairs(values, k={k})
 """
 
 
-def test_interrupt_in_process():
-    process = subprocess.Popen([sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+@pytest.mark.parametrize("count, k", [(4_000_000, 10), (400_000, 16)])
+def test_interrupt_in_process(count, k):
+    """While tables are built, and while they are probed."""
+    code = INTERRUPTED.format(count=count, k=k)
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "begin\n"
     time.sleep(1)
     begin = time.monotonic()
@@ -229,6 +321,11 @@ def test_explain(texts):
     printed = run_command("explain", "--json", "--", texts[0], texts[0] + " more").stdout
     assert explained.raw == json.loads(printed)
     assert dedup_job.explain("-a b c d e", "--f g h i j").raw
+    # More than an argument can have, and what none can have.
+    assert dedup_job.explain("word " * 60_000, "a b c d e").distance is None
+    assert dedup_job.explain("a b c d e\0", "a b c d e \ud800").raw["texts"][0]["from"] == "the text given"
+    ids = dedup_job.explain("new/0000000000", "new/0000000001", documents=DAY)
+    assert "new/0000000000" in ids.texts[0]["from"]
 
 
 def test_tune_and_idf(tmp_path, documents):
@@ -272,6 +369,10 @@ def test_a_local_cluster(tmp_path):
 
 def test_help_reads_well():
     """Every public function says what it takes and returns."""
+    for options in (dedup_job.RunOptions, dedup_job.DecideOptions, dedup_job.CompareOptions, dedup_job.TuneOptions):
+        document = inspect.getdoc(options)
+        own = {*options.__annotations__} - ({*dedup_job.CompareOptions.__annotations__} if options is dedup_job.TuneOptions else set())
+        assert all(re.search(rf"^{name}$", document, re.M) for name in own), options
     for name in dedup_job.__all__:
         value = getattr(dedup_job, name)
         if inspect.isfunction(value):

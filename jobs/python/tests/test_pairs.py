@@ -5,7 +5,7 @@ import pyarrow
 import pytest
 
 import dedup_job
-from conftest import DAY, TESTDATA, brute_force, near_fingerprints
+from conftest import DAY, TESTDATA, brute_force, import_or_skip, near_fingerprints
 
 
 def test_distance(random):
@@ -87,6 +87,52 @@ def test_masked_and_equal_fingerprints():
         dedup_job.pairs(values, max_pairs=5)
     with pytest.raises(dedup_job.UsageError):
         dedup_job.pairs(values, k=17)
+
+
+def test_texts_and_fingerprints_beside_texts(texts):
+    fingerprints = dedup_job.fingerprint(texts)
+    expected = found(dedup_job.pairs(fingerprints[::2], fingerprints[1::2], 6))
+    assert expected
+    assert found(dedup_job.pairs(texts[::2], texts[1::2], 6)) == expected
+    assert found(dedup_job.pairs(fingerprints[::2], pyarrow.array(texts[1::2]), 6)) == expected
+
+
+def test_floats_are_no_fingerprints(random):
+    """A column of pandas with missing values becomes one of floats, which have lost bits."""
+    values = near_fingerprints(random, 5, 5)
+    for call in [
+        lambda: dedup_job.pairs(values.astype(float)),
+        lambda: dedup_job.pairs(values, values.astype(float)),
+        lambda: dedup_job.pairs(values, numpy.ones(10, bool)),
+        lambda: dedup_job.pairs(values, pyarrow.array(values.astype(float))),
+    ]:
+        with pytest.raises((dedup_job.UsageError, TypeError), match="64-bit integers"):
+            call()
+    pandas = import_or_skip("pandas")
+    made = numpy.ma.MaskedArray(values, mask=[True] + 9 * [False])
+    column = pandas.Series(pandas.arrays.IntegerArray(made.data, made.mask))
+    assert found(dedup_job.pairs(column, k=9)) == found(dedup_job.pairs(made, k=9)) != []
+
+
+@pytest.mark.parametrize("k", [-1, 17])
+def test_distances_out_of_range(k):
+    with pytest.raises(dedup_job.UsageError, match="from 0 to 16"):
+        dedup_job.pairs([1, 2], k=k)
+
+
+def test_memory_of_a_container(monkeypatch, tmp_path):
+    import builtins
+
+    plain, limit = builtins.open, tmp_path / "memory.max"
+
+    def opened(path, *arguments, **options):
+        return plain(limit if path == "/sys/fs/cgroup/memory.max" else path, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "open", opened)
+    limit.write_text("1048576\n")
+    assert dedup_job._functions._table_memory() == 1 << 19
+    limit.write_text("max\n")
+    assert dedup_job._functions._table_memory() > 1 << 28
 
 
 def test_strided_arrays(random):

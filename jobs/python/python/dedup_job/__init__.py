@@ -1,26 +1,27 @@
 """Exact near-duplicate detection for text, at any scale.
 
-On data in memory, in this process with the GIL released:
+    >>> import dedup_job
+    >>> clean = frame[dedup_job.decide(frame).to_numpy("kept")]
+
+Functions that work in this process, with the GIL released:
 
 - `fingerprint`, `fingerprint_arrow`: the 64-bit simhash of each text
-- `sketch`, `similarity`: sketches, and the Jaccard similarity that they estimate
+- `sketch`, `similarity`: sketches of texts, and the Jaccard similarity that two sketches estimate
 - `distance`: the number of bits in which fingerprints differ
-- `pairs`: every pair within k bits, in a batch, between two sets, or with an archive
-- `Index`: lookups in microseconds
+- `pairs`: every pair within k bits, in a set of fingerprints or between two sets
+- `Index`: lookups of single documents in microseconds
 
-As jobs, which run the program `dedup-job`:
+Functions that run the program `dedup-job` in a process of its own; what is in memory is handed over as a Parquet file:
 
 - `decide`: which documents of a batch to keep
-- `run`: what the command does every night, with all its options
+- `pairs`, with a table, a path, or the path of an archive
+- `run`: the nightly job, with all options of the command (`help(dedup_job.RunOptions)`)
 - `Archive`: create, append, remove, read
 - `explain`, `tune`, `idf`, `build_index`
 
-Tables and columns come from pyarrow, Polars, pandas, DuckDB and Hugging Face datasets, and go back to them, by Arrow's
-PyCapsule interface; fingerprints are NumPy arrays of uint64. Exceptions are subclasses of `DedupJobError`, one for each exit
-code of the program.
-
-    >>> import dedup_job
-    >>> clean = frame[dedup_job.decide(frame).to_numpy("kept")]
+Tables and columns may be of pyarrow, Polars, pandas, DuckDB or Hugging Face datasets, and results go back to them, by Arrow's
+PyCapsule interface. Fingerprints are NumPy arrays of uint64. Errors are subclasses of `DedupJobError`, one for each exit code
+of the program; log lines go to the logger "dedup_job".
 """
 
 from __future__ import annotations
@@ -40,18 +41,23 @@ from ._errors import (
 )
 from ._functions import distance, fingerprint, fingerprint_arrow, similarity, sketch
 from ._index import Index
-from ._jobs import TuneOptions, build_index, decide, explain, idf, pairs, run, tune
+from ._jobs import TuneOptions as TuneOptions
+from ._jobs import build_index, decide, explain, idf, pairs, run, tune
 from ._native import __version__
-from ._options import CommonOptions, RunOptions, SpecOptions
+from ._options import CommonOptions as CommonOptions
+from ._options import CompareOptions as CompareOptions
+from ._options import DecideOptions as DecideOptions
+from ._options import RunOptions as RunOptions
+from ._options import SpecOptions as SpecOptions
 from ._progress import Progress
 from ._spec import Spec
 from ._summary import Summary
 from ._table import Table
 
+# Without the types of options: `help` would list each with the methods of a dict.
 __all__ = [
     "Archive",
     "ArchiveRows",
-    "CommonOptions",
     "ConfigurationError",
     "DataError",
     "DedupJobError",
@@ -60,14 +66,11 @@ __all__ = [
     "InternalError",
     "PermissionDeniedError",
     "Progress",
-    "RunOptions",
     "Spec",
-    "SpecOptions",
     "StoppedError",
     "Summary",
     "Table",
     "TryAgainError",
-    "TuneOptions",
     "UnreachableError",
     "UsageError",
     "__version__",

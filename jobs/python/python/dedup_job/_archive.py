@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 import json
+import operator
 import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _native
-from ._data import Arrow, are_paths, scratch_directory, write_batch
+from ._data import Arrow, are_paths, collect_paths, scratch_directory, write_batch
+from ._errors import UsageError
 from ._jobs import _SpecJobOptions
 from ._options import CommonOptions, Day, Path, paths_to_list, to_arguments
 from ._process import call_json
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 class ArchiveRows:
     """The rows of an archive, as a stream of Arrow record batches; each use reads them from the start.
 
-    `polars.DataFrame(rows)`, `pyarrow.table(rows)`, and DuckDB's `from rows` take them. One data file after the other is in
-    memory.
+    `polars.DataFrame(rows)`, `pyarrow.table(rows)` and DuckDB (`select ... from rows`) read them. Data files are read one after
+    the other, each into memory as a whole.
     """
 
     def __init__(self, native: _native.ArchiveRows) -> None:
@@ -52,14 +54,15 @@ class ArchiveRows:
 
 
 class Archive:
-    """An archive: the fingerprints of all earlier documents, by day. It is a Delta Lake table.
+    """An archive: the fingerprints of all earlier documents, by day, in a Delta Lake table.
 
     Parameters
     ----------
     path
-        Directory or URL of an archive. `Archive.create` creates one.
+        Directory or URL of an archive. It need not exist yet: `Archive.create` creates one.
     **options
-        Options of all its methods: `endpoint`, `allow_http`, `threads`, ... (see `CommonOptions`).
+        Options for all methods: `endpoint`, `allow_http`, `threads`, ... (see `CommonOptions`). `spec` and `to_arrow` use
+        `endpoint` and `allow_http` only.
 
     Examples
     --------
@@ -92,15 +95,16 @@ class Archive:
         id_type
             Type of the documents' ids: "string" or "bigint".
         decisions
-            Whether it has the column `kept`, so that later runs find duplicates of kept documents only.
+            Whether the archive has a column `kept`, so that later runs find duplicates of kept documents only.
         learn
-            Documents whose frequencies of features it learns and keeps: files, or a table in memory. Sketches then have 256
-            bits unless `sketch` says otherwise.
+            Documents from which to learn the document frequencies of features (see `idf`): paths, or a table in memory.
+            Sketches then have 256 bits, unless `sketch` is given.
         **options
-            How fingerprints are made (see `SpecOptions`): fixed from now on.
+            How fingerprints are made (see `SpecOptions`). This cannot be changed later.
         """
         with scratch_directory(options.get("scratch")) as directory:
             learned: list[str] | None = None
+            learn = collect_paths(learn)
             if learn is not None:
                 learned = paths_to_list(learn) if are_paths(learn) else [write_batch(learn, directory, "learn")]
             given = {"id_type": id_type, "decisions": decisions, "learn": learned, **options}
@@ -109,17 +113,17 @@ class Archive:
         return cls(path, **common)
 
     def info(self, verify: bool = False) -> Summary:
-        """What the archive holds: version, spec, fingerprints, bytes, days, ... With verify, all files are checked."""
+        """What the archive holds: version, spec, fingerprints, bytes, days, ... With verify, every data file is read and checked."""
         return self._call("info", {"verify": verify})
 
     def days(self) -> dict[datetime.date, Summary]:
-        """The days that it holds, each with its `fingerprints`, `files` and `bytes`."""
+        """Each day that the archive holds, with its numbers of `fingerprints`, `files` and `bytes`."""
         days = self.info().raw["days"]
         return {datetime.date.fromisoformat(day): Summary(facts) for day, facts in days.items()}
 
     @property
     def version(self) -> int:
-        """The version of the table: it grows with each commit."""
+        """The version of the Delta table: each commit increments it. It is read anew each time, which takes about 0.1 s."""
         version: int = self.info().version
         return version
 
@@ -135,37 +139,46 @@ class Archive:
         progress: ProgressOption = None,
         **options: Any,
     ) -> Summary:
-        """Commit documents, or ready fingerprints, as a day, without searching for pairs.
+        """Commit documents, or their fingerprints, as a day, without searching for pairs.
 
         `dedup_job.run(batch, base=path, append=True, day=day)` searches and commits at once.
 
         Parameters
         ----------
         batch
-            Files, or a table in memory: ids and texts, or ids and fp.
+            Files, or a table in memory: ids and texts, or ids and fp. It must have a column of ids: row numbers would name
+            documents of other days, too.
         day
             Date of the documents.
         """
+        batch = collect_paths(batch)
         with scratch_directory(self._options.get("scratch")) as directory:
-            paths = paths_to_list(batch) if are_paths(batch) else [write_batch(batch, directory)]
+            paths = paths_to_list(batch) if are_paths(batch) else [write_batch(batch, directory, row_ids=False)]
             return self._call("append", {"input": paths, "day": day, **options}, progress)
 
     def remove(self, *, day: Day | None = None, ids: Iterable[Union[str, int]] | None = None) -> Summary:
-        """Remove the documents of a day, or those with given ids from all days. Give one of both."""
+        """Remove all documents of `day`; or, from all days, the documents with these `ids`. Give one of the two."""
+        if (day is None) == (ids is None):
+            raise UsageError("give day or ids, and not both")
         if ids is None:
             return self._call("remove", {"day": day})
+        if isinstance(ids, (str, bytes)):
+            raise UsageError("ids are a list, not one id")
         with scratch_directory(self._options.get("scratch")) as directory:
             path = os.path.join(directory, "ids.jsonl")
             with open(path, "w", encoding="utf-8") as file:
                 file.writelines(json.dumps(_plain_id(one)) + "\n" for one in ids)
-            return self._call("remove", {"day": day, "ids": path})
+            return self._call("remove", {"ids": path})
 
     def compact(self, before: Day | None = None, *, rows_per_file: int | None = None) -> Summary:
         """Merge the small files of each day into few large ones."""
         return self._call("compact", {"before": before, "rows_per_file": rows_per_file})
 
     def vacuum(self, older_than: str = "7d", *, dry_run: bool = False, nothing_runs: bool = False) -> Summary:
-        """Delete files that the archive has not needed for the time `older_than`."""
+        """Delete files that the archive has not needed for at least `older_than`; with dry_run, only list them.
+
+        `nothing_runs` allows less than 24 hours: files of a run in progress could then be deleted.
+        """
         return self._call("vacuum", {"older_than": older_than, "dry_run": dry_run, "nothing_runs": nothing_runs})
 
     def to_arrow(self, columns: Iterable[str] | None = None, days: Iterable[Day] | None = None) -> ArchiveRows:
@@ -174,9 +187,10 @@ class Archive:
         Parameters
         ----------
         columns
-            Some of: fp (int64, the bits of the fingerprint), id, sketch (binary), kept (bool), day (date32). All by default.
+            Names of columns, by default all that the archive has of: fp (the 64 bits as int64), id, sketch (binary), kept
+            (bool), day (date32).
         days
-            Dates; all by default.
+            Dates; by default all days.
         """
         named = None if columns is None else list(columns)
         dates = None if days is None else [str(day) for day in days]
@@ -195,5 +209,5 @@ class Archive:
 
 
 def _plain_id(value: Union[str, int]) -> Union[str, int]:
-    """An id that JSON can hold: NumPy's integers are no ints."""
-    return value if isinstance(value, (str, int)) else int(value)
+    """An id that JSON can hold: NumPy's integers are no ints. A float is no id, even if it is a whole number."""
+    return value if isinstance(value, (str, int)) else operator.index(value)

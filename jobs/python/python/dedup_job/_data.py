@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, Union
 
 from . import _native
+from ._errors import UsageError
 from ._options import Path
 
 if TYPE_CHECKING:
@@ -38,10 +40,36 @@ Fingerprints = Union[Arrow, "numpy.typing.NDArray[numpy.integer[Any]]", Sequence
 
 
 def to_arrow(data: Any) -> Any:
-    """The data, or what it holds in Arrow: a datasets.Dataset has no Arrow interface itself."""
-    if type(data).__module__.split(".")[0] == "datasets" and hasattr(data, "with_format"):
+    """The data, or what it holds in Arrow: a datasets.Dataset has no Arrow interface itself.
+
+    Raises
+    ------
+    UsageError
+        For objects that iterate over something else than their rows, such as a dict.
+    """
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return data
+    package, name = type(data).__module__.split(".")[0], type(data).__name__
+    if isinstance(data, Mapping):
+        raise UsageError("a dict is neither a table nor a column: make a frame of it, or pass one of its values")
+    if package == "datasets" and name.startswith("Iterable"):
+        raise UsageError("a streamed dataset is not in memory: pass batches of it, or the paths of its files")
+    if package == "datasets" and hasattr(data, "with_format"):
         return data.with_format("arrow")[:]
+    if name == "LazyFrame":
+        raise UsageError("a LazyFrame holds no data yet: collect() it first")
+    if hasattr(type(data), "columns"):
+        raise UsageError(
+            f"the {name} of {package} has no Arrow interface: convert it to a table of pyarrow, Polars, or pandas 2.2 or later"
+        )
     return data
+
+
+def collect_paths(data: Any) -> Any:
+    """The data; a list of paths if it is an iterator over them, such as `pathlib.Path.glob` returns."""
+    if not isinstance(data, (Iterator, set, frozenset)) or hasattr(data, "__arrow_c_stream__"):
+        return data
+    return list(data)
 
 
 def is_path(data: Any) -> TypeGuard[Union[Path, list[Path]]]:
@@ -67,25 +95,46 @@ def is_numpy(data: Any) -> bool:
 def open_data(data: Any) -> tuple[str, Any]:
     """The kind of data (table, texts, fingerprints, or the name of an Arrow type), and an object that _native takes."""
     if is_numpy(data):
-        if data.dtype.kind in "iu":
+        # Floats and booleans are no fingerprints, and the error should say so.
+        if data.dtype.kind in "biufc":
             return "fingerprints", fingerprint_array(data)
         return "texts", _native.text_array(data)
     opened = _native.ArrowData.open(to_arrow(data))
     if opened is not None:
         return opened.kind, opened
     items = data if isinstance(data, (list, tuple)) else list(data)
-    first = next((item for item in items if item is not None), None)
-    if isinstance(first, (str, bytes)) or first is None:
+    first = next((item for item in items if not _is_missing(item)), None)
+    if first is None:
+        return "texts", _native.text_array([None] * len(items))
+    if isinstance(first, (str, bytes)):
+        _refuse_paths(items)
         return "texts", _native.text_array(items)
     return "fingerprints", fingerprint_array(items)
 
 
+def _is_missing(item: Any) -> bool:
+    """Whether an item stands for a missing value: None, NaN or pandas.NA."""
+    return item is None or (isinstance(item, float) and item != item) or type(item).__name__ == "NAType"
+
+
+def _refuse_paths(items: Sequence[Any]) -> None:
+    """Raise an error if a list of str, which is one of texts, names files."""
+    if all(isinstance(item, str) and len(item) < 4096 and "\0" not in item and os.path.isfile(item) for item in items):
+        raise UsageError(f"a list of str is a list of texts, but {items[0]!r} is a file: make the items pathlib.Path")
+
+
 def fingerprint_array(data: Any) -> _native.Array:
     """Fingerprints as a native array."""
+    if isinstance(data, _native.Array):
+        # NumPy's view of it, which a later conversion might take, has no nulls.
+        return data
     if not is_numpy(data):
         return _native.fingerprint_array(to_arrow(data))
     import numpy
 
+    if data.dtype.kind not in "iu":
+        lost = ": conversion to floats has lost bits" if data.dtype.kind == "f" else ""
+        raise UsageError(f"fingerprints are 64-bit integers, not {data.dtype}{lost}")
     mask = None
     if isinstance(data, numpy.ma.MaskedArray):
         mask = numpy.ascontiguousarray(numpy.ma.getmaskarray(data))
@@ -97,20 +146,31 @@ def fingerprint_array(data: Any) -> _native.Array:
 
 @contextmanager
 def scratch_directory(scratch: Path | None) -> Iterator[str]:
-    """A temporary directory in `scratch`, if that is local, else in the system's."""
+    """A temporary directory in `scratch`, if that is local, else in the system's.
+
+    If this process is killed, the next run of the program there removes the directory, as it does with its own: it finds the
+    file .lock no longer locked.
+    """
     parent = os.fspath(scratch) if scratch is not None and "://" not in os.fspath(scratch) else None
     if parent is not None:
         os.makedirs(parent, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="dedup-job-", dir=parent) as directory:
-        yield directory
+        path = os.path.join(directory, ".lock")
+        with open(path, "wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                # The file system has no locks. Without the file, nobody removes the directory.
+                os.unlink(path)
+            yield directory
 
 
-def write_batch(data: Any, directory: str, name: str = "batch") -> str:
+def write_batch(data: Any, directory: str, name: str = "batch", *, row_ids: bool = True) -> str:
     """Write data to a Parquet file below `directory`, for the program; return its path.
 
-    A table without an id column gets one: the row numbers.
+    With row_ids, a table without an id column gets one: the row numbers.
     """
     _, opened = open_data(data)
     path = os.path.join(directory, f"{name}.parquet")
-    _native.write_parquet(opened, path, True)
+    _native.write_parquet(opened, path, row_ids)
     return path

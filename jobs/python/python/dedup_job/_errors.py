@@ -4,7 +4,11 @@ from __future__ import annotations
 
 
 class DedupJobError(Exception):
-    """An error of dedup-job. `exit_code` is the exit code that the program ends with, `message` what it prints."""
+    """The base of all errors of dedup-job.
+
+    `message` is what the program prints, and `exit_code` its exit code. An argument of a wrong type, such as a number for a
+    text, raises Python's TypeError instead.
+    """
 
     exit_code: int = 70
 
@@ -25,13 +29,13 @@ class UsageError(DedupJobError, ValueError):
 
 
 class DataError(DedupJobError):
-    """Data is damaged, or not of the kind that is needed (65)."""
+    """Data is damaged, or of a wrong kind: a column is missing, or ids are floats (65)."""
 
     exit_code = 65
 
 
 class UnreachableError(DedupJobError):
-    """An object store or a cluster does not answer (69)."""
+    """An object store or a cluster did not answer, after all retries (69)."""
 
     exit_code = 69
 
@@ -49,7 +53,7 @@ class FileError(DedupJobError):
 
 
 class TryAgainError(DedupJobError):
-    """It may succeed if it is tried again, or with more memory (75)."""
+    """The same call may succeed later, or with more memory (75)."""
 
     exit_code = 75
 
@@ -61,13 +65,13 @@ class PermissionDeniedError(DedupJobError):
 
 
 class ConfigurationError(DedupJobError):
-    """Fingerprints of different specs were to be compared, or a configuration file cannot be used (78)."""
+    """Two sets of fingerprints have different specs, so they must not be compared; or a configuration file is wrong (78)."""
 
     exit_code = 78
 
 
 class StoppedError(DedupJobError):
-    """A signal stopped the program; `exit_code` is 128 and the signal's number."""
+    """A signal stopped the program; `exit_code` is 128 + the signal's number."""
 
     exit_code = 143
 

@@ -15,34 +15,43 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import ArrayLike, NDArray
 
-#: Pairs of a call of `pairs`, at most: each takes 20 bytes.
+#: Pairs of a call of `pairs`, at most. Each takes 20 bytes in the result, and up to 36 more while it is made.
 MAX_PAIRS = 1_000_000_000
 
 
 def fingerprint(
     texts: Texts, spec: SpecLike = None, *, column: str | None = None, threads: int | None = None
 ) -> numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint64]]:
-    """Make the 64-bit simhash of each text.
+    """Compute the 64-bit simhash of each text.
 
     Parameters
     ----------
     texts
-        A column of texts: an Arrow column of pyarrow, Polars, pandas, DuckDB (taken over without a copy), or a sequence of
-        str, bytes and None. Bytes that are not UTF-8 count as replacement characters.
+        A column of texts of pyarrow, Polars, pandas or DuckDB, which is read without a copy; or a sequence of str, bytes and
+        None. Bytes that are not UTF-8 become replacement characters (U+FFFD).
     spec
-        How fingerprints are made: a `Spec`, a dict of its options, or the path of an archive. By default as a new archive
-        does.
+        How fingerprints are made: a `Spec`, a dict of its options, or the path of an archive, for the archive's spec. The
+        default is the spec of a new archive.
     column
-        Of a table, the column of texts; by default its only column, or the one called text, content or body.
+        If `texts` is a table: its column of texts. The default is its only column, or the one named text, content,
+        raw_content, plain_text or body.
     threads
-        How many threads; by default one per core. The GIL is released meanwhile.
+        Number of threads; by default one per core. Other Python threads run meanwhile: the GIL is released.
 
     Returns
     -------
     numpy.ma.MaskedArray of uint64, shape (n,)
-        Masked are the texts that have no fingerprint: None, and those with fewer than `min_features` (4) distinct
-        features, such as "404". They are near-duplicates of nothing, and `pairs` leaves them out. `.compressed()` has the
-        others, `.tolist()` has None for them, and `.data` has 0.
+        One fingerprint per text. It is masked if the text is None, or has fewer than `min_features` (4) distinct features,
+        as "404" has: such a text has no near-duplicates, and `pairs` leaves it out. `.tolist()` gives None for it, `.data`
+        gives 0.
+
+    Notes
+    -----
+    Assigned to a column of pandas, a masked array becomes float64, which loses bits. Assign this instead:
+
+    >>> frame["fp"] = pandas.arrays.IntegerArray(made.data, numpy.ma.getmaskarray(made))
+
+    For Polars and pyarrow, `fingerprint_arrow` returns the same fingerprints as an Arrow array with nulls.
 
     Examples
     --------
@@ -56,17 +65,17 @@ def fingerprint(
 def fingerprint_arrow(
     texts: Texts, spec: SpecLike = None, *, column: str | None = None, threads: int | None = None
 ) -> _native.Array:
-    """Make the 64-bit simhash of each text, as `fingerprint` does; needs no NumPy.
+    """Compute the 64-bit simhash of each text, as `fingerprint` does, without NumPy.
 
     Parameters
     ----------
     texts, spec, column, threads
-        As for `fingerprint`.
+        See `fingerprint`.
 
     Returns
     -------
-    An Arrow array of uint64, length n, with `__arrow_c_array__`
-        Null where there is no fingerprint. `pyarrow.array(...)` and `polars.Series(...)` take it over without a copy.
+    Arrow array of uint64, length n
+        Null for a text without a fingerprint. `pyarrow.array(result)` and `polars.Series(result)` share its memory.
     """
     return _fingerprint(texts, spec, column, threads)
 
@@ -79,20 +88,20 @@ def sketch(
     column: str | None = None,
     threads: int | None = None,
 ) -> numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint8]]:
-    """Make the sketch of each text: a few bits of minhash, from which `similarity` estimates the Jaccard similarity.
+    """Compute the sketch of each text: one bit of each of 64 to 256 minhashes, from which `similarity` is estimated.
 
     Parameters
     ----------
     texts, spec, column, threads
-        As for `fingerprint`.
+        See `fingerprint`.
     bits
-        64, 128 or 256; by default what the spec says, or 128 if it says nothing. The standard error at a similarity of 0.7
-        is 0.09, 0.06 and 0.045.
+        Size of a sketch: 64, 128 or 256 bits. The default is the spec's `sketch`, or 128 if the spec has none. At a similarity
+        of 0.7, the standard error of the estimate is 0.09, 0.06 or 0.045.
 
     Returns
     -------
     numpy.ma.MaskedArray of uint8, shape (n, bits / 8)
-        Rows of texts without a fingerprint are masked.
+        One row per text. The row of a text without a fingerprint is masked.
     """
     model = to_spec(spec)._load()
     if bits is not None or '"sketch"' not in model.json:
@@ -103,17 +112,17 @@ def sketch(
 
 
 def distance(a: Any, b: Any) -> Any:
-    """The Hamming distance: the number of bits, from 0 to 64, in which fingerprints differ.
+    """Count the bits in which fingerprints differ: their Hamming distance, from 0 to 64.
 
     Parameters
     ----------
     a, b
-        Fingerprints: an int, or an array of uint64 or int64 (the same 64 bits). Shapes are broadcast as in NumPy.
+        Fingerprints: an int, or an array of uint64, or of int64 with the same bits. Shapes are broadcast as in NumPy.
 
     Returns
     -------
-    int of two ints, else numpy.ndarray of uint8
-        Masked where a or b is.
+    int, if a and b are ints; else numpy.ndarray of uint8
+        A distance is masked if a or b is.
 
     Examples
     --------
@@ -132,12 +141,12 @@ def distance(a: Any, b: Any) -> Any:
 
 
 def similarity(a: ArrayLike, b: ArrayLike) -> numpy.ndarray[Any, numpy.dtype[numpy.float64]]:
-    """Estimate the Jaccard similarity of texts, from 0 to 1, from their sketches.
+    """Estimate the Jaccard similarity of texts, from 0 to 1, by their sketches.
 
     Parameters
     ----------
     a, b
-        Sketches of the same spec: uint8, shapes (..., bits / 8), which are broadcast.
+        Sketches, as `sketch` returns them, of the same spec: uint8, shape (..., bits / 8). Shapes are broadcast as in NumPy.
 
     Returns
     -------
@@ -159,6 +168,8 @@ def pairs_in_memory(
     new: _native.Array, base: _native.Array | None, k: int, threads: int | None, max_pairs: int
 ) -> _native.Table:
     """The pairs of fingerprints in memory, by row numbers."""
+    if not 0 <= k <= 16:
+        raise UsageError(f"k={k}: a distance is from 0 to 16 bits")
     if base is None:
         return _native.pairs_within(new, k, threads, _table_memory(), max_pairs)
     return _native.pairs_between(new, base, k, threads, _table_memory(), max_pairs)
@@ -182,11 +193,21 @@ def _texts(texts: Any) -> Any:
 
 
 def _table_memory() -> int:
-    """Bytes for the tables of a join in memory: half of the machine's memory."""
+    """Bytes for the tables of a join in memory: half of the memory of the machine or container."""
+    limits = []
+    # cgroup v2, then v1, as a container sees them.
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            with open(path) as file:
+                limits.append(int(file.read()))
+        except (OSError, ValueError):
+            # No such file, or "max".
+            pass
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+        limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (ValueError, OSError):
-        return 4 << 30
+        limits.append(8 << 30)
+    return min(limits) // 2
 
 
 def _unsigned(values: Any) -> Any:

@@ -7,7 +7,7 @@ import tempfile
 from typing import Any, Union
 
 from . import _native
-from ._data import Fingerprints, Texts, open_data
+from ._data import Fingerprints, Texts, fingerprint_array, open_data
 from ._errors import UsageError
 from ._options import Path
 from ._summary import Summary
@@ -54,28 +54,28 @@ class Index:
         Parameters
         ----------
         queries
-            Texts, or fingerprints: a column, a sequence, or a single one. Those without a fingerprint find nothing.
+            Texts or fingerprints: a column, a sequence, or one str or int. A text without a fingerprint finds nothing.
         k
             Largest distance, in bits, from 0 to 8.
         limit
-            The most documents for each query.
+            The most documents for each query, the nearest first; by default all.
         min_similarity
-            Leave out documents whose similarity to the text, estimated by sketches, is lower.
+            Leave out documents with a lower similarity to the text, as estimated by sketches.
         threads
-            How many threads; by default one per core.
+            Number of threads; by default one per core.
 
         Returns
         -------
         Table
-            One row per document found, by query, distance and id: query (row number), id, distance (bits), day, fp (uint64),
-            similarity (0 to 1; null without sketches).
+            One row per document found, sorted by query, distance and id: query (row number), id, distance (bits), day, fp
+            (uint64), similarity (0 to 1; null for fingerprints, and without sketches).
         """
         kind, data = open_data([queries] if isinstance(queries, (str, int)) else queries)
         options = {"k": k, "limit": limit, "min_similarity": min_similarity, "threads": threads}
         if kind in ("texts", "table"):
             return Table(self._native.lookup_texts(data, None, options))
         if kind == "fingerprints":
-            return Table(self._native.lookup_fingerprints(_native.fingerprint_array(data), options))
+            return Table(self._native.lookup_fingerprints(fingerprint_array(data), options))
         raise UsageError(f"texts or fingerprints are needed, not {kind}")
 
     def refresh(self) -> bool:
@@ -83,7 +83,7 @@ class Index:
         return self._native.refresh()
 
     def info(self) -> Summary:
-        """What the index holds."""
+        """What the index holds: its archive, version, rows, days, bytes, and the largest k that it answers."""
         import json
 
         return Summary(json.loads(self._native.info()))

@@ -12,6 +12,7 @@ from ._data import (
     Fingerprints,
     Texts,
     are_paths,
+    collect_paths,
     fingerprint_array,
     is_path,
     open_data,
@@ -48,17 +49,24 @@ class _SpecJobOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
 
 
 class TuneOptions(_SpecJobOptions, total=False):
-    """Options of `tune`: those of `dedup-job tune`."""
+    """Options of `tune`: those of `dedup-job tune`.
 
-    #: Compare all pairs of so many documents (default 20,000).
+    sample
+        Number of documents in the sample, all pairs of which are compared (default 20,000).
+    min_similarity
+        Smallest similarity of a pair that should be found, from 0.5 to 1 (default 0.8).
+    day_size
+        Documents of a batch, to predict the cost (default 1,000,000).
+    archive_size
+        Documents of the archive, to predict the cost (default 1,000,000,000).
+    base
+        Path of an archive whose spec makes the fingerprints.
+    """
+
     sample: int
-    #: Smallest similarity of a pair that should be found, from 0.5 to 1 (default 0.8).
     min_similarity: float
-    #: Documents of a batch, to predict the cost (default 1,000,000).
     day_size: int
-    #: Documents of the archive, to predict the cost (default 1,000,000,000).
     archive_size: int
-    #: Compute fingerprints as this archive does.
     base: Path
 
 
@@ -72,28 +80,31 @@ def run(
 ) -> Summary:
     """Find the near-duplicates of a batch, exactly as the command `dedup-job run` does.
 
-    The job runs as a process of its own: its memory is not the interpreter's, Ctrl-C stops it, and it ends with the
-    interpreter. On any exception, the archive and an earlier output are unchanged, unless the message says otherwise.
+    The job is a process of its own: it has its own memory, Ctrl-C stops it, and it ends if this process ends. If an exception
+    is raised, the archive and an earlier output are unchanged, unless the message says otherwise.
 
     Parameters
     ----------
     new
-        Documents of the batch: files, directories, patterns or URLs; or a table in memory (pyarrow, Polars, pandas, DuckDB,
-        datasets). A table without an id column gets the row numbers as ids.
+        Documents of the batch: paths of files or directories, patterns or URLs, one or several; or a table in memory (pyarrow,
+        Polars, pandas, DuckDB, datasets), which is handed over as a Parquet file in `scratch`. A table without an id column
+        gets the row numbers as ids, except with `append`. A list of str is one of paths.
     base
-        Archive to compare the batch with; without it, the batch is compared with itself only.
+        Path of the archive to compare the batch with. Without it, the batch is compared with itself only.
     output
-        File for the pairs: .parquet, .csv or .jsonl. By default hits.parquet, unless `decisions` or `kept` is given.
+        File for the pairs: .parquet, .csv or .jsonl. The default is hits.parquet in the current directory; with `decisions` or
+        `kept`, no file.
     progress
-        A function that is called with a `Progress` several times a second; True to show a line on standard error, False to
-        show none in a notebook.
+        A function that is called with a `Progress` several times a second; or True, to show a line on standard error; or
+        False, to show nothing. By default, a line is shown in notebooks only.
     **options
-        The options of the command, with underscores for dashes: see `RunOptions`. `k=3` is the largest distance in bits.
+        The options of the command, with underscores for dashes: see `RunOptions`. `k=3` is the largest distance of a pair, in
+        bits.
 
     Returns
     -------
     Summary
-        `hits` is the number of pairs, `new.documents` that of documents, `seconds.total` the time, ...
+        Among others: `hits`, the number of pairs; `new.documents`, the number of documents; `seconds.total`.
 
     Raises
     ------
@@ -105,7 +116,8 @@ def run(
     >>> dedup_job.run("day.parquet", base="archive", append=True, day="2026-01-31", k=6).hits
     """
     with scratch_directory(options.get("scratch")) as directory:
-        return _run(_file_paths(new, directory), base, {"output": output, **options}, progress)
+        paths = _file_paths(new, directory, row_ids=not options.get("append"))
+        return _run(paths, base, {"output": output, **options}, progress)
 
 
 def decide(
@@ -117,30 +129,31 @@ def decide(
     progress: ProgressOption = None,
     **options: Unpack[DecideOptions],
 ) -> Table:
-    """Decide which documents of a batch to keep.
+    """Decide which documents of a batch to keep, so that no two near-duplicates are left.
 
-    A document is a duplicate of a document that is kept: of the archive, or of the batch in the order of `prefer` (by
-    default the longest text first).
+    Documents are visited in the order of `prefer`, by default the longest text first. A document is dropped if it has a pair
+    with a document of the archive, or with one of the batch that is kept already.
 
     Parameters
     ----------
     batch
-        A table in memory, a path, or a sequence of texts. Without an id column, ids are row numbers, and the rows of the
-        result are in the order of the batch.
+        A table in memory, a sequence of texts, a path, or a list of `pathlib.Path`. A batch in memory without an id column
+        gets the row numbers as ids, except with `append`. A list of str is one of texts.
     archive
         Path of the archive to compare with.
     k
         Largest distance of a pair, in bits, from 0 to 16.
     verify
-        Compare the texts of pairs ("jaccard") or their sketches ("sketch"), and drop pairs below `min_similarity`.
+        Compare the texts ("jaccard") or the sketches ("sketch") of each pair, and drop pairs below `min_similarity`.
     progress, **options
-        As for `run`.
+        See `run` and `DecideOptions`.
 
     Returns
     -------
     Table
-        One row per document, sorted by id: id, kept, duplicate_of, duplicate_day, distance (bits), similarity (0 to 1),
-        group_size. `table.summary` is the summary of the run.
+        One row per document: id, kept, duplicate_of, duplicate_day, distance (bits), similarity (0 to 1), group_size. The rows
+        are in the order of a batch in memory, and sorted by id if the batch is read from files. `table.summary` is the summary
+        of the run.
 
     Examples
     --------
@@ -151,7 +164,7 @@ def decide(
 
 def pairs(
     batch: Union[Path, Texts, Fingerprints, Arrow],
-    archive: Union[Path, Fingerprints, None] = None,
+    archive: Union[Path, Texts, Fingerprints, None] = None,
     k: int = 3,
     verify: str | None = None,
     *,
@@ -159,38 +172,44 @@ def pairs(
     progress: ProgressOption = None,
     **options: Unpack[CompareOptions],
 ) -> Table:
-    """Find every pair of near-duplicates: exactly those whose fingerprints differ in at most k of their 64 bits.
+    """Find every pair of near-duplicates: exactly the pairs whose fingerprints differ in at most k of 64 bits.
 
     Parameters
     ----------
     batch
         Fingerprints, as `fingerprint` returns them; a column or sequence of texts; a table with ids and texts; or a path.
     archive
-        What to compare with: the path of an archive, or an array of fingerprints. Without it, the batch is compared with
-        itself.
+        What to compare the batch with:
+
+        - None: the batch is compared with itself.
+        - a column or sequence of fingerprints or texts: each of them is compared with each of the batch, and neither set with
+          itself.
+        - the path of an archive: the batch is compared with it, and, unless `within=False`, with itself.
     k
-        Largest distance, in bits, from 0 to 16.
+        Largest distance of a pair, in bits, from 0 to 16.
     verify, progress, **options
-        As for `decide`. `threads` is the number of threads, by default one per core.
+        See `decide`. `threads` is the number of threads, by default one per core.
     max_pairs
-        Of fingerprints in memory: raise `UsageError` rather than return more pairs.
+        Raise `UsageError` rather than return more pairs of fingerprints or texts in memory.
 
     Returns
     -------
     Table
-        One row per pair, sorted by new_id, distance, base_id. new_id and base_id are the documents' ids; of fingerprints or
-        a column of texts they are row numbers. Within a batch, base_id is the smaller id. distance is in bits. A run adds
-        base_day, the day of base_id in the archive, and similarity, from 0 to 1, where it is known.
+        One row per pair, sorted by new_id, distance, base_id. new_id and base_id are ids of documents, or the row numbers of
+        fingerprints and of a column of texts; beside an archive whose ids are strings, row numbers are strings, too. In a pair
+        within the batch, base_id is the smaller id. distance is in bits. A run adds base_day, the day of base_id in the
+        archive, and, with verify or sketches, similarity, from 0 to 1.
 
     Notes
     -----
-    Fingerprints and columns of texts are compared in this process, with the GIL released. With the path of an archive, with
-    `verify`, and for tables and paths, the program runs, as by `run`.
+    Fingerprints and columns of texts are compared in this process, with the GIL released; progress is not reported. For a
+    table or a path, for the path of an archive, and with `verify`, the program runs as by `run`.
 
     Examples
     --------
     >>> dedup_job.pairs(dedup_job.fingerprint(texts), k=3).to_pandas()
     """
+    batch = collect_paths(batch)
     against_path = archive is not None and is_path(archive)
     if is_path(batch) or against_path or verify is not None:
         return _run_pairs(batch, archive, {"k": k, "verify": verify, **options}, progress)
@@ -201,13 +220,8 @@ def pairs(
     if others := sorted(options.keys() - spec.keys() - {"threads"}):
         raise UsageError(f"{others[0]} is an option of runs, not of fingerprints and texts in memory")
     threads = options.get("threads")
-    if kind == "texts":
-        new = _native.fingerprint(to_spec(spec)._load(), data, None, threads)
-    elif kind == "fingerprints":
-        new = fingerprint_array(data)
-    else:
-        raise UsageError(f"fingerprints or texts are needed, not {kind}")
-    base = None if archive is None else fingerprint_array(archive)
+    new = _fingerprints(kind, data, spec, threads)
+    base = None if archive is None else _fingerprints(*open_data(archive), spec, threads)
     return Table(pairs_in_memory(new, base, k, threads, max_pairs))
 
 
@@ -226,18 +240,30 @@ def explain(
     Parameters
     ----------
     first, second
-        Texts; or ids of documents in `documents`.
+        Two texts; with `documents`, the ids of two documents, or the paths of two files with a text each.
     documents
         Files in which the ids are looked up.
     archive
-        Make fingerprints as this archive does.
+        Path of an archive whose spec makes the fingerprints.
     k
         Largest distance of a pair, in bits.
     top
-        How many features of each kind.
+        The most features to list: shared ones, only in the first, only in the second.
     """
     given = {"documents": None if documents is None else paths_to_list(documents), "base": archive, "k": k, "top": top}
-    return Summary(call_json(["explain", *to_arguments({**given, **options}), "--", first, second]))
+    arguments = ["explain", *to_arguments({**given, **options}), "--"]
+    if documents is not None:
+        return Summary(call_json([*arguments, first, second]))
+    # Not as arguments: those have a length limit, and everyone sees them in the list of processes.
+    with scratch_directory(options.get("scratch")) as directory:
+        paths = [os.path.join(directory, name) for name in ("first", "second")]
+        for path, text in zip(paths, (first, second)):
+            with open(path, "wb") as file:
+                file.write(text.encode(errors="surrogatepass"))
+        explained = call_json([*arguments, *paths])
+    for text in explained["texts"]:
+        text["from"] = "the text given"
+    return Summary(explained)
 
 
 def tune(
@@ -246,16 +272,22 @@ def tune(
     progress: ProgressOption = None,
     **options: Unpack[TuneOptions],
 ) -> Summary:
-    """Compare settings on a sample of documents: what each finds, what it costs, and which to take.
+    """Compare specs and distances on a sample of documents: the pairs that each finds, and its cost.
 
     Parameters
     ----------
     documents
-        Files, or a table in memory.
+        Paths, or a table in memory.
     progress
-        As for `run`.
+        See `run`.
     **options
         See `TuneOptions`.
+
+    Returns
+    -------
+    Summary
+        `spec` is the spec to take. `distances` has, for each k, its pairs, recall, precision and predicted cost with that spec.
+        `compared` has every spec that was tried, each at its best k. The command `dedup-job tune` prints the same as tables.
     """
     return _on_documents("tune", documents, options, progress)
 
@@ -267,16 +299,18 @@ def idf(
     progress: ProgressOption = None,
     **options: Any,
 ) -> Summary:
-    """Count in how many documents each feature occurs, into the table `output` (.parquet) for `idf=` of a spec.
+    """Count the documents that contain each feature: document frequencies, for the option `idf` of a spec.
 
     Parameters
     ----------
     documents
-        Files, or a table in memory.
+        Paths, or a table in memory.
     output
-        The table to write.
-    progress, **options
-        As for `run`; the options are those of `dedup-job idf`.
+        File to write (.parquet).
+    progress
+        See `run`.
+    **options
+        The options of `dedup-job idf`, with underscores for dashes.
     """
     return _on_documents("idf", documents, {"output": output, **options}, progress)
 
@@ -290,11 +324,22 @@ def build_index(archive: Path, index: Path, *, progress: ProgressOption = None, 
         Path of the archive.
     index
         Directory of the index; the first build creates it.
-    progress, **options
-        As for `run`; the options are those of `dedup-job index build`, such as `merge_all`.
+    progress
+        See `run`.
+    **options
+        The options of `dedup-job index build`, with underscores for dashes, such as `merge_all`.
     """
     arguments = to_arguments({"base": archive, "output": index, **options})
     return Summary(call_json(["index", "build", *arguments], progress))
+
+
+def _fingerprints(kind: str, data: Any, spec: dict[str, Any], threads: int | None) -> _native.Array:
+    """The fingerprints in data of this kind, or of its texts."""
+    if kind == "texts":
+        return _native.fingerprint(to_spec(spec)._load(), data, None, threads)
+    if kind == "fingerprints":
+        return fingerprint_array(data)
+    raise UsageError(f"a column of fingerprints (64-bit integers) or of texts is needed, not {kind}")
 
 
 def _on_documents(command: str, documents: Any, options: Any, progress: ProgressOption) -> Summary:
@@ -327,15 +372,19 @@ def _run_to_table(
         raise UsageError(f"{option}: the rows are returned; use run to write a file")
     with scratch_directory(options.get("scratch")) as directory:
         rows = os.path.join(directory, f"{option}.parquet")
-        summary = _run(_batch_paths(batch, directory), archive, {**options, option: rows}, progress)
+        batch = collect_paths(batch)
+        written = None
+        # A list of str is one of texts here.
+        if not is_path(batch):
+            batch = written = write_batch(batch, directory, row_ids=not options.get("append"))
+        summary = _run(paths_to_list(batch), archive, {**options, option: rows}, progress)
+        if option == "decisions":
+            # In the order of the batch: users select its rows by them.
+            return Table(_native.read_parquet(rows, written, options.get("id_column")), summary)
         return Table(_native.read_parquet(rows), summary)
 
 
-def _batch_paths(batch: Any, directory: str) -> list[str]:
-    """The paths of a batch; one in memory, which a list of str is, is written to `directory`."""
-    return paths_to_list(batch) if is_path(batch) else [write_batch(batch, directory)]
-
-
-def _file_paths(documents: Any, directory: str) -> list[str]:
+def _file_paths(documents: Any, directory: str, *, row_ids: bool = True) -> list[str]:
     """The paths of documents, as a list of str is; those in memory are written to `directory`."""
-    return paths_to_list(documents) if are_paths(documents) else [write_batch(documents, directory)]
+    documents = collect_paths(documents)
+    return paths_to_list(documents) if are_paths(documents) else [write_batch(documents, directory, row_ids=row_ids)]

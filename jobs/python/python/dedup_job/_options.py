@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypedDict, Union
@@ -23,135 +24,225 @@ _RESERVED = frozenset({"json", "log_format", "progress_every", "stop_with_stdin"
 
 
 class CommonOptions(TypedDict, total=False):
-    """Options of every job."""
+    """Options of every job.
 
-    #: TOML file with options; keyword arguments win over it.
+    config
+        TOML file with options; keyword arguments override it.
+    quiet
+        Log no warnings, and report no progress.
+    verbose
+        1 logs each step, 2 details; the lines go to the logger "dedup_job".
+    threads
+        Number of threads; by default one per core.
+    memory_limit
+        Memory limit, such as "4GiB"; by default three quarters of the memory of the machine or container.
+    scratch
+        Directory for temporary files, also for the Parquet file of a batch in memory, which is about as large as the batch; by
+        default the system's (TMPDIR).
+    endpoint
+        Address of the object storage service. Credentials are read from the environment.
+    allow_http
+        Allow an endpoint without encryption (http://).
+    retries
+        How often to repeat a request after a temporary failure.
+    request_timeout
+        Time limit of one request.
+    retry_deadline
+        Time limit of a request with all its retries.
+    """
+
     config: Path
-    #: Log no warnings, and report no progress.
     quiet: bool
-    #: 1 logs each step, 2 details.
     verbose: int
-    #: Number of threads; one per core by default.
     threads: int
-    #: Memory limit, such as "4GiB"; three quarters of the memory of the machine or container by default.
     memory_limit: str
-    #: Directory for temporary files.
     scratch: Path
-    #: Address of the object storage service.
     endpoint: str
-    #: Whether the endpoint may be without encryption.
     allow_http: bool
-    #: How often a request is repeated after temporary failures.
     retries: int
-    #: Time limit of one request.
     request_timeout: Span
-    #: Time limit of a request with all its repetitions.
     retry_deadline: Span
 
 
 class ColumnOptions(TypedDict, total=False):
-    """Options of columns."""
+    """Options that name columns.
 
-    #: Column of ids; by default "id", or another common name such as "doc_id" or "url".
+    id_column
+        Column of ids; by default "id", or another common name such as "doc_id" or "url".
+    text_column
+        Column of texts; by default "text", or another common name such as "content" or "body".
+    fingerprint_column
+        Column of 64-bit fingerprints to use instead of texts; by default "fp", if there is one.
+    """
+
     id_column: str
-    #: Column of texts; by default "text", or another common name such as "content" or "body".
     text_column: str
-    #: Column of ready 64-bit fingerprints; by default "fp", if there is one.
     fingerprint_column: str
 
 
 class SpecOptions(TypedDict, total=False):
-    """Options of how fingerprints are made. An archive fixes them when it is created."""
+    """Options of specs: how fingerprints are made. An archive keeps the spec that it was created with.
 
-    #: How a text is cut into features: "words+cjk-grams" (default), "words", "shingles-3", ...
+    tokenizer
+        How a text is cut into features: "words+cjk-grams" (default), "words", "shingles-3", ...
+    normalize
+        How a text is normalized first: "nfkc-casefold" (default), "nfkc", "as-is".
+    markup
+        "html" parses texts as HTML; by default they are plain.
+    stop_words
+        File of words to leave out, one per line.
+    weight
+        Weight of a feature: "sqrt-tf" (default), "tf", "log-tf", "set", "levels".
+    idf
+        Table of document frequencies, which `dedup_job.idf` writes: rare features count more.
+    idf_power
+        Exponent of the inverse document frequency: "1", "3/4", "1/2" (default), "1/4".
+    sketch
+        Bits of the sketch that is stored beside each fingerprint: 0 (none, the default), 64, 128, 256.
+    min_features
+        Fewest distinct features of a text (default 4): with fewer, it has no fingerprint.
+    hash_seed
+        Seed of the feature hash (default 0).
+    """
+
     tokenizer: str
-    #: How a text is normalised before: "nfkc-casefold" (default), "nfkc", "as-is".
     normalize: str
-    #: "html" to parse texts as HTML.
     markup: str
-    #: File of words to leave out, one per line.
     stop_words: Path
-    #: Weight of a feature: "sqrt-tf" (default), "tf", "log-tf", "set", "levels".
     weight: str
-    #: Table of document frequencies, which `dedup_job.idf` writes: rare features count more.
     idf: Path
-    #: Power of the inverse document frequency: "1", "3/4", "1/2" (default), "1/4".
     idf_power: str
-    #: Bits of a sketch beside each fingerprint: 0 (default), 64, 128, 256.
     sketch: int
-    #: Texts with fewer distinct features have no fingerprint (default 4).
     min_features: int
-    #: Seed of the feature hash (default 0).
     hash_seed: int
 
 
 class CompareOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
-    """Options of `pairs` and `decide` where they run a job, and of `run`."""
+    """Options of `pairs`, `decide` and `run`. For fingerprints and texts in memory, `pairs` takes those of specs, and `threads`.
 
-    #: With an archive: whether pairs within the batch are found, too (the default).
+    within
+        With an archive: also find pairs within the batch (the default).
+    min_similarity
+        Smallest similarity of a verified pair, from 0 to 1 (default 0.8; with verify="sketch" 0.75).
+    base_text
+        Files with the documents of the archive, whose texts are compared by `verify`.
+    day
+        Date of the batch.
+    design
+        Design of the tables; by default the cheapest that fits the memory limit.
+    cluster
+        Let the executors of this scheduler do the work: "df://HOST:PORT".
+    resubmit
+        How often to submit the work again if the scheduler is lost.
+    executor_wait
+        How long to wait for the scheduler.
+    tls_ca
+        With an encrypted cluster: file with the certificate of the authority (PEM).
+    tls_cert
+        With an encrypted cluster: file with the certificate of this client (PEM).
+    tls_key
+        With an encrypted cluster: file with the private key of this client (PEM).
+    """
+
     within: bool
-    #: Smallest similarity of a verified pair, from 0 to 1: 0.8, or 0.75 by sketch.
     min_similarity: float
-    #: Documents whose fingerprints are in the archive, to look up their texts for verification.
     base_text: Union[Path, Iterable[Path]]
-    #: Date of the batch.
     day: Day
-    #: Design of the tables; by default the cheapest that fits the memory limit.
     design: str
-    #: Let the executors of this scheduler do the work: "df://HOST:PORT".
     cluster: str
-    #: Submit the work again, up to so many times, if the scheduler is lost.
     resubmit: int
-    #: How long to wait for the scheduler.
     executor_wait: Span
-    #: Certificate of the authority (PEM), for a cluster with encryption.
     tls_ca: Path
-    #: Certificate of this client (PEM).
     tls_cert: Path
-    #: Its private key (PEM).
     tls_key: Path
 
 
 class DecideOptions(CompareOptions, total=False):
-    """Options of `decide`."""
+    """Options of `decide` and `run`.
 
-    #: File or directory for the kept documents, in the format of the batch.
+    kept
+        File or directory for the kept documents, in the format of the batch.
+    prefer
+        Of near-duplicates, keep the one with the smallest value in this column: "COLUMN"; or the largest: "COLUMN:desc". The
+        default is the longest text.
+    overwrite
+        Replace existing files of any kind; by default, only earlier outputs of the same kind are replaced.
+    append
+        Commit the batch to the archive as a day: True or "all" for all documents, "kept" for those that are kept.
+    replace_day
+        With append: if the archive has the day with other documents, replace them.
+    rows_per_file
+        Maximum number of rows in a data file of the archive.
+    resume
+        Directory in which fingerprints are kept until the run succeeds, so that a repeated run need not compute them again.
+    fingerprints
+        File (.parquet) for the fingerprints of the batch.
+    max_hits_per_document
+        Keep only this many pairs of each document of the batch, the nearest.
+    metrics
+        File for metrics, or http(s):// URL of a gateway. Other users see it in the list of processes: put a URL with a password
+        into the file of `config`.
+    """
+
     kept: Path
-    #: Of near-duplicates, keep the one with the smallest value of this column: "COLUMN" or "COLUMN:desc".
     prefer: str
-    #: Replace existing files of any kind.
     overwrite: bool
-    #: Commit the batch to the archive as a day: True or "all" for all documents, "kept" for those that are kept.
     append: Union[bool, Literal["all", "kept"]]
-    #: With append: replace the day if the archive has it with other documents.
     replace_day: bool
-    #: Maximum number of rows in a data file of the archive.
     rows_per_file: int
-    #: Directory in which finished fingerprints are kept until the run succeeds.
     resume: Path
-    #: .parquet file for the fingerprints of the batch.
     fingerprints: Path
-    #: Keep only the nearest pairs of each document of the batch, so many at most.
     max_hits_per_document: int
-    #: File for metrics, or http(s):// URL of a gateway.
     metrics: str
 
 
 class RunOptions(DecideOptions, total=False):
-    """Options of `run`: those of `dedup-job run`, with underscores for dashes."""
+    """Options of `run`: all those of `dedup-job run`, with underscores for dashes.
 
-    #: Largest distance of a pair, from 0 to 16 (default 3).
+    k
+        Largest distance of a pair, from 0 to 16 (default 3).
+    verify
+        Compare the two documents of each pair, and drop pairs below min_similarity: "jaccard", "cosine", "edit", "sketch".
+    decisions
+        File with one row per document: whether it is kept, and if not, which document it duplicates.
+    """
+
     k: int
-    #: Compare the pairs and drop those below min_similarity: "jaccard", "sketch", ...
     verify: str
-    #: File for one row per document: whether it is kept, or which document it duplicates.
     decisions: Path
+
+
+def _list_inherited(options: Any, *bases: Any) -> None:
+    """Append the options of the bases to the documentation of a class, so that `help` shows all of them."""
+    listed = [inspect.getdoc(base) or "" for base in bases]
+    options.__doc__ = "\n\n".join([inspect.getdoc(options) or "", *listed])
+
+
+_list_inherited(CompareOptions, ColumnOptions, SpecOptions, CommonOptions)
+_list_inherited(DecideOptions, CompareOptions)
+_list_inherited(RunOptions, DecideOptions)
+
+
+def argument_name(option: str) -> str | None:
+    """The keyword argument for an option of the command without its dashes; None if there is none."""
+    for name, renamed in _RENAMED.items():
+        if option == renamed:
+            return name
+    name = option.replace("-", "_")
+    return name if name in RunOptions.__annotations__ or name in _OTHER_NAMES else None
+
+
+#: Keyword arguments that are not in `RunOptions`.
+_OTHER_NAMES = frozenset(
+    {"archive_size", "base", "day_size", "decisions", "documents", "id_type", "ids", "learn", "new", "older_than"}
+    | {"output", "sample", "top"}
+)
 
 
 def to_arguments(options: Mapping[str, Any]) -> list[str]:
     """The options as arguments of the command.
 
-    Underscores become dashes. None gives nothing, True the bare option, a list one option per item.
+    Underscores become dashes. None gives nothing, True the bare option, a list or other iterable one option per item.
     """
     arguments: list[str] = []
     for name, value in options.items():
@@ -167,7 +258,7 @@ def to_arguments(options: Mapping[str, Any]) -> list[str]:
         elif value is False:
             # Only `within` is on by default, so only it has an opposite.
             arguments += ["--no-within"] if name == "within" else []
-        elif isinstance(value, (list, tuple)):
+        elif isinstance(value, Iterable) and not isinstance(value, (str, bytes, os.PathLike)):
             arguments += [f"{flag}={_to_text(item)}" for item in value]
         else:
             arguments.append(f"{flag}={_to_text(value)}")

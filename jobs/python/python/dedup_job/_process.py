@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
 import threading
-from typing import Any, Callable
+from typing import IO, Any, Callable
 
-from ._errors import error_for
+from ._errors import InternalError, UsageError, error_for
+from ._options import argument_name
 from ._progress import Progress, ProgressOption, progress_callback
 
 #: The environment variable by which a job knows its parent, with which it ends.
@@ -42,13 +45,19 @@ def call(arguments: list[str], progress: ProgressOption = None) -> str:
     """
     report, close = progress_callback(progress)
     every = [f"--progress-every={_EVERY}"] if report else []
-    process = subprocess.Popen(
-        [*command(), "--json", "--log-format=json", *every, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, PARENT: str(os.getpid())},
-    )
+    try:
+        process = subprocess.Popen(
+            [*command(), "--json", "--log-format=json", *every, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, PARENT: str(os.getpid())},
+        )
+    except OSError as error:
+        close()
+        if error.errno == errno.E2BIG:
+            raise UsageError("too many paths for one command: pass their directory, or a pattern") from None
+        raise
     try:
         output, messages = _read(process, report)
         code = process.wait()
@@ -60,17 +69,43 @@ def call(arguments: list[str], progress: ProgressOption = None) -> str:
         for pipe in (process.stdout, process.stderr):
             if pipe is not None:
                 pipe.close()
+    if code == 0 and not output and messages:
+        # The exit code got lost: this process ignores SIGCHLD.
+        code = InternalError.exit_code
     if code == 0:
         return output.decode()
     if code < 0:
         name = signal.Signals(-code).name
         hint = "; the system may have run out of memory: try a smaller memory_limit" if name == "SIGKILL" else ""
         raise error_for(128 - code, f"the program was killed by {name}{hint}")
-    message = "\n".join(messages).strip()
+    message = _in_python_terms("\n".join(messages))
+    raise error_for(code, message or f"the program ended with {code}")
+
+
+def _in_python_terms(message: str) -> str:
+    """The program's message with keyword arguments in place of options, and without hints for the command line."""
+    message = message.strip()
     for prefix in ("dedup-job: ", "error: "):
         if message.startswith(prefix):
             message = message[len(prefix) :]
-    raise error_for(code, message or f"the program ended with {code}")
+    # What the parser of arguments adds.
+    message = re.sub(r"\n\n(Usage: |For more information, try )[^\n]*", "", message)
+    message = message.replace("; see --help", "")
+    message = re.sub(r"\S*dedup-job-\w{8}/(batch|base|learn)\.parquet", "the data in memory", message)
+    # Between backticks are commands.
+    parts = re.split(r"(`[^`]*`)", message)
+    return "".join(part if part.startswith("`") else _OPTION.sub(_argument, part) for part in parts)
+
+
+#: An option in a message, perhaps with the name of its value, and in quotes.
+_OPTION = re.compile(r"(?P<quote>'?)(?<![\w/-])--(?P<name>[a-z][a-z0-9-]*)( <[^<>]*>(\.\.\.)?)?(?P=quote)")
+
+
+def _argument(match: re.Match[str]) -> str:
+    name = argument_name(match["name"])
+    if name is None and match["quote"]:
+        return f"'{match['name'].replace('-', '_')}'"
+    return name or match[0]
 
 
 def call_json(arguments: list[str], progress: ProgressOption = None) -> dict[str, Any]:
@@ -132,10 +167,21 @@ def _log(event: dict[str, Any]) -> None:
     _LOG.log(level, "%s", f"{message} ({details})" if details else message)
 
 
+def _drain(pipe: IO[bytes] | None) -> None:
+    try:
+        while pipe is not None and pipe.read(1 << 16):
+            pass
+    except (OSError, ValueError):
+        # It was closed.
+        pass
+
+
 def _stop(process: subprocess.Popen[bytes]) -> None:
     """Stop the program as Ctrl-C does, so that it removes its temporary files; kill it if it takes too long."""
     if process.poll() is not None:
         return
+    # It must not wait for someone to read its messages.
+    threading.Thread(target=_drain, args=(process.stderr,), daemon=True).start()
     try:
         process.send_signal(signal.SIGINT)
         process.wait(timeout=_STOP)

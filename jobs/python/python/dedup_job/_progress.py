@@ -48,7 +48,8 @@ def progress_callback(option: ProgressOption) -> tuple[Callable[[Progress], obje
 def _in_notebook() -> bool:
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return type(shell).__name__ == "ZMQInteractiveShell"
+    # Colab's shell, for one, is a subclass.
+    return any(base.__name__ == "ZMQInteractiveShell" for base in type(shell).__mro__)
 
 
 def _notebook_line() -> tuple[Callable[[Progress], object], Callable[[], None]]:

@@ -46,7 +46,7 @@ class Spec:
 
     @classmethod
     def from_json(cls, text: str) -> Spec:
-        """The spec in JSON, as `--json` prints it. It must name no tables of frequencies or stop words."""
+        """The spec from JSON, as summaries have it. A spec with `idf` or `stop_words` cannot be made from JSON alone."""
         spec = cls.__new__(cls)
         spec._source = ("json", {"text": text})
         spec._model = None

@@ -7,9 +7,10 @@ from typing import Any
 
 
 class Summary:
-    """What a job reports, by attributes: `summary.hits`, `summary.seconds.total`.
+    """What a job reports, by attributes or keys: `summary.seconds.total` is `summary["seconds"]["total"]`.
 
-    The names are those of the JSON that the command prints with --json; `raw` is that JSON as a dict.
+    The names are those of the JSON that the command prints with --json; `raw` is that JSON as a dict. What `print` shows of it
+    leaves out long lists.
     """
 
     def __init__(self, raw: dict[str, Any]) -> None:
@@ -21,6 +22,12 @@ class Summary:
             raise AttributeError(f"the summary has no {name}")
         return _wrap(self.raw[name])
 
+    def __getitem__(self, name: str) -> Any:
+        return _wrap(self.raw[name])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.raw
+
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self.raw]
 
@@ -30,7 +37,31 @@ class Summary:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        return f"Summary({pprint.pformat(self.raw, width=100, compact=True, sort_dicts=False)})"
+        return f"Summary({pprint.pformat(_shorten(self.raw), width=100, compact=True, sort_dicts=False)})"
+
+
+#: Items of a list that are shown.
+_SHOWN = 20
+
+
+class _Rest:
+    """What stands for the items that are not shown."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __repr__(self) -> str:
+        return f"... {self.count} more"
+
+
+def _shorten(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shorten(item) for name, item in value.items()}
+    if not isinstance(value, list):
+        return value
+    shown = 1 if value and isinstance(value[0], dict) else _SHOWN
+    rest = [_Rest(len(value) - shown)] if len(value) > shown else []
+    return [*map(_shorten, value[:shown]), *rest]
 
 
 def _wrap(value: Any) -> Any:

@@ -18,9 +18,9 @@ _EPOCH = datetime.date(1970, 1, 1)
 
 
 class Table:
-    """Rows in Arrow, which pyarrow, Polars, pandas and DuckDB take over without a copy: `polars.DataFrame(table)`.
+    """Rows in Arrow. pyarrow, Polars and DuckDB share its memory: `polars.DataFrame(table)`, `select ... from table`.
 
-    `summary` is what the job reported that made the rows; of a call without a job, it has `hits`, the number of rows.
+    `summary` is the summary of the job that made the rows. If there was no job, it has only `hits`, the number of rows.
     """
 
     def __init__(self, native: _native.Table, summary: Summary | None = None) -> None:
@@ -59,9 +59,9 @@ class Table:
         return polars.DataFrame(self)
 
     def to_numpy(self, column: str) -> numpy.ndarray[Any, Any]:
-        """A column as a NumPy array of one dimension; a masked array if it has nulls.
+        """A column as a NumPy array of shape (n,); a masked array if it has nulls.
 
-        Numbers and truth values keep their type, dates become datetime64[D], strings objects.
+        Integers, floats and booleans keep their type, dates become datetime64[D], and strings Python objects.
         """
         return to_numpy(self._native.column(column))
 

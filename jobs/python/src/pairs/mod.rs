@@ -13,10 +13,12 @@ use self::found::{Pair, Pairs};
 use self::side::Side;
 use crate::error::Failed;
 use crate::export::{Array, Table};
-use crate::interrupt::{for_each, thread_count};
+use crate::interrupt::{for_each, on_thread, thread_count};
 
 /// The most fingerprints that a thread compares between two looks at the signals.
 const PIECE: usize = 1 << 16;
+/// The most nanoseconds that this may take, as planned. Beyond k = 8 it takes up to four times as long.
+const PIECE_NS: f64 = 2e8;
 
 /// What a join may use, and how it reports.
 struct Join<'py> {
@@ -83,20 +85,20 @@ impl Join<'_> {
         if side.values().is_empty() {
             return Ok(());
         }
-        let (batch, all) = (self.distinct(side), &self.pairs);
+        let (batch, all) = (self.distinct(side)?, &self.pairs);
         let count = batch.values().len();
         let plan = self.plan(count, count)?;
         for part in 0..plan.parts {
-            let tables = self.tables(&batch, &plan, part);
-            let pieces = pieces(count, PIECE).into_iter();
+            let tables = self.tables(&batch, &plan, part)?;
+            let pieces = pieces(count, PIECE.min(most_at_once(&plan))).into_iter();
             for_each(
                 self.py,
                 pieces,
                 self.threads,
                 Scratch::default,
-                |scratch, piece| {
+                |scratch, piece, stop| {
                     let (mut from, mut found, mut pairs) = (0, Vec::new(), Vec::new());
-                    while from < piece.len() {
+                    while from < piece.len() && !stop.is_set() {
                         from += tables.probe_self(
                             Kernel::detect(),
                             piece.clone(),
@@ -132,22 +134,23 @@ impl Join<'_> {
         if small.values().is_empty() {
             return Ok(());
         }
-        let (batch, all) = (self.distinct(small), &self.pairs);
+        let (batch, all) = (self.distinct(small)?, &self.pairs);
         let values = large.values();
         let plan = self.plan(batch.values().len(), values.len())?;
         for part in 0..plan.parts {
-            let tables = self.tables(&batch, &plan, part);
+            let tables = self.tables(&batch, &plan, part)?;
             let share = values.len().div_ceil(self.threads).max(1);
-            let pieces = pieces(values.len(), tables.chunk_len().max(PIECE).min(share)).into_iter();
+            let most = share.min(most_at_once(&plan));
+            let pieces = pieces(values.len(), tables.chunk_len().max(PIECE).min(most)).into_iter();
             for_each(
                 self.py,
                 pieces,
                 self.threads,
                 Scratch::default,
-                |scratch, piece| {
+                |scratch, piece, stop| {
                     let chunk = &values[piece.clone()];
                     let (mut from, mut found, mut pairs) = (0, Vec::new(), Vec::new());
-                    while from < chunk.len() {
+                    while from < chunk.len() && !stop.is_set() {
                         from +=
                             tables.probe_piece(Kernel::detect(), chunk, from, scratch, &mut found);
                         for Match {
@@ -178,8 +181,9 @@ impl Join<'_> {
     }
 
     /// The distinct fingerprints of a side.
-    fn distinct(&self, side: &Side) -> Arc<Distinct> {
-        self.py.detach(|| Arc::new(Distinct::new(side.values())))
+    fn distinct(&self, side: &Side) -> PyResult<Arc<Distinct>> {
+        let values = side.buffer();
+        on_thread(self.py, move || Arc::new(Distinct::new(&values)))
     }
 
     /// Plans the tables of a batch of `distinct` fingerprints with which `queries` are compared.
@@ -192,19 +196,25 @@ impl Join<'_> {
     }
 
     /// Builds the tables of a part of the batch.
-    fn tables(&self, batch: &Arc<Distinct>, plan: &Plan, part: usize) -> Tables {
+    fn tables(&self, batch: &Arc<Distinct>, plan: &Plan, part: usize) -> PyResult<Tables> {
         let range = Plan::part_range(plan.parts, part, batch.values().len());
-        let (design, threads) = (plan.design.clone(), self.threads);
-        self.py
-            .detach(|| Tables::build(Arc::clone(batch), range, design, threads))
+        let (batch, design, threads) = (Arc::clone(batch), plan.design.clone(), self.threads);
+        on_thread(self.py, move || {
+            Tables::build(batch, range, design, threads)
+        })
     }
 
     /// The pairs in order, as a table.
     fn table(self) -> PyResult<Table> {
         let Self { py, pairs, .. } = self;
-        let (schema, batch) = py.detach(|| pairs.into_batch())?;
+        let (schema, batch) = on_thread(py, move || pairs.into_batch())??;
         Ok(Table::new(schema, vec![batch]))
     }
+}
+
+/// The most fingerprints to probe at once, so that Ctrl-C stops the join soon.
+fn most_at_once(plan: &Plan) -> usize {
+    ((PIECE_NS / plan.probe_ns.max(1.0)) as usize).max(256)
 }
 
 /// The number of pairs of the rows of two distinct fingerprints, or of the rows of one.

@@ -1,6 +1,7 @@
 //! [`Side`]: one of the sets of fingerprints that are compared.
 
 use arrow::array::{Array as _, AsArray as _, UInt64Array};
+use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::UInt64Type;
 
 use crate::error::Failed;
@@ -17,6 +18,11 @@ impl Side {
     /// The values, in the order of the rows.
     pub(super) fn values(&self) -> &[u64] {
         self.values.values()
+    }
+
+    /// The values, shared.
+    pub(super) fn buffer(&self) -> ScalarBuffer<u64> {
+        self.values.values().clone()
     }
 
     pub(super) fn new(given: &Array) -> Result<Self, Failed> {

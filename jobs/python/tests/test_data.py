@@ -1,0 +1,139 @@
+"""What functions take: what they refuse, because it would be taken for something else, and columns of any type."""
+
+import pathlib
+
+import numpy
+import pyarrow
+import pytest
+
+import dedup_job
+from conftest import DAY, import_or_skip
+
+
+def test_paths_by_iterators(tmp_path):
+    directory = DAY.parent
+    expected = dedup_job.run(DAY, output=tmp_path / "a.parquet").hits
+    assert dedup_job.run(directory.glob("day.parquet"), output=tmp_path / "b.parquet").hits == expected
+    assert dedup_job.run({DAY}, output=tmp_path / "c.parquet").hits == expected
+    assert len(dedup_job.pairs(directory.glob("day.parquet"))) == expected
+    assert len(dedup_job.decide(path for path in [DAY])) == 400
+    assert dedup_job.idf(directory.glob("day.parquet"), tmp_path / "idf.parquet").documents == 400
+
+
+def test_lists_of_str_are_texts_unless_they_name_files(tmp_path):
+    for call in (dedup_job.pairs, dedup_job.decide):
+        with pytest.raises(dedup_job.UsageError, match="pathlib.Path"):
+            call([str(DAY), str(DAY)])
+    assert len(dedup_job.decide([str(DAY), "one two three four five"])) == 2
+    assert len(dedup_job.decide([DAY])) == 400
+
+
+@pytest.mark.parametrize("call", [dedup_job.fingerprint, dedup_job.pairs, dedup_job.decide])
+def test_what_iterates_over_something_else_than_rows(call, documents):
+    """The keys of a dict and the names of columns are no texts."""
+    columns = documents.to_pydict()
+    wrong = [columns, type("OldFrame", (), {"columns": ["id", "text"], "__iter__": lambda self: iter(self.columns)})()]
+    datasets, polars = import_or_skip("datasets"), import_or_skip("polars")
+    wrong.append(polars.from_arrow(documents).lazy())
+    wrong.append(datasets.Dataset(documents).to_iterable_dataset())
+    wrong.append(datasets.DatasetDict({"train": datasets.Dataset(documents)}))
+    for data in wrong:
+        with pytest.raises(dedup_job.UsageError):
+            call(data)
+
+
+def other_columns(count):
+    """Columns that a table of documents may have beside ids and texts."""
+    yield pyarrow.array([["a", "b"][row % 2] for row in range(count)]).dictionary_encode()
+    yield pyarrow.array([[1, 2]] * count)
+    yield pyarrow.array([[1.0, 2.0]] * count, pyarrow.list_(pyarrow.float32(), 2))
+    yield pyarrow.array([{"a": 1}] * count)
+    yield pyarrow.nulls(count)
+    yield pyarrow.array(["a"] * count).cast(pyarrow.string_view())
+    yield pyarrow.array([1] * count, pyarrow.duration("us"))
+    polars = import_or_skip("polars")
+    yield polars.Series(["a", "b"] * (count // 2), dtype=polars.Categorical)
+    yield polars.Series(["a", "b"] * (count // 2), dtype=polars.Enum(["a", "b"]))
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_other_columns(documents, number, tmp_path):
+    polars = import_or_skip("polars")
+    column = list(other_columns(400))[number]
+    if isinstance(column, polars.Series):
+        table = polars.from_arrow(documents).with_columns(other=column)
+    else:
+        table = documents.append_column("other", column)
+    kept = tmp_path / "kept.parquet"
+    decisions = dedup_job.decide(table, kept=kept)
+    assert decisions.to_pylist() == dedup_job.decide(documents).to_pylist()
+    assert pyarrow.parquet.read_table(kept).column_names == ["id", "text", "other"]
+
+
+def test_texts_as_categories(documents):
+    """As decisions have it, which go through a file."""
+    polars = import_or_skip("polars")
+    table = polars.from_arrow(documents).with_columns(polars.col("text", "id").cast(polars.Categorical))
+    assert dedup_job.decide(table).to_pylist() == dedup_job.decide(documents).to_pylist()
+
+
+def test_consumed_data_is_not_empty_data(texts):
+    class Once:
+        """Hands over the same capsules each time."""
+
+        def __init__(self, array):
+            self.capsules = array.__arrow_c_array__()
+
+        def __arrow_c_array__(self, requested_schema=None):
+            return self.capsules
+
+    for column, call in [(pyarrow.array(texts), dedup_job.fingerprint), (pyarrow.array([1, 2]), dedup_job.pairs)]:
+        once = Once(column)
+        call(once)
+        with pytest.raises(dedup_job.UsageError, match="consumed before"):
+            call(once)
+
+
+def test_a_producer_that_fails(texts):
+    def batches():
+        yield pyarrow.record_batch({"text": texts})
+        raise RuntimeError("no more")
+
+    schema = pyarrow.schema([("text", pyarrow.string())])
+    for call in (dedup_job.fingerprint, dedup_job.decide):
+        with pytest.raises(dedup_job.DataError, match="no more"):
+            call(pyarrow.RecordBatchReader.from_batches(schema, batches()))
+
+
+def test_the_memory_of_results_lives_as_long_as_they_are_used(texts):
+    """Results of one call, seen by other packages after the result itself is gone."""
+    expected = dedup_job.fingerprint(texts).tolist()
+    array = pyarrow.array(dedup_job.fingerprint_arrow(texts))
+    table = dedup_job.pairs(texts, k=6)
+    rows = table.to_pylist()
+    shared, seen = pyarrow.table(table), numpy.asarray(table._native.column("new_id"))
+    del table
+    for _ in range(20):
+        dedup_job.fingerprint(texts)
+    assert array.to_pylist() == expected
+    assert shared.to_pylist() == rows and seen.tolist() == [row["new_id"] for row in rows]
+    with pytest.raises(ValueError):
+        seen[0] = 1
+
+
+def test_slices_offsets_and_empty_chunks(texts):
+    fingerprints = dedup_job.fingerprint(texts)
+    column = pyarrow.chunked_array([texts[:3], [], texts[3:]], pyarrow.string_view()).slice(1, 300).slice(2)
+    assert dedup_job.fingerprint(column).tolist() == fingerprints[3:301].tolist()
+    stored = pyarrow.array(fingerprints.tolist(), pyarrow.uint64())
+    for start, count in [(0, 400), (1, 399), (3, 200), (398, 2), (400, 0)]:
+        sliced = stored.slice(start, count)
+        expected = dedup_job.pairs(fingerprints[start : start + count], k=8).to_pylist()
+        assert dedup_job.pairs(sliced, k=8).to_pylist() == expected
+        assert dedup_job.pairs(pyarrow.chunked_array([sliced.slice(0, count // 2), sliced.slice(count // 2)]), k=8).to_pylist() == expected
+
+
+def test_pathlib_paths_of_outputs_with_odd_names(tmp_path):
+    for name in ["-o.parquet", "a b.parquet", "--k=3.parquet", "ü.parquet"]:
+        output = pathlib.Path(tmp_path) / name
+        assert dedup_job.run(DAY, output=output).output == str(output) and output.exists()
