@@ -375,7 +375,9 @@ fn the_token_is_required_and_never_shown() {
         200
     );
     assert_eq!(client.ask("GET", "/healthz", "", "").status, 200);
-    assert!(!served.stop().contains("s3cret"));
+    let log = served.stop();
+    assert!(!log.contains("s3cret"));
+    assert!(log.contains("read the index ahead"), "{log}");
     std::fs::write(&file, "").unwrap();
     dedup(&format!("serve --index {index} --token-file {file}")).fails(78, &["token"]);
     dedup(&format!("serve --index {index} --listen 0.0.0.0:0"))
