@@ -30,7 +30,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 
 use crate::error::{LookupError, Result};
 use crate::files::IndexFiles;
@@ -77,6 +77,10 @@ pub struct ServeSettings {
     /// Texts by id, which are added to hits.
     pub texts: Arc<HashMap<String, String>>,
 }
+
+/// Connections that may wait to be accepted, if the system allows as many. When they are too many, a client tries again
+/// after a second.
+const BACKLOG: u32 = 4096;
 
 /// The most queries of a request.
 const MAX_BATCH: usize = 10_000;
@@ -132,7 +136,7 @@ impl Server {
             Some(remember) => Some(Seen::open(remember)?),
         };
         let io = || LookupError::io(format!("listening at {}", settings.listen));
-        let listener = TcpListener::bind(settings.listen).await.map_err(io())?;
+        let listener = listen(settings.listen).map_err(io())?;
         let address = listener.local_addr().map_err(io())?;
         let shared = Shared {
             current: Current::new(files.clone(), index).await?,
@@ -171,6 +175,18 @@ impl Server {
         connections::serve(self.listener, self.tls, Arc::clone(&self.shared), stop).await;
         refreshing.abort();
     }
+}
+
+/// Listens at an address. Clients that connect faster than the server accepts them wait in the system's queue.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    // A restarted server must get its address back.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Reads a PEM file.
