@@ -48,7 +48,7 @@ def test_types(directory):
     package = pathlib.Path(dedup_job.__file__).parent
     configuration = ROOT / "jobs" / "python" / "pyproject.toml"
     mypy = [sys.executable, "-m", "mypy", "--config-file", str(configuration), "--cache-dir", str(directory / "cache")]
-    done = subprocess.run([*mypy, str(package)], capture_output=True, text=True, cwd=package.parent)
+    done = subprocess.run([*mypy, "--package", "dedup_job"], capture_output=True, text=True, cwd=directory)
     assert done.returncode == 0, done.stdout
     # Examples are checked as a user's code is, against the installed package.
     done = subprocess.run([*mypy, "--allow-subclassing-any", str(script)], capture_output=True, text=True)
