@@ -11,6 +11,9 @@ use crate::helpers::days::*;
 use crate::helpers::servers::*;
 use crate::helpers::support::*;
 
+/// The documents of each day: ids and fingerprints.
+type Documents<'a> = BTreeMap<&'a str, Vec<(String, u64)>>;
+
 /// An index, and how the program reaches it.
 struct IndexAt<'a> {
     /// Its directory or URL.
@@ -94,7 +97,7 @@ impl IndexAt<'_> {
 
     /// Asserts that the index answers as brute force over `documents`, by day.
     #[track_caller]
-    fn same_as_brute_force(&self, documents: &BTreeMap<&str, Vec<(String, u64)>>) {
+    fn same_as_brute_force(&self, documents: &Documents<'_>) {
         self.verify();
         let queries: Vec<u64> = (0..9)
             .flat_map(|number| {
@@ -151,7 +154,7 @@ fn look_up(index: &str, options: &str, lines: &[String]) -> Ran {
 }
 
 #[track_caller]
-fn same_as_brute_force(index: &str, documents: &BTreeMap<&str, Vec<(String, u64)>>) {
+fn same_as_brute_force(index: &str, documents: &Documents<'_>) {
     IndexAt::local(index).same_as_brute_force(documents);
 }
 
@@ -184,7 +187,7 @@ fn the_index_follows_its_archive() {
     let days = Days::new();
     let index = days.dir.at("index");
     let archive = &days.archive;
-    let mut documents: BTreeMap<&str, Vec<(String, u64)>> = BTreeMap::new();
+    let mut documents: Documents<'_> = BTreeMap::new();
     let empty = build(archive, &index, "");
     assert_eq!((&empty["rows"], &empty["version"]), (&json!(0), &json!(1)));
     same_as_brute_force(&index, &documents);
@@ -530,7 +533,7 @@ fn commit(days: &Days, day: &'static str, number: u64) -> Vec<(String, u64)> {
 }
 
 /// An archive of six days, and their documents.
-fn six_days() -> (Days, BTreeMap<&'static str, Vec<(String, u64)>>) {
+fn six_days() -> (Days, Documents<'static>) {
     let days = Days::new();
     let documents = DAYS
         .into_iter()
@@ -550,7 +553,7 @@ fn crashes() -> u64 {
 fn kill_builds<'a>(
     test: &str,
     days: &Days,
-    documents: &BTreeMap<&str, Vec<(String, u64)>>,
+    documents: &Documents<'_>,
     crashes: u64,
     new_index: impl Fn(u64) -> IndexAt<'a>,
 ) {
