@@ -72,8 +72,9 @@
 //!
 //! # Planning the tables
 //!
-//! [`Plan::alternatives`] predicts memory and time of every design that fits, the cheapest first. If no tables of the
-//! whole batch fit into the memory, plans cut it into parts, each of which is a pass over the archive:
+//! [`Plan::alternatives`] predicts memory and time of every design that fits, the cheapest first. If the
+//! tables of the whole batch do not fit into the memory, a plan cuts the batch into parts, and the archive is read once for
+//! each part:
 //!
 //! ```
 //! use hamming::{Limits, Plan};

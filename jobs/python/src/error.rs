@@ -13,7 +13,7 @@ use storage::{ErrorKind, StorageError};
 /// The Python module that has the exceptions, and the function there that makes one from an exit code and a message.
 const EXCEPTIONS: (&str, &str) = ("dedup_job._errors", "error_for");
 
-/// What failed, without a reference to Python, so that it can come from any thread.
+/// An error that any thread can return: it holds no Python object.
 #[derive(Debug)]
 pub(crate) struct Failed {
     kind: ErrorKind,

@@ -54,7 +54,7 @@ impl Model {
         Ok(Self { model })
     }
 
-    /// The same spec with sketches of so many bits.
+    /// Copies the spec, with sketches of `bits` bits.
     fn with_sketch(&self, bits: u32) -> PyResult<Self> {
         let model = &self.model;
         let sketch = parse("bits", &bits.to_string())?.unwrap_or_default();

@@ -234,11 +234,11 @@ async fn fingerprints(reader: &FingerprintReader, group: usize) -> Result<GroupV
         reader.decode(group, encoded, &mut DecodedStep::default(), |step| {
             for (at, value) in step.values().iter().enumerate() {
                 let (row, values) = (step.row(at), read.values.len());
-                if read.rows.is_empty() && row as usize != values {
-                    // The first row without a value came before this one.
-                    read.rows.extend(0..values as u32);
-                }
                 if !read.rows.is_empty() || row as usize != values {
+                    if read.rows.is_empty() {
+                        // The first row without a value came before this one.
+                        read.rows.extend(0..values as u32);
+                    }
                     read.rows.push(row);
                 }
                 read.values.push(value ^ SIGN);

@@ -210,7 +210,7 @@ impl PagedFile {
                 break;
             }
             if has_huge_pages {
-                // The first access reads the whole huge page. If it fails, that is for a lookup to find.
+                // The first access reads the whole huge page.
                 std::hint::black_box(self.map[start]);
             }
             // For systems that have read less.

@@ -70,7 +70,8 @@ pub struct ServeSettings {
     pub refresh: Duration,
     /// The most bytes of the index to read into the system's page cache when a version is opened.
     pub read_ahead: u64,
-    /// Names of this server: see [`host`].
+    /// Names by which clients reach the server. Without a token and client certificates, it answers requests to these
+    /// names, to addresses and to `localhost` only.
     pub host_names: Vec<String>,
     /// Where and how long `POST /v1/seen` remembers documents; if `None`, it answers 404.
     pub remember: Option<Remember>,

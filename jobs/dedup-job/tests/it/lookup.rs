@@ -18,7 +18,7 @@ type Documents<'a> = BTreeMap<&'a str, Vec<(String, u64)>>;
 struct IndexAt<'a> {
     /// Its directory or URL.
     index: String,
-    /// The store that it is in, and the directory for copies of its segments; `None` if it is local.
+    /// The store that holds the index, and the directory for copies of segments; `None` for a local index.
     store: Option<(&'a Storage, String)>,
 }
 

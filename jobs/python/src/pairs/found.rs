@@ -26,7 +26,7 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// No pairs yet, and at most so many.
+    /// An empty set that takes `most` pairs at most.
     pub(super) fn new(most: u64) -> Self {
         Self {
             found: Mutex::default(),
