@@ -38,32 +38,20 @@ pub(crate) fn fingerprint(
 ) -> PyResult<Array> {
     let model = &model.get().model;
     let texts = Texts::from_python(texts, column.as_deref())?;
-    let mut values = vec![0_u64; texts.rows()];
-    let mut valid = vec![false; texts.rows()];
-    let make = || Fingerprinter::new(model.clone());
-    let threads = thread_count(threads);
-    let pieces = pieces(&texts, threads, &mut values, &mut valid, 1);
-    for_each(
+    let start = || Fingerprinter::new(model.clone());
+    let (values, nulls) = each_text(
         py,
-        pieces.into_iter(),
+        &texts,
         threads,
-        make,
-        |fingerprinter, piece, stop| {
-            let mut places = piece.values.iter_mut().zip(piece.valid);
-            for_each_text(&piece.texts, |text| {
-                // Texts may be long.
-                if stop.is_set() {
-                    return;
-                }
-                let made = text.and_then(|text| fingerprinter.fingerprint(text));
-                if let (Some((value, valid)), Some(made)) = (places.next(), made) {
-                    (*value, *valid) = (made, true);
-                }
-            });
-            Ok(())
+        1,
+        start,
+        |fingerprinter, text, value| {
+            let made = fingerprinter.fingerprint(text);
+            value[0] = made.unwrap_or_default();
+            made.is_some()
         },
     )?;
-    let values = UInt64Array::new(ScalarBuffer::from(values), nulls(valid));
+    let values = UInt64Array::new(ScalarBuffer::from(values), nulls);
     Ok(Array::new(Arc::new(values)))
 }
 
@@ -83,36 +71,57 @@ pub(crate) fn sketch(
         return Err(Failed::usage(message).into());
     }
     let texts = Texts::from_python(texts, column.as_deref())?;
-    let mut values = vec![0_u8; texts.rows() * bytes];
+    let start = || (Fingerprinter::new(model.clone()), Vec::new());
+    let make =
+        |(fingerprinter, sketch): &mut (Fingerprinter, Vec<u8>), text: &str, value: &mut [u8]| {
+            sketch.clear();
+            let made = fingerprinter.fingerprint_and_sketch(text, sketch);
+            if made.is_some() {
+                value.copy_from_slice(sketch);
+            }
+            made.is_some()
+        };
+    let (values, nulls) = each_text(py, &texts, threads, bytes, start, make)?;
+    let (length, values) = (bytes as i32, Buffer::from_vec(values));
+    let values = FixedSizeBinaryArray::try_new_with_len(length, values, nulls, texts.rows());
+    Ok(Array::new(Arc::new(values.map_err(Failed::from)?)))
+}
+
+/// Calls `make` with each text and the place of its result, of `width` values, on several threads; `start` makes the state
+/// of a thread. Returns the results, and the nulls: texts that are null, and those for which `make` returned false.
+fn each_text<T: Copy + Default + Send, State>(
+    py: Python<'_>,
+    texts: &Texts,
+    threads: Option<usize>,
+    width: usize,
+    start: impl Fn() -> State + Sync,
+    make: impl Fn(&mut State, &str, &mut [T]) -> bool + Sync,
+) -> PyResult<(Vec<T>, Option<NullBuffer>)> {
+    let mut values = vec![T::default(); texts.rows() * width];
     let mut valid = vec![false; texts.rows()];
-    let make = || (Fingerprinter::new(model.clone()), Vec::<u8>::new());
     let threads = thread_count(threads);
-    let pieces = pieces(&texts, threads, &mut values, &mut valid, bytes);
+    let pieces = pieces(texts, threads, &mut values, &mut valid, width);
     for_each(
         py,
         pieces.into_iter(),
         threads,
-        make,
-        |(fingerprinter, sketch), piece, stop| {
-            let mut places = piece.values.chunks_exact_mut(bytes).zip(piece.valid);
+        start,
+        |state, piece, stop| {
+            let mut places = piece.values.chunks_exact_mut(width).zip(piece.valid);
             for_each_text(&piece.texts, |text| {
+                // Texts may be long.
                 if stop.is_set() {
                     return;
                 }
-                sketch.clear();
-                let made = text.and_then(|text| fingerprinter.fingerprint_and_sketch(text, sketch));
-                if let (Some((value, valid)), Some(_)) = (places.next(), made) {
-                    value.copy_from_slice(sketch);
-                    *valid = true;
+                if let (Some((value, valid)), Some(text)) = (places.next(), text) {
+                    *valid = make(state, text, value);
                 }
             });
             Ok(())
         },
     )?;
-    let (length, rows) = (bytes as i32, valid.len());
-    let values = Buffer::from_vec(values);
-    let values = FixedSizeBinaryArray::try_new_with_len(length, values, nulls(valid), rows);
-    Ok(Array::new(Arc::new(values.map_err(Failed::from)?)))
+    let nulls = Some(NullBuffer::from(valid)).filter(|nulls| nulls.null_count() > 0);
+    Ok((values, nulls))
 }
 
 /// Cuts texts into several pieces for each thread, each with the places of its results; a text has `width` of `values`.
@@ -136,9 +145,4 @@ fn pieces<'a, T>(
         }
     });
     pieces.collect()
-}
-
-/// The nulls of an array; `None` if all values are valid.
-fn nulls(valid: Vec<bool>) -> Option<NullBuffer> {
-    Some(NullBuffer::from(valid)).filter(|nulls| nulls.null_count() > 0)
 }

@@ -42,13 +42,7 @@ pub(crate) fn pairs_within(
     max_pairs: u64,
 ) -> PyResult<Table> {
     let side = Side::new(fingerprints.get())?;
-    let join = Join {
-        py,
-        max_distance,
-        threads: thread_count(threads),
-        memory,
-        pairs: Pairs::new(max_pairs),
-    };
+    let join = Join::new(py, max_distance, threads, memory, max_pairs);
     join.within(&side)?;
     join.table()
 }
@@ -65,13 +59,7 @@ pub(crate) fn pairs_between(
     max_pairs: u64,
 ) -> PyResult<Table> {
     let (new, base) = (Side::new(new.get())?, Side::new(base.get())?);
-    let join = Join {
-        py,
-        max_distance,
-        threads: thread_count(threads),
-        memory,
-        pairs: Pairs::new(max_pairs),
-    };
+    let join = Join::new(py, max_distance, threads, memory, max_pairs);
     // The tables are built of the smaller side, and the larger one streams past them.
     match new.values().len() <= base.values().len() {
         true => join.between(&new, &base, |new, base| (new, base))?,
@@ -80,7 +68,23 @@ pub(crate) fn pairs_between(
     join.table()
 }
 
-impl Join<'_> {
+impl<'py> Join<'py> {
+    fn new(
+        py: Python<'py>,
+        max_distance: u32,
+        threads: Option<usize>,
+        memory: usize,
+        max_pairs: u64,
+    ) -> Self {
+        Self {
+            py,
+            max_distance,
+            threads: thread_count(threads),
+            memory,
+            pairs: Pairs::new(max_pairs),
+        }
+    }
+
     fn within(&self, side: &Side) -> PyResult<()> {
         if side.values().is_empty() {
             return Ok(());
@@ -123,8 +127,8 @@ impl Join<'_> {
         Ok(())
     }
 
-    /// Finds the pairs of two sides, of which the tables are built of `small`. `order` puts a row of `small` and a row of
-    /// `large` into the order new, base.
+    /// Builds tables of `small`, streams `large` past them, and adds the pairs. `order` turns a row of `small` and a row of
+    /// `large` into (new, base).
     fn between(
         &self,
         small: &Side,
