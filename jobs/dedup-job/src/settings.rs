@@ -33,6 +33,7 @@ impl ColumnArgs {
             id: self.id_column.clone(),
             text: self.text_column.clone(),
             fingerprint: self.fingerprint_column.clone(),
+            delimiter: self.delimiter,
             ..Columns::default()
         }
     }

@@ -41,6 +41,8 @@ pub struct Columns {
     pub fingerprint: Option<String>,
     /// How documents are ordered by preference.
     pub prefer: Prefer,
+    /// What separates the fields of CSV; found by the header if it is `None`.
+    pub delimiter: Option<u8>,
     /// Whether files without an id column are accepted; their documents get the id `file:row`.
     pub row_ids: bool,
     /// Whether the command needs texts, so that it must not choose a fingerprint column instead.
@@ -89,6 +91,8 @@ pub(super) struct FoundColumns {
     pub(super) sketches: bool,
     /// How documents are ordered by preference.
     pub(super) prefer: Prefer,
+    /// What separates the fields of CSV; without meaning for other formats.
+    pub(super) delimiter: u8,
 }
 
 impl FoundColumns {
@@ -170,6 +174,7 @@ impl Columns {
             id,
             content,
             sketches: false,
+            delimiter: self.delimiter.unwrap_or(b','),
             prefer: self.prefer.clone(),
         })
     }

@@ -193,6 +193,7 @@ mod tests {
     #[test]
     fn ids_are_limited_with_their_replacement_characters() {
         let found = FoundColumns {
+            delimiter: b',',
             id: Some("key".into()),
             content: Content::Text("text".into()),
             sketches: false,

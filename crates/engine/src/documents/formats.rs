@@ -38,10 +38,10 @@ static FORMATS: [Format; 3] = [
     },
     Format {
         endings: &[".jsonl", ".ndjson", ".json"],
-        reader: Reader::Rows(&rows::json::JsonLines),
+        reader: Reader::Rows(&rows::json::Json),
     },
     Format {
-        endings: &[".csv"],
+        endings: &[".csv", ".tsv"],
         reader: Reader::Rows(&rows::csv::Csv),
     },
 ];
@@ -128,8 +128,8 @@ mod tests {
         let endings = extensions();
         assert_eq!(
             endings.join(" "),
-            ".parquet .jsonl .ndjson .json .csv .jsonl.gz .ndjson.gz .json.gz .csv.gz .jsonl.zst .ndjson.zst .json.zst \
-             .csv.zst"
+            ".parquet .jsonl .ndjson .json .csv .tsv .jsonl.gz .ndjson.gz .json.gz .csv.gz .tsv.gz .jsonl.zst .ndjson.zst \
+             .json.zst .csv.zst .tsv.zst"
         );
         for ending in &endings {
             assert!(reader(&format!("a.b{ending}")).is_some(), "{ending}");

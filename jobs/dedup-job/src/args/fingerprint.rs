@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 use clap::{Args, ValueHint};
 use simhash::Spec;
 
-use super::values::{choice, date};
+use super::values::{choice, date, delimiter};
 
 /// The columns of the input to read.
 #[derive(Debug, Clone, Default, Args)]
@@ -18,6 +18,10 @@ pub struct ColumnArgs {
     /// Column of ready 64-bit fingerprints [default: fp, if the input has it and --text-column is not given]
     #[arg(long, value_name = "NAME")]
     pub fingerprint_column: Option<String>,
+    /// What separates the fields of CSV: one ASCII character, or tab [default: comma, semicolon, tab or vertical bar, as in the
+    /// header]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
 }
 
 /// How texts are split into features.

@@ -35,6 +35,16 @@ pub(super) fn date(text: &str) -> Result<NaiveDate, String> {
     }
 }
 
+/// Parses what separates the fields of CSV: an ASCII character, or `tab`.
+pub(super) fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [b'"' | b'\r' | b'\n' | b'\0'] => Err("it has another meaning in CSV".into()),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err("it is neither one ASCII character nor tab".into()),
+    }
+}
+
 /// Parses which documents of a batch are appended: all or kept.
 pub(super) fn appended(text: &str) -> Result<Appended, String> {
     match text {

@@ -73,11 +73,14 @@ class ColumnOptions(TypedDict, total=False):
         Column of texts; by default "text", or another common name such as "content" or "body".
     fingerprint_column
         Column of 64-bit fingerprints to use instead of texts; by default "fp", if there is one.
+    delimiter
+        What separates the fields of CSV: one ASCII character, or "tab"; by default what the header has.
     """
 
     id_column: str
     text_column: str
     fingerprint_column: str
+    delimiter: str
 
 
 class SpecOptions(TypedDict, total=False):

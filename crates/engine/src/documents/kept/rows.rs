@@ -48,13 +48,19 @@ fn copy_blocking(
     let mut records = rows::raw_records(file, limit)?;
     let mut writer = Writer::new(BufWriter::new(target), compression).map_err(failed)?;
     writer.write_all(records.header()).map_err(failed)?;
-    let mut row = 0;
+    let separator = records.separator();
+    let (mut row, mut copied) = (0, 0);
     while let Some(record) = records.next_record()? {
         if is_kept(row) {
+            if copied > 0 {
+                writer.write_all(separator).map_err(failed)?;
+            }
             writer.write_all(record).map_err(failed)?;
+            copied += 1;
         }
         row += 1;
     }
+    writer.write_all(records.footer()).map_err(failed)?;
     writer.finish().map_err(failed)
 }
 

@@ -185,6 +185,7 @@ mod tests {
     fn batch(content: Content, id_type: IdType) -> BatchBuilder {
         let columns = FoundColumns {
             sketches: false,
+            delimiter: b',',
             prefer: Default::default(),
             id: Some("id".into()),
             content,

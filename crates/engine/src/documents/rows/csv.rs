@@ -1,5 +1,6 @@
 //! CSV with a header. Every record has as many fields as the header; the reader uses the id, the
-//! content and the preference. A quoted field may span lines.
+//! content and the preference. A quoted field may span lines. The fields are separated by commas, semicolons, tabs or
+//! vertical bars, as the header is, unless an option says by what.
 
 use std::io::BufRead as _;
 
@@ -13,6 +14,8 @@ use super::input::Input;
 use crate::documents::columns::{Columns, FoundColumns};
 use crate::error::{EngineError, Result};
 
+/// What may separate the fields; of two that make as many fields of a header, the first.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Bytes of a record's buffer at first; it grows for longer records.
 const FIRST_ROOM: usize = 64 << 10;
 
@@ -36,10 +39,10 @@ struct Parser {
 }
 
 impl Parser {
-    fn new(input: Input) -> Self {
+    fn new(input: Input, delimiter: u8) -> Self {
         Self {
             input,
-            core: csv_core::Reader::new(),
+            core: core(delimiter),
             next_line: 1,
             line: 1,
             text: Vec::new(),
@@ -115,6 +118,12 @@ impl Parser {
         Ok(true)
     }
 
+    /// As [`Self::advance`], and copies the bytes of this record and of those after it.
+    fn advance_raw(&mut self) -> Result<bool> {
+        self.raw.get_or_insert_default();
+        self.advance(MAX_FIELDS)
+    }
+
     /// Skips blank lines up to the next record; `false` if there is none.
     fn skip_line_ends(&mut self) -> Result<bool> {
         loop {
@@ -146,19 +155,6 @@ impl Parser {
         &self.text[start..self.ends[number]]
     }
 
-    /// The fields of the record, as names of columns.
-    fn names(&self) -> Vec<String> {
-        let name = |number| {
-            let name = String::from_utf8_lossy(self.field(number)).into_owned();
-            // The parser removes a byte order mark only if it gets all of it at once.
-            match name.strip_prefix('\u{feff}') {
-                Some(rest) if number == 0 => rest.to_owned(),
-                _ => name,
-            }
-        };
-        (0..self.fields).map(name).collect()
-    }
-
     /// The name of the record, for messages.
     fn name(&self) -> String {
         self.input.line_name(self.line)
@@ -172,25 +168,64 @@ impl Parser {
     }
 }
 
+fn core(delimiter: u8) -> csv_core::Reader {
+    csv_core::ReaderBuilder::new().delimiter(delimiter).build()
+}
+
+/// The names of the columns, from a header without its line end; none if a quote is open at its end.
+fn names(header: &[u8], delimiter: u8) -> Vec<String> {
+    // The parser removes a byte order mark only if it gets all of it at once.
+    let header = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
+    let line = [header, b"\n"].concat();
+    let (mut text, mut ends) = (vec![0; line.len()], vec![0; line.len()]);
+    let (result, _, _, fields) = core(delimiter).read_record(&line, &mut text, &mut ends);
+    if result != ReadRecordResult::Record {
+        return Vec::new();
+    }
+    let starts = std::iter::once(&0).chain(&ends);
+    let fields = starts.zip(&ends).take(fields);
+    fields
+        .map(|(&start, &end)| String::from_utf8_lossy(&text[start..end]).into_owned())
+        .collect()
+}
+
+/// A record without its line end, of which there may be a part.
+fn without_line_end(record: &[u8]) -> &[u8] {
+    let record = record.strip_suffix(b"\n").unwrap_or(record);
+    record.strip_suffix(b"\r").unwrap_or(record)
+}
+
+/// The delimiter that cuts a header into the most names.
+fn delimiter(header: &[u8]) -> u8 {
+    let mut best = (DELIMITERS[0], 0);
+    for delimiter in DELIMITERS {
+        let fields = names(header, delimiter).len();
+        if fields > best.1 {
+            best = (delimiter, fields);
+        }
+    }
+    best.0
+}
+
 /// CSV with a header.
 #[derive(Debug)]
 pub(in crate::documents) struct Csv;
 
 impl RowFormat for Csv {
     fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>> {
-        let mut parser = Parser::new(input);
-        let found = parser.advance(MAX_FIELDS)?;
-        Ok(found.then(|| Box::new(Header(parser.names())) as Box<dyn FirstRecord>))
+        // A line end within a quoted name is found with the right delimiter only; names have none.
+        let mut parser = Parser::new(input, DELIMITERS[0]);
+        let found = parser.advance_raw()?;
+        Ok(found.then(|| Box::new(Header(parser.raw.unwrap_or_default())) as Box<dyn FirstRecord>))
     }
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
         Ok(Box::new(CsvRecords::open(input, columns)?))
     }
 
-    fn raw_records(&self, input: Input) -> Result<Box<dyn RawRecords>> {
-        let mut parser = Parser::new(input);
-        parser.raw = Some(Vec::new());
-        parser.advance(MAX_FIELDS)?;
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+        let mut parser = Parser::new(input, columns.delimiter);
+        parser.advance_raw()?;
         let line_end: &[u8] = match parser.raw.as_deref() {
             Some([.., b'\r']) => b"\r\n",
             _ => b"\n",
@@ -207,14 +242,17 @@ impl RowFormat for Csv {
     }
 }
 
-/// The names in a header.
-struct Header(Vec<String>);
+/// The bytes of a header, with all, a part or none of its line end.
+struct Header(Vec<u8>);
 
 impl FirstRecord for Header {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
-        let names: Vec<&str> = self.0.iter().map(String::as_str).collect();
+        let header = without_line_end(&self.0);
+        let delimiter = columns.delimiter.unwrap_or_else(|| delimiter(header));
+        let names = names(header, delimiter);
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let found = columns.find(location.given(), &names);
-        let found = found.map_err(|error| match error {
+        let mut found = found.map_err(|error| match error {
             EngineError::BadData { object, reason } => EngineError::BadData {
                 object,
                 reason: format!("{reason}; is the first line a header?"),
@@ -235,6 +273,7 @@ impl FirstRecord for Header {
                 });
             }
         }
+        found.delimiter = delimiter;
         Ok((found, IdType::String))
     }
 }
@@ -255,9 +294,10 @@ struct CsvRecords {
 impl CsvRecords {
     /// Reads the header.
     fn open(input: Input, columns: &FoundColumns) -> Result<Self> {
-        let mut parser = Parser::new(input);
-        parser.advance(MAX_FIELDS)?;
-        let names = parser.names();
+        let mut parser = Parser::new(input, columns.delimiter);
+        parser.advance_raw()?;
+        let header = parser.raw.take().unwrap_or_default();
+        let names = names(without_line_end(&header), columns.delimiter);
         let number = |column: &str| {
             let number = names.iter().position(|name| name == column);
             number.ok_or_else(|| parser.bad(&format!("no column {column:?} any more")))
@@ -289,10 +329,8 @@ impl RawCsv {
     /// part of it, and the last line may have none.
     fn take_record(&mut self) {
         let raw = self.parser.raw.as_deref().unwrap_or_default();
-        let raw = raw.strip_suffix(b"\n").unwrap_or(raw);
-        let raw = raw.strip_suffix(b"\r").unwrap_or(raw);
         self.record.clear();
-        self.record.extend_from_slice(raw);
+        self.record.extend_from_slice(without_line_end(raw));
         self.record.extend_from_slice(self.line_end);
     }
 }
@@ -328,5 +366,30 @@ impl Records for CsvRecords {
         let added = batch.push(id, value(self.content), preference);
         added.map_err(|reason| self.parser.bad(&reason))?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delimiter_is_that_of_the_header() {
+        for (header, expected, columns) in [
+            ("id,text", b',', 2),
+            ("id;text", b';', 2),
+            ("id\ttext\tday", b'\t', 3),
+            ("id|text", b'|', 2),
+            ("\"a;b|c\",text", b',', 2),
+            ("\"a,b,c\";text", b';', 2),
+            ("\u{feff}\"id\";text", b';', 2),
+            ("text", b',', 1),
+            ("", b',', 0),
+        ] {
+            let header = header.as_bytes();
+            assert_eq!(delimiter(header), expected, "{header:?}");
+            assert_eq!(names(header, expected).len(), columns, "{header:?}");
+        }
+        assert_eq!(names(b"\xef\xbb\xbf\"id\";text", b';'), ["id", "text"]);
     }
 }

@@ -29,7 +29,7 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
     ) -> Result<Box<dyn Records>>;
 
     /// The unparsed records of a file, from its start. Called on a blocking thread.
-    fn raw_records(&self, input: Input) -> Result<Box<dyn RawRecords>>;
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>>;
 }
 
 /// The first record of a file, or its header.
@@ -43,8 +43,18 @@ pub(in crate::documents) trait RawRecords {
     /// The bytes before the records: a header, or nothing.
     fn header(&self) -> &[u8];
 
-    /// Reads the next record, with its line end; returns `None` at the end of the file.
+    /// Reads the next record, with its line end if it is a line; returns `None` at the end of the file.
     fn next_record(&mut self) -> Result<Option<&[u8]>>;
+
+    /// The bytes between two records.
+    fn separator(&self) -> &'static [u8] {
+        b""
+    }
+
+    /// The bytes after the records.
+    fn footer(&self) -> &'static [u8] {
+        b""
+    }
 }
 
 /// The records of a file, one after the other.

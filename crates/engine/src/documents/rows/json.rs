@@ -1,4 +1,4 @@
-//! JSON Lines: one object a line. The reader uses the fields of the id, the content and the
+//! JSON: one object a line (JSON Lines), or one array of objects. The reader uses the fields of the id, the content and the
 //! preference.
 //!
 //! It builds nothing from the other fields: a tree of them, or Arrow's tape, would take many times
@@ -15,37 +15,66 @@ use storage::Location;
 use super::builder::{BATCH_BYTES, BatchBuilder, integer};
 use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
+use super::json_array::{Array, Element};
 use crate::documents::columns::{Columns, Content, FoundColumns};
 use crate::documents::conform::NO_ID;
 use crate::error::{EngineError, Result};
 
-/// The byte order mark that some programs write at the start of a UTF-8 file.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
-/// The lines of a file that are not blank.
-struct Lines {
+/// The objects of a file: its lines that are not blank, or the elements of its array.
+struct Objects {
     input: Input,
-    /// Number of the line in `text`, from 1 on.
+    /// Number of the line in which `text` begins, from 1 on.
     number: u64,
     text: Vec<u8>,
+    /// The array that the file is, if it is one and is begun.
+    array: Option<Array>,
 }
 
-impl Lines {
-    fn new(input: Input) -> Self {
-        Self {
+impl Objects {
+    /// The objects of a file from its start.
+    fn new(input: Input) -> Result<Self> {
+        let mut objects = Self {
             input,
-            number: 0,
+            number: 1,
             text: Vec::new(),
-        }
+            array: None,
+        };
+        let begun = Array::begin(&mut objects.input.bytes);
+        let (line, array) = begun.map_err(|error| objects.input.failed(1, error))?;
+        // The number of a line counts up when the line is read.
+        objects.number = if array.is_some() { line } else { line - 1 };
+        objects.array = array;
+        Ok(objects)
     }
 
-    /// Reads the next line that is not blank into `text`; `false` if there is none.
+    /// Reads the next object into `text`; `false` if there is none.
     fn advance(&mut self) -> Result<bool> {
         let limit = self.input.limit;
-        // Free the memory of a long line.
+        // Free the memory of a long object.
         if self.text.capacity() > BATCH_BYTES {
             self.text = Vec::new();
         }
+        self.text.clear();
+        let Some(array) = &mut self.array else {
+            return self.next_line();
+        };
+        let element = array.next(&mut self.input.bytes, limit.record, &mut self.text);
+        self.number = array.line();
+        match element {
+            Ok(Element::Object) => Ok(true),
+            Ok(Element::End) => Ok(false),
+            Ok(Element::TooLong) => Err(limit.exceeded(self.name())),
+            Ok(Element::Bad(reason)) => Err(EngineError::BadData {
+                object: self.name(),
+                reason: reason.to_owned(),
+            }),
+            Err(error) => Err(self.input.failed(self.number, error)),
+        }
+    }
+
+    /// Reads the next line that is not blank.
+    fn next_line(&mut self) -> Result<bool> {
+        let limit = self.input.limit;
         loop {
             self.text.clear();
             self.number += 1;
@@ -61,16 +90,13 @@ impl Lines {
             if self.text.len() > limit.record {
                 return Err(limit.exceeded(self.name()));
             }
-            if self.number == 1 && self.text.starts_with(BYTE_ORDER_MARK) {
-                self.text.drain(..BYTE_ORDER_MARK.len());
-            }
             if !self.text.trim_ascii().is_empty() {
                 return Ok(true);
             }
         }
     }
 
-    /// The name of the line, for messages.
+    /// The name of the line in which the object begins, for messages.
     fn name(&self) -> String {
         self.input.line_name(self.number)
     }
@@ -90,18 +116,18 @@ fn bad_line(line: &str, error: &serde_json::Error) -> EngineError {
     }
 }
 
-/// JSON Lines.
+/// JSON Lines, or an array.
 #[derive(Debug)]
-pub(in crate::documents) struct JsonLines;
+pub(in crate::documents) struct Json;
 
-impl RowFormat for JsonLines {
+impl RowFormat for Json {
     fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>> {
-        let mut lines = Lines::new(input);
-        let found = lines.advance()?;
+        let mut objects = Objects::new(input)?;
+        let found = objects.advance()?;
         Ok(found.then(|| {
-            Box::new(FirstLine {
-                name: lines.name(),
-                text: lines.text,
+            Box::new(FirstObject {
+                name: objects.name(),
+                text: objects.text,
             }) as Box<dyn FirstRecord>
         }))
     }
@@ -112,42 +138,61 @@ impl RowFormat for JsonLines {
         columns: &FoundColumns,
         id_type: IdType,
     ) -> Result<Box<dyn Records>> {
-        Ok(Box::new(JsonRecords::new(input, columns, id_type)))
+        Ok(Box::new(JsonRecords::new(input, columns, id_type)?))
     }
 
-    fn raw_records(&self, input: Input) -> Result<Box<dyn RawRecords>> {
-        Ok(Box::new(RawLines(Lines::new(input))))
+    fn raw_records(&self, input: Input, _: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+        Ok(Box::new(RawObjects(Objects::new(input)?)))
     }
 }
 
-/// The unparsed lines.
-struct RawLines(Lines);
+/// The unparsed objects.
+struct RawObjects(Objects);
 
-impl RawRecords for RawLines {
+impl RawRecords for RawObjects {
     fn header(&self) -> &[u8] {
-        &[]
+        match self.0.array {
+            Some(_) => b"[\n",
+            None => b"",
+        }
     }
 
     fn next_record(&mut self) -> Result<Option<&[u8]>> {
         if !self.0.advance()? {
             return Ok(None);
         }
-        self.0.text.push(b'\n');
+        if self.0.array.is_none() {
+            self.0.text.push(b'\n');
+        }
         Ok(Some(&self.0.text))
+    }
+
+    fn separator(&self) -> &'static [u8] {
+        match self.0.array {
+            Some(_) => b",\n",
+            None => b"",
+        }
+    }
+
+    fn footer(&self) -> &'static [u8] {
+        match self.0.array {
+            Some(_) => b"\n]\n",
+            None => b"",
+        }
     }
 }
 
-/// The first line that is not blank, with its name.
-struct FirstLine {
+/// The first object, with the name of its line.
+struct FirstObject {
     name: String,
     text: Vec<u8>,
 }
 
-impl FirstRecord for FirstLine {
+impl FirstRecord for FirstObject {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let names = self.names().map_err(|error| bad_line(&self.name, &error))?;
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        // This line may lack the preference, and others have it.
+        // This object may lack the preference, and others have it.
         let names: Vec<&str> = names.into_iter().chain(columns.prefer.column()).collect();
         let found = columns.find(location.given(), &names)?;
         let Some(name) = found.id.clone() else {
@@ -189,7 +234,7 @@ impl FirstRecord for FirstLine {
     }
 }
 
-impl FirstLine {
+impl FirstObject {
     /// The names of the fields.
     fn names(&self) -> serde_json::Result<Vec<String>> {
         let mut json = serde_json::Deserializer::from_slice(&self.text);
@@ -225,12 +270,12 @@ impl<'de> Visitor<'de> for Names {
 
 /// The records of a file.
 struct JsonRecords {
-    lines: Lines,
+    objects: Objects,
     fields: Fields,
 }
 
 impl JsonRecords {
-    fn new(input: Input, columns: &FoundColumns, id_type: IdType) -> Self {
+    fn new(input: Input, columns: &FoundColumns, id_type: IdType) -> Result<Self> {
         let id = columns.id.clone().map(|name| Field {
             name,
             kind: match id_type {
@@ -249,29 +294,29 @@ impl JsonRecords {
             name: name.to_owned(),
             kind: Kind::Any,
         });
-        Self {
-            lines: Lines::new(input),
+        Ok(Self {
+            objects: Objects::new(input)?,
             fields: Fields {
                 id,
                 content: Some(content),
                 preference,
             },
-        }
+        })
     }
 }
 
 impl Records for JsonRecords {
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
-        if !self.lines.advance()? {
+        if !self.objects.advance()? {
             return Ok(false);
         }
-        let record = self.fields.parse(&self.lines.text);
-        let record = record.map_err(|error| bad_line(&self.lines.name(), &error))?;
+        let record = self.fields.parse(&self.objects.text);
+        let record = record.map_err(|error| bad_line(&self.objects.name(), &error))?;
         let [id, content, preference] =
             [&record.id, &record.content, &record.preference].map(Option::as_deref);
         let added = batch.push(id, content, preference);
         added.map_err(|reason| EngineError::BadData {
-            object: self.lines.name(),
+            object: self.objects.name(),
             reason,
         })?;
         Ok(true)

@@ -12,6 +12,7 @@ mod encoded_bytes;
 pub(super) mod format;
 mod input;
 pub(super) mod json;
+mod json_array;
 pub(super) mod limit;
 
 use std::sync::Arc;
@@ -123,7 +124,7 @@ pub(super) fn batches(
 /// The unparsed records of a file. A file in a store must be opened and read on a blocking thread.
 pub(super) fn raw_records(file: &InputFile, limit: Limit) -> Result<Box<dyn RawRecords>> {
     let (rows, format) = row_file(file, limit)?;
-    format.raw_records(rows.open()?)
+    format.raw_records(rows.open()?, &file.columns)
 }
 
 /// The bytes of a file, and its format.

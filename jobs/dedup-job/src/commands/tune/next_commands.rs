@@ -91,6 +91,11 @@ impl Line {
     fn add_columns(&mut self, columns: &ColumnArgs) {
         self.add_option("id-column", &columns.id_column);
         self.add_option("text-column", &columns.text_column);
+        let name = |delimiter| match delimiter {
+            b'\t' => "tab".to_owned(),
+            other => char::from(other).to_string(),
+        };
+        self.add_option("delimiter", columns.delimiter.map(name));
     }
 
     fn add_spec(&mut self, spec: &SpecArgs) {
