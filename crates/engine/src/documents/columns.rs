@@ -43,6 +43,10 @@ pub struct Columns {
     pub prefer: Prefer,
     /// What separates the fields of CSV; found by the header if it is `None`.
     pub delimiter: Option<u8>,
+    /// How pages are read: the documents of crawls, and files of HTML.
+    pub pages: Pages,
+    /// Which records of a crawl are documents.
+    pub crawl: CrawlRecords,
     /// Whether files without an id column are accepted; their documents get the id `file:row`.
     pub row_ids: bool,
     /// Whether the command needs texts, so that it must not choose a fingerprint column instead.
@@ -50,6 +54,27 @@ pub struct Columns {
     /// Whether the command has no options that name columns, so that errors must not suggest them.
     #[serde(skip)]
     pub without_options: bool,
+}
+
+/// How pages are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pages {
+    /// As their visible text, for people to read.
+    #[default]
+    VisibleText,
+    /// As HTML, for a spec that takes markup out. A plain text becomes HTML that shows this text.
+    Html,
+    /// As they are.
+    Source,
+}
+
+/// Which records of a crawl are documents.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrawlRecords {
+    /// The HTTP statuses of responses that are read; 200 if there are none.
+    pub statuses: Vec<u16>,
+    /// Whether the digests of records are checked.
+    pub check_digests: bool,
 }
 
 /// The content of documents.
@@ -93,6 +118,10 @@ pub(super) struct FoundColumns {
     pub(super) prefer: Prefer,
     /// What separates the fields of CSV; without meaning for other formats.
     pub(super) delimiter: u8,
+    /// How pages are read.
+    pub(super) pages: Pages,
+    /// Which records of a crawl are documents.
+    pub(super) crawl: CrawlRecords,
 }
 
 impl FoundColumns {
@@ -175,6 +204,8 @@ impl Columns {
             content,
             sketches: false,
             delimiter: self.delimiter.unwrap_or(b','),
+            pages: self.pages,
+            crawl: self.crawl.clone(),
             prefer: self.prefer.clone(),
         })
     }

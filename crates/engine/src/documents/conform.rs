@@ -194,6 +194,8 @@ mod tests {
     fn ids_are_limited_with_their_replacement_characters() {
         let found = FoundColumns {
             delimiter: b',',
+            pages: Default::default(),
+            crawl: Default::default(),
             id: Some("key".into()),
             content: Content::Text("text".into()),
             sketches: false,

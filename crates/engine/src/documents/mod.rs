@@ -35,7 +35,7 @@ use file::InputFile;
 use partition_reader::{PartitionReader, Rows, row_limit};
 use splits::Split;
 
-pub use columns::{Columns, Content, ID_NAMES, TEXT_NAMES};
+pub use columns::{Columns, Content, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES};
 pub use formats::extensions;
 pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
@@ -75,6 +75,8 @@ pub struct DocumentSplit {
 pub struct Documents {
     files: Vec<Arc<InputFile>>,
     given: String,
+    /// The columns that were asked for.
+    columns: Columns,
 }
 
 impl Documents {
@@ -132,7 +134,11 @@ impl Documents {
                 )));
             }
         }
-        Ok(Self { files, given })
+        Ok(Self {
+            files,
+            given,
+            columns: columns.clone(),
+        })
     }
 
     /// Opens the same files again, and finds `columns` in them.
@@ -141,7 +147,32 @@ impl Documents {
     /// As [`Self::open`].
     pub(crate) async fn reopen(&self, context: &SessionContext, columns: &Columns) -> Result<Self> {
         let locations = self.files.iter().map(|file| file.location.clone());
-        Self::open_files(context, self.given.clone(), locations.collect(), columns).await
+        let columns = Columns {
+            pages: self.columns.pages,
+            ..columns.clone()
+        };
+        Self::open_files(context, self.given.clone(), locations.collect(), &columns).await
+    }
+
+    /// The columns that were asked for, and how pages are read.
+    #[must_use]
+    pub fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// Whether some of the files have pages: responses of a crawl, or HTML.
+    #[must_use]
+    pub fn have_pages(&self) -> bool {
+        let has_pages = |file: &Arc<InputFile>| formats::has_pages(&file.location.file_name());
+        self.files.iter().any(has_pages)
+    }
+
+    /// Reads pages in another way from now on.
+    pub fn read_pages(&mut self, pages: Pages) {
+        self.columns.pages = pages;
+        for file in &mut self.files {
+            Arc::make_mut(file).columns.pages = pages;
+        }
     }
 
     /// The paths as they were given, joined by commas.

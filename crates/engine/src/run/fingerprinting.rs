@@ -118,7 +118,7 @@ async fn fingerprint_on_cluster(
     };
     let request = FingerprintRequest {
         documents: &inputs.documents,
-        columns: &settings.columns,
+        columns: inputs.documents.columns(),
         id_type: inputs.id_type,
         spec: model.spec(),
         archive: match &inputs.opened {

@@ -186,6 +186,8 @@ mod tests {
         let columns = FoundColumns {
             sketches: false,
             delimiter: b',',
+            pages: Default::default(),
+            crawl: Default::default(),
             prefer: Default::default(),
             id: Some("id".into()),
             content,
