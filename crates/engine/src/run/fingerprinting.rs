@@ -58,7 +58,7 @@ impl Fingerprints {
                 let work = Work {
                     context,
                     documents,
-                    columns: &settings.columns,
+                    columns: documents.columns(),
                     recipe,
                     id_type,
                     decision_columns,
