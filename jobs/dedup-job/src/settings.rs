@@ -4,13 +4,13 @@
 #[cfg(feature = "cluster")]
 use cluster::{ClusterError, Tls};
 use engine::SpecOptions;
-use engine::documents::Columns;
+use engine::documents::{Columns, CrawlId, CrawlRecords};
 use engine::recipe::OptionFile;
 use storage::{StoreOptions, Stores};
 
 #[cfg(feature = "cluster")]
 use crate::args::TlsArgs;
-use crate::args::{ColumnArgs, FeatureArgs, SpecArgs, StorageArgs};
+use crate::args::{ColumnArgs, FeatureArgs, IdFrom, SpecArgs, StorageArgs};
 
 impl StorageArgs {
     /// The options of object stores, with their defaults.
@@ -31,6 +31,14 @@ impl ColumnArgs {
     pub fn columns(&self) -> Columns {
         Columns {
             id: self.id_column.clone(),
+            crawl: CrawlRecords {
+                id: match self.crawl.id_from {
+                    Some(IdFrom::Url) => CrawlId::Url,
+                    Some(IdFrom::Record) | None => CrawlId::Record,
+                },
+                statuses: self.crawl.status.clone(),
+                check_digests: self.crawl.check_digests,
+            },
             text: self.text_column.clone(),
             fingerprint: self.fingerprint_column.clone(),
             delimiter: self.delimiter,

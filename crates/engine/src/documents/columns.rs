@@ -68,13 +68,25 @@ pub enum Pages {
     Source,
 }
 
-/// Which records of a crawl are documents.
+/// Which records of a crawl are documents, and their ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrawlRecords {
+    /// What the id of a document is, unless a column of ids is named.
+    pub id: CrawlId,
     /// The HTTP statuses of responses that are read; 200 if there are none.
     pub statuses: Vec<u16>,
     /// Whether the digests of records are checked.
     pub check_digests: bool,
+}
+
+/// What the id of a crawl's document is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CrawlId {
+    /// Its WARC-Record-ID.
+    #[default]
+    Record,
+    /// Its URL.
+    Url,
 }
 
 /// The content of documents.

@@ -35,7 +35,7 @@ use file::InputFile;
 use partition_reader::{PartitionReader, Rows, row_limit};
 use splits::Split;
 
-pub use columns::{Columns, Content, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES};
+pub use columns::{Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES};
 pub use formats::extensions;
 pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};

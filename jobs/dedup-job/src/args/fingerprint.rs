@@ -22,6 +22,32 @@ pub struct ColumnArgs {
     /// header]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub delimiter: Option<u8>,
+    #[command(flatten)]
+    pub crawl: CrawlArgs,
+}
+
+/// Which records of WARC files are documents, and their ids.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "WARC files (.warc, .wet)")]
+pub struct CrawlArgs {
+    /// What the id of a document is: the WARC-Record-ID, or the URL [default: record]
+    #[arg(long, value_name = "WHAT", conflicts_with = "id_column")]
+    pub id_from: Option<IdFrom>,
+    /// Read responses of these HTTP statuses [default: 200]
+    #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(100..=599))]
+    pub status: Vec<u16>,
+    /// Check the digests of records (WARC-Block-Digest, WARC-Payload-Digest); do not read a record with another digest
+    #[arg(long)]
+    pub check_digests: bool,
+}
+
+/// What the id of a WARC file's document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum IdFrom {
+    /// Its WARC-Record-ID
+    Record,
+    /// Its URL; several captures of a page then have one id
+    Url,
 }
 
 /// How texts are split into features.
