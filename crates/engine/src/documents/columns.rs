@@ -122,6 +122,8 @@ impl fmt::Display for Content {
 pub(super) struct FoundColumns {
     /// `None` if the file has no id column; its documents then get the id `file:row`.
     pub(super) id: Option<String>,
+    /// Whether the file is one document; without an id column, its id is then the file's name.
+    pub(super) is_one_document: bool,
     pub(super) content: Content,
     /// Whether the sketches beside ready fingerprints are read, which is so if the file's spec has
     /// them.
@@ -213,6 +215,7 @@ impl Columns {
         }
         Ok(FoundColumns {
             id,
+            is_one_document: false,
             content,
             sketches: false,
             delimiter: self.delimiter.unwrap_or(b','),

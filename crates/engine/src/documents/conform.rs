@@ -42,7 +42,7 @@ fn check_id_lengths(ids: &ArrayRef) -> Result<(), String> {
     check_id_length(usize::try_from(longest).unwrap_or(0))
 }
 
-/// The ids of a record batch: those in the file or, if it has none, `file_name:row` with rows
+/// The ids of a record batch: those in the file; or the file's name, if the file is one document; or else `file_name:row` with rows
 /// counted from 1. `rows` are the numbers of its rows in the file, counted from 0.
 pub(super) fn ids(
     batch: &RecordBatch,
@@ -53,6 +53,10 @@ pub(super) fn ids(
 ) -> Result<ArrayRef> {
     match &found.id {
         Some(name) => file_column(batch, name, object).cloned(),
+        None if found.is_one_document => {
+            let ids = rows.iter().map(|_| Some(file_name));
+            Ok(Arc::new(ids.collect::<StringArray>()))
+        }
         None => {
             let ids = rows
                 .iter()
@@ -194,6 +198,7 @@ mod tests {
     fn ids_are_limited_with_their_replacement_characters() {
         let found = FoundColumns {
             delimiter: b',',
+            is_one_document: false,
             pages: Default::default(),
             crawl: Default::default(),
             id: Some("key".into()),

@@ -31,7 +31,7 @@ enum Reader {
 }
 
 /// The formats, the preferred one first.
-static FORMATS: [Format; 3] = [
+static FORMATS: [Format; 6] = [
     Format {
         endings: &[".parquet"],
         reader: Reader::Parquet,
@@ -44,7 +44,28 @@ static FORMATS: [Format; 3] = [
         endings: &[".csv", ".tsv"],
         reader: Reader::Rows(&rows::csv::Csv),
     },
+    Format {
+        endings: &[".warc", ".wet"],
+        reader: Reader::Rows(&rows::warc::Warc),
+    },
+    Format {
+        endings: &[".html", ".htm", ".xhtml"],
+        reader: Reader::Rows(&rows::whole_file::Html),
+    },
+    Format {
+        endings: &[".txt"],
+        reader: Reader::Rows(&rows::whole_file::PlainText),
+    },
 ];
+
+/// The endings of files of pages, whose markup is no text.
+const PAGES: [&str; 4] = [".warc", ".html", ".htm", ".xhtml"];
+
+/// Whether a file has pages, by its name.
+pub(super) fn has_pages(name: &str) -> bool {
+    let (stem, _) = Compression::split(name);
+    PAGES.iter().any(|ending| stem.ends_with(ending))
+}
 
 /// The endings of readable files: first without compression, then the row formats with each
 /// compression.

@@ -9,6 +9,7 @@ mod file;
 mod formats;
 mod id;
 mod kept;
+mod page_text;
 mod parquet;
 mod partition_reader;
 mod preference;
@@ -187,11 +188,20 @@ impl Documents {
         self.files.len()
     }
 
-    /// Whether all files have an id column. In a file without one, a document gets the id
-    /// `file:row`.
+    /// Whether all files have an id column. In a file without one, a document gets an id by the file's path below the common
+    /// directory of all files.
     #[must_use]
     pub fn have_ids(&self) -> bool {
         self.files.iter().all(|file| file.columns.id.is_some())
+    }
+
+    /// Whether some documents get the id `file:row`.
+    #[must_use]
+    pub fn have_row_ids(&self) -> bool {
+        let has_row_ids = |file: &Arc<InputFile>| {
+            file.columns.id.is_none() && !file.columns.is_one_document
+        };
+        self.files.iter().any(has_row_ids)
     }
 
     /// Whether the content is ready fingerprints.

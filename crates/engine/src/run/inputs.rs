@@ -94,7 +94,7 @@ pub async fn open_batch(
     options: &SpecOptions,
 ) -> Result<(Documents, Recipe, IdType)> {
     let documents = Documents::open(context, new, columns).await?;
-    if !documents.have_ids() {
+    if documents.have_row_ids() {
         tracing::warn!(
             "{}: no id column found, so each document gets the id FILE:ROW; if there is an id column, name it with --id-column",
             documents.given()

@@ -186,6 +186,7 @@ mod tests {
         let columns = FoundColumns {
             sketches: false,
             delimiter: b',',
+            is_one_document: false,
             pages: Default::default(),
             crawl: Default::default(),
             prefer: Default::default(),

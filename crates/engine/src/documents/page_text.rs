@@ -1,0 +1,48 @@
+//! The text of a page, as a file's columns ask for it.
+
+use std::borrow::Cow;
+
+use simhash::Markup;
+
+use super::columns::Pages;
+
+/// An element whose content, up to the end of the page, is text.
+const PLAIN_TEXT: &str = "<plaintext>";
+
+/// The form of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// HTML.
+    Html,
+    /// Text without markup.
+    Plain,
+}
+
+/// The content of a document of the `form`, which pages are read as.
+pub(super) fn content(pages: Pages, form: Form, text: Cow<'_, str>) -> Cow<'_, str> {
+    match (pages, form) {
+        (Pages::Source, _) | (Pages::Html, Form::Html) | (Pages::VisibleText, Form::Plain) => text,
+        (Pages::Html, Form::Plain) => Cow::Owned(format!("{PLAIN_TEXT}{text}")),
+        (Pages::VisibleText, Form::Html) => {
+            let mut visible = String::with_capacity(text.len() / 2);
+            Markup::Text.strip(&text, &mut visible);
+            Cow::Owned(visible)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_text_is_shown_by_its_page() {
+        let text = "if a<b && c &amp; <p>\u{e9}</plaintext>";
+        let page = content(Pages::Html, Form::Plain, text.into());
+        let shown = content(Pages::VisibleText, Form::Html, page);
+        assert_eq!(shown.trim(), text);
+        for pages in [Pages::VisibleText, Pages::Source] {
+            assert_eq!(content(pages, Form::Plain, text.into()), text);
+        }
+    }
+}

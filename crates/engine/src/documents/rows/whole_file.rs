@@ -1,0 +1,136 @@
+//! Files that are one document each: HTML, or plain text.
+
+use std::io::Read as _;
+
+use archive::IdType;
+use storage::Location;
+use warc::charset;
+
+use super::builder::BatchBuilder;
+use super::format::{FirstRecord, RawRecords, Records, RowFormat};
+use super::input::Input;
+use crate::documents::columns::{Columns, FoundColumns, Pages};
+use crate::documents::page_text::{self, Form};
+use crate::error::{EngineError, Result};
+
+/// The column of the text.
+const TEXT: &str = "text";
+
+/// Files of HTML.
+#[derive(Debug)]
+pub(in crate::documents) struct Html;
+
+/// Files of plain text.
+#[derive(Debug)]
+pub(in crate::documents) struct PlainText;
+
+macro_rules! whole_file {
+    ($format:ty, $form:expr) => {
+        impl RowFormat for $format {
+            fn first_record(&self, _: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+                Ok(Some(Box::new(OnlyText)))
+            }
+
+            fn records(
+                &self,
+                input: Input,
+                columns: &FoundColumns,
+                _: IdType,
+            ) -> Result<Box<dyn Records>> {
+                Ok(Box::new(WholeFile {
+                    input: Some(input),
+                    form: $form,
+                    pages: columns.pages,
+                }))
+            }
+
+            fn raw_records(&self, input: Input, _: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+                Ok(Box::new(RawFile {
+                    input: Some(input),
+                    bytes: Vec::new(),
+                }))
+            }
+        }
+    };
+}
+
+whole_file!(Html, Form::Html);
+whole_file!(PlainText, Form::Plain);
+
+/// What is known of every such file: it has a text, and nothing else.
+struct OnlyText;
+
+impl FirstRecord for OnlyText {
+    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
+        let columns = Columns {
+            row_ids: true,
+            ..columns.clone()
+        };
+        let mut found = columns.find(location.given(), &[TEXT])?;
+        found.is_one_document = true;
+        Ok((found, IdType::String))
+    }
+}
+
+/// The document of a file.
+struct WholeFile {
+    /// `None` when it is read.
+    input: Option<Input>,
+    form: Form,
+    pages: Pages,
+}
+
+impl Records for WholeFile {
+    fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
+        let Some(input) = self.input.take() else {
+            return Ok(false);
+        };
+        let name = input.line_name(1);
+        let bytes = read_all(input)?;
+        let text = match self.form {
+            Form::Html => charset::decode_html(&bytes, None),
+            Form::Plain => charset::decode_text(&bytes, None),
+        };
+        let text = page_text::content(self.pages, self.form, text);
+        let added = batch.push(None, Some(text.as_bytes()), None);
+        added.map_err(|reason| EngineError::BadData {
+            object: name,
+            reason,
+        })?;
+        Ok(true)
+    }
+}
+
+/// The bytes of a file.
+struct RawFile {
+    /// `None` when it is read.
+    input: Option<Input>,
+    bytes: Vec<u8>,
+}
+
+impl RawRecords for RawFile {
+    fn header(&self) -> &[u8] {
+        &[]
+    }
+
+    fn next_record(&mut self) -> Result<Option<&[u8]>> {
+        let Some(input) = self.input.take() else {
+            return Ok(None);
+        };
+        self.bytes = read_all(input)?;
+        Ok(Some(&self.bytes))
+    }
+}
+
+/// All bytes of a file, which count as a record.
+fn read_all(mut input: Input) -> Result<Vec<u8>> {
+    let limit = input.limit;
+    let mut bytes = Vec::new();
+    let mut part = input.bytes.by_ref().take(limit.record as u64 + 1);
+    let read = part.read_to_end(&mut bytes);
+    read.map_err(|error| input.failed(1, error))?;
+    match bytes.len() > limit.record {
+        true => Err(limit.exceeded(input.line_name(1))),
+        false => Ok(bytes),
+    }
+}
