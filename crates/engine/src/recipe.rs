@@ -11,6 +11,7 @@ use simhash::{
 };
 use storage::Stores;
 
+use crate::documents::{Documents, Pages};
 use crate::error::{EngineError, Result};
 
 /// The spec fields that the options set. The others come from the archive's spec or, without an
@@ -92,6 +93,33 @@ impl Recipe {
 }
 
 impl SpecOptions {
+    /// These options for a new spec under which `documents` are fingerprinted: of pages, the visible text counts, unless an
+    /// option says otherwise.
+    #[must_use]
+    pub fn for_documents(&self, documents: &Documents) -> Self {
+        let of_pages = documents.have_pages().then_some(Markup::Text);
+        Self {
+            markup: self.markup.or(of_pages),
+            ..self.clone()
+        }
+    }
+
+    /// How `spec` wants the pages among `documents` to be read; `name` is that of the archive that has the spec.
+    ///
+    /// # Errors
+    /// [`EngineError::Usage`] if there are pages, and the spec leaves their markup in, but no option asks for that.
+    pub fn pages(&self, documents: &Documents, name: &str, spec: &Spec) -> Result<Pages> {
+        let asked = self.markup == Some(Markup::None);
+        match spec.markup.is_none() {
+            false => Ok(Pages::Html),
+            true if asked || !documents.have_pages() => Ok(Pages::Source),
+            true => Err(EngineError::Usage(format!(
+                "{}: these are pages, and {name} compares texts as they are, with their markup: make an archive of visible texts by `dedup-job archive create --markup text`, or compare the pages' source with --markup none",
+                documents.given()
+            ))),
+        }
+    }
+
     /// The model of the default spec with the options' fields, and the spec files that an archive
     /// keeps.
     ///

@@ -93,7 +93,8 @@ pub async fn open_batch(
     opened: Option<&OpenedArchive>,
     options: &SpecOptions,
 ) -> Result<(Documents, Recipe, IdType)> {
-    let documents = Documents::open(context, new, columns).await?;
+    let mut documents = Documents::open(context, new, columns).await?;
+    let without_archive = &options.for_documents(&documents);
     if documents.have_row_ids() {
         tracing::warn!(
             "{}: no id column found, so each document gets the id FILE:ROW; if there is an id column, name it with --id-column",
@@ -135,16 +136,23 @@ pub async fn open_batch(
             options.check(&file, &declared)?;
             Recipe::Ready(declared)
         }
-        (None, None) if ready => Recipe::Ready(options.model()?.spec().clone()),
+        (None, None) if ready => Recipe::Ready(without_archive.model()?.spec().clone()),
         (None, None) => {
             if opened.is_some_and(|opened| opened.id_type().is_some()) {
                 tracing::warn!(
                     "the files of --base do not say under which spec their fingerprints were made; the spec that --json shows is assumed"
                 );
             }
-            Recipe::Texts(options.model()?)
+            Recipe::Texts(without_archive.model()?)
         }
     };
+    if let Recipe::Texts(model) = &recipe {
+        let pages = match opened.and_then(OpenedArchive::spec) {
+            Some(spec) => options.pages(&documents, &name, spec)?,
+            None => without_archive.pages(&documents, &name, model.spec())?,
+        };
+        documents.read_pages(pages);
+    }
     let id_type = opened
         .and_then(OpenedArchive::id_type)
         .or(documents.id_type())

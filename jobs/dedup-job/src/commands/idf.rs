@@ -78,8 +78,11 @@ pub(super) async fn learn(
         min_features: Some(0),
         ..features.spec_options(process.stores()).await?
     };
+    let mut documents =
+        Documents::open(&process.context, paths, &columns.text_columns()).await?;
+    let options = options.for_documents(&documents);
     let model = options.model()?;
-    let documents = Documents::open(&process.context, paths, &columns.text_columns()).await?;
+    documents.read_pages(options.pages(&documents, "the table", model.spec())?);
     let progress = &process.resources.progress;
     progress.enter(Stage::Fingerprint);
     let terms = terms as usize;
