@@ -88,7 +88,8 @@ class SpecOptions(TypedDict, total=False):
     normalize
         How a text is normalized first: "nfkc-casefold" (default), "nfkc", "as-is".
     markup
-        "html" parses texts as HTML; by default they are plain.
+        Parses texts as HTML: "text" (what is visible), "main" (the same without navigation and the like); by default they
+        are plain.
     stop_words
         File of words to leave out, one per line.
     weight
