@@ -49,15 +49,18 @@ from ._options import CompareOptions as CompareOptions
 from ._options import DecideOptions as DecideOptions
 from ._options import RunOptions as RunOptions
 from ._options import SpecOptions as SpecOptions
+from ._options import StorageOptions as StorageOptions
 from ._progress import Progress
 from ._spec import Spec
 from ._summary import Summary
-from ._table import Table
+from ._table import Column, Table
+from ._tuned import Tuned
 
 # Without the types of options: `help` would list each with the methods of a dict.
 __all__ = [
     "Archive",
     "ArchiveRows",
+    "Column",
     "ConfigurationError",
     "DataError",
     "DedupJobError",
@@ -71,6 +74,7 @@ __all__ = [
     "Summary",
     "Table",
     "TryAgainError",
+    "Tuned",
     "UnreachableError",
     "UsageError",
     "__version__",
