@@ -21,7 +21,10 @@ def reports(call):
     return seen
 
 
-@pytest.mark.parametrize("name, stage", [("fingerprint", "fingerprinting"), ("fingerprint_arrow", "fingerprinting"), ("sketch", "sketching")])
+STAGES = [("fingerprint", "fingerprinting"), ("fingerprint_arrow", "fingerprinting"), ("sketch", "sketching")]
+
+
+@pytest.mark.parametrize("name, stage", STAGES)
 @pytest.mark.parametrize("threads", [None, 1])
 def test_the_last_report_says_that_all_is_done(texts, name, stage, threads):
     make = getattr(dedup_job, name)
@@ -53,12 +56,16 @@ def test_a_long_call_reports_now_and_then(texts):
     assert done == sorted(done) and done[0] < done[-1] == seen[-1].total
 
 
+def many_fingerprints():
+    return numpy.random.default_rng(1).integers(0, 2**64, 400_000, dtype=numpy.uint64)
+
+
 @pytest.mark.parametrize("call", [
     lambda texts, progress: dedup_job.fingerprint(texts, progress=progress),
     lambda texts, progress: dedup_job.sketch(texts, bits=64, progress=progress),
     lambda texts, progress: dedup_job.pairs(texts, progress=progress),
     # Alone, it takes long.
-    lambda texts, progress: dedup_job.pairs(numpy.random.default_rng(1).integers(0, 2**63, 400_000, numpy.uint64), k=16, progress=progress),
+    lambda texts, progress: dedup_job.pairs(many_fingerprints(), k=16, progress=progress),
 ])
 def test_an_exception_of_the_function_ends_the_call(texts, call):
     def fail(progress):

@@ -19,9 +19,11 @@ Functions that run the program `dedup-job` in a process of its own; what is in m
 - `Archive`: create, append, remove, read
 - `explain`, `tune`, `idf`, `build_index`
 
+Those of either kind that may take long report their progress (`progress=`), and stop at Ctrl-C.
+
 Tables and columns may be of pyarrow, Polars, pandas, DuckDB or Hugging Face datasets, and results go back to them, by Arrow's
-PyCapsule interface. Fingerprints are NumPy arrays of uint64. Errors are subclasses of `DedupJobError`, one for each exit code
-of the program; log lines go to the logger "dedup_job".
+PyCapsule interface; they can be pickled. Fingerprints are NumPy arrays of uint64. Errors are subclasses of `DedupJobError`, one
+for each exit code of the program; log lines go to the logger "dedup_job".
 """
 
 from __future__ import annotations

@@ -213,8 +213,8 @@ def pairs(
 
     Notes
     -----
-    Fingerprints and columns of texts are compared in this process, with the GIL released. For a table or a path, for the path of
-    an archive, and with `verify`, the program runs as by `run`.
+    Fingerprints and columns of texts are compared in this process, with the GIL released. For a table or a path, for the path
+    of an archive, and with `verify`, the program runs as by `run`.
 
     Examples
     --------

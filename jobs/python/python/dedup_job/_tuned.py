@@ -45,17 +45,20 @@ class Tuned(Summary):
     def spec_table(self) -> Table:
         """The specs that were compared, one row each.
 
-        best marks the one to take. tokenizer, weight and idf_power (null without document frequencies) are its fields, and spec
-        all of them as JSON. k is the smallest distance that finds 97 % of the pairs that should be found; it is null, and so are
-        the numbers at this distance, if none up to 16 does. recall and precision are from 0 to 1, pairs are those in the sample,
-        and unrelated is the expected number of unlike documents of the archive within k bits of a new one; estimate says how it
-        was found. table_bytes and core_seconds (of one core) are the predicted cost.
+        best marks the one to take. tokenizer, weight and idf_power (null without document frequencies) are fields of the spec,
+        and spec is all of them as JSON. k is the smallest distance that finds 97 % of the pairs that should be found; it is
+        null, and so are the numbers at this distance, if none up to 16 does. recall and precision are from 0 to 1, pairs are
+        those in the sample, and unrelated is the expected number of unlike documents of the archive within k bits of a new one;
+        estimate says how it was found. table_bytes and core_seconds (of one core) are the predicted cost.
         """
         rows = [self._spec_row(tried) for tried in self.raw["compared"]]
         return table_of_rows(_SPECS, rows, self)
 
     def distance_table(self) -> Table:
-        """The distances k from 0 to 16 with the best spec, one row each: the numbers of `spec_table`, and pairs by their similarity."""
+        """The distances k from 0 to 16 with the best spec, one row each.
+
+        The columns are the numbers of `spec_table`, and the pairs by their similarity.
+        """
         rows = [{**_at_distance(at), **dict(zip(_LEVELS, at["by_similarity"]))} for at in self.raw["distances"]]
         return table_of_rows(_DISTANCES, rows, self)
 
