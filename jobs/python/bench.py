@@ -1,31 +1,35 @@
-"""Measures the module beside the command and beside other packages: bench.py OUT.json [--texts N] [--new N] [--base N].
+"""Measures the module beside the command and beside other packages: bench.py OUT.json [OPTION...]; it prints a Markdown table.
 
-    fingerprint   N texts from pyarrow, beside `dedup-job fingerprint` on the same texts in Parquet
-    pairs         N new fingerprints against N archived ones, beside `dedup-job run` on the same in Parquet
-    peers         fewer texts, one core: rensa, datasketch, simhash-pybind and Daft, where they are installed
+    fingerprint   texts from pyarrow, beside `dedup-job fingerprint` on the same texts in Parquet
+    pairs         new fingerprints against archived ones, beside `dedup-job run` on the same in Parquet
+    signatures    some of the same texts, from a list of str: the module, rensa, simhash-pybind, Daft and datasketch, each in a
+                  process of its own on one core, with one thread
 
-Rates are texts or fingerprints a second, the best of three. The answers' counts stand beside the times.
+Seconds are the best of three. The answers of module and command are compared. MB are those of texts in UTF-8, and of
+fingerprints at 8 bytes.
 """
 
 import argparse
+import functools
 import importlib.metadata
 import json
 import os
 import pathlib
 import platform
 import subprocess
+import sys
 import tempfile
 import time
 
 import numpy
 import pyarrow
+import pyarrow.compute
 import pyarrow.parquet
 
 import dedup_job
 from dedup_job._process import command
 
 RUNS = 3
-PEER_TEXTS = 20_000
 WORDS = 200
 
 
@@ -37,6 +41,19 @@ def best(work):
         result = work()
         seconds.append(time.perf_counter() - begin)
     return result, min(seconds)
+
+
+def row(measured, program, threads, count, size, seconds):
+    """A row of the table; `size` is in bytes."""
+    return {
+        "measured": measured,
+        "program": program,
+        "threads": threads,
+        "count": count,
+        "seconds": seconds,
+        "per_second": count / seconds,
+        "megabytes_per_second": size / seconds / 1e6,
+    }
 
 
 def make_texts(count, random):
@@ -54,27 +71,24 @@ def run(*arguments):
     return json.loads(done.stdout)
 
 
-def bench_fingerprint(count, random, directory):
+def bench_fingerprint(count, threads, random, path):
+    """Writes the texts to `path`."""
     parts = [make_texts(min(100_000, count - start), random) for start in range(0, count, 100_000)]
     texts = pyarrow.chunked_array([pyarrow.array(part, pyarrow.large_string()) for part in parts])
-    path = directory / "texts.parquet"
     table = pyarrow.table({"id": numpy.arange(count), "text": texts})
     pyarrow.parquet.write_table(table, path, row_group_size=100_000)
-    made, seconds = best(lambda: dedup_job.fingerprint(texts))
-    output = directory / "fingerprints.parquet"
-    _, of_command = best(lambda: run("fingerprint", "--input", path, "--output", output))
+    size = pyarrow.compute.sum(pyarrow.compute.binary_length(texts)).as_py()
+    made, seconds = best(lambda: dedup_job.fingerprint(texts, threads=threads))
+    output = path.with_name("fingerprints.parquet")
+    arguments = ["fingerprint", "--threads", threads, "--input", path, "--output", output]
+    _, of_command = best(lambda: run(*arguments))
     stored = pyarrow.parquet.read_table(output).sort_by("id")["fp"].to_numpy().astype(numpy.int64)
     assert (stored.view(numpy.uint64) == made.data).all()
-    return {
-        "texts": count,
-        "bytes": texts.nbytes,
-        "module": count / seconds,
-        "command": count / of_command,
-        "ratio": of_command / seconds,
-    }
+    yield row("fingerprint", "module", threads, count, size, seconds)
+    yield row("fingerprint", "command", threads, count, size, of_command)
 
 
-def bench_pairs(new_count, base_count, random, directory):
+def bench_pairs(new_count, base_count, threads, random, directory):
     base = random.integers(0, 2**64, base_count, dtype=numpy.uint64)
     new = random.integers(0, 2**64, new_count, dtype=numpy.uint64)
     near = new_count // 10
@@ -82,18 +96,13 @@ def bench_pairs(new_count, base_count, random, directory):
     for name, values in [("new", new), ("base", base)]:
         table = pyarrow.table({"id": numpy.arange(len(values)), "fp": numpy.sort(values.view(numpy.int64))})
         pyarrow.parquet.write_table(table, directory / f"{name}.parquet")
-    pairs, seconds = best(lambda: dedup_job.pairs(new, base, 3))
-    paths = ["--new", directory / "new.parquet", "--base", directory / "base.parquet"]
+    pairs, seconds = best(lambda: dedup_job.pairs(new, base, 3, threads=threads))
+    paths = ["--new", directory / "new.parquet", "--base", directory / "base.parquet", "--threads", threads]
     summary, of_command = best(lambda: run("run", *paths, "--no-within", "--output", directory / "hits.parquet"))
     assert len(pairs) == summary["hits"]
-    return {
-        "new": new_count,
-        "base": base_count,
-        "pairs": len(pairs),
-        "module": base_count / seconds,
-        "command": base_count / of_command,
-        "ratio": of_command / seconds,
-    }
+    measured = f"pairs with {new_count:,}"
+    yield row(measured, "module", threads, base_count, 8 * base_count, seconds)
+    yield row(measured, "command", threads, base_count, 8 * base_count, of_command)
 
 
 def shingles(text):
@@ -101,7 +110,7 @@ def shingles(text):
     return [" ".join(words[at : at + 3]) for at in range(len(words) - 2)]
 
 
-def of_rensa(texts):
+def rensa_minhash(texts, threads):
     import rensa
 
     made = []
@@ -112,7 +121,7 @@ def of_rensa(texts):
     return made
 
 
-def of_datasketch(texts):
+def datasketch_minhash(texts, threads):
     import datasketch
 
     made = []
@@ -123,62 +132,119 @@ def of_datasketch(texts):
     return made
 
 
-def of_simhash_pybind(texts):
+def pybind_simhash(texts, threads):
     import simhash
 
     return [simhash.compute([simhash.unsigned_hash(s.encode()) for s in shingles(text)]) for text in texts]
 
 
-def of_daft(texts):
+@functools.cache
+def daft_with(threads):
+    """Daft, which would take all cores, limited to this many threads: once in a process."""
     import daft
 
-    frame = daft.from_pydict({"text": texts})
-    return frame.select(frame["text"].minhash(num_hashes=128, ngram_size=3, seed=42)).collect()
+    daft.set_runner_native(num_threads=threads)
+    return daft
 
 
-PEERS = {"rensa": of_rensa, "datasketch": of_datasketch, "simhash-pybind": of_simhash_pybind, "daft": of_daft}
+def daft_simhash(texts, threads):
+    daft = daft_with(threads)
+    return daft.from_pydict({"text": texts}).select(daft.col("text").simhash()).collect()
 
 
-def bench_peers(random):
-    """Texts a second from a list of str to signatures, on one thread where that can be set."""
-    texts = make_texts(PEER_TEXTS, random)
-    rows = {}
-    for name, work in [
-        ("dedup-job, fingerprint", lambda texts: dedup_job.fingerprint(texts, threads=1)),
-        ("dedup-job, fingerprint and sketch", lambda texts: dedup_job.sketch(texts, bits=128, threads=1)),
-        *PEERS.items(),
-    ]:
-        try:
-            _, seconds = best(lambda: work(texts))
-        except ImportError as error:
-            rows[name] = {"missing": str(error)}
-            continue
-        version = dedup_job.__version__ if name.startswith("dedup-job") else importlib.metadata.version(name)
-        rows[name] = {"version": version, "texts_per_second": len(texts) / seconds}
-        print(f"{name:36} {len(texts) / seconds:12,.0f} texts/s")
-    return {"texts": PEER_TEXTS, "words": WORDS, "rows": rows}
+#: What makes signatures of texts: the name in the table, the distribution, the function.
+SIGNATURES = {
+    "module, fingerprint": ("dedup-job", lambda texts, threads: dedup_job.fingerprint(texts, threads=threads)),
+    "module, fingerprint and sketch": ("dedup-job", lambda texts, threads: dedup_job.sketch(texts, bits=128, threads=threads)),
+    "rensa, minhash": ("rensa", rensa_minhash),
+    "simhash-pybind": ("simhash-pybind", pybind_simhash),
+    "Daft, simhash": ("daft", daft_simhash),
+    "datasketch, minhash": ("datasketch", datasketch_minhash),
+}
+
+
+def measure_signatures(name, path, count):
+    """Measures one of them in this process, and prints the result."""
+    texts = pyarrow.parquet.read_table(path, columns=["text"])["text"].slice(0, count).to_pylist()
+    distribution, make = SIGNATURES[name]
+    try:
+        version = importlib.metadata.version(distribution)
+        _, seconds = best(lambda: make(texts, 1))
+    except ImportError:
+        print(json.dumps({"missing": distribution}))
+        return
+    size = sum(len(text.encode()) for text in texts)
+    print(json.dumps(row("signatures", f"{name} {version}", 1, len(texts), size, seconds)))
+
+
+def bench_signatures(path, count):
+    """Each has one core to itself, and is told to use one thread, whatever it would start."""
+    core = {min(os.sched_getaffinity(0))}
+    one_thread = dict.fromkeys(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS", "RAYON_NUM_THREADS"], "1")
+    for name in SIGNATURES:
+        done = subprocess.run(
+            [sys.executable, __file__, str(path), "--signatures-of", name, "--peer-texts", str(count)],
+            stdout=subprocess.PIPE,
+            check=True,
+            env={**os.environ, **one_thread},
+            preexec_fn=lambda: os.sched_setaffinity(0, core),
+        )
+        # Others may print, too.
+        measured = json.loads(done.stdout.splitlines()[-1])
+        if "missing" in measured:
+            print(f"{measured['missing']} is not installed", file=sys.stderr)
+        else:
+            yield measured
+
+
+def markdown(rows):
+    """The table. The ratio is to the first row of the same measurement, which is the module's."""
+    yield "| measured | program | threads | texts or fingerprints | seconds | a second | MB/s | time of the module |"
+    yield "|---|---|---:|---:|---:|---:|---:|---:|"
+    modules = {}
+    for one in rows:
+        module = modules.setdefault(one["measured"], one)
+        yield (
+            f"| {one['measured']} | {one['program']} | {one['threads']} | {one['count']:,} | {one['seconds']:.2f} "
+            f"| {one['per_second']:,.0f} | {one['megabytes_per_second']:,.1f} "
+            f"| {one['seconds'] / module['seconds']:.2f} × |"
+        )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("out", type=pathlib.Path, help="file for the rows (JSON)")
     parser.add_argument("--texts", type=int, default=1_000_000)
     parser.add_argument("--new", type=int, default=1_000_000)
     parser.add_argument("--base", type=int, default=10_000_000)
+    parser.add_argument("--peer-texts", type=int, default=20_000, help="the texts for signatures, the first of --texts")
+    parser.add_argument("--threads", type=int, help="threads, and cores, of module and command; all cores by default")
+    parser.add_argument("--signatures-of", help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.signatures_of:
+        measure_signatures(asked.signatures_of, asked.out, asked.peer_texts)
+        return
+    cores = sorted(os.sched_getaffinity(0))
+    threads = asked.threads or len(cores)
+    # The command inherits them.
+    os.sched_setaffinity(0, cores[:threads])
     random = numpy.random.default_rng(1)
     with tempfile.TemporaryDirectory() as directory:
         directory = pathlib.Path(directory)
-        record = {
-            "date": time.strftime("%Y-%m-%d"),
-            "machine": platform.processor() or platform.machine(),
-            "cores": len(os.sched_getaffinity(0)),
-            "python": platform.python_version(),
-            "fingerprint": bench_fingerprint(asked.texts, random, directory),
-            "pairs": bench_pairs(asked.new, asked.base, random, directory),
-            "peers": bench_peers(random),
-        }
-    print(json.dumps({name: record[name] for name in ("fingerprint", "pairs")}, indent=2))
+        texts = directory / "texts.parquet"
+        rows = [
+            *bench_fingerprint(asked.texts, threads, random, texts),
+            *bench_pairs(asked.new, asked.base, threads, random, directory),
+            *bench_signatures(texts, asked.peer_texts),
+        ]
+    record = {
+        "date": time.strftime("%Y-%m-%d"),
+        "machine": platform.processor() or platform.machine(),
+        "cores": len(cores),
+        "python": platform.python_version(),
+        "rows": rows,
+    }
+    print("\n".join(markdown(rows)))
     asked.out.write_text(json.dumps(record, indent=2) + "\n")
 
 

@@ -36,6 +36,14 @@ pub enum ModelError {
         /// The fields that differ between the table's spec and this one.
         differences: String,
     },
+    /// The spec asks for a version of its markup removal that this crate does not have.
+    #[error("the spec has markup_version {found}, this version knows {expected} only")]
+    MarkupVersion {
+        /// The version in the spec.
+        found: u32,
+        /// The version that [`crate::Markup::version`] says.
+        expected: u32,
+    },
     /// The tokenizer never gives as many features as a fingerprint needs.
     #[error(
         "{tokenizer} gives at most {most} features, and documents with fewer than {min_features} have no fingerprint: set --min-features {most} or less"
@@ -98,6 +106,13 @@ impl Model {
             let differences: Vec<String> = differences.iter().map(ToString::to_string).collect();
             return Err(ModelError::Features {
                 differences: differences.join("; "),
+            });
+        }
+        let expected = spec.known_markup_version();
+        if spec.markup_version != expected {
+            return Err(ModelError::MarkupVersion {
+                found: spec.markup_version,
+                expected,
             });
         }
         if spec.stop_words.is_some() && !spec.tokenizer.has_words() {

@@ -1,6 +1,7 @@
 //! Folds a text before it is cut into features: Unicode NFKC and full case folding. [`Markup`] removes markup before that.
 
 mod fold_table;
+mod html;
 mod markup;
 
 use icu_casemap::CaseMapperBorrowed;

@@ -42,6 +42,10 @@ pub struct Spec {
     /// The markup that is removed from the text, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub markup: Option<Markup>,
+    /// The version of the code that removes the markup, [`Markup::version`]; 0 without [`Spec::markup`].
+    /// [`Spec::with_markup`] sets both.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub markup_version: u32,
     /// A document with fewer distinct features than this has no fingerprint.
     pub min_features: u32,
     /// How the text is folded.
@@ -81,6 +85,7 @@ impl Default for Spec {
             idf: None,
             idf_power: IdfPower::One,
             markup: None,
+            markup_version: 0,
             min_features: 4,
             normalize: Normalize::NfkcCasefold,
             seed: 0,
@@ -121,7 +126,7 @@ pub enum SpecError {
         /// The parser's error.
         source: serde_json::Error,
     },
-    /// The spec is well-formed, but has another version or another number of bits.
+    /// The spec is well-formed, but has another version, another number of bits, or another version of its markup removal.
     #[error("fingerprint spec has {field} {found}, this version reads {expected} only")]
     Unsupported {
         /// The field.
@@ -149,9 +154,15 @@ impl Spec {
             text: text.to_owned(),
             source,
         })?;
-        for (field, found, expected) in
-            [("version", spec.version, VERSION), ("bits", spec.bits, 64)]
-        {
+        for (field, found, expected) in [
+            ("version", spec.version, VERSION),
+            ("bits", spec.bits, 64),
+            (
+                "markup_version",
+                spec.markup_version,
+                spec.known_markup_version(),
+            ),
+        ] {
             if found != expected {
                 return Err(SpecError::Unsupported {
                     field,
@@ -161,6 +172,19 @@ impl Spec {
             }
         }
         Ok(spec)
+    }
+
+    /// This spec with `markup`, and with the version that this crate has of it.
+    #[must_use]
+    pub fn with_markup(self, markup: Option<Markup>) -> Self {
+        let mut spec = Self { markup, ..self };
+        spec.markup_version = spec.known_markup_version();
+        spec
+    }
+
+    /// The version that this crate has of [`Spec::markup`].
+    pub(crate) fn known_markup_version(&self) -> u32 {
+        self.markup.map_or(0, Markup::version)
     }
 
     /// SHA-256 of the canonical JSON, in hexadecimal.
@@ -216,6 +240,11 @@ impl Spec {
     }
 }
 
+/// Whether a number is left out of the JSON.
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// `bytes` in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use fmt::Write as _;
@@ -266,6 +295,58 @@ mod tests {
         let difference = &Spec::default().differences(&stopped)[0];
         assert_eq!(difference.to_string(), r#"stop_words: null against "ab""#);
         assert!(other.has_same_features(&Spec::default()) && !stopped.has_same_features(&other));
+    }
+
+    #[test]
+    fn markup_has_a_version() {
+        let spec = Spec::default().with_markup(Some(Markup::Main));
+        let json = spec.to_json();
+        assert!(
+            json.contains(r#""idf":null,"markup":"main","markup_version":1,"min_features":4"#),
+            "{json}"
+        );
+        assert_eq!(Spec::from_json(&json).unwrap(), spec);
+        let named: Vec<String> = Spec::default()
+            .differences(&spec)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            named,
+            [
+                r#"markup: null against "main""#,
+                "markup_version: null against 1"
+            ]
+        );
+        assert_eq!(spec.clone().with_markup(None), Spec::default());
+
+        let earlier = Spec::default().with_markup(Some(Markup::Strip));
+        assert!(
+            earlier
+                .to_json()
+                .contains(r#""markup":"strip","min_features""#)
+        );
+        assert_eq!(Spec::from_json(&earlier.to_json()).unwrap(), earlier);
+
+        for (markup, version, expected) in [
+            (Some(Markup::Main), 2, 1),
+            (Some(Markup::Text), 0, 1),
+            (Some(Markup::StripBoilerplate), 1, 0),
+            (None, 1, 0),
+        ] {
+            let other = Spec {
+                markup,
+                markup_version: version,
+                ..Spec::default()
+            };
+            let error = Spec::from_json(&other.to_json()).unwrap_err().to_string();
+            let known = format!("this version reads {expected} only");
+            assert!(
+                error.contains(&format!("markup_version {version}")) && error.contains(&known),
+                "{error}"
+            );
+            assert!(crate::Model::plain(other).is_err());
+        }
     }
 
     #[test]

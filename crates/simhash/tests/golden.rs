@@ -119,6 +119,12 @@ fn models() -> Vec<(String, Model)> {
         ("strip-boilerplate", |spec| {
             spec.markup = Some(Markup::StripBoilerplate)
         }),
+        ("text", |spec| {
+            *spec = spec.clone().with_markup(Some(Markup::Text));
+        }),
+        ("main", |spec| {
+            *spec = spec.clone().with_markup(Some(Markup::Main));
+        }),
         ("seed-7", |spec| spec.seed = 7),
         ("min-features-2", |spec| spec.min_features = 2),
     ] {
@@ -164,6 +170,29 @@ fn check(models: &[(String, Model)], golden: &str) {
             found == golden,
             "{} gives other fingerprints than the golden ones:\n{found}",
             kernel.name()
+        );
+    }
+}
+
+/// The texts of a page, and so its fingerprints, are those of version 1 for ever.
+#[test]
+fn golden_texts_of_a_page() {
+    let page = include_str!("page.html");
+    for (markup, golden) in [
+        (Markup::Text, include_str!("page-text.txt")),
+        (Markup::Main, include_str!("page-main.txt")),
+    ] {
+        let mut text = String::new();
+        markup.strip(page, &mut text);
+        text.push('\n');
+        assert!(text == golden, "{markup} gives another text:\n{text}");
+        let fingerprint = |spec, text: &str| {
+            let mut fingerprinter = Fingerprinter::new(Model::plain(spec).unwrap());
+            fingerprinter.fingerprint(text).unwrap()
+        };
+        assert_eq!(
+            fingerprint(Spec::default().with_markup(Some(markup)), page),
+            fingerprint(Spec::default(), golden),
         );
     }
 }

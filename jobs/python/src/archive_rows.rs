@@ -1,5 +1,6 @@
 //! [`ArchiveRows`]: the rows of an archive, as a stream of record batches.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use archive::{Archive, DataFile, FileRows, schema};
@@ -14,7 +15,7 @@ use crate::error::Failed;
 use crate::export::{schema_capsule, stream_capsule};
 use crate::index::days_since_1970;
 use crate::interrupt::{block_on, wait_for};
-use crate::model::stores;
+use crate::stores::stores;
 
 /// The rows of some days and columns of an archive at one version. Each stream reads them from the start.
 #[pyclass(frozen, module = "dedup_job._native")]
@@ -26,18 +27,16 @@ pub(crate) struct ArchiveRows {
 
 #[pymethods]
 impl ArchiveRows {
-    /// Open an archive. Without columns or days, all are read.
+    /// Open an archive. If columns or days are None, all are read. storage has the options of object stores, as text.
     #[staticmethod]
-    #[pyo3(signature = (path, columns = None, days = None, endpoint = None, allow_http = false))]
     fn open(
         py: Python<'_>,
         path: String,
         columns: Option<Vec<String>>,
         days: Option<Vec<String>>,
-        endpoint: Option<String>,
-        allow_http: bool,
+        storage: HashMap<String, String>,
     ) -> PyResult<Self> {
-        let stores = stores(endpoint, allow_http);
+        let stores = stores(&storage)?;
         let days = days.map(parse_days).transpose()?;
         let (archive, files) = wait_for(py, async || {
             let archive = Archive::open(&stores.locate(&path)?).await?;

@@ -1,19 +1,18 @@
-//! Arrow data for Python: [`Array`] and [`Table`], by the PyCapsule interface and by NumPy's array interface.
+//! [`Array`]: a column for Python, by Arrow's PyCapsule interface and by NumPy's array interface; and the capsules.
 
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BooleanArray, RecordBatch, RecordBatchIterator,
-    RecordBatchReader,
+    Array as _, ArrayRef, AsArray as _, BooleanArray, Float64Array, Int64Array, RecordBatchReader,
+    StringArray,
 };
 use arrow::buffer::Buffer;
 use arrow::datatypes::{
     DataType, Date32Type, Field, Float64Type, Int32Type, Int64Type, SchemaRef, UInt64Type,
 };
-use arrow::error::ArrowError;
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
-use pyo3::exceptions::{PyAttributeError, PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
@@ -121,6 +120,9 @@ impl Array {
                     .collect::<Vec<_>>(),
             ),
             DataType::Utf8 => PyList::new(py, array.as_string::<i32>().iter().collect::<Vec<_>>()),
+            DataType::LargeUtf8 => {
+                PyList::new(py, array.as_string::<i64>().iter().collect::<Vec<_>>())
+            }
             other => Err(PyTypeError::new_err(format!(
                 "no Python objects for values of {other}"
             ))),
@@ -169,71 +171,17 @@ impl Array {
     }
 }
 
-/// Rows in record batches.
-#[pyclass(frozen, module = "dedup_job._native")]
-pub(crate) struct Table {
-    schema: SchemaRef,
-    batches: Vec<RecordBatch>,
-}
-
-impl Table {
-    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        Self { schema, batches }
-    }
-}
-
-#[pymethods]
-impl Table {
-    /// The number of rows.
-    #[getter]
-    fn num_rows(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
-    }
-
-    /// The names of the columns, in order.
-    #[getter]
-    fn column_names(&self) -> Vec<String> {
-        self.schema
-            .fields()
-            .iter()
-            .map(|field| field.name().clone())
-            .collect()
-    }
-
-    /// The column of this name.
-    fn column(&self, py: Python<'_>, name: String) -> PyResult<Array> {
-        let Ok(at) = self.schema.index_of(&name) else {
-            return Err(PyKeyError::new_err(name));
-        };
-        let parts: Vec<&dyn arrow::array::Array> = self
-            .batches
-            .iter()
-            .map(|batch| batch.column(at).as_ref())
-            .collect();
-        let array = match parts.as_slice() {
-            [] => arrow::array::new_empty_array(self.schema.field(at).data_type()),
-            parts => py
-                .detach(|| arrow::compute::concat(parts))
-                .map_err(Failed::from)?,
-        };
-        Ok(Array::new(array))
-    }
-
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema)
-    }
-
-    #[pyo3(signature = (requested_schema = None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The interface allows to give another type than the requested one.
-        drop(requested_schema);
-        let batches = self.batches.clone().into_iter().map(Ok::<_, ArrowError>);
-        stream_capsule(py, RecordBatchIterator::new(batches, self.schema.clone()))
-    }
+/// Copy a list of Python objects, in which None is null, into an array of a kind: bool, float, int or str.
+#[pyfunction]
+pub(crate) fn array_of(kind: String, values: &Bound<'_, PyAny>) -> PyResult<Array> {
+    let array: ArrayRef = match kind.as_str() {
+        "bool" => Arc::new(BooleanArray::from(values.extract::<Vec<Option<bool>>>()?)),
+        "float" => Arc::new(Float64Array::from(values.extract::<Vec<Option<f64>>>()?)),
+        "int" => Arc::new(Int64Array::from(values.extract::<Vec<Option<i64>>>()?)),
+        "str" => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
+        other => return Err(PyValueError::new_err(format!("no array of {other}"))),
+    };
+    Ok(Array::new(array))
 }
 
 /// A capsule with a schema.

@@ -11,6 +11,7 @@ use crate::error::Failed;
 use crate::export::Array;
 use crate::interrupt::{for_each, thread_count};
 use crate::model::Model;
+use crate::progress::Progress;
 use crate::texts::{Texts, for_each_text};
 
 /// The most texts that a thread takes at once: few enough that the threads end at about the same time.
@@ -27,7 +28,8 @@ struct Piece<'a, T> {
     valid: &'a mut [bool],
 }
 
-/// Make the fingerprints of texts: 64-bit unsigned integers, null for a text without one.
+/// Make the fingerprints of texts: 64-bit unsigned integers, null for a text without one. progress is called now and then,
+/// and at the end, with the stage, the number of texts done, the number of all, and 0.
 #[pyfunction]
 pub(crate) fn fingerprint(
     py: Python<'_>,
@@ -35,12 +37,15 @@ pub(crate) fn fingerprint(
     texts: &Bound<'_, PyAny>,
     column: Option<String>,
     threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Array> {
     let model = &model.get().model;
     let texts = Texts::from_python(texts, column.as_deref())?;
+    let progress = Progress::new(progress, "fingerprinting", texts.rows());
     let start = || Fingerprinter::new(model.clone());
     let (values, nulls) = each_text(
         py,
+        &progress,
         &texts,
         threads,
         1,
@@ -55,7 +60,8 @@ pub(crate) fn fingerprint(
     Ok(Array::new(Arc::new(values)))
 }
 
-/// Make the sketches of texts: the bytes that the spec asks for, null for a text without a fingerprint.
+/// Make the sketches of texts: the bytes that the spec asks for, null for a text without a fingerprint. progress is as in
+/// fingerprint.
 #[pyfunction]
 pub(crate) fn sketch(
     py: Python<'_>,
@@ -63,6 +69,7 @@ pub(crate) fn sketch(
     texts: &Bound<'_, PyAny>,
     column: Option<String>,
     threads: Option<usize>,
+    progress: Option<Py<PyAny>>,
 ) -> PyResult<Array> {
     let model = &model.get().model;
     let bytes = model.spec().sketch.bytes();
@@ -71,6 +78,7 @@ pub(crate) fn sketch(
         return Err(Failed::usage(message).into());
     }
     let texts = Texts::from_python(texts, column.as_deref())?;
+    let progress = Progress::new(progress, "sketching", texts.rows());
     let start = || (Fingerprinter::new(model.clone()), Vec::new());
     let make =
         |(fingerprinter, sketch): &mut (Fingerprinter, Vec<u8>), text: &str, value: &mut [u8]| {
@@ -81,7 +89,7 @@ pub(crate) fn sketch(
             }
             made.is_some()
         };
-    let (values, nulls) = each_text(py, &texts, threads, bytes, start, make)?;
+    let (values, nulls) = each_text(py, &progress, &texts, threads, bytes, start, make)?;
     let (length, values) = (bytes as i32, Buffer::from_vec(values));
     let values = FixedSizeBinaryArray::try_new_with_len(length, values, nulls, texts.rows());
     Ok(Array::new(Arc::new(values.map_err(Failed::from)?)))
@@ -91,6 +99,7 @@ pub(crate) fn sketch(
 /// of a thread. Returns the results, and the nulls: texts that are null, and those for which `make` returned false.
 fn each_text<T: Copy + Default + Send, State>(
     py: Python<'_>,
+    progress: &Progress,
     texts: &Texts,
     threads: Option<usize>,
     width: usize,
@@ -103,10 +112,12 @@ fn each_text<T: Copy + Default + Send, State>(
     let pieces = pieces(texts, threads, &mut values, &mut valid, width);
     for_each(
         py,
+        progress,
         pieces.into_iter(),
         threads,
         start,
         |state, piece, stop| {
+            let rows = piece.valid.len();
             let mut places = piece.values.chunks_exact_mut(width).zip(piece.valid);
             for_each_text(&piece.texts, |text| {
                 // Texts may be long.
@@ -117,9 +128,11 @@ fn each_text<T: Copy + Default + Send, State>(
                     *valid = make(state, text, value);
                 }
             });
+            progress.advance(rows);
             Ok(())
         },
     )?;
+    progress.report(py)?;
     let nulls = Some(NullBuffer::from(valid)).filter(|nulls| nulls.null_count() > 0);
     Ok((values, nulls))
 }

@@ -1,5 +1,6 @@
 //! [`Index`]: online lookups in an index of an archive.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -8,20 +9,24 @@ use arrow::array::{
     ArrayRef, AsArray as _, Date32Array, Float64Array, Int32Array, Int64Array, RecordBatch,
     StringArray, UInt64Array,
 };
-use arrow::datatypes::{DataType, Field, Schema, UInt64Type};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use chrono::NaiveDate;
 use engine::pairs::{DISTANCE, SIMILARITY};
 use lookup::{Answer, Answerer, Hit, Id, IndexFiles, LookupOptions, Query};
 use pyo3::prelude::*;
 
 use crate::error::Failed;
-use crate::export::{Array, Table};
+use crate::export::Array;
 use crate::interrupt::{for_each, lock, thread_count, wait_for};
-use crate::model::stores;
+use crate::progress::Progress;
+use crate::stores::stores;
+use crate::table::Table;
 use crate::texts::{Texts, for_each_text};
 
 /// Queries that one call of the library answers.
 const PIECE: usize = 256;
+/// Bytes of ids in a record batch, at most: 32-bit offsets cannot address more than 2 GiB of strings.
+const ID_BYTES: usize = 1 << 30;
 
 /// An open index. Lookups see the version that was the latest when it was opened or refreshed.
 #[pyclass(frozen, module = "dedup_job._native")]
@@ -42,22 +47,24 @@ struct Options {
     min_similarity: f64,
     #[pyo3(item)]
     threads: Option<usize>,
+    /// See [`Progress`].
+    #[pyo3(item)]
+    progress: Option<Py<PyAny>>,
 }
 
 #[pymethods]
 impl Index {
-    /// Open the latest version of an index. The segments of an index in an object store are copied to cache.
+    /// Open the latest version of an index. The segments of an index in an object store are copied to cache. storage has the
+    /// options of object stores, as text.
     #[staticmethod]
-    #[pyo3(signature = (path, cache, scratch, endpoint = None, allow_http = false))]
     fn open(
         py: Python<'_>,
         path: String,
         cache: PathBuf,
         scratch: PathBuf,
-        endpoint: Option<String>,
-        allow_http: bool,
+        storage: HashMap<String, String>,
     ) -> PyResult<Self> {
-        let stores = stores(endpoint, allow_http);
+        let stores = stores(&storage)?;
         wait_for(py, async || {
             let files = IndexFiles::new(&stores.locate(&path)?, &cache, &scratch)?;
             let index = lookup::Index::open(&files).await?;
@@ -106,7 +113,7 @@ impl Index {
             .step_by(PIECE)
             .map(|start| values.slice(start, PIECE.min(values.len() - start)))
             .collect();
-        self.answer(py, pieces, &options, |values, queries| {
+        self.answer(py, values.len(), pieces, options, |values, queries| {
             queries.extend(values.iter().map(|fingerprint| Query {
                 fingerprint,
                 text: None,
@@ -124,7 +131,7 @@ impl Index {
     ) -> PyResult<Table> {
         let texts = Texts::from_python(texts, column.as_deref())?;
         let pieces: Vec<ArrayRef> = texts.pieces(PIECE).collect();
-        self.answer(py, pieces, &options, |texts, queries| {
+        self.answer(py, texts.rows(), pieces, options, |texts, queries| {
             for_each_text(texts, |text| {
                 queries.push(Query {
                     fingerprint: None,
@@ -141,12 +148,13 @@ impl Index {
         lock(&self.index).clone()
     }
 
-    /// Answers the queries that `make` makes of each piece.
+    /// Answers the queries, `rows` in all, that `make` makes of each piece.
     fn answer<Piece: Send>(
         &self,
         py: Python<'_>,
+        rows: usize,
         pieces: Vec<Piece>,
-        options: &Options,
+        options: Options,
         make: impl Fn(&Piece, &mut Vec<Query>) + Sync,
     ) -> PyResult<Table> {
         let (index, model) = (self.current(), &self.model);
@@ -159,9 +167,11 @@ impl Index {
         let answered: Mutex<Vec<(usize, Vec<Answer>)>> = Mutex::default();
         let start = || (Answerer::new(&index, model), Vec::new());
         let threads = thread_count(options.threads);
+        let progress = Progress::new(options.progress, "looking up", rows);
         let pieces: Vec<(usize, Piece)> = pieces.into_iter().enumerate().collect();
         for_each(
             py,
+            &progress,
             pieces.into_iter(),
             threads,
             start,
@@ -170,26 +180,66 @@ impl Index {
                 make(&piece, queries);
                 let answers = answerer.answer(queries, wanted)?;
                 lock(&answered).push((number, answers));
+                progress.advance(queries.len());
                 Ok(())
             },
         )?;
+        progress.report(py)?;
         let mut answered = answered
             .into_inner()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         answered.sort_unstable_by_key(|(number, _)| *number);
         let id_type = index.id_type();
-        let batch = py.detach(|| hits(id_type, &answered))?;
-        Ok(Table::new(batch.schema(), vec![batch]))
+        Ok(py.detach(|| hits(id_type, &answered))?)
     }
 }
 
 /// The hits of all answers, in the order of the queries.
-fn hits(id_type: IdType, answered: &[(usize, Vec<Answer>)]) -> Result<RecordBatch, Failed> {
+fn hits(id_type: IdType, answered: &[(usize, Vec<Answer>)]) -> Result<Table, Failed> {
     let answers = answered.iter().flat_map(|(_, answers)| answers);
     let hits: Vec<(usize, &Hit)> = answers
         .enumerate()
         .flat_map(|(query, answer)| answer.hits.iter().map(move |hit| (query, hit)))
         .collect();
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("query", DataType::Int64, false),
+        Field::new("id", id_type.data_type(), true),
+        Field::new(DISTANCE, DataType::Int32, false),
+        Field::new("day", DataType::Date32, true),
+        Field::new("fp", DataType::UInt64, false),
+        Field::new(SIMILARITY, DataType::Float64, true),
+    ]));
+    let batches = runs(&hits).into_iter();
+    let batches = batches.map(|hits| record_batch(id_type, &schema, hits));
+    let batches = batches.collect::<Result<Vec<RecordBatch>, Failed>>()?;
+    Ok(Table::new(schema, batches))
+}
+
+/// Cuts hits, each with its query, into runs whose ids take at most [`ID_BYTES`]; there is at least one run.
+fn runs<'a, 'hit>(hits: &'a [(usize, &'hit Hit)]) -> Vec<&'a [(usize, &'hit Hit)]> {
+    let mut runs = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (at, (_, hit)) in hits.iter().enumerate() {
+        let more = match &hit.id {
+            Id::Text(text) => text.len(),
+            Id::Number(_) => 0,
+        };
+        if bytes + more > ID_BYTES && at > start {
+            runs.push(&hits[start..at]);
+            (start, bytes) = (at, 0);
+        }
+        bytes += more;
+    }
+    runs.push(&hits[start..]);
+    runs
+}
+
+/// A record batch of hits, each with its query.
+fn record_batch(
+    id_type: IdType,
+    schema: &SchemaRef,
+    hits: &[(usize, &Hit)],
+) -> Result<RecordBatch, Failed> {
     let ids: ArrayRef = match id_type {
         IdType::Bigint => Arc::new(Int64Array::from_iter(hits.iter().map(
             |(_, hit)| match &hit.id {
@@ -204,14 +254,6 @@ fn hits(id_type: IdType, answered: &[(usize, Vec<Answer>)]) -> Result<RecordBatc
             },
         ))),
     };
-    let schema = Schema::new(vec![
-        Field::new("query", DataType::Int64, false),
-        Field::new("id", id_type.data_type(), true),
-        Field::new(DISTANCE, DataType::Int32, false),
-        Field::new("day", DataType::Date32, true),
-        Field::new("fp", DataType::UInt64, false),
-        Field::new(SIMILARITY, DataType::Float64, true),
-    ]);
     let columns: [ArrayRef; 6] = [
         Arc::new(Int64Array::from_iter_values(
             hits.iter().map(|(query, _)| *query as i64),
@@ -230,7 +272,7 @@ fn hits(id_type: IdType, answered: &[(usize, Vec<Answer>)]) -> Result<RecordBatc
             hits.iter().map(|(_, hit)| hit.similarity),
         )),
     ];
-    Ok(RecordBatch::try_new(Arc::new(schema), columns.into())?)
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns.into())?)
 }
 
 /// A date as Arrow has it.

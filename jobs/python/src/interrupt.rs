@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use storage::ErrorKind;
 
 use crate::error::Failed;
+use crate::progress::Progress;
 
 /// How often Python is asked whether a signal arrived.
 const CHECK: Duration = Duration::from_millis(100);
@@ -37,13 +38,15 @@ impl Stop {
     }
 }
 
-/// Calls `work` for each piece, on up to `threads` threads. Each thread has a state, which `start` makes.
+/// Calls `work` for each piece, on up to `threads` threads, and reports the progress, which `work` counts. Each thread has a
+/// state, which `start` makes.
 ///
 /// # Errors
-/// The first error of `work`, or the exception of a signal, such as `KeyboardInterrupt`. Pieces that other threads have
-/// begun are ended first: `work` may return early once its [`Stop`] is set.
+/// The first error of `work`; or the exception of a signal, such as `KeyboardInterrupt`, or of the function that gets the
+/// reports. Pieces that other threads have begun are ended first: `work` may return early once its [`Stop`] is set.
 pub(crate) fn for_each<Piece, State>(
     py: Python<'_>,
+    progress: &Progress,
     pieces: impl ExactSizeIterator<Item = Piece> + Send,
     threads: usize,
     start: impl Fn() -> State + Sync,
@@ -82,7 +85,9 @@ pub(crate) fn for_each<Piece, State>(
                 drop(ended);
                 // The channel closes when the last thread has ended.
                 while end.recv_timeout(CHECK) == Err(RecvTimeoutError::Timeout) {
-                    if let Err(error) = check_signals() {
+                    if interrupted.is_none()
+                        && let Err(error) = progress.check()
+                    {
                         stop.set();
                         interrupted = Some(error);
                     }
@@ -98,13 +103,14 @@ pub(crate) fn for_each<Piece, State>(
     })
 }
 
-/// Runs `work`, which cannot be stopped, on a thread of its own. After a signal, the thread is abandoned: it ends by itself,
-/// and nobody gets its result.
+/// Runs `work`, which cannot be stopped, on a thread of its own, and reports the progress. After a signal, the thread is
+/// abandoned: it ends by itself, and nobody gets its result.
 ///
 /// # Errors
-/// The exception of a signal.
+/// The exception of a signal, or of the function that gets the reports.
 pub(crate) fn on_thread<T: Send + 'static>(
     py: Python<'_>,
+    progress: &Progress,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> PyResult<T> {
     py.detach(|| -> PyResult<T> {
@@ -116,7 +122,7 @@ pub(crate) fn on_thread<T: Send + 'static>(
         loop {
             match end.recv_timeout(CHECK) {
                 Ok(result) => return Ok(result),
-                Err(RecvTimeoutError::Timeout) => check_signals()?,
+                Err(RecvTimeoutError::Timeout) => progress.check()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(Failed::new(ErrorKind::Internal, "a thread panicked").into());
                 }

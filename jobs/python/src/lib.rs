@@ -15,10 +15,14 @@ mod import;
 mod index;
 mod interrupt;
 mod model;
+mod needed;
 mod numbers;
 mod pairs;
 mod parquet_files;
 mod program;
+mod progress;
+mod stores;
+mod table;
 mod texts;
 
 use pyo3::prelude::*;
@@ -29,10 +33,12 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<archive_rows::ArchiveRows>()?;
     module.add_class::<export::Array>()?;
-    module.add_class::<export::Table>()?;
     module.add_class::<import::ArrowData>()?;
     module.add_class::<index::Index>()?;
     module.add_class::<model::Model>()?;
+    module.add_class::<table::Table>()?;
+    module.add("TEXT_NAMES", engine::documents::TEXT_NAMES.to_vec())?;
+    module.add_function(wrap_pyfunction!(export::array_of, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprints::fingerprint, module)?)?;
     module.add_function(wrap_pyfunction!(fingerprints::sketch, module)?)?;
     module.add_function(wrap_pyfunction!(numbers::fingerprint_array, module)?)?;

@@ -1,18 +1,17 @@
 //! [`Model`]: a spec of fingerprints with its tables, for Python.
 
 use std::collections::HashMap;
-use std::fmt::Display;
-use std::str::FromStr;
 
 use archive::Archive;
 use engine::SpecOptions;
 use engine::recipe::OptionFile;
 use pyo3::prelude::*;
 use simhash::Spec;
-use storage::{StoreOptions, Stores};
+use storage::Stores;
 
 use crate::error::Failed;
 use crate::interrupt::wait_for;
+use crate::stores::{parse, stores};
 
 /// How fingerprints are made: a spec, and the tables that it names.
 #[pyclass(frozen, module = "dedup_job._native")]
@@ -29,16 +28,14 @@ impl Model {
         Ok(Self { model })
     }
 
-    /// The spec of an archive.
+    /// The spec of an archive. storage has the options of object stores, as text.
     #[staticmethod]
-    #[pyo3(signature = (path, endpoint = None, allow_http = false))]
     fn from_archive(
         py: Python<'_>,
         path: String,
-        endpoint: Option<String>,
-        allow_http: bool,
+        storage: HashMap<String, String>,
     ) -> PyResult<Self> {
-        let stores = stores(endpoint, allow_http);
+        let stores = stores(&storage)?;
         let model = wait_for(py, async || {
             let archive = Archive::open(&stores.locate(&path)?).await?;
             Ok(archive.model().await?)
@@ -57,7 +54,7 @@ impl Model {
     /// Copies the spec, with sketches of `bits` bits.
     fn with_sketch(&self, bits: u32) -> PyResult<Self> {
         let model = &self.model;
-        let sketch = parse("bits", &bits.to_string())?.unwrap_or_default();
+        let sketch = parse("bits", &bits.to_string())?;
         let spec = Spec {
             sketch,
             ..model.spec().clone()
@@ -80,41 +77,24 @@ impl Model {
     }
 }
 
-/// The object stores and the local file system. Credentials come from the environment.
-pub(crate) fn stores(endpoint: Option<String>, allow_http: bool) -> Stores {
-    Stores::new(StoreOptions {
-        endpoint,
-        allow_http,
-        ..StoreOptions::default()
-    })
-}
-
 /// The fields of a spec that options set; reads the files that they name.
 async fn spec_options(options: &HashMap<String, String>) -> Result<SpecOptions, Failed> {
     let stores = Stores::default();
     let mut set = SpecOptions::default();
     for (name, value) in options {
         match name.as_str() {
-            "hash_seed" => set.seed = parse(name, value)?,
+            "hash_seed" => set.seed = Some(parse(name, value)?),
             "idf" => set.idf = Some(OptionFile::read(&stores, value).await?),
-            "idf_power" => set.idf_power = parse(name, value)?,
-            "markup" => set.markup = parse(name, value)?,
-            "min_features" => set.min_features = parse(name, value)?,
-            "normalize" => set.normalize = parse(name, value)?,
-            "sketch" => set.sketch = parse(name, value)?,
+            "idf_power" => set.idf_power = Some(parse(name, value)?),
+            "markup" => set.markup = Some(parse(name, value)?),
+            "min_features" => set.min_features = Some(parse(name, value)?),
+            "normalize" => set.normalize = Some(parse(name, value)?),
+            "sketch" => set.sketch = Some(parse(name, value)?),
             "stop_words" => set.stop_words = Some(OptionFile::read(&stores, value).await?),
-            "tokenizer" => set.tokenizer = parse(name, value)?,
-            "weight" => set.weight = parse(name, value)?,
+            "tokenizer" => set.tokenizer = Some(parse(name, value)?),
+            "weight" => set.weight = Some(parse(name, value)?),
             _ => return Err(Failed::usage(format!("a spec has no option {name}"))),
         }
     }
     Ok(set)
-}
-
-/// Parses the value of an option.
-fn parse<T: FromStr<Err: Display>>(name: &str, value: &str) -> Result<Option<T>, Failed> {
-    let parsed = value.parse();
-    parsed
-        .map(Some)
-        .map_err(|error| Failed::usage(format!("{name}={value}: {error}")))
 }

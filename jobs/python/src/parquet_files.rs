@@ -13,21 +13,23 @@ use arrow::error::ArrowError;
 use engine::documents::ID_NAMES;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::{ArrowWriter, ProjectionMask};
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::error::Failed;
-use crate::export::Table;
 use crate::import::Chunks;
 use crate::interrupt::check_signals;
+use crate::needed::Needed;
+use crate::table::Table;
 
 /// Rows of a row group. The program reads row groups in parallel, so a batch of some size has several.
 const ROW_GROUP_ROWS: usize = 1 << 16;
 /// Bytes of a row group, about.
 const ROW_GROUP_BYTES: usize = 128 << 20;
 
-/// Write an Arrow table, or a column, to a Parquet file; return the number of rows.
+/// Write the columns of an Arrow table that are needed, or an Arrow column, to a Parquet file; return the number of rows.
 ///
 /// A column of texts becomes the column text, one of 64-bit integers the column fp. If row_ids is true and the table has
 /// no column that the program would take for the ids, a column id with the row numbers is added.
@@ -36,26 +38,35 @@ pub(crate) fn write_parquet(
     py: Python<'_>,
     object: &Bound<'_, PyAny>,
     path: String,
-    row_ids: bool,
+    needed: Needed,
 ) -> PyResult<u64> {
     let chunks = Chunks::open(object)?;
     let chunks = chunks.ok_or_else(|| PyTypeError::new_err("the object has no Arrow interface"))?;
-    py.detach(|| write(chunks, &path, row_ids))
+    py.detach(|| write(chunks, &path, &needed))
 }
 
-fn write(mut chunks: Chunks, path: &str, row_ids: bool) -> PyResult<u64> {
+fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
     let name = match chunks.field.data_type() {
         DataType::Int64 | DataType::UInt64 => archive::schema::FINGERPRINT,
         _ => "text",
     };
     let given = chunks.schema(name);
-    let unpacked = unpack_dictionaries(&given);
-    let adds_ids = row_ids && !ID_NAMES.iter().any(|name| given.index_of(name).is_ok());
+    let names: Vec<&str> = given
+        .fields()
+        .iter()
+        .map(|field| field.name().as_str())
+        .collect();
+    let columns = needed.columns(&names);
+    let selected = given.project(&columns).map_err(Failed::from)?;
+    let unpacked = unpack_dictionaries(&selected);
+    let adds_ids = needed.row_ids && !ID_NAMES.iter().any(|name| given.index_of(name).is_ok());
     let schema = match adds_ids {
         true => with_id_field(&unpacked),
         false => Arc::clone(&unpacked),
     };
     let properties = WriterProperties::builder()
+        // Level 1 takes little time, and texts much less space.
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
         // These would cost time, and the file is read once.
         .set_dictionary_enabled(false)
         .set_statistics_enabled(EnabledStatistics::None)
@@ -68,6 +79,7 @@ fn write(mut chunks: Chunks, path: &str, row_ids: bool) -> PyResult<u64> {
     let mut writer = writer.map_err(failed)?;
     let mut rows = 0;
     while let Some(batch) = chunks.next_batch(&given)? {
+        let batch = batch.project(&columns).map_err(Failed::from)?;
         let batch = cast_columns(&batch, &unpacked)?;
         let count = batch.num_rows();
         let batch = match adds_ids {
@@ -88,7 +100,7 @@ fn write(mut chunks: Chunks, path: &str, row_ids: bool) -> PyResult<u64> {
 
 /// The schema with plain columns for dictionaries of string views, such as Polars' categories: the Parquet library panics
 /// on them.
-fn unpack_dictionaries(schema: &SchemaRef) -> SchemaRef {
+fn unpack_dictionaries(schema: &Schema) -> SchemaRef {
     use DataType::{BinaryView, Dictionary, Utf8View};
     let fields = schema.fields().iter().map(|field| match field.data_type() {
         Dictionary(_, values) if matches!(**values, Utf8View | BinaryView) => {

@@ -1,10 +1,13 @@
 """Archive and Index."""
 
 import datetime
+import http.server
 import pickle
+import threading
 
 import numpy
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 import dedup_job
@@ -135,3 +138,94 @@ def test_refresh(tmp_path, documents):
     archive.append(documents.slice(10, 20), "2026-01-02")
     dedup_job.build_index(archive.path, tmp_path / "i")
     assert index.refresh() and len(index.lookup(text, k=0)) >= 1
+
+
+def test_lookups_report_progress(index, documents):
+    seen = []
+    table = index.lookup(documents["text"], progress=seen.append)
+    assert seen[-1] == ("looking up", 400, 400, 0, None) and len(table)
+    seen.clear()
+    index.lookup(dedup_job.fingerprint(documents["text"]), threads=1, progress=seen.append)
+    assert seen[-1].done == 400
+    with pytest.raises(ZeroDivisionError):
+        index.lookup(documents["text"], progress=lambda progress: 1 / 0)
+
+
+def available_memory():
+    with open("/proc/meminfo") as file:
+        (line,) = [line for line in file if line.startswith("MemAvailable:")]
+    return int(line.split()[1]) << 10
+
+
+@pytest.mark.skipif(available_memory() < 10 << 30, reason="needs 10 GiB of memory")
+def test_more_ids_than_32_bits_address(tmp_path, documents):
+    """The ids of one answer are strings of more than 2 GiB."""
+    text, id, queries = documents["text"][0].as_py(), "x" * (1 << 20), 2100
+    archive = dedup_job.Archive.create(tmp_path / "a")
+    archive.append(pyarrow.table({"id": [id], "text": [text]}), "2026-01-01")
+    dedup_job.build_index(archive.path, tmp_path / "i")
+    fingerprint = dedup_job.fingerprint([text], archive.path)[0]
+    table = dedup_job.Index(tmp_path / "i").lookup(numpy.full(queries, fingerprint, numpy.uint64), k=0)
+    assert len(table) == queries and table.to_numpy("query").tolist() == list(range(queries))
+    ids = pyarrow.table(table)["id"]
+    assert ids.type == pyarrow.string() and ids.num_chunks > 1
+    assert ids[0].as_py() == ids[queries - 1].as_py() == id
+    # In one piece, they need offsets of 64 bits.
+    column = pyarrow.array(table._native.column("id"))
+    assert column.type == pyarrow.large_string() and column[queries - 1].as_py() == id
+
+
+class Unavailable(http.server.BaseHTTPRequestHandler):
+    """An object store that has a temporary failure all the time."""
+
+    def do_GET(self):
+        self.server.requests += 1
+        self.send_response(503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_HEAD = do_PUT = do_POST = do_GET
+
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture
+def unavailable(monkeypatch):
+    for name, value in [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("NO_PROXY", "127.0.0.1")]:
+        monkeypatch.setenv(name, value)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Unavailable) as server:
+        server.requests = 0
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@pytest.mark.parametrize("call", [
+    lambda path, options: dedup_job.Archive(path, **options).spec(),
+    lambda path, options: dedup_job.Archive(path, **options).to_arrow(),
+    lambda path, options: dedup_job.Spec.from_archive(path, **options),
+    lambda path, options: dedup_job.Index(path, **options),
+])
+def test_options_of_stores_hold_in_this_process(unavailable, call):
+    options = {"endpoint": f"http://127.0.0.1:{unavailable.server_port}", "allow_http": True, "request_timeout": "5s"}
+    requests = []
+    for retries in (0, 2):
+        unavailable.requests = 0
+        with pytest.raises(dedup_job.DedupJobError):
+            call("s3://bucket/a", {**options, "retries": retries, "retry_deadline": datetime.timedelta(minutes=1)})
+        requests.append(unavailable.requests)
+    assert requests == [1, 3]
+    for wrong in ({"request_timeout": "5 parsecs"}, {"retry_deadline": "0s"}, {"retries": -1}):
+        (name,) = wrong
+        with pytest.raises(dedup_job.UsageError, match=name):
+            call("s3://bucket/a", {**options, **wrong})
+
+
+def test_options_of_stores_are_pickled(archive):
+    options = {"retries": 3, "request_timeout": datetime.timedelta(seconds=1.5), "allow_http": False}
+    opened = dedup_job.Archive(archive.path, **options)
+    copied = pickle.loads(pickle.dumps(opened))
+    assert copied._options == options
+    assert pickle.loads(pickle.dumps(copied.spec())) == archive.spec()
+    assert len(copied.to_arrow()) == len(archive.to_arrow())

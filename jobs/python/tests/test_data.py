@@ -4,6 +4,7 @@ import pathlib
 
 import numpy
 import pyarrow
+import pyarrow.parquet
 import pytest
 
 import dedup_job
@@ -68,6 +69,65 @@ def test_other_columns(documents, number, tmp_path):
     decisions = dedup_job.decide(table, kept=kept)
     assert decisions.to_pylist() == dedup_job.decide(documents).to_pylist()
     assert pyarrow.parquet.read_table(kept).column_names == ["id", "text", "other"]
+
+
+@pytest.fixture(scope="module")
+def wide(documents):
+    """A table with more columns than any call needs, whose fingerprints are not those of its texts."""
+    columns = {"fp": pyarrow.array(numpy.arange(400, dtype=numpy.int64) << 40), "rank": range(400), "other": ["x"] * 400}
+    return pyarrow.table({**{name: documents[name] for name in documents.column_names}, **columns})
+
+
+WRITTEN = [
+    ({}, "either", ["id", "fp"]),
+    ({"text_column": "text"}, "either", ["id", "text"]),
+    ({"prefer": "rank:desc", "text_column": "text"}, "either", ["id", "text", "rank"]),
+    ({"id_column": "rank", "fingerprint_column": "fp"}, "either", ["fp", "rank"]),
+    ({}, "both", ["id", "text", "fp"]),
+    ({"text_column": "text"}, "texts", ["id", "text"]),
+    # Kept rows have all columns; a configuration file may name any; an error lists all.
+    ({"kept": "kept.parquet"}, "either", None),
+    ({"config": "job.toml"}, "either", None),
+    ({"prefer": "missing"}, "either", None),
+]
+
+
+@pytest.mark.parametrize("options, reads, expected", WRITTEN)
+def test_needed_columns_are_handed_over(wide, tmp_path, options, reads, expected):
+    path = dedup_job._data.write_batch(wide, str(tmp_path), options=options, reads=reads)
+    written = pyarrow.parquet.ParquetFile(path)
+    assert written.schema_arrow.names == (expected or wide.column_names)
+    assert written.read().to_pydict() == wide.select(expected or wide.column_names).to_pydict()
+    row_group = written.metadata.row_group(0)
+    assert {row_group.column(at).compression for at in range(row_group.num_columns)} == {"ZSTD"}
+
+
+def test_sketches_are_handed_over_and_ids_added(wide, tmp_path):
+    table = wide.select(["fp", "other"]).append_column("sketch", pyarrow.array([b"12345678"] * 400))
+    path = dedup_job._data.write_batch(table, str(tmp_path), options={})
+    assert pyarrow.parquet.read_table(path).column_names == ["id", "fp", "sketch"]
+
+
+def test_fingerprints_win_over_texts_unless_an_option_says_otherwise(wide, documents, caplog):
+    warning = 'the table has fingerprints ("fp") and texts'
+    # All fingerprints differ in few bits.
+    assert len(dedup_job.pairs(wide, k=1)) > 1000 and warning in caplog.text
+    caplog.clear()
+    assert len(dedup_job.pairs(wide, k=1, fingerprint_column="fp")) > 1000
+    of_texts = dedup_job.decide(wide, text_column="text", prefer="rank:desc")
+    assert of_texts.to_pylist() != dedup_job.decide(wide, fingerprint_column="fp", prefer="rank:desc").to_pylist()
+    with_rank = wide.drop_columns(["fp", "other"])
+    assert of_texts.to_pylist() == dedup_job.decide(with_rank, prefer="rank:desc").to_pylist()
+    assert len(dedup_job.decide(wide, quiet=True)) == 400
+    assert dedup_job.tune(wide, sample=300).raw["documents"] == 400
+    assert warning not in caplog.text
+
+
+def test_texts_verify_pairs_of_fingerprints(documents):
+    table = documents.append_column("fp", pyarrow.array(dedup_job.fingerprint_arrow(documents["text"])))
+    expected = dedup_job.pairs(documents, k=8, verify="jaccard")
+    verified = dedup_job.pairs(table, k=8, verify="jaccard", fingerprint_column="fp")
+    assert verified.to_pylist() == expected.to_pylist() != []
 
 
 def test_texts_as_categories(documents):

@@ -1,13 +1,17 @@
 """run, decide, explain, tune: what the command does, its summary, its errors, its progress."""
 
+import base64
+import http.server
 import inspect
 import json
 import logging
 import os
+import pickle
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy
@@ -288,14 +292,15 @@ INTERRUPTED = """
 import numpy, dedup_job
 values = numpy.random.default_rng(1).integers(0, 2**64, {count}, dtype=numpy.uint64)
 print("begin", flush=True)
-dedup_job.pairs(values, k={k})
+dedup_job.pairs(values, k={k}, progress={progress})
 """
 
 
+@pytest.mark.parametrize("progress", ["False", "lambda progress: None"])
 @pytest.mark.parametrize("count, k", [(4_000_000, 10), (400_000, 16)])
-def test_interrupt_in_process(count, k):
+def test_interrupt_in_process(count, k, progress):
     """While tables are built, and while they are probed."""
-    code = INTERRUPTED.format(count=count, k=k)
+    code = INTERRUPTED.format(count=count, k=k, progress=progress)
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout.readline() == "begin\n"
     time.sleep(1)
@@ -304,6 +309,65 @@ def test_interrupt_in_process(count, k):
     _, errors = process.communicate(timeout=30)
     assert "KeyboardInterrupt" in errors
     assert time.monotonic() - begin < 2
+
+
+class Gateway(http.server.BaseHTTPRequestHandler):
+    """Takes metrics, and notes who sent them: the headers, and the command lines of all processes."""
+
+    def do_PUT(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.pushes.append((self.path, self.headers["Authorization"], command_lines()))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *arguments):
+        pass
+
+
+def command_lines():
+    """What `ps` shows of each process."""
+    lines = []
+    for process in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{process}/cmdline", "rb") as file:
+                lines.append(file.read())
+        except OSError:
+            # No process, or one that has ended.
+            pass
+    return lines
+
+
+def test_a_password_in_the_url_of_metrics_is_hidden(tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Gateway) as server:
+        server.pushes = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        host = f"127.0.0.1:{server.server_port}"
+        output = tmp_path / "hits.parquet"
+        dedup_job.run(DAY, output=output, metrics=f"http://watcher:gl4ss-frog@{host}/metrics/job/dedup-job")
+        server.shutdown()
+    ((path, authorization, lines),) = server.pushes
+    assert path == "/metrics/job/dedup-job"
+    assert authorization == "Basic " + base64.b64encode(b"watcher:gl4ss-frog").decode()
+    # The job is among the processes, without the password.
+    assert any(str(output).encode() in line for line in lines)
+    assert not any(b"gl4ss-frog" in line for line in lines)
+
+
+def test_metrics_go_to_files(tmp_path, documents):
+    dedup_job.decide(documents, metrics=tmp_path / "dedup-job.prom")
+    assert "dedup_job_exit_code 0" in (tmp_path / "dedup-job.prom").read_text()
+
+
+def test_false_leaves_a_switch_to_the_configuration_file(tmp_path):
+    """As documented: the command has no opposite of its switches, but of `within`."""
+    config = tmp_path / "job.toml"
+    config.write_text("[run]\nwithin = true\noverwrite = true\n")
+    output = tmp_path / "hits.parquet"
+    output.write_bytes(b"other")
+    dedup_job.run(DAY, BASE, output, config=config, overwrite=False, day="2026-01-31")
+    with_within = pyarrow.parquet.read_metadata(output).num_rows
+    assert dedup_job.run(DAY, BASE, output, config=config, within=False, day="2026-01-31").hits < with_within
 
 
 def test_forked_processes(texts):
@@ -331,6 +395,21 @@ def test_explain(texts):
 def test_tune_and_idf(tmp_path, documents):
     tuned = dedup_job.tune(documents, sample=300)
     assert tuned.raw.keys() == dedup_job.tune([DAY], sample=300).raw.keys()
+    specs = tuned.spec_table().to_pylist()
+    assert len(specs) == len(tuned.raw["compared"]) == 12
+    (best,) = [row for row in specs if row["best"]]
+    assert json.loads(best["spec"]) == tuned.raw["spec"] and best["weight"] == tuned.spec.weight
+    assert {row["idf_power"] for row in specs} == {None, "1/2"}
+    frame = tuned.distance_table().to_pandas()
+    assert frame["k"].tolist() == list(range(17)) and frame["pairs"].tolist() == [at.pairs for at in tuned.distances]
+    assert (frame["pairs"] == frame.filter(regex="^pairs_").sum(axis=1)).all()
+    assert frame["recall"].is_monotonic_increasing and frame["core_seconds"].min() > 0
+    of_best = frame[frame["k"] == best["k"]].iloc[0]
+    assert of_best["recall"] == best["recall"] and of_best["design"] == best["design"]
+    (only,) = dedup_job.tune(DAY, sample=300, weight="tf").spec_table().to_pylist()
+    assert only["best"] and only["weight"] == "tf"
+    copied = pickle.loads(pickle.dumps(tuned))
+    assert type(copied) is dedup_job.Tuned and copied.spec_table().to_pylist() == specs
     counted = dedup_job.idf(DAY, tmp_path / "idf.parquet")
     assert counted.documents == 400
     spec = dedup_job.Spec(idf=tmp_path / "idf.parquet")

@@ -130,9 +130,18 @@ def test_memory_of_a_container(monkeypatch, tmp_path):
 
     monkeypatch.setattr(builtins, "open", opened)
     limit.write_text("1048576\n")
-    assert dedup_job._functions._table_memory() == 1 << 19
+    assert dedup_job._functions._memory() == 1 << 20
     limit.write_text("max\n")
-    assert dedup_job._functions._table_memory() > 1 << 28
+    assert dedup_job._functions._memory() > 1 << 28
+    # 2,000 equal fingerprints have 1,999,000 pairs; a quarter of this memory is for 1,198,372.
+    limit.write_text(f"{256 << 20}\n")
+    equal = numpy.full(2000, 7, numpy.uint64)
+    with pytest.raises(dedup_job.UsageError, match="max_pairs=1198372 pairs.*let dedup_job.run write the pairs to a file"):
+        dedup_job.pairs(equal)
+    assert len(dedup_job.pairs(equal[:1500])) == 1_124_250
+    assert len(dedup_job.pairs(equal, max_pairs=1_999_000)) == 1_999_000
+    # As the error says.
+    assert dedup_job.run(equal, output=tmp_path / "pairs.parquet").hits == 1_999_000
 
 
 def test_strided_arrays(random):
@@ -175,3 +184,62 @@ def test_an_archive(documents):
     ids = documents["id"].to_pylist()
     expected = found(dedup_job.pairs(documents, TESTDATA / "archive", within=False))
     assert sorted((ids[int(new)], distance, base) for new, distance, base in found(of_rows)) == sorted(expected)
+
+
+@pytest.fixture(scope="module")
+def halves(documents):
+    """Two tables, of ids and texts, and the pairs between them, by their fingerprints: new_id, distance, base_id."""
+    new, base = documents.take(numpy.arange(0, 400, 2)), documents.take(numpy.arange(1, 400, 2))
+    by_row = dedup_job.pairs(dedup_job.fingerprint(new["text"]), dedup_job.fingerprint(base["text"]), 6)
+    new_ids, base_ids = new["id"].to_pylist(), base["id"].to_pylist()
+    expected = sorted((new_ids[row], distance, base_ids[other]) for row, distance, other in found(by_row))
+    assert expected
+    return new, base, expected
+
+
+def with_fingerprints(table):
+    """A table with fingerprints in place of texts."""
+    return pyarrow.table({"id": table["id"], "fp": pyarrow.array(dedup_job.fingerprint_arrow(table["text"]))})
+
+
+def test_a_table_with_a_table(halves):
+    new, base, expected = halves
+    polars = import_or_skip("polars")
+    for one, other in [
+        (new, base),
+        (with_fingerprints(new), with_fingerprints(base)),
+        (new, with_fingerprints(base)),
+        (with_fingerprints(new), base),
+        (polars.from_arrow(new), polars.from_arrow(base)),
+    ]:
+        assert sorted(found(dedup_job.pairs(one, other, 6))) == expected
+    names = ["key", "abstract"]
+    renamed = dedup_job.pairs(new.rename_columns(names), base.rename_columns(names), 6, id_column="key", text_column="abstract")
+    assert sorted(found(renamed)) == expected
+    # Row numbers, as texts beside ids that are texts.
+    ids = new["id"].to_pylist()
+    by_row = dedup_job.pairs(new["text"], base, 6)
+    assert sorted((ids[int(row)], distance, other) for row, distance, other in found(by_row)) == expected
+    other_spec = {"weight": "tf", "tokenizer": "words"}
+    by_row = dedup_job.pairs(new["text"], base["text"], 6, **other_spec)
+    assert len(dedup_job.pairs(new, base, 6, **other_spec)) == len(by_row) > 0
+
+
+def test_a_table_with_a_table_is_verified(halves):
+    new, base, _ = halves
+    for one, other in [(new, base), (new["text"], base["text"])]:
+        unverified = len(dedup_job.pairs(one, other, 8))
+        table = dedup_job.pairs(one, other, 8, verify="jaccard", min_similarity=0.9)
+        similarity = table.to_numpy("similarity")
+        # Both texts were found.
+        assert not numpy.ma.getmaskarray(similarity).any() and similarity.min() >= 0.9
+        assert 0 < len(table) < unverified
+    table = dedup_job.pairs(new, base, 8, verify="sketch", sketch=128)
+    assert len(table) and not numpy.ma.getmaskarray(table.to_numpy("similarity")).any()
+
+
+def test_only_pairs_takes_a_table_as_archive(halves):
+    new, base, _ = halves
+    for call in (dedup_job.run, dedup_job.decide):
+        with pytest.raises(dedup_job.UsageError, match=r"pairs\(table, other\)"):
+            call(new, base)

@@ -158,6 +158,17 @@ impl FoundColumns {
 }
 
 impl Columns {
+    /// The names of the columns that are read of a file whose columns are `names`: id, content, the sketch beside it, and
+    /// preference. `None` if one that is needed is missing; the error of reading the file says which.
+    #[must_use]
+    pub fn names_read(&self, names: &[&str]) -> Option<Vec<String>> {
+        let found = FoundColumns {
+            sketches: names.contains(&SKETCH),
+            ..self.find("", names).ok()?
+        };
+        Some(found.names().into_iter().map(str::to_owned).collect())
+    }
+
     /// Finds the columns among a file's `names`. Ready fingerprints win over texts unless texts are asked for.
     pub(super) fn find(&self, object: &str, names: &[&str]) -> Result<FoundColumns> {
         let missing = |what: &str, sought: &str, option: &str| {
@@ -285,6 +296,22 @@ mod tests {
             ..Columns::default()
         };
         assert_eq!(find(&asked, &["id", "fp", "text"]), text("id", "text"));
+    }
+
+    #[test]
+    fn the_names_read_are_those_of_the_columns_found() {
+        let names = ["id", "fp", "text", "sketch", "rank", "other"];
+        let read = |columns: &Columns| columns.names_read(&names);
+        let expected = |names: &[&str]| -> Option<Vec<String>> {
+            Some(names.iter().map(|name| (*name).to_owned()).collect())
+        };
+        let mut columns = Columns::default();
+        assert_eq!(read(&columns), expected(&["id", "fp", "sketch"]));
+        columns.text = Some("text".into());
+        columns.prefer = "rank:desc".parse().unwrap();
+        assert_eq!(read(&columns), expected(&["id", "text", "sketch", "rank"]));
+        columns.id = Some("key".into());
+        assert_eq!(read(&columns), None);
     }
 
     #[test]

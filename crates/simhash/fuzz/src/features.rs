@@ -15,21 +15,19 @@ use simhash::tokenize::cjk::is_cjk;
 use simhash::{Choice as _, Fingerprinter, Kernel, Markup, Measure, Model, Normalize, Similarity, Spec, Tokenizer, Weight};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Models of every tokenizer, each with three combinations of weight, folding and markup.
+/// Models of every tokenizer, each with combinations of weight, folding and markup.
 static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
     let choices = [
         (Weight::Tf, Normalize::NfkcCasefold, None),
         (Weight::Levels, Normalize::Nfkc, Some(Markup::Strip)),
         (Weight::LogTf, Normalize::AsIs, Some(Markup::StripBoilerplate)),
+        (Weight::SqrtTf, Normalize::NfkcCasefold, Some(Markup::Text)),
+        (Weight::Set, Normalize::Nfkc, Some(Markup::Main)),
     ];
     let specs = Tokenizer::examples().into_iter().flat_map(|tokenizer| {
-        choices.map(|(weight, normalize, markup)| Spec {
-            tokenizer,
-            weight,
-            normalize,
-            markup,
-            min_features: 0,
-            ..Spec::default()
+        choices.map(|(weight, normalize, markup)| {
+            let spec = Spec { tokenizer, weight, normalize, min_features: 0, ..Spec::default() };
+            spec.with_markup(markup)
         })
     });
     specs.map(|spec| Model::plain(spec).expect("no tables")).collect()

@@ -1,163 +1,73 @@
-//! Removes the markup of an HTML page.
+//! The kinds of markup removal.
 
-use html5gum::emitters::default::DefaultEmitter;
-use html5gum::{Token, Tokenizer};
+mod earlier;
 
+use super::html;
 use crate::choice::{Choice, Name, by_name};
 
 /// The markup that is removed from a text before it is folded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Markup {
-    /// HTML tags, comments, and the elements script, style, title, template, noscript and svg.
+    /// The visible text of an HTML page: a line for each block, white space collapsed. Version 1.
+    Text,
+    /// The same, without navigation, lists of links, footers and banners; all of it if almost nothing else is left.
+    /// Version 1.
+    Main,
+    /// As earlier archives have it: without HTML tags, comments, and the elements script, style, title, template,
+    /// noscript and svg. Version 0.
     Strip,
-    /// The same, and the elements around the text of a page: nav, header, footer, aside, form, menu
-    /// and dialog.
+    /// As earlier archives have it: the same without the elements nav, header, footer, aside, form, menu and dialog.
+    /// Version 0.
     StripBoilerplate,
 }
 
 impl Choice for Markup {
     const PLURAL: &'static str = "kinds of markup removal";
     const NAMES: &'static [Name<Self>] = &[
-        Name::new("strip", Self::Strip, "without tags, scripts and styles"),
+        Name::new(
+            "text",
+            Self::Text,
+            "the visible text of an HTML page, a line for each block",
+        ),
+        Name::new(
+            "main",
+            Self::Main,
+            "text without navigation, lists of links, footers and banners",
+        ),
+        Name::new(
+            "strip",
+            Self::Strip,
+            "of earlier archives: without tags, scripts and styles",
+        ),
         Name::new(
             "strip-boilerplate",
             Self::StripBoilerplate,
-            "also without navigation, headers, footers and forms",
+            "of earlier archives: no navigation, headers, footers, forms",
         ),
     ];
 }
 
 by_name!(Markup);
 
-const NO_TEXT: [&[u8]; 6] = [
-    b"script",
-    b"style",
-    b"title",
-    b"template",
-    b"noscript",
-    b"svg",
-];
-const BOILERPLATE: [&[u8]; 7] = [
-    b"nav", b"header", b"footer", b"aside", b"form", b"menu", b"dialog",
-];
-/// Elements that extend to the end of the page if they are not closed.
-const RAW_TEXT: [&[u8]; 3] = [b"script", b"style", b"title"];
-/// Elements that stand inside a line of text; all others end the line.
-const INLINE: [&[u8]; 16] = [
-    b"a", b"abbr", b"b", b"bdi", b"code", b"em", b"font", b"i", b"mark", b"q", b"s", b"small",
-    b"span", b"strong", b"sub", b"sup",
-];
-
 impl Markup {
+    /// The version of the code that removes it, which [`crate::Spec::markup_version`] records. Code that gives another
+    /// text for any page gets another version.
+    #[must_use]
+    pub const fn version(self) -> u32 {
+        match self {
+            Self::Strip | Self::StripBoilerplate => 0,
+            Self::Text | Self::Main => 1,
+        }
+    }
+
     /// Appends the text of an HTML page to `out`. Any text can be parsed as HTML, so this does not
     /// fail.
     pub fn strip(self, page: &str, out: &mut String) {
-        let begin = out.len();
-        let mut shown = Vec::new();
-        // An element that is never closed is the page's mistake: show it rather than lose the rest of the page.
-        while let Some(unclosed) = self.strip_except(page, &shown, out) {
-            if RAW_TEXT.contains(&&*unclosed) {
-                break;
-            }
-            out.truncate(begin);
-            shown.push(unclosed);
-        }
-    }
-
-    /// [`Self::strip`], but keeps the elements whose names are in `shown`. Returns the name of the removed element that is
-    /// never closed, if there is one.
-    fn strip_except(self, page: &str, shown: &[Vec<u8>], out: &mut String) -> Option<Vec<u8>> {
-        let mut emitter = DefaultEmitter::<()>::default();
-        // Otherwise the tokenizer reads scripts as markup.
-        emitter.naively_switch_states(true);
-        // The name of the element that is being removed, and the number of open elements with this name.
-        let mut hidden: Option<(Vec<u8>, usize)> = None;
-        for token in Tokenizer::new_with_emitter(page, emitter) {
-            let Ok(token) = token;
-            match (token, &mut hidden) {
-                (Token::String(text), None) => out.push_str(&String::from_utf8_lossy(&text)),
-                (Token::StartTag(tag), None) => {
-                    let hides = self.hides(&tag.name) && !shown.contains(&tag.name.0);
-                    if hides && !tag.self_closing {
-                        hidden = Some((tag.name.0.clone(), 1));
-                    }
-                    end_line_unless_inline(&tag.name, out);
-                }
-                (Token::StartTag(tag), Some((name, depth))) if tag.name.0 == *name => {
-                    *depth += usize::from(!tag.self_closing);
-                }
-                (Token::EndTag(tag), None) => end_line_unless_inline(&tag.name, out),
-                (Token::EndTag(tag), Some((name, depth))) if tag.name.0 == *name => {
-                    *depth -= 1;
-                    if *depth == 0 {
-                        hidden = None;
-                    }
-                }
-                _ => {}
-            }
-        }
-        hidden.map(|(name, _)| name)
-    }
-
-    /// Whether elements called `name` are removed.
-    fn hides(self, name: &[u8]) -> bool {
-        NO_TEXT.contains(&name) || (self == Self::StripBoilerplate && BOILERPLATE.contains(&name))
-    }
-}
-
-/// Ends the line at a tag of an element that is not inline, so that the words before and after it stay apart.
-fn end_line_unless_inline(name: &[u8], out: &mut String) {
-    if !INLINE.contains(&name) {
-        out.push('\n');
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn strip(markup: Markup, page: &str) -> Vec<String> {
-        let mut out = String::new();
-        markup.strip(page, &mut out);
-        out.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn text_of_a_page() {
-        let page = "<!doctype html><html><head><title>T</title><style>p {}</style></head><body><nav><nav>x</nav>Home</nav>\
-            <p>One <b>t</b>wo &amp; three<br>four<!-- five --><script>if (a < b) {}</script></p><footer>Legal</footer>";
-        assert_eq!(
-            strip(Markup::Strip, page),
-            ["x", "Home", "One", "two", "&", "three", "four", "Legal"]
-        );
-        assert_eq!(
-            strip(Markup::StripBoilerplate, page),
-            ["One", "two", "&", "three", "four"]
-        );
-        for page in [
-            "<script>if(a<b){x()}</script><p>one two</p>",
-            "<script>var s=\"<script>\";</script><p>one two",
-            "<html><head><title>T</title><body><p>one two</p>",
-            "<html><head><meta><style>a<b</style></head><svg><g></svg><p>one<nav></p>two",
-            "<template>one <p>two",
-        ] {
-            for markup in [Markup::Strip, Markup::StripBoilerplate] {
-                assert_eq!(strip(markup, page), ["one", "two"], "{page}");
-            }
-        }
-        assert_eq!(strip(Markup::Strip, "one<script>two"), ["one"]);
-        assert_eq!(
-            strip(Markup::Strip, "no markup, 1 < 2"),
-            ["no", "markup,", "1", "<", "2"]
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn any_text_can_be_stripped(page in "(<[a-z/!-]{0,6}>?|\\PC{0,5}|<script>|</script>|<nav>|</nav>|&#?[a-z0-9]{0,4};?){0,20}") {
-            strip(Markup::StripBoilerplate, &page);
+        match self {
+            Self::Text => html::visible_text(page, out),
+            Self::Main => html::main_text(page, out),
+            Self::Strip => earlier::strip(page, false, out),
+            Self::StripBoilerplate => earlier::strip(page, true, out),
         }
     }
 }

@@ -226,6 +226,7 @@ fn what_does_not_go_together_is_refused() {
         ("--min-features 1", "min_features"),
         ("--normalize as-is", "normalize"),
         ("--markup strip", "markup"),
+        ("--markup main", "markup_version"),
         (&format!("--idf {idf}"), "idf"),
     ] {
         dedup(&format!(
@@ -283,12 +284,13 @@ fn what_does_not_go_together_is_refused() {
     dedup(&format!("idf {input}")).fails(64, &["--output"]);
 }
 
-/// The same article stands between different navigation: its pages are pairs only with `--markup
-/// strip-boilerplate`.
+/// The same article stands between different navigation: its pages are pairs only with `--markup main`,
+/// or as in earlier archives with `strip-boilerplate`.
 #[test]
 fn markup_is_taken_out_when_asked() {
     let dir = Dir::new();
-    let article = "The quick brown fox jumps over the lazy dog again and again until it rains";
+    let article = "The quick brown fox jumps over the lazy dog again and again until it rains, and \
+        then once more when the sun is back";
     let page = |menu: &str| {
         format!(
             "<html><head><title>{menu}</title></head><body><nav>{menu}</nav><p>{article}</p></body></html>"
@@ -317,10 +319,15 @@ fn markup_is_taken_out_when_asked() {
         .ok();
         read_hits(&output).len()
     };
-    assert_eq!(
-        [pairs(""), pairs("strip"), pairs("strip-boilerplate")],
-        [0, 0, 3]
-    );
+    assert_eq!([pairs(""), pairs("strip"), pairs("text")], [0, 0, 0]);
+    assert_eq!([pairs("strip-boilerplate"), pairs("main")], [3, 3]);
+    // The spec says which version of the code took the markup out.
+    let spec = |markup: &str| {
+        let archive = dir.at(&format!("archive{markup}"));
+        dedup(&format!("archive info {archive} --json")).ok().json()["spec"].clone()
+    };
+    assert_eq!(spec("main")["markup_version"], 1);
+    assert!(spec("strip").get("markup_version").is_none());
 }
 
 /// An archive keeps stop words that folding changes; a --min-features that the tokenizer cannot

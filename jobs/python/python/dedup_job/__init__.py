@@ -19,9 +19,11 @@ Functions that run the program `dedup-job` in a process of its own; what is in m
 - `Archive`: create, append, remove, read
 - `explain`, `tune`, `idf`, `build_index`
 
+Those of either kind that may take long report their progress (`progress=`), and stop at Ctrl-C.
+
 Tables and columns may be of pyarrow, Polars, pandas, DuckDB or Hugging Face datasets, and results go back to them, by Arrow's
-PyCapsule interface. Fingerprints are NumPy arrays of uint64. Errors are subclasses of `DedupJobError`, one for each exit code
-of the program; log lines go to the logger "dedup_job".
+PyCapsule interface; they can be pickled. Fingerprints are NumPy arrays of uint64. Errors are subclasses of `DedupJobError`, one
+for each exit code of the program; log lines go to the logger "dedup_job".
 """
 
 from __future__ import annotations
@@ -49,15 +51,18 @@ from ._options import CompareOptions as CompareOptions
 from ._options import DecideOptions as DecideOptions
 from ._options import RunOptions as RunOptions
 from ._options import SpecOptions as SpecOptions
+from ._options import StorageOptions as StorageOptions
 from ._progress import Progress
 from ._spec import Spec
 from ._summary import Summary
-from ._table import Table
+from ._table import Column, Table
+from ._tuned import Tuned
 
 # Without the types of options: `help` would list each with the methods of a dict.
 __all__ = [
     "Archive",
     "ArchiveRows",
+    "Column",
     "ConfigurationError",
     "DataError",
     "DedupJobError",
@@ -71,6 +76,7 @@ __all__ = [
     "Summary",
     "Table",
     "TryAgainError",
+    "Tuned",
     "UnreachableError",
     "UsageError",
     "__version__",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -14,7 +15,7 @@ if not __package__:
     sys.path.append(os.path.dirname(_DIRECTORY))
 
 from dedup_job import _native
-from dedup_job._process import PARENT, command
+from dedup_job._process import HIDDEN, PARENT, command, options_end
 
 
 def main() -> None:
@@ -22,7 +23,10 @@ def main() -> None:
     # Python's handler would only set a flag, which nobody looks at before the program has its own handler.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     parent = os.environ.pop(PARENT, None)
-    code = _native.main(["dedup-job", *sys.argv[1:]], command(), int(parent) if parent else None)
+    arguments = sys.argv[1:]
+    end = options_end(arguments)
+    arguments[end:end] = json.loads(os.environ.pop(HIDDEN, "[]"))
+    code = _native.main(["dedup-job", *arguments], command(), int(parent) if parent else None)
     # Nothing of Python's is left to do, and abandoned work of the program must not delay the exit.
     sys.stdout.flush()
     os._exit(code)

@@ -13,7 +13,7 @@ from . import _native
 from ._data import Arrow, are_paths, collect_paths, scratch_directory, write_batch
 from ._errors import UsageError
 from ._jobs import _SpecJobOptions
-from ._options import CommonOptions, Day, Path, paths_to_list, to_arguments
+from ._options import CommonOptions, Day, Path, StorageOptions, paths_to_list, storage_arguments, to_arguments
 from ._process import call_json
 from ._progress import ProgressOption
 from ._spec import Spec
@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 
 
 class ArchiveRows:
-    """The rows of an archive, as a stream of Arrow record batches; each use reads them from the start.
+    """The rows of an archive, as a stream of Arrow record batches; each use reads them from the start. See `Archive.to_arrow`.
 
     `polars.DataFrame(rows)`, `pyarrow.table(rows)` and DuckDB (`select ... from rows`) read them. Data files are read one after
     the other, each into memory as a whole.
     """
 
-    def __init__(self, native: _native.ArchiveRows) -> None:
-        self._native = native
+    def __init__(self, archive: Archive, columns: Iterable[str] | None = None, days: Iterable[Day] | None = None) -> None:
+        named = None if columns is None else list(columns)
+        dates = None if days is None else [str(day) for day in days]
+        self._native = _native.ArchiveRows.open(archive.path, named, dates, storage_arguments(archive._options))
+        self._source = archive, named, dates
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._native.__arrow_c_stream__(requested_schema)
@@ -52,6 +55,9 @@ class ArchiveRows:
 
         return pyarrow.RecordBatchReader.from_stream(self)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ArchiveRows, self._source
+
 
 class Archive:
     """An archive: the fingerprints of all earlier documents, by day, in a Delta Lake table.
@@ -61,8 +67,8 @@ class Archive:
     path
         Directory or URL of an archive. It need not exist yet: `Archive.create` creates one.
     **options
-        Options for all methods: `endpoint`, `allow_http`, `threads`, ... (see `CommonOptions`). `spec` and `to_arrow` use
-        `endpoint` and `allow_http` only.
+        Options for all methods: `endpoint`, `threads`, ... (see `CommonOptions`). `spec` and `to_arrow`, which work in this
+        process, use those of `StorageOptions` only.
 
     Examples
     --------
@@ -106,7 +112,10 @@ class Archive:
             learned: list[str] | None = None
             learn = collect_paths(learn)
             if learn is not None:
-                learned = paths_to_list(learn) if are_paths(learn) else [write_batch(learn, directory, "learn")]
+                if are_paths(learn):
+                    learned = paths_to_list(learn)
+                else:
+                    learned = [write_batch(learn, directory, "learn", options=options, reads="texts")]
             given = {"id_type": id_type, "decisions": decisions, "learn": learned, **options}
             call_json(["archive", "create", *to_arguments(given), "--", os.fspath(path)], progress)
         common: Any = {name: value for name, value in options.items() if name in CommonOptions.__annotations__}
@@ -129,7 +138,8 @@ class Archive:
 
     def spec(self) -> Spec:
         """How its fingerprints are made."""
-        return Spec.from_archive(self.path, **self._storage())
+        storage: Any = {name: value for name, value in self._options.items() if name in StorageOptions.__annotations__}
+        return Spec.from_archive(self.path, **storage)
 
     def append(
         self,
@@ -153,7 +163,10 @@ class Archive:
         """
         batch = collect_paths(batch)
         with scratch_directory(self._options.get("scratch")) as directory:
-            paths = paths_to_list(batch) if are_paths(batch) else [write_batch(batch, directory, row_ids=False)]
+            if are_paths(batch):
+                paths = paths_to_list(batch)
+            else:
+                paths = [write_batch(batch, directory, options={**self._options, **options}, row_ids=False)]
             return self._call("append", {"input": paths, "day": day, **options}, progress)
 
     def remove(self, *, day: Day | None = None, ids: Iterable[Union[str, int]] | None = None) -> Summary:
@@ -192,13 +205,7 @@ class Archive:
         days
             Dates; by default all days.
         """
-        named = None if columns is None else list(columns)
-        dates = None if days is None else [str(day) for day in days]
-        return ArchiveRows(_native.ArchiveRows.open(self.path, named, dates, **self._storage()))
-
-    def _storage(self) -> dict[str, Any]:
-        """The options that functions in this process take."""
-        return {name: value for name, value in self._options.items() if name in ("endpoint", "allow_http")}
+        return ArchiveRows(self, columns, days)
 
     def _call(self, command: str, options: dict[str, Any], progress: ProgressOption = None) -> Summary:
         arguments = to_arguments({**self._options, **options})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol, Union
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
 
 from . import _native
 from ._errors import UsageError
@@ -17,6 +18,11 @@ from ._options import Path
 if TYPE_CHECKING:
     import numpy
     from typing_extensions import TypeGuard
+
+_LOG = logging.getLogger("dedup_job")
+
+#: What a command reads of documents: fingerprints if there are any, else texts; texts only; or texts beside fingerprints.
+Reads = Literal["either", "texts", "both"]
 
 
 class ArrowStream(Protocol):
@@ -165,12 +171,45 @@ def scratch_directory(scratch: Path | None) -> Iterator[str]:
             yield directory
 
 
-def write_batch(data: Any, directory: str, name: str = "batch", *, row_ids: bool = True) -> str:
+def write_batch(
+    data: Any,
+    directory: str,
+    name: str = "batch",
+    *,
+    options: Mapping[str, Any],
+    reads: Reads = "either",
+    row_ids: bool = True,
+) -> str:
     """Write data to a Parquet file below `directory`, for the program; return its path.
 
-    With row_ids, a table without an id column gets one: the row numbers.
+    Only the columns that a command with these options reads are written. With row_ids, a table without an id column gets one:
+    the row numbers.
     """
-    _, opened = open_data(data)
+    kind, opened = open_data(data)
+    if kind == "table" and reads != "texts" and not options.get("quiet"):
+        _warn_of_both(opened.column_names, options)
+    needed = {
+        # Kept rows are copied with all columns, and a configuration file may name any.
+        "all": options.get("kept") is not None or options.get("config") is not None,
+        "texts": reads != "either",
+        "row_ids": row_ids,
+        "prefer": options.get("prefer"),
+        **{name: options.get(name) for name in ("id_column", "text_column", "fingerprint_column")},
+    }
     path = os.path.join(directory, f"{name}.parquet")
-    _native.write_parquet(opened, path, row_ids)
+    _native.write_parquet(opened, path, needed)
     return path
+
+
+def _warn_of_both(columns: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Log a warning if a table has fingerprints and texts, and no option says which to use."""
+    if options.get("text_column") is not None or options.get("fingerprint_column") is not None:
+        return
+    texts = [name for name in _native.TEXT_NAMES if name in columns]
+    if "fp" in columns and texts:
+        _LOG.warning(
+            'the table has fingerprints ("fp") and texts (%r): the fingerprints are used; say so by fingerprint_column="fp", '
+            "or take the texts by text_column=%r",
+            texts[0],
+            texts[0],
+        )

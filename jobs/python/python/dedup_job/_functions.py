@@ -8,19 +8,25 @@ from typing import TYPE_CHECKING, Any
 from . import _native
 from ._data import Fingerprints, Texts, fingerprint_array, is_numpy, to_arrow
 from ._errors import UsageError
+from ._progress import ProgressOption, native_progress
 from ._spec import SpecLike, to_spec
-from ._table import masked
+from ._table import Column, column_of, masked
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import ArrayLike, NDArray
 
-#: Pairs of a call of `pairs`, at most. Each takes 20 bytes in the result, and up to 36 more while it is made.
-MAX_PAIRS = 1_000_000_000
+#: Bytes that a pair in memory takes at most: 20 in the result, and 36 more while it is made.
+_PAIR_BYTES = 56
 
 
 def fingerprint(
-    texts: Texts, spec: SpecLike = None, *, column: str | None = None, threads: int | None = None
+    texts: Texts,
+    spec: SpecLike = None,
+    *,
+    column: str | None = None,
+    threads: int | None = None,
+    progress: ProgressOption = None,
 ) -> numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint64]]:
     """Compute the 64-bit simhash of each text.
 
@@ -37,6 +43,10 @@ def fingerprint(
         raw_content, plain_text or body.
     threads
         Number of threads; by default one per core. Other Python threads run meanwhile: the GIL is released.
+    progress
+        A function that is called with a `Progress` several times a second, and at the end; or True, to show a line on standard
+        error; or False, to show nothing. By default, a line is shown in notebooks only. A line is shown only if the call takes
+        a while. An exception of the function ends the call.
 
     Returns
     -------
@@ -58,26 +68,31 @@ def fingerprint(
     >>> dedup_job.fingerprint(["The quick brown fox jumps over the lazy dog", "404"])
     """
     made: numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint64]]
-    made = masked_array(_fingerprint(texts, spec, column, threads))
+    made = masked_array(_fingerprint(texts, spec, column, threads, progress))
     return made
 
 
 def fingerprint_arrow(
-    texts: Texts, spec: SpecLike = None, *, column: str | None = None, threads: int | None = None
-) -> _native.Array:
+    texts: Texts,
+    spec: SpecLike = None,
+    *,
+    column: str | None = None,
+    threads: int | None = None,
+    progress: ProgressOption = None,
+) -> Column:
     """Compute the 64-bit simhash of each text, as `fingerprint` does, without NumPy.
 
     Parameters
     ----------
-    texts, spec, column, threads
+    texts, spec, column, threads, progress
         See `fingerprint`.
 
     Returns
     -------
-    Arrow array of uint64, length n
+    Column of uint64, length n
         Null for a text without a fingerprint. `pyarrow.array(result)` and `polars.Series(result)` share its memory.
     """
-    return _fingerprint(texts, spec, column, threads)
+    return column_of(_fingerprint(texts, spec, column, threads, progress))
 
 
 def sketch(
@@ -87,12 +102,13 @@ def sketch(
     *,
     column: str | None = None,
     threads: int | None = None,
+    progress: ProgressOption = None,
 ) -> numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint8]]:
     """Compute the sketch of each text: one bit of each of 64 to 256 minhashes, from which `similarity` is estimated.
 
     Parameters
     ----------
-    texts, spec, column, threads
+    texts, spec, column, threads, progress
         See `fingerprint`.
     bits
         Size of a sketch: 64, 128 or 256 bits. The default is the spec's `sketch`, or 128 if the spec has none. At a similarity
@@ -107,7 +123,8 @@ def sketch(
     if bits is not None or '"sketch"' not in model.json:
         model = model.with_sketch(128 if bits is None else bits)
     made: numpy.ma.MaskedArray[Any, numpy.dtype[numpy.uint8]]
-    made = masked_array(_native.sketch(model, _texts(texts), column, threads))
+    with native_progress(progress) as report:
+        made = masked_array(_native.sketch(model, _texts(texts), column, threads, report))
     return made
 
 
@@ -165,14 +182,28 @@ def similarity(a: ArrayLike, b: ArrayLike) -> numpy.ndarray[Any, numpy.dtype[num
 
 
 def pairs_in_memory(
-    new: _native.Array, base: _native.Array | None, k: int, threads: int | None, max_pairs: int
+    new: _native.Array,
+    base: _native.Array | None,
+    k: int,
+    threads: int | None,
+    max_pairs: int | None,
+    progress: ProgressOption,
 ) -> _native.Table:
     """The pairs of fingerprints in memory, by row numbers."""
     if not 0 <= k <= 16:
         raise UsageError(f"k={k}: a distance is from 0 to 16 bits")
-    if base is None:
-        return _native.pairs_within(new, k, threads, _table_memory(), max_pairs)
-    return _native.pairs_between(new, base, k, threads, _table_memory(), max_pairs)
+    memory = _memory()
+    with native_progress(progress) as report:
+        options = {
+            "max_distance": k,
+            "threads": threads,
+            "memory": memory // 2,
+            "max_pairs": memory // 4 // _PAIR_BYTES if max_pairs is None else max_pairs,
+            "progress": report,
+        }
+        if base is None:
+            return _native.pairs_within(new, options)
+        return _native.pairs_between(new, base, options)
 
 
 def masked_array(column: _native.Array) -> Any:
@@ -182,8 +213,11 @@ def masked_array(column: _native.Array) -> Any:
     return masked(numpy.array(column), column)
 
 
-def _fingerprint(texts: Texts, spec: SpecLike, column: str | None, threads: int | None) -> _native.Array:
-    return _native.fingerprint(to_spec(spec)._load(), _texts(texts), column, threads)
+def _fingerprint(
+    texts: Texts, spec: SpecLike, column: str | None, threads: int | None, progress: ProgressOption
+) -> _native.Array:
+    with native_progress(progress) as report:
+        return _native.fingerprint(to_spec(spec)._load(), _texts(texts), column, threads, report)
 
 
 def _texts(texts: Any) -> Any:
@@ -192,8 +226,8 @@ def _texts(texts: Any) -> Any:
     return to_arrow(texts)
 
 
-def _table_memory() -> int:
-    """Bytes for the tables of a join in memory: half of the memory of the machine or container."""
+def _memory() -> int:
+    """Bytes of memory of the machine or container."""
     limits = []
     # cgroup v2, then v1, as a container sees them.
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
@@ -207,7 +241,7 @@ def _table_memory() -> int:
         limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (ValueError, OSError):
         limits.append(8 << 30)
-    return min(limits) // 2
+    return min(limits)
 
 
 def _unsigned(values: Any) -> Any:

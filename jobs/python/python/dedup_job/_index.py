@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import tempfile
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 from . import _native
 from ._data import Fingerprints, Texts, fingerprint_array, open_data
 from ._errors import UsageError
-from ._options import Path
+from ._options import Path, StorageOptions, storage_arguments
+from ._progress import ProgressOption, native_progress
 from ._summary import Summary
-from ._table import Table
+from ._table import Table, table_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class Index:
@@ -25,6 +29,8 @@ class Index:
         Directory or URL of the index.
     cache
         Directory to which an index in an object store is copied; by default dedup-job/index below the user's cache.
+    **storage
+        Options of the object store: see `StorageOptions`.
 
     Examples
     --------
@@ -32,13 +38,12 @@ class Index:
     >>> index.lookup(["a text to look up"], k=3).to_pandas()
     """
 
-    def __init__(
-        self, path: Path, *, cache: Path | None = None, endpoint: str | None = None, allow_http: bool = False
-    ) -> None:
+    def __init__(self, path: Path, *, cache: Path | None = None, **storage: Unpack[StorageOptions]) -> None:
         self.path = os.fspath(path)
-        self._options = {"cache": cache, "endpoint": endpoint, "allow_http": allow_http}
+        self._options = {"cache": cache, **storage}
         directory = _default_cache() if cache is None else os.fspath(cache)
-        self._native = _native.Index.open(self.path, directory, tempfile.gettempdir(), endpoint, allow_http)
+        scratch = tempfile.gettempdir()
+        self._native = _native.Index.open(self.path, directory, scratch, storage_arguments(storage))
 
     def lookup(
         self,
@@ -48,6 +53,7 @@ class Index:
         limit: int | None = None,
         min_similarity: float = 0.0,
         threads: int | None = None,
+        progress: ProgressOption = None,
     ) -> Table:
         """Find the documents within k bits of each query.
 
@@ -63,6 +69,8 @@ class Index:
             Leave out documents with a lower similarity to the text, as estimated by sketches.
         threads
             Number of threads; by default one per core.
+        progress
+            See `fingerprint`.
 
         Returns
         -------
@@ -71,12 +79,19 @@ class Index:
             (uint64), similarity (0 to 1; null for fingerprints, and without sketches).
         """
         kind, data = open_data([queries] if isinstance(queries, (str, int)) else queries)
-        options = {"k": k, "limit": limit, "min_similarity": min_similarity, "threads": threads}
-        if kind in ("texts", "table"):
-            return Table(self._native.lookup_texts(data, None, options))
-        if kind == "fingerprints":
-            return Table(self._native.lookup_fingerprints(fingerprint_array(data), options))
-        raise UsageError(f"texts or fingerprints are needed, not {kind}")
+        if kind not in ("fingerprints", "table", "texts"):
+            raise UsageError(f"texts or fingerprints are needed, not {kind}")
+        with native_progress(progress) as report:
+            options = {
+                "k": k,
+                "limit": limit,
+                "min_similarity": min_similarity,
+                "threads": threads,
+                "progress": report,
+            }
+            if kind == "fingerprints":
+                return table_of(self._native.lookup_fingerprints(fingerprint_array(data), options))
+            return table_of(self._native.lookup_texts(data, None, options))
 
     def refresh(self) -> bool:
         """Open a newer version, if there is one; return whether there was."""

@@ -10,6 +10,7 @@ from . import _native
 from ._data import (
     Arrow,
     Fingerprints,
+    Reads,
     Texts,
     are_paths,
     collect_paths,
@@ -20,7 +21,7 @@ from ._data import (
     write_batch,
 )
 from ._errors import UsageError
-from ._functions import MAX_PAIRS, pairs_in_memory
+from ._functions import pairs_in_memory
 from ._options import (
     ColumnOptions,
     CommonOptions,
@@ -33,15 +34,18 @@ from ._options import (
     to_arguments,
 )
 from ._process import call_json
-from ._progress import ProgressOption
+from ._progress import ProgressOption, native_progress
 from ._spec import to_spec
 from ._summary import Summary
-from ._table import Table
+from ._table import Table, table_of
+from ._tuned import Tuned
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 _SPEC_NAMES = frozenset(SpecOptions.__annotations__)
+#: The options of `pairs` that `dedup-job fingerprint` takes, too.
+_FINGERPRINT_NAMES = _SPEC_NAMES.union(ColumnOptions.__annotations__, CommonOptions.__annotations__)
 
 
 class _SpecJobOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
@@ -88,7 +92,8 @@ def run(
     new
         Documents of the batch: paths of files or directories, patterns or URLs, one or several; or a table in memory (pyarrow,
         Polars, pandas, DuckDB, datasets), which is handed over as a Parquet file in `scratch`. A table without an id column
-        gets the row numbers as ids, except with `append`. A list of str is one of paths.
+        gets the row numbers as ids, except with `append`. A list of str is one of paths. Of a table with fingerprints in a
+        column "fp" and texts, the fingerprints are used, unless `text_column` names the texts.
     base
         Path of the archive to compare the batch with. Without it, the batch is compared with itself only.
     output
@@ -116,7 +121,7 @@ def run(
     >>> dedup_job.run("day.parquet", base="archive", append=True, day="2026-01-31", k=6).hits
     """
     with scratch_directory(options.get("scratch")) as directory:
-        paths = _file_paths(new, directory, row_ids=not options.get("append"))
+        paths = _file_paths(new, directory, options, _run_reads(options), row_ids=not options.get("append"))
         return _run(paths, base, {"output": output, **options}, progress)
 
 
@@ -138,7 +143,8 @@ def decide(
     ----------
     batch
         A table in memory, a sequence of texts, a path, or a list of `pathlib.Path`. A batch in memory without an id column
-        gets the row numbers as ids, except with `append`. A list of str is one of texts.
+        gets the row numbers as ids, except with `append`. A list of str is one of texts. Of a table with fingerprints in a
+        column "fp" and texts, the fingerprints are used, unless `text_column` names the texts.
     archive
         Path of the archive to compare with.
     k
@@ -164,11 +170,11 @@ def decide(
 
 def pairs(
     batch: Union[Path, Texts, Fingerprints, Arrow],
-    archive: Union[Path, Texts, Fingerprints, None] = None,
+    archive: Union[Path, Texts, Fingerprints, Arrow, None] = None,
     k: int = 3,
     verify: str | None = None,
     *,
-    max_pairs: int = MAX_PAIRS,
+    max_pairs: int | None = None,
     progress: ProgressOption = None,
     **options: Unpack[CompareOptions],
 ) -> Table:
@@ -177,20 +183,25 @@ def pairs(
     Parameters
     ----------
     batch
-        Fingerprints, as `fingerprint` returns them; a column or sequence of texts; a table with ids and texts; or a path.
+        Fingerprints, as `fingerprint` returns them; a column or sequence of texts; a table with ids and texts, or with ids and
+        fingerprints in a column "fp", which are used if it has both, unless `text_column` names the texts; or a path.
     archive
         What to compare the batch with:
 
         - None: the batch is compared with itself.
         - a column or sequence of fingerprints or texts: each of them is compared with each of the batch, and neither set with
           itself.
+        - a table: each of its rows, too; the rows of both sets are named by their ids.
         - the path of an archive: the batch is compared with it, and, unless `within=False`, with itself.
     k
         Largest distance of a pair, in bits, from 0 to 16.
     verify, progress, **options
-        See `decide`. `threads` is the number of threads, by default one per core.
+        See `decide`. `threads` is the number of threads, by default one per core. The options of columns and of specs apply to
+        both tables.
     max_pairs
-        Raise `UsageError` rather than return more pairs of fingerprints or texts in memory.
+        Raise `UsageError` rather than return more pairs of fingerprints or texts in memory. A pair takes up to 56 bytes; by
+        default, all pairs may take a quarter of the memory of the machine or container. `run` writes any number of pairs to a
+        file.
 
     Returns
     -------
@@ -202,8 +213,8 @@ def pairs(
 
     Notes
     -----
-    Fingerprints and columns of texts are compared in this process, with the GIL released; progress is not reported. For a
-    table or a path, for the path of an archive, and with `verify`, the program runs as by `run`.
+    Fingerprints and columns of texts are compared in this process, with the GIL released. For a table or a path, for the path
+    of an archive, and with `verify`, the program runs as by `run`.
 
     Examples
     --------
@@ -214,15 +225,16 @@ def pairs(
     if is_path(batch) or against_path or verify is not None:
         return _run_pairs(batch, archive, {"k": k, "verify": verify, **options}, progress)
     kind, data = open_data(batch)
-    if kind == "table":
-        return _run_pairs(data, archive, {"k": k, **options}, progress)
+    base_kind, base_data = ("none", None) if archive is None else open_data(archive)
+    if "table" in (kind, base_kind):
+        return _run_pairs(data, base_data, {"k": k, **options}, progress)
     spec = {name: value for name, value in options.items() if name in _SPEC_NAMES}
     if others := sorted(options.keys() - spec.keys() - {"threads"}):
         raise UsageError(f"{others[0]} is an option of runs, not of fingerprints and texts in memory")
     threads = options.get("threads")
-    new = _fingerprints(kind, data, spec, threads)
-    base = None if archive is None else _fingerprints(*open_data(archive), spec, threads)
-    return Table(pairs_in_memory(new, base, k, threads, max_pairs))
+    new = _fingerprints(kind, data, spec, threads, progress)
+    base = None if archive is None else _fingerprints(base_kind, base_data, spec, threads, progress)
+    return table_of(pairs_in_memory(new, base, k, threads, max_pairs, progress))
 
 
 def explain(
@@ -271,7 +283,7 @@ def tune(
     *,
     progress: ProgressOption = None,
     **options: Unpack[TuneOptions],
-) -> Summary:
+) -> Tuned:
     """Compare specs and distances on a sample of documents: the pairs that each finds, and its cost.
 
     Parameters
@@ -285,11 +297,16 @@ def tune(
 
     Returns
     -------
-    Summary
-        `spec` is the spec to take. `distances` has, for each k, its pairs, recall, precision and predicted cost with that spec.
-        `compared` has every spec that was tried, each at its best k. The command `dedup-job tune` prints the same as tables.
+    Tuned
+        A `Summary`: `spec` is the spec to take. `spec_table()` is a `Table` of every spec that was tried, each at its best k;
+        `distance_table()` has, for each k, the pairs, recall, precision and predicted cost with the best spec. The command
+        `dedup-job tune` prints the same tables.
+
+    Examples
+    --------
+    >>> dedup_job.tune(frame).spec_table().to_pandas()
     """
-    return _on_documents("tune", documents, options, progress)
+    return Tuned(_on_documents("tune", documents, options, progress))
 
 
 def idf(
@@ -312,7 +329,7 @@ def idf(
     **options
         The options of `dedup-job idf`, with underscores for dashes.
     """
-    return _on_documents("idf", documents, {"output": output, **options}, progress)
+    return Summary(_on_documents("idf", documents, {"output": output, **options}, progress))
 
 
 def build_index(archive: Path, index: Path, *, progress: ProgressOption = None, **options: Any) -> Summary:
@@ -333,35 +350,60 @@ def build_index(archive: Path, index: Path, *, progress: ProgressOption = None, 
     return Summary(call_json(["index", "build", *arguments], progress))
 
 
-def _fingerprints(kind: str, data: Any, spec: dict[str, Any], threads: int | None) -> _native.Array:
+def _fingerprints(
+    kind: str, data: Any, spec: dict[str, Any], threads: int | None, progress: ProgressOption
+) -> _native.Array:
     """The fingerprints in data of this kind, or of its texts."""
     if kind == "texts":
-        return _native.fingerprint(to_spec(spec)._load(), data, None, threads)
+        with native_progress(progress) as report:
+            return _native.fingerprint(to_spec(spec)._load(), data, None, threads, report)
     if kind == "fingerprints":
         return fingerprint_array(data)
     raise UsageError(f"a column of fingerprints (64-bit integers) or of texts is needed, not {kind}")
 
 
-def _on_documents(command: str, documents: Any, options: Any, progress: ProgressOption) -> Summary:
-    """Run a command on documents, which are paths or in memory."""
+def _on_documents(command: str, documents: Any, options: Any, progress: ProgressOption) -> dict[str, Any]:
+    """Run a command that reads texts on documents, which are paths or in memory; return what it prints."""
     with scratch_directory(options.get("scratch")) as directory:
-        paths = _file_paths(documents, directory)
-        return Summary(call_json([command, *to_arguments(options), "--", *paths], progress))
+        paths = _file_paths(documents, directory, options, "texts")
+        return call_json([command, *to_arguments(options), "--", *paths], progress)
+
+
+def _run_reads(options: Any) -> Reads:
+    """What a run reads of the batch: texts are compared by every measure but that of sketches."""
+    return "either" if options.get("verify") in (None, "sketch") else "both"
 
 
 def _run(new: list[str], base: Path | None, options: dict[str, Any], progress: ProgressOption) -> Summary:
+    if base is not None and not isinstance(base, (str, os.PathLike)):
+        raise UsageError("the archive is a path; to compare two tables, call pairs(table, other)")
     if options.get("output") == "-" or options.get("decisions") == "-":
         raise UsageError("standard output has the summary: name a file")
     return Summary(call_json(["run", *to_arguments({"new": new, "base": base, **options})], progress))
 
 
 def _run_pairs(batch: Any, archive: Any, options: dict[str, Any], progress: ProgressOption) -> Table:
-    """Runs the program for pairs. An archive of fingerprints in memory becomes a file."""
+    """Runs the program for pairs. An archive in memory becomes a file of fingerprints."""
     with scratch_directory(options.get("scratch")) as directory:
         if archive is not None and not is_path(archive):
-            archive = write_batch(archive, directory, "base")
-            options = {"within": False, **options}
+            archive, texts = _write_base(archive, directory, options, progress)
+            options = {"within": False, "base_text": texts, **options}
         return _run_to_table("output", batch, archive, options, progress)
+
+
+def _write_base(
+    base: Any, directory: str, options: dict[str, Any], progress: ProgressOption
+) -> tuple[str, str | None]:
+    """Write the fingerprints of data in memory to a file; return its path, and that of the texts if the run compares them."""
+    kind, data = open_data(base)
+    if kind == "fingerprints":
+        return write_batch(data, directory, "base", options=options), None
+    reads = _run_reads(options)
+    documents = write_batch(data, directory, "base", options=options, reads=reads)
+    fingerprints = os.path.join(directory, "base-fingerprints.parquet")
+    given = {name: value for name, value in options.items() if name in _FINGERPRINT_NAMES}
+    call_json(["fingerprint", *to_arguments({**given, "input": documents, "output": fingerprints})], progress)
+    return fingerprints, documents if reads == "both" else None
 
 
 def _run_to_table(
@@ -376,15 +418,22 @@ def _run_to_table(
         written = None
         # A list of str is one of texts here.
         if not is_path(batch):
-            batch = written = write_batch(batch, directory, row_ids=not options.get("append"))
+            append = options.get("append")
+            batch = written = write_batch(
+                batch, directory, options=options, reads=_run_reads(options), row_ids=not append
+            )
         summary = _run(paths_to_list(batch), archive, {**options, option: rows}, progress)
         if option == "decisions":
             # In the order of the batch: users select its rows by them.
-            return Table(_native.read_parquet(rows, written, options.get("id_column")), summary)
-        return Table(_native.read_parquet(rows), summary)
+            return table_of(_native.read_parquet(rows, written, options.get("id_column")), summary)
+        return table_of(_native.read_parquet(rows), summary)
 
 
-def _file_paths(documents: Any, directory: str, *, row_ids: bool = True) -> list[str]:
+def _file_paths(
+    documents: Any, directory: str, options: Any, reads: Reads, *, row_ids: bool = True
+) -> list[str]:
     """The paths of documents, as a list of str is; those in memory are written to `directory`."""
     documents = collect_paths(documents)
-    return paths_to_list(documents) if are_paths(documents) else [write_batch(documents, directory, row_ids=row_ids)]
+    if are_paths(documents):
+        return paths_to_list(documents)
+    return [write_batch(documents, directory, options=options, reads=reads, row_ids=row_ids)]

@@ -23,22 +23,9 @@ _RENAMED = {"k": "max-distance"}
 _RESERVED = frozenset({"json", "log_format", "progress_every", "stop_with_stdin"})
 
 
-class CommonOptions(TypedDict, total=False):
-    """Options of every job.
+class StorageOptions(TypedDict, total=False):
+    """Options of object stores.
 
-    config
-        TOML file with options; keyword arguments override it.
-    quiet
-        Log no warnings, and report no progress.
-    verbose
-        1 logs each step, 2 details; the lines go to the logger "dedup_job".
-    threads
-        Number of threads; by default one per core.
-    memory_limit
-        Memory limit, such as "4GiB"; by default three quarters of the memory of the machine or container.
-    scratch
-        Directory for temporary files, also for the Parquet file of a batch in memory, which is about as large as the batch; by
-        default the system's (TMPDIR).
     endpoint
         Address of the object storage service. Credentials are read from the environment.
     allow_http
@@ -51,12 +38,6 @@ class CommonOptions(TypedDict, total=False):
         Time limit of a request with all its retries.
     """
 
-    config: Path
-    quiet: bool
-    verbose: int
-    threads: int
-    memory_limit: str
-    scratch: Path
     endpoint: str
     allow_http: bool
     retries: int
@@ -64,13 +45,44 @@ class CommonOptions(TypedDict, total=False):
     retry_deadline: Span
 
 
+class CommonOptions(StorageOptions, total=False):
+    """Options of every job.
+
+    config
+        TOML file with options. Keyword arguments override it, except those that are False: the command has no opposite of a
+        switch that the file sets to true, other than `within=False`. Leave such a switch out of the file.
+    quiet
+        Log no warnings, and report no progress.
+    verbose
+        1 logs each step, 2 details; the lines go to the logger "dedup_job".
+    threads
+        Number of threads; by default one per core.
+    memory_limit
+        Memory limit, such as "4GiB"; by default three quarters of the memory of the machine or container.
+    scratch
+        Directory for temporary files, also for the Parquet file of a batch in memory; by default the system's (TMPDIR). The
+        file has only the columns that the job reads, compressed. With `kept` or `config` it has all columns.
+    """
+
+    config: Path
+    quiet: bool
+    verbose: int
+    threads: int
+    memory_limit: str
+    scratch: Path
+
+
 class ColumnOptions(TypedDict, total=False):
     """Options that name columns.
+
+    If documents have both fingerprints in a column "fp" and texts, the fingerprints are used, and the texts are not, except by
+    `verify`, `tune`, `idf` and `learn`. `text_column="text"` uses the texts. For a table in memory with both columns, a
+    warning goes to the logger "dedup_job" unless one of the two options says which to use.
 
     id_column
         Column of ids; by default "id", or another common name such as "doc_id" or "url".
     text_column
-        Column of texts; by default "text", or another common name such as "content" or "body".
+        Column of texts; by default "text", or another common name such as "content" or "body", if there is no column "fp".
     fingerprint_column
         Column of 64-bit fingerprints to use instead of texts; by default "fp", if there is one.
     delimiter
@@ -91,7 +103,8 @@ class SpecOptions(TypedDict, total=False):
     normalize
         How a text is normalized first: "nfkc-casefold" (default), "nfkc", "as-is".
     markup
-        "html" parses texts as HTML; by default they are plain.
+        Parses texts as HTML: "text" (what is visible), "main" (the same without navigation and the like); by default they
+        are plain.
     stop_words
         File of words to leave out, one per line.
     weight
@@ -183,8 +196,8 @@ class DecideOptions(CompareOptions, total=False):
     max_hits_per_document
         Keep only this many pairs of each document of the batch, the nearest.
     metrics
-        File for metrics, or http(s):// URL of a gateway. Other users see it in the list of processes: put a URL with a password
-        into the file of `config`.
+        File for metrics, or http(s):// URL of a gateway. The URL may have a password: it goes to the program by the
+        environment, which other users cannot read, and is not in the list of processes.
     """
 
     kept: Path
@@ -221,6 +234,7 @@ def _list_inherited(options: Any, *bases: Any) -> None:
     options.__doc__ = "\n\n".join([inspect.getdoc(options) or "", *listed])
 
 
+_list_inherited(CommonOptions, StorageOptions)
 _list_inherited(CompareOptions, ColumnOptions, SpecOptions, CommonOptions)
 _list_inherited(DecideOptions, CompareOptions)
 _list_inherited(RunOptions, DecideOptions)
@@ -259,13 +273,19 @@ def to_arguments(options: Mapping[str, Any]) -> list[str]:
         elif value is True:
             arguments.append(flag)
         elif value is False:
-            # Only `within` is on by default, so only it has an opposite.
+            # Only `within` is on by default, so only it has an opposite. `CommonOptions.config` says what follows.
             arguments += ["--no-within"] if name == "within" else []
         elif isinstance(value, Iterable) and not isinstance(value, (str, bytes, os.PathLike)):
             arguments += [f"{flag}={_to_text(item)}" for item in value]
         else:
             arguments.append(f"{flag}={_to_text(value)}")
     return arguments
+
+
+def storage_arguments(options: Mapping[str, Any]) -> dict[str, str]:
+    """The options of object stores among `options`, as text, for the extension module."""
+    given = {name: options[name] for name in StorageOptions.__annotations__ if options.get(name) is not None}
+    return {name: str(value).lower() if isinstance(value, bool) else _to_text(value) for name, value in given.items()}
 
 
 def paths_to_list(paths: Path | Iterable[Path]) -> list[str]:

@@ -19,6 +19,10 @@ from ._progress import Progress, ProgressOption, progress_callback
 
 #: The environment variable by which a job knows its parent, with which it ends.
 PARENT = "DEDUP_JOB_PARENT"
+#: The environment variable with a job's arguments that only its user may see, as JSON.
+HIDDEN = "DEDUP_JOB_HIDDEN_ARGUMENTS"
+#: The beginnings of these arguments: the URL of a gateway may have a password.
+_SECRET = ("--metrics=",)
 #: How often a job reports its progress.
 _EVERY = "250ms"
 #: Seconds that a job gets to stop: a commit in progress takes up to one.
@@ -45,13 +49,14 @@ def call(arguments: list[str], progress: ProgressOption = None) -> str:
     """
     report, close = progress_callback(progress)
     every = [f"--progress-every={_EVERY}"] if report else []
+    shown, hidden = _hide(arguments)
     try:
         process = subprocess.Popen(
-            [*command(), "--json", "--log-format=json", *every, *arguments],
+            [*command(), "--json", "--log-format=json", *every, *shown],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, PARENT: str(os.getpid())},
+            env={**os.environ, PARENT: str(os.getpid()), HIDDEN: json.dumps(hidden)},
         )
     except OSError as error:
         close()
@@ -82,6 +87,20 @@ def call(arguments: list[str], progress: ProgressOption = None) -> str:
     raise error_for(code, message or f"the program ended with {code}")
 
 
+def _hide(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments for the command line, which everyone sees in the list of processes, and those for the environment."""
+    end = options_end(arguments)
+    options = arguments[:end]
+    shown = [argument for argument in options if not argument.startswith(_SECRET)]
+    hidden = [argument for argument in options if argument.startswith(_SECRET)]
+    return [*shown, *arguments[end:]], hidden
+
+
+def options_end(arguments: list[str]) -> int:
+    """Where the options end, and what `--` separates from them begins."""
+    return arguments.index("--") if "--" in arguments else len(arguments)
+
+
 def _in_python_terms(message: str) -> str:
     """The program's message with keyword arguments in place of options, and without hints for the command line."""
     message = message.strip()
@@ -91,7 +110,7 @@ def _in_python_terms(message: str) -> str:
     # What the parser of arguments adds.
     message = re.sub(r"\n\n(Usage: |For more information, try )[^\n]*", "", message)
     message = message.replace("; see --help", "")
-    message = re.sub(r"\S*dedup-job-\w{8}/(batch|base|learn)\.parquet", "the data in memory", message)
+    message = re.sub(r"\S*dedup-job-\w{8}/(batch|base|base-fingerprints|learn)\.parquet", "the data in memory", message)
     # Between backticks are commands.
     parts = re.split(r"(`[^`]*`)", message)
     return "".join(part if part.startswith("`") else _OPTION.sub(_argument, part) for part in parts)

@@ -1,13 +1,19 @@
-"""Progress of jobs: by callback, or as a line in a notebook."""
+"""Progress: by callback, or as a line in a notebook."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any, Callable, NamedTuple, Union
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Callable, NamedTuple, Optional, Union
+
+#: Seconds that a call in this process takes before a line shows its progress.
+_LINE_AFTER = 0.25
 
 
 class Progress(NamedTuple):
-    """How far a job is."""
+    """How far a job, or a call in this process, is."""
 
     #: What it does now, such as "fingerprinting" or "probing".
     stage: str
@@ -30,6 +36,8 @@ class Progress(NamedTuple):
 #: A function that is called with each `Progress`; True to show a line, False to show none. By default, a line is shown in
 #: notebooks only.
 ProgressOption = Union[Callable[[Progress], object], bool, None]
+#: What the extension module calls: with the stage, the number done, the number of all, and the number of pairs.
+NativeReport = Optional[Callable[[str, int, Optional[int], int], object]]
 
 
 def progress_callback(option: ProgressOption) -> tuple[Callable[[Progress], object] | None, Callable[[], None]]:
@@ -43,6 +51,48 @@ def progress_callback(option: ProgressOption) -> tuple[Callable[[Progress], obje
     if option:
         return _terminal_line()
     return None, lambda: None
+
+
+@contextmanager
+def native_progress(option: ProgressOption) -> Iterator[NativeReport]:
+    """What a call of the extension module gets, to report its progress.
+
+    A function gets every report, the last one at the end of the call. Lines are for calls that take a while: others show none,
+    so that thousands of short calls do not fill a notebook.
+    """
+    if callable(option) or option is False:
+        report, close = progress_callback(option)
+    else:
+        report, close = _after_a_while(lambda: progress_callback(option))
+    if report is None:
+        yield None
+        return
+    called = report
+    try:
+        yield lambda stage, done, total, pairs: called(Progress(stage, done, total, pairs, None))
+    finally:
+        close()
+
+
+def _after_a_while(
+    start: Callable[[], tuple[Callable[[Progress], object] | None, Callable[[], None]]],
+) -> tuple[Callable[[Progress], object], Callable[[], None]]:
+    """The functions that `start` returns, which is called with the first report after a while."""
+    begin = time.monotonic()
+    started: list[tuple[Callable[[Progress], object] | None, Callable[[], None]]] = []
+
+    def report(progress: Progress) -> None:
+        if not started and time.monotonic() - begin >= _LINE_AFTER:
+            started.append(start())
+        for shown, _ in started:
+            if shown is not None:
+                shown(progress)
+
+    def close() -> None:
+        for _, end in started:
+            end()
+
+    return report, close
 
 
 def _in_notebook() -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _native
-from ._options import Path, SpecOptions, to_arguments
+from ._options import Path, SpecOptions, StorageOptions, storage_arguments, to_arguments
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -36,10 +36,10 @@ class Spec:
         self._load()
 
     @classmethod
-    def from_archive(cls, path: Path, *, endpoint: str | None = None, allow_http: bool = False) -> Spec:
-        """The spec of an archive, with its document frequencies and stop words."""
+    def from_archive(cls, path: Path, **storage: Unpack[StorageOptions]) -> Spec:
+        """The spec of an archive, with its document frequencies and stop words; `storage` is as in `StorageOptions`."""
         spec = cls.__new__(cls)
-        spec._source = ("archive", {"path": os.fspath(path), "endpoint": endpoint, "allow_http": allow_http})
+        spec._source = ("archive", {"path": os.fspath(path), "storage": storage_arguments(storage)})
         spec._model = None
         spec._load()
         return spec
@@ -72,7 +72,7 @@ class Spec:
         if self._model is None:
             kind, source = self._source
             if kind == "archive":
-                self._model = _native.Model.from_archive(source["path"], source["endpoint"], source["allow_http"])
+                self._model = _native.Model.from_archive(source["path"], source["storage"])
             elif kind == "json":
                 self._model = _native.Model.from_json(source["text"])
             else:

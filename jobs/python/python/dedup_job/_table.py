@@ -1,11 +1,13 @@
-"""Results: rows in Arrow."""
+"""Results: columns and rows in Arrow."""
 
 from __future__ import annotations
 
 import datetime
 from typing import TYPE_CHECKING, Any
 
-from . import _native
+from ._native import Array as NativeArray
+from ._native import Table as NativeTable
+from ._native import array_of
 from ._summary import Summary
 
 if TYPE_CHECKING:
@@ -17,15 +19,61 @@ if TYPE_CHECKING:
 _EPOCH = datetime.date(1970, 1, 1)
 
 
+class Column:
+    """A column in Arrow: `pyarrow.array(column)` and `polars.Series(column)` share its memory. It can be pickled."""
+
+    _native: NativeArray
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
+        return self._native.__arrow_c_array__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._native.__arrow_c_schema__()
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    @property
+    def null_count(self) -> int:
+        """How many values are null."""
+        return self._native.null_count
+
+    def to_pyarrow(self) -> pyarrow.Array:
+        """The values as a pyarrow.Array, without a copy."""
+        import pyarrow
+
+        return pyarrow.array(self)
+
+    def to_polars(self) -> polars.Series:
+        """The values as a polars.Series."""
+        import polars
+
+        return polars.Series(self)
+
+    def to_numpy(self) -> numpy.ndarray[Any, Any]:
+        """The values as a NumPy array of shape (n,); a masked array if there are nulls."""
+        return to_numpy(self._native)
+
+    def to_pylist(self) -> list[Any]:
+        """The values as Python objects."""
+        return _python_values(self._native)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle_column, (NativeTable.from_columns([""], [self._native]).to_ipc(),)
+
+    def __repr__(self) -> str:
+        return f"Column({len(self):,} values: {self._native.data_type})"
+
+
 class Table:
     """Rows in Arrow. pyarrow, Polars and DuckDB share its memory: `polars.DataFrame(table)`, `select ... from table`.
 
-    `summary` is the summary of the job that made the rows. If there was no job, it has only `hits`, the number of rows.
+    `summary` is the summary of the job that made the rows. If there was no job, it has only `hits`, the number of rows. A table
+    can be pickled, with its summary.
     """
 
-    def __init__(self, native: _native.Table, summary: Summary | None = None) -> None:
-        self._native = native
-        self.summary = Summary({"hits": native.num_rows}) if summary is None else summary
+    _native: NativeTable
+    summary: Summary
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self._native.__arrow_c_stream__(requested_schema)
@@ -70,18 +118,50 @@ class Table:
         columns = [_python_values(self._native.column(name)) for name in self.column_names]
         return [dict(zip(self.column_names, row)) for row in zip(*columns)]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle_table, (self._native.to_ipc(), self.summary)
+
     def __repr__(self) -> str:
         return f"Table({len(self):,} rows: {', '.join(self.column_names)})"
 
 
-def _python_values(column: _native.Array) -> list[Any]:
+def column_of(native: NativeArray) -> Column:
+    """The column with the values of a native array."""
+    column = Column()
+    column._native = native
+    return column
+
+
+def table_of(native: NativeTable, summary: Summary | None = None) -> Table:
+    """The table with the rows of a native one. Without the summary of a job, it gets one with the number of rows."""
+    table = Table()
+    table._native = native
+    table.summary = Summary({"hits": native.num_rows}) if summary is None else summary
+    return table
+
+
+def table_of_rows(kinds: dict[str, str], rows: list[dict[str, Any]], summary: Summary) -> Table:
+    """The table with `rows`; `kinds` says which columns it has, and whether each is bool, float, int or str."""
+    columns = [array_of(kind, [row[name] for row in rows]) for name, kind in kinds.items()]
+    return table_of(NativeTable.from_columns(list(kinds), columns), summary)
+
+
+def _unpickle_column(stream: bytes) -> Column:
+    return column_of(NativeTable.from_ipc(stream).column(""))
+
+
+def _unpickle_table(stream: bytes, summary: Summary) -> Table:
+    return table_of(NativeTable.from_ipc(stream), summary)
+
+
+def _python_values(column: NativeArray) -> list[Any]:
     values = column.to_pylist()
     if column.data_type != "Date32":
         return values
     return [None if value is None else _EPOCH + datetime.timedelta(value) for value in values]
 
 
-def to_numpy(column: _native.Array) -> numpy.ndarray[Any, Any]:
+def to_numpy(column: NativeArray) -> numpy.ndarray[Any, Any]:
     """A native array as a NumPy array of its own memory; a masked array if it has nulls."""
     import numpy
 
@@ -93,7 +173,7 @@ def to_numpy(column: _native.Array) -> numpy.ndarray[Any, Any]:
     return masked(values, column) if column.null_count else values
 
 
-def masked(values: numpy.ndarray[Any, Any], column: _native.Array) -> numpy.ma.MaskedArray[Any, Any]:
+def masked(values: numpy.ndarray[Any, Any], column: NativeArray) -> numpy.ma.MaskedArray[Any, Any]:
     """Values with the nulls of a native array as their mask; a null row of two dimensions is masked whole."""
     import numpy
 

@@ -41,7 +41,8 @@ impl Pairs {
         match before.saturating_add(count) <= self.most {
             true => Ok(()),
             false => Err(Failed::usage(format!(
-                "there are more than max_pairs={} pairs: raise it, lower k, or leave out equal fingerprints first",
+                "there are more than max_pairs={} pairs, and each takes up to 56 bytes of memory: lower k, leave out equal \
+                 fingerprints first, raise max_pairs if there is memory, or let dedup_job.run write the pairs to a file",
                 self.most
             ))),
         }

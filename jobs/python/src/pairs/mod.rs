@@ -12,13 +12,37 @@ use pyo3::prelude::*;
 use self::found::{Pair, Pairs};
 use self::side::Side;
 use crate::error::Failed;
-use crate::export::{Array, Table};
+use crate::export::Array;
 use crate::interrupt::{for_each, on_thread, thread_count};
+use crate::progress::Progress;
+use crate::table::Table;
 
 /// The most fingerprints that a thread compares between two looks at the signals.
 const PIECE: usize = 1 << 16;
 /// The most nanoseconds that this may take, as planned. Beyond k = 8 it takes up to four times as long.
 const PIECE_NS: f64 = 2e8;
+
+/// The stage in which tables are built.
+const BUILDING: &str = "building tables";
+/// The stage in which fingerprints are compared with them.
+const PROBING: &str = "probing";
+
+/// What a call asks for.
+#[derive(FromPyObject)]
+pub(crate) struct Options {
+    #[pyo3(item)]
+    max_distance: u32,
+    #[pyo3(item)]
+    threads: Option<usize>,
+    /// Bytes that the tables may take.
+    #[pyo3(item)]
+    memory: usize,
+    #[pyo3(item)]
+    max_pairs: u64,
+    /// See [`Progress`].
+    #[pyo3(item)]
+    progress: Option<Py<PyAny>>,
+}
 
 /// What a join may use, and how it reports.
 struct Join<'py> {
@@ -28,21 +52,19 @@ struct Join<'py> {
     /// Bytes for the tables.
     memory: usize,
     pairs: Pairs,
+    progress: Progress,
 }
 
 /// Find all pairs of fingerprints within max_distance bits in one array. Return a table of new_id, base_id and distance:
-/// ids are row numbers, and base_id is the smaller. memory is the bytes that tables may take.
+/// ids are row numbers, and base_id is the smaller.
 #[pyfunction]
 pub(crate) fn pairs_within(
     py: Python<'_>,
     fingerprints: &Bound<'_, Array>,
-    max_distance: u32,
-    threads: Option<usize>,
-    memory: usize,
-    max_pairs: u64,
+    options: Options,
 ) -> PyResult<Table> {
     let side = Side::new(fingerprints.get())?;
-    let join = Join::new(py, max_distance, threads, memory, max_pairs);
+    let join = Join::new(py, options);
     join.within(&side)?;
     join.table()
 }
@@ -53,13 +75,10 @@ pub(crate) fn pairs_between(
     py: Python<'_>,
     new: &Bound<'_, Array>,
     base: &Bound<'_, Array>,
-    max_distance: u32,
-    threads: Option<usize>,
-    memory: usize,
-    max_pairs: u64,
+    options: Options,
 ) -> PyResult<Table> {
     let (new, base) = (Side::new(new.get())?, Side::new(base.get())?);
-    let join = Join::new(py, max_distance, threads, memory, max_pairs);
+    let join = Join::new(py, options);
     // The tables are built of the smaller side, and the larger one streams past them.
     match new.values().len() <= base.values().len() {
         true => join.between(&new, &base, |new, base| (new, base))?,
@@ -69,19 +88,14 @@ pub(crate) fn pairs_between(
 }
 
 impl<'py> Join<'py> {
-    fn new(
-        py: Python<'py>,
-        max_distance: u32,
-        threads: Option<usize>,
-        memory: usize,
-        max_pairs: u64,
-    ) -> Self {
+    fn new(py: Python<'py>, options: Options) -> Self {
         Self {
             py,
-            max_distance,
-            threads: thread_count(threads),
-            memory,
-            pairs: Pairs::new(max_pairs),
+            max_distance: options.max_distance,
+            threads: thread_count(options.threads),
+            memory: options.memory,
+            pairs: Pairs::new(options.max_pairs),
+            progress: Progress::new(options.progress, PROBING, 0),
         }
     }
 
@@ -89,32 +103,38 @@ impl<'py> Join<'py> {
         if side.values().is_empty() {
             return Ok(());
         }
-        let (batch, all) = (self.distinct(side)?, &self.pairs);
+        let (batch, all, progress) = (self.distinct(side)?, &self.pairs, &self.progress);
         let count = batch.values().len();
         let plan = self.plan(count, count)?;
         for part in 0..plan.parts {
             let tables = self.tables(&batch, &plan, part)?;
             let pieces = pieces(count, PIECE.min(most_at_once(&plan))).into_iter();
+            progress.enter(PROBING, part * count, Some(plan.parts * count));
             for_each(
                 self.py,
+                progress,
                 pieces,
                 self.threads,
                 Scratch::default,
                 |scratch, piece, stop| {
                     let (mut from, mut found, mut pairs) = (0, Vec::new(), Vec::new());
                     while from < piece.len() && !stop.is_set() {
-                        from += tables.probe_self(
+                        let probed = tables.probe_self(
                             Kernel::detect(),
                             piece.clone(),
                             from,
                             scratch,
                             &mut found,
                         );
+                        from += probed;
+                        progress.advance(probed);
                         for found in found.drain(..) {
                             let query = piece.start as u32 + found.query;
                             // Each two values are found twice, and each value finds itself.
                             if found.entry <= query {
-                                all.count(pairs_of(&batch, query, found.entry))?;
+                                let count = pairs_of(&batch, query, found.entry);
+                                all.count(count)?;
+                                progress.add_pairs(count);
                                 add_rows(side, &batch, (query, found), &mut pairs);
                             }
                         }
@@ -138,7 +158,7 @@ impl<'py> Join<'py> {
         if small.values().is_empty() {
             return Ok(());
         }
-        let (batch, all) = (self.distinct(small)?, &self.pairs);
+        let (batch, all, progress) = (self.distinct(small)?, &self.pairs, &self.progress);
         let values = large.values();
         let plan = self.plan(batch.values().len(), values.len())?;
         for part in 0..plan.parts {
@@ -146,8 +166,14 @@ impl<'py> Join<'py> {
             let share = values.len().div_ceil(self.threads).max(1);
             let most = share.min(most_at_once(&plan));
             let pieces = pieces(values.len(), tables.chunk_len().max(PIECE).min(most)).into_iter();
+            progress.enter(
+                PROBING,
+                part * values.len(),
+                Some(plan.parts * values.len()),
+            );
             for_each(
                 self.py,
+                progress,
                 pieces,
                 self.threads,
                 Scratch::default,
@@ -155,8 +181,10 @@ impl<'py> Join<'py> {
                     let chunk = &values[piece.clone()];
                     let (mut from, mut found, mut pairs) = (0, Vec::new(), Vec::new());
                     while from < chunk.len() && !stop.is_set() {
-                        from +=
+                        let probed =
                             tables.probe_piece(Kernel::detect(), chunk, from, scratch, &mut found);
+                        from += probed;
+                        progress.advance(probed);
                         for Match {
                             query,
                             entry,
@@ -166,6 +194,7 @@ impl<'py> Join<'py> {
                             let other = large.row(piece.start as u32 + query);
                             let rows = batch.rows(entry);
                             all.count(rows.len() as u64)?;
+                            progress.add_pairs(rows.len() as u64);
                             pairs.extend(rows.map(|row| {
                                 let (new, base) = order(small.row(row), other);
                                 Pair {
@@ -187,7 +216,10 @@ impl<'py> Join<'py> {
     /// The distinct fingerprints of a side.
     fn distinct(&self, side: &Side) -> PyResult<Arc<Distinct>> {
         let values = side.buffer();
-        on_thread(self.py, move || Arc::new(Distinct::new(&values)))
+        self.progress.enter(BUILDING, values.len(), None);
+        on_thread(self.py, &self.progress, move || {
+            Arc::new(Distinct::new(&values))
+        })
     }
 
     /// Plans the tables of a batch of `distinct` fingerprints with which `queries` are compared.
@@ -202,16 +234,24 @@ impl<'py> Join<'py> {
     /// Builds the tables of a part of the batch.
     fn tables(&self, batch: &Arc<Distinct>, plan: &Plan, part: usize) -> PyResult<Tables> {
         let range = Plan::part_range(plan.parts, part, batch.values().len());
+        self.progress.enter(BUILDING, range.len(), None);
         let (batch, design, threads) = (Arc::clone(batch), plan.design.clone(), self.threads);
-        on_thread(self.py, move || {
+        on_thread(self.py, &self.progress, move || {
             Tables::build(batch, range, design, threads)
         })
     }
 
-    /// The pairs in order, as a table.
+    /// The pairs in order, as a table. Reports that the join is done.
     fn table(self) -> PyResult<Table> {
-        let Self { py, pairs, .. } = self;
-        let (schema, batch) = on_thread(py, move || pairs.into_batch())??;
+        let Self {
+            py,
+            pairs,
+            progress,
+            ..
+        } = self;
+        progress.report(py)?;
+        progress.enter("sorting pairs", progress.pairs() as usize, None);
+        let (schema, batch) = on_thread(py, &progress, move || pairs.into_batch())??;
         Ok(Table::new(schema, vec![batch]))
     }
 }

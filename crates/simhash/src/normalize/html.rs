@@ -1,0 +1,34 @@
+//! The text of an HTML page: [`visible_text`] and, without navigation and the like, [`main_text`]. Version 1.
+//!
+//! A page goes through these modules in order: `scan` cuts it into tags and text, `open` knows which elements are open,
+//! `hidden` which of them are not shown, and `blocks` walks over all that. `write` appends text with collapsed white
+//! space. `text` keeps all of that; `main` keeps blocks of it, which `boilerplate` tells apart by their elements and
+//! `classify` by their words.
+//!
+//! Every page is read in linear time, and what is open is bounded by [`open::MOST`], so no page is a danger to the
+//! process.
+//!
+//! The output decides fingerprints. A change that gives another text for any page needs another version, and the code
+//! of this version stays for the archives that have it; see [`super::Markup::version`].
+
+mod blocks;
+mod boilerplate;
+mod classify;
+mod elements;
+mod entities;
+mod hidden;
+mod main;
+mod names;
+mod open;
+mod raw_text;
+#[cfg(test)]
+mod reference;
+mod scan;
+#[cfg(test)]
+mod tests;
+mod text;
+mod words;
+mod write;
+
+pub(super) use main::main_text;
+pub(super) use text::visible_text;

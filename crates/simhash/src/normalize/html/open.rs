@@ -1,0 +1,334 @@
+//! The elements that are open.
+//!
+//! This is tree construction of the HTML standard without the tree, cut down to what decides where an element ends that
+//! is hidden or boilerplate: end tags that may be left out, end tags that close other elements as well, end tags that
+//! close nothing. Left out: elements that are opened again by themselves (`<b><p></b>`), and text moved out of tables.
+
+use super::elements::{
+    CLOSES_P, EMPTY, ENDS_FOREIGN, Element, HEADING, SCOPE, SPECIAL, TABLE_PART,
+};
+use super::names::Key;
+use super::scan::Tag;
+
+/// The most elements that are open at once. Those further inside are taken for text of the innermost; browsers do
+/// alike.
+pub(super) const MOST: usize = 512;
+
+/// An open element, with what it inherits from those around it.
+#[derive(Debug, Clone, Copy)]
+struct Entry<C> {
+    name: Key,
+    element: Element,
+    /// Whether the content is SVG or MathML.
+    is_foreign: bool,
+    /// Where the outermost hidden element begins that it is in, which may be itself.
+    hidden_since: Option<usize>,
+    context: C,
+}
+
+/// The open elements, each with a context of type `C`.
+#[derive(Debug)]
+pub(super) struct OpenElements<C> {
+    entries: Vec<Entry<C>>,
+    /// The page, which is never closed.
+    page: Entry<C>,
+    /// The number of open `p`. Most pages have none most of the time.
+    paragraphs: usize,
+}
+
+impl<C: Copy + Default> OpenElements<C> {
+    pub(super) fn new() -> Self {
+        Self {
+            entries: Vec::new(),
+            page: Entry {
+                name: 0,
+                element: Element::Unknown,
+                is_foreign: false,
+                hidden_since: None,
+                context: C::default(),
+            },
+            paragraphs: 0,
+        }
+    }
+
+    fn innermost(&self) -> &Entry<C> {
+        self.entries.last().unwrap_or(&self.page)
+    }
+
+    /// The context of the innermost element.
+    pub(super) fn context(&self) -> C {
+        self.innermost().context
+    }
+
+    /// Whether text is in a hidden element here.
+    pub(super) fn is_hidden(&self) -> bool {
+        self.hidden_since().is_some()
+    }
+
+    /// Where the outermost hidden element begins, if one is open.
+    pub(super) fn hidden_since(&self) -> Option<usize> {
+        self.innermost().hidden_since
+    }
+
+    /// Whether the content is SVG or MathML here.
+    pub(super) fn is_foreign(&self) -> bool {
+        self.innermost().is_foreign
+    }
+
+    /// Closes what the start tag closes. Returns whether its element will be open.
+    pub(super) fn make_way(&mut self, tag: Tag) -> bool {
+        let element = tag.element;
+        if self.is_foreign() {
+            if !element.has(ENDS_FOREIGN) {
+                return !tag.self_closing && !element.has(EMPTY);
+            }
+            while self.is_foreign() {
+                self.truncate(self.entries.len() - 1);
+            }
+        }
+        let is_select = |entry: &Entry<C>| entry.element == Element::Select;
+        match element {
+            Element::Li => self.close_item(&[Element::Li]),
+            Element::Dd | Element::Dt => self.close_item(&[Element::Dd, Element::Dt]),
+            Element::Button => {
+                self.close_to(self.find(|entry| entry.element == element, ends_scope));
+            }
+            Element::Input => {
+                self.close_to(self.find(is_select, ends_scope));
+            }
+            Element::Select => {
+                // Such a tag closes the open one and opens none.
+                if self.close_to(self.find(is_select, ends_scope)) {
+                    return false;
+                }
+            }
+            Element::Svg | Element::Math if tag.self_closing => return false,
+            _ => {}
+        }
+        if element.has(CLOSES_P) && self.paragraphs > 0 {
+            self.close_to(self.find(is_paragraph, ends_scope_of_p));
+        }
+        if element.has(HEADING) && self.innermost().element.has(HEADING) {
+            self.truncate(self.entries.len() - 1);
+        }
+        if element.has(TABLE_PART) {
+            return self.close_table_parts(element.table_rank());
+        }
+        !element.has(EMPTY)
+    }
+
+    /// Opens the element of a start tag, after [`Self::make_way`].
+    pub(super) fn open(&mut self, tag: Tag, hides: bool, context: C) {
+        if self.entries.len() == MOST {
+            return;
+        }
+        let parent = self.innermost();
+        let entry = Entry {
+            name: tag.name,
+            element: tag.element,
+            is_foreign: match tag.element {
+                Element::Svg | Element::Math => true,
+                // Their content is HTML.
+                Element::ForeignObject | Element::Desc => false,
+                _ => parent.is_foreign,
+            },
+            hidden_since: parent.hidden_since.or(hides.then_some(tag.at)),
+            context,
+        };
+        self.paragraphs += usize::from(tag.element == Element::P);
+        self.entries.push(entry);
+    }
+
+    /// Closes what the end tag closes.
+    pub(super) fn close(&mut self, tag: Tag) {
+        let element = tag.element;
+        if element.has(EMPTY) {
+            return;
+        }
+        let has_name = |entry: &Entry<C>| entry.name == tag.name;
+        let found = match element {
+            Element::P => self.find(has_name, ends_scope_of_p),
+            Element::Li => self.find(has_name, |element| {
+                ends_scope(element) || matches!(element, Element::Ul | Element::Ol)
+            }),
+            // The end tag of any heading closes any other.
+            _ if element.has(HEADING) => self.find(|entry| entry.element.has(HEADING), ends_scope),
+            _ if element.has(TABLE_PART) || element == Element::Table => {
+                self.find(has_name, ends_table)
+            }
+            _ if element.has(SPECIAL) => self.find(has_name, ends_scope),
+            _ => self.find(has_name, |element| element.has(SPECIAL)),
+        };
+        match found {
+            // A form ends alone: what was opened in it and not closed stays open.
+            Some(at) if element == Element::Form => {
+                self.entries.remove(at);
+            }
+            found => {
+                self.close_to(found);
+            }
+        }
+    }
+
+    /// The position of the innermost element that is `wanted`, unless there is one that `ends` the search further
+    /// inside.
+    fn find(
+        &self,
+        wanted: impl Fn(&Entry<C>) -> bool,
+        ends: impl Fn(Element) -> bool,
+    ) -> Option<usize> {
+        for (at, entry) in self.entries.iter().enumerate().rev() {
+            if wanted(entry) {
+                return Some(at);
+            }
+            if ends(entry.element) {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Closes the element at the position, with all inside. Returns whether there is a position.
+    fn close_to(&mut self, at: Option<usize>) -> bool {
+        if let Some(at) = at {
+            self.truncate(at);
+        }
+        at.is_some()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        if self.paragraphs > 0 {
+            self.paragraphs -= self.entries[len..]
+                .iter()
+                .filter(|e| is_paragraph(e))
+                .count();
+        }
+        self.entries.truncate(len);
+    }
+
+    /// Closes the item of a list before the next one.
+    fn close_item(&mut self, items: &[Element]) {
+        let found = self.find(
+            |entry| items.contains(&entry.element),
+            |element| {
+                element.has(SPECIAL)
+                    && !matches!(element, Element::Address | Element::Div | Element::P)
+            },
+        );
+        self.close_to(found);
+    }
+
+    /// Closes the parts of the innermost table whose rank is at most this, so that a part of this rank can follow.
+    /// Returns whether there is a table.
+    fn close_table_parts(&mut self, rank: u8) -> bool {
+        let Some(table) = self.find(|entry| ends_table(entry.element), |_| false) else {
+            return false;
+        };
+        let parts = self.entries[table..].iter();
+        let mut ranks = parts.map(|entry| entry.element.table_rank());
+        let outermost = ranks.position(|found| (1..=rank).contains(&found));
+        self.close_to(outermost.map(|at| table + at));
+        true
+    }
+}
+
+fn is_paragraph<C>(entry: &Entry<C>) -> bool {
+    entry.element == Element::P
+}
+
+fn ends_scope(element: Element) -> bool {
+    element.has(SCOPE)
+}
+
+fn ends_scope_of_p(element: Element) -> bool {
+    element.has(SCOPE) || element == Element::Button
+}
+
+fn ends_table(element: Element) -> bool {
+    matches!(element, Element::Table | Element::Template)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scan::{Event, Scanner};
+    use super::*;
+
+    /// The names of the elements that are open at the end of a page.
+    fn open_at_the_end(page: &str) -> String {
+        let mut open = OpenElements::<()>::new();
+        let mut scanner = Scanner::new(page);
+        while let Some(event) = scanner.next_event() {
+            match event {
+                Event::Start(tag) => {
+                    if open.make_way(tag) {
+                        open.open(tag, false, ());
+                    }
+                }
+                Event::End(tag) => open.close(tag),
+                Event::Text(_) | Event::RawText(_) => {}
+            }
+        }
+        let paragraphs = open.entries.iter().filter(|e| is_paragraph(e)).count();
+        assert_eq!(open.paragraphs, paragraphs);
+        let names = open.entries.iter().map(|entry| entry.element.name());
+        names.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn elements_close_as_in_the_standard() {
+        for (page, expected) in [
+            ("<html><body><div><p>a<br><img>b", "div p"),
+            ("<div><p>a</div>", ""),
+            ("<p>a<div>b", "div"),
+            ("<p>a<p>b", "p"),
+            ("<p><button><p>", "p button p"),
+            ("<p><table><tr><td><p>", "table tr td p"),
+            ("<ul><li>a<li>b<ul><li>c", "ul li ul li"),
+            ("<ul><li><div>a<li>b", "ul li"),
+            ("<ul><li><ul></li>", "ul li ul"),
+            ("<dl><dt>a<dd>b<dt>c", "dl dt"),
+            ("<h1>a<h2>b", "h2"),
+            ("<h1>a</h2>", ""),
+            ("<table><tr><td>a<td>b<tr><td>c<tbody>", "table tbody"),
+            (
+                "<table><tbody><tr><td><table><tr><td>a</table>",
+                "table tbody tr td",
+            ),
+            ("<div><table><tr><td></div>", "div table tr td"),
+            ("<td>a<tr>b", ""),
+            ("<table><tr><td><b></table>", ""),
+            // Inline elements.
+            ("<b><i></b>", ""),
+            ("<span><div></span>", "span div"),
+            ("<x-a><x-b></x-a>", ""),
+            ("</b></div></p></x-y>", ""),
+            // Forms and controls.
+            ("<form><div></form>", "div"),
+            ("<select><option>a<option>b<select>", ""),
+            ("<select><option>a<input>", ""),
+            ("<button>a<button>b", "button"),
+            // SVG and MathML.
+            ("<svg/><math/>", ""),
+            ("<svg><path/><g><div/>", "div"),
+            ("<svg><g><circle><p>", "p"),
+            ("<svg><foreignObject><div><p>", "svg foreignobject div p"),
+            ("<svg><g></svg>", ""),
+            ("<div><svg><g></div>", ""),
+        ] {
+            assert_eq!(open_at_the_end(page), expected, "{page}");
+        }
+    }
+
+    #[test]
+    fn few_elements_are_open_at_once() {
+        let mut open = OpenElements::<()>::new();
+        let page = "<p><b><div>".repeat(MOST);
+        let mut scanner = Scanner::new(&page);
+        while let Some(Event::Start(tag)) = scanner.next_event() {
+            if open.make_way(tag) {
+                open.open(tag, false, ());
+            }
+        }
+        assert_eq!(open.entries.len(), MOST);
+    }
+}

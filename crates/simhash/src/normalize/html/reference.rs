@@ -1,0 +1,154 @@
+//! The visible text of a page by definition: slow, from the tokens of html5gum. Tests compare [`super::visible_text`]
+//! with it.
+//!
+//! It shares the rules by which elements are closed, which have tests of their own; see [`super::open`].
+
+use std::collections::BTreeMap;
+
+use html5gum::emitters::default::DefaultEmitter;
+use html5gum::{StartTag, State, Token, Tokenizer};
+
+use super::elements::{Element, HIDDEN};
+use super::names::key;
+use super::open::OpenElements;
+use super::scan::Tag;
+use super::write::Gap;
+
+/// Stand for gaps. No page of a test has them.
+const SPACE: char = '\u{e000}';
+const LINE: char = '\u{e001}';
+
+/// The visible text of a page.
+pub(super) fn visible_text(page: &str) -> String {
+    let mut shown = Vec::new();
+    loop {
+        let hides = shown.len() <= 3;
+        match read(page, |number| !hides || shown.contains(&number)) {
+            Ok(text) => return text,
+            Err(unclosed) => shown.push(unclosed),
+        }
+    }
+}
+
+/// Reads a page, with its hidden elements if `is_shown` says so of the number of their start tag. An error is the
+/// number of a hidden element that is not closed.
+fn read(page: &str, is_shown: impl Fn(usize) -> bool) -> Result<String, usize> {
+    let mut tokenizer = Tokenizer::new_with_emitter(page, DefaultEmitter::<()>::default());
+    let mut open = OpenElements::<()>::new();
+    let mut text = String::new();
+    let mut number = 0;
+    // Whether the text up to the next tag is that of a script or the like.
+    let mut is_left_out = false;
+    while let Some(Ok(token)) = tokenizer.next() {
+        match token {
+            Token::String(string) => {
+                if !open.is_hidden() && !is_left_out {
+                    text.push_str(std::str::from_utf8(&string).expect("tags are ASCII"));
+                }
+            }
+            Token::StartTag(start) => {
+                number += 1;
+                let tag = tag(&start.name, start.self_closing, number);
+                let opens = open.make_way(tag);
+                if !open.is_hidden() {
+                    text.extend(separator(tag.element));
+                }
+                if opens {
+                    let hides = is_hidden(&start) && !is_shown(number);
+                    open.open(tag, hides, ());
+                }
+                if let Some((state, leaves_out)) = raw_text(&start.name)
+                    && !open.is_foreign()
+                {
+                    tokenizer.set_state(state);
+                    is_left_out = leaves_out;
+                }
+            }
+            Token::EndTag(end) => {
+                let tag = tag(&end.name, false, 0);
+                open.close(tag);
+                if !open.is_hidden() {
+                    text.extend(separator(tag.element));
+                }
+                is_left_out = false;
+            }
+            Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
+        }
+    }
+    match open.hidden_since() {
+        Some(unclosed) => Err(unclosed),
+        None => Ok(collapse(&text)),
+    }
+}
+
+fn tag(name: &[u8], self_closing: bool, at: usize) -> Tag {
+    let name = key(name);
+    Tag {
+        name,
+        element: Element::of(name),
+        self_closing,
+        at,
+    }
+}
+
+fn separator(element: Element) -> Option<char> {
+    match element.gap() {
+        Gap::None => None,
+        Gap::Space => Some(SPACE),
+        Gap::Line | Gap::Block => Some(LINE),
+    }
+}
+
+/// The state of the tokenizer behind a start tag, if it is another, and whether the text there is left out.
+fn raw_text(name: &[u8]) -> Option<(State, bool)> {
+    match name {
+        b"textarea" => Some((State::RcData, false)),
+        b"title" => Some((State::RcData, true)),
+        b"xmp" => Some((State::RawText, false)),
+        b"plaintext" => Some((State::PlainText, false)),
+        b"script" => Some((State::ScriptData, true)),
+        b"style" | b"noscript" | b"iframe" | b"noembed" | b"noframes" => {
+            Some((State::RawText, true))
+        }
+        _ => None,
+    }
+}
+
+fn is_hidden(start: &StartTag<()>) -> bool {
+    let value = |name: &str| {
+        let value = start.attributes.get(name.as_bytes());
+        value.map(|value| String::from_utf8_lossy(value).to_ascii_lowercase())
+    };
+    let style: BTreeMap<String, String> = value("style")
+        .unwrap_or_default()
+        .split(';')
+        .filter_map(|declaration| declaration.split_once(':'))
+        .map(|(property, value)| {
+            let value = value.replace('!', " ");
+            let first = value.split_ascii_whitespace().next();
+            (
+                property.trim_ascii().to_owned(),
+                first.unwrap_or_default().to_owned(),
+            )
+        })
+        .collect();
+    let declares = |property: &str, value: &str| style.get(property).is_some_and(|v| v == value);
+    Element::of(key(&start.name)).has(HIDDEN)
+        || value("hidden").is_some()
+        || value("popover").is_some()
+        || (&start.name[..] == b"dialog" && value("open").is_none())
+        || value("aria-hidden").is_some_and(|value| value == "true")
+        || declares("display", "none")
+        || declares("visibility", "hidden")
+}
+
+/// Collapses white space, and replaces the characters that stand for gaps.
+fn collapse(text: &str) -> String {
+    let is_space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\x0c' | '\r' | '\u{a0}' | SPACE);
+    let lines = text.split(LINE).map(|line| {
+        let words = line.split(is_space).filter(|word| !word.is_empty());
+        words.collect::<Vec<_>>().join(" ")
+    });
+    let lines = lines.filter(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join("\n")
+}

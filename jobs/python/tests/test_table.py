@@ -1,0 +1,75 @@
+"""Results: they can be pickled, and their signatures name public classes."""
+
+import copy
+import inspect
+import multiprocessing
+import pickle
+
+import numpy
+import pyarrow
+import pytest
+
+import dedup_job
+from conftest import TESTDATA, import_or_skip
+
+
+def copies(value):
+    """Copies by every protocol, and by copy."""
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        yield pickle.loads(pickle.dumps(value, protocol))
+    yield copy.deepcopy(value)
+
+
+def test_tables_can_be_pickled(documents, texts):
+    tables = [
+        dedup_job.pairs(texts, k=6),
+        dedup_job.pairs([1, 2**63], k=0),
+        # Dates, strings, truth values and nulls.
+        dedup_job.decide(documents, TESTDATA / "archive"),
+    ]
+    for table in tables:
+        for copied in copies(table):
+            assert type(copied) is dedup_job.Table and copied.summary == table.summary
+            assert copied.to_pyarrow().equals(table.to_pyarrow()) and copied.to_pylist() == table.to_pylist()
+
+
+def test_tables_come_back_from_other_processes(texts):
+    expected = dedup_job.pairs(texts).to_pylist()
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(dedup_job.pairs, [texts]).to_pylist() == expected
+
+
+def test_columns(texts):
+    given = [*texts[:20], None, "404"]
+    column = dedup_job.fingerprint_arrow(given)
+    expected = dedup_job.fingerprint(given)
+    assert isinstance(column, dedup_job.Column) and len(column) == 22 and column.null_count == 2
+    assert column.to_pylist() == column.to_pyarrow().to_pylist() == expected.tolist()
+    assert column.to_numpy().tolist() == expected.tolist() and column.to_numpy().dtype == numpy.uint64
+    assert import_or_skip("polars").Series(column).to_list() == column.to_polars().to_list() == expected.tolist()
+    assert dedup_job.pairs(column, k=6).to_pylist() == dedup_job.pairs(expected, k=6).to_pylist()
+    assert dedup_job.distance(column, expected).tolist() == 20 * [0] + 2 * [None]
+    for copied in copies(column):
+        assert type(copied) is dedup_job.Column and copied.to_pylist() == expected.tolist()
+    assert pickle.loads(pickle.dumps(dedup_job.fingerprint_arrow([]))).to_pylist() == []
+
+
+def test_rows_of_archives_can_be_pickled(archive):
+    rows = archive.to_arrow(["id", "day"], ["2026-01-02"])
+    assert pyarrow.table(pickle.loads(pickle.dumps(rows))).equals(pyarrow.table(rows))
+
+
+def public_functions(value):
+    """The functions that a name of the package stands for: itself, or the public methods and the constructor of a class."""
+    if inspect.isfunction(value):
+        yield value
+    for name, member in vars(value).items() if inspect.isclass(value) else ():
+        member = getattr(member, "__func__", getattr(member, "fget", member))
+        if inspect.isfunction(member) and (name == "__init__" or not name.startswith("_")):
+            yield member
+
+
+@pytest.mark.parametrize("name", dedup_job.__all__)
+def test_signatures_name_public_classes(name):
+    for function in public_functions(getattr(dedup_job, name)):
+        assert "native" not in str(inspect.signature(function)).lower(), function
