@@ -194,7 +194,7 @@ impl SpecOptions {
             tokenizer: self.tokenizer.unwrap_or(spec.tokenizer),
             weight: self.weight.unwrap_or(spec.weight),
             normalize: self.normalize.unwrap_or(spec.normalize),
-            markup: self.markup.or(spec.markup),
+            markup: self.markup.unwrap_or(spec.markup),
             markup_version: self.markup.map_or(spec.markup_version, Markup::version),
             min_features: self.min_features.unwrap_or(spec.min_features),
             seed: self.seed.unwrap_or(spec.seed),

@@ -190,8 +190,8 @@ impl Fingerprinter {
     fn extract(&mut self, text: &str, each: &mut impl FnMut(Feature<'_>)) {
         let spec = self.model.spec();
         let text = match spec.markup {
-            None => text,
-            Some(markup) => {
+            Markup::None => text,
+            markup => {
                 self.stripped.clear();
                 markup.strip(text, &mut self.stripped);
                 &self.stripped

@@ -119,8 +119,8 @@ impl Similarity {
         }
         let (normalize, markup) = (self.spec().normalize, self.spec().markup);
         let text = match markup {
-            None => text,
-            Some(markup) => {
+            Markup::None => text,
+            markup => {
                 self.stripped.clear();
                 markup.strip(text, &mut self.stripped);
                 &self.stripped

@@ -39,9 +39,9 @@ pub struct Spec {
     /// The power to which the inverse document frequency is raised; without effect if [`Spec::idf`] is none.
     #[serde(default, skip_serializing_if = "IdfPower::is_one")]
     pub idf_power: IdfPower,
-    /// The markup that is removed from the text, if any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub markup: Option<Markup>,
+    /// The markup that is removed from the text.
+    #[serde(default, skip_serializing_if = "Markup::is_none")]
+    pub markup: Markup,
     /// The version of the code that removes the markup, [`Markup::version`]; 0 without [`Spec::markup`].
     /// [`Spec::with_markup`] sets both.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -84,7 +84,7 @@ impl Default for Spec {
             hash: Hash::Murmur3X64128Low64,
             idf: None,
             idf_power: IdfPower::One,
-            markup: None,
+            markup: Markup::None,
             markup_version: 0,
             min_features: 4,
             normalize: Normalize::NfkcCasefold,
@@ -176,7 +176,7 @@ impl Spec {
 
     /// This spec with `markup`, and with the version that this crate has of it.
     #[must_use]
-    pub fn with_markup(self, markup: Option<Markup>) -> Self {
+    pub fn with_markup(self, markup: Markup) -> Self {
         let mut spec = Self { markup, ..self };
         spec.markup_version = spec.known_markup_version();
         spec
@@ -184,7 +184,7 @@ impl Spec {
 
     /// The version that this crate has of [`Spec::markup`].
     pub(crate) fn known_markup_version(&self) -> u32 {
-        self.markup.map_or(0, Markup::version)
+        self.markup.version()
     }
 
     /// SHA-256 of the canonical JSON, in hexadecimal.
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn markup_has_a_version() {
-        let spec = Spec::default().with_markup(Some(Markup::Main));
+        let spec = Spec::default().with_markup(Markup::Main);
         let json = spec.to_json();
         assert!(
             json.contains(r#""idf":null,"markup":"main","markup_version":1,"min_features":4"#),
@@ -318,9 +318,9 @@ mod tests {
                 "markup_version: null against 1"
             ]
         );
-        assert_eq!(spec.clone().with_markup(None), Spec::default());
+        assert_eq!(spec.clone().with_markup(Markup::None), Spec::default());
 
-        let earlier = Spec::default().with_markup(Some(Markup::Strip));
+        let earlier = Spec::default().with_markup(Markup::Strip);
         assert!(
             earlier
                 .to_json()
@@ -329,10 +329,10 @@ mod tests {
         assert_eq!(Spec::from_json(&earlier.to_json()).unwrap(), earlier);
 
         for (markup, version, expected) in [
-            (Some(Markup::Main), 2, 1),
-            (Some(Markup::Text), 0, 1),
-            (Some(Markup::StripBoilerplate), 1, 0),
-            (None, 1, 0),
+            (Markup::Main, 2, 1),
+            (Markup::Text, 0, 1),
+            (Markup::StripBoilerplate, 1, 0),
+            (Markup::None, 1, 0),
         ] {
             let other = Spec {
                 markup,

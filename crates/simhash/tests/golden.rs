@@ -115,15 +115,15 @@ fn models() -> Vec<(String, Model)> {
             (|spec: &mut Spec| spec.normalize = Normalize::Nfkc) as fn(&mut Spec),
         ),
         ("as-is", |spec| spec.normalize = Normalize::AsIs),
-        ("strip", |spec| spec.markup = Some(Markup::Strip)),
+        ("strip", |spec| spec.markup = Markup::Strip),
         ("strip-boilerplate", |spec| {
-            spec.markup = Some(Markup::StripBoilerplate)
+            spec.markup = Markup::StripBoilerplate
         }),
         ("text", |spec| {
-            *spec = spec.clone().with_markup(Some(Markup::Text));
+            *spec = spec.clone().with_markup(Markup::Text);
         }),
         ("main", |spec| {
-            *spec = spec.clone().with_markup(Some(Markup::Main));
+            *spec = spec.clone().with_markup(Markup::Main);
         }),
         ("seed-7", |spec| spec.seed = 7),
         ("min-features-2", |spec| spec.min_features = 2),
@@ -191,7 +191,7 @@ fn golden_texts_of_a_page() {
             fingerprinter.fingerprint(text).unwrap()
         };
         assert_eq!(
-            fingerprint(Spec::default().with_markup(Some(markup)), page),
+            fingerprint(Spec::default().with_markup(markup), page),
             fingerprint(Spec::default(), golden),
         );
     }

@@ -18,11 +18,11 @@ use unicode_segmentation::UnicodeSegmentation as _;
 /// Models of every tokenizer, each with combinations of weight, folding and markup.
 static MODELS: LazyLock<Vec<Model>> = LazyLock::new(|| {
     let choices = [
-        (Weight::Tf, Normalize::NfkcCasefold, None),
-        (Weight::Levels, Normalize::Nfkc, Some(Markup::Strip)),
-        (Weight::LogTf, Normalize::AsIs, Some(Markup::StripBoilerplate)),
-        (Weight::SqrtTf, Normalize::NfkcCasefold, Some(Markup::Text)),
-        (Weight::Set, Normalize::Nfkc, Some(Markup::Main)),
+        (Weight::Tf, Normalize::NfkcCasefold, Markup::None),
+        (Weight::Levels, Normalize::Nfkc, Markup::Strip),
+        (Weight::LogTf, Normalize::AsIs, Markup::StripBoilerplate),
+        (Weight::SqrtTf, Normalize::NfkcCasefold, Markup::Text),
+        (Weight::Set, Normalize::Nfkc, Markup::Main),
     ];
     let specs = Tokenizer::examples().into_iter().flat_map(|tokenizer| {
         choices.map(|(weight, normalize, markup)| {

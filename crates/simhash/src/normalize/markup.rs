@@ -6,8 +6,11 @@ use super::html;
 use crate::choice::{Choice, Name, by_name};
 
 /// The markup that is removed from a text before it is folded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Markup {
+    /// None: the text is taken as it is. Version 0.
+    #[default]
+    None,
     /// The visible text of an HTML page: a line for each block, white space collapsed. Version 1.
     Text,
     /// The same, without navigation, lists of links, footers and banners; all of it if almost nothing else is left.
@@ -24,6 +27,7 @@ pub enum Markup {
 impl Choice for Markup {
     const PLURAL: &'static str = "kinds of markup removal";
     const NAMES: &'static [Name<Self>] = &[
+        Name::new("none", Self::None, "texts as they are"),
         Name::new(
             "text",
             Self::Text,
@@ -55,15 +59,22 @@ impl Markup {
     #[must_use]
     pub const fn version(self) -> u32 {
         match self {
-            Self::Strip | Self::StripBoilerplate => 0,
+            Self::None | Self::Strip | Self::StripBoilerplate => 0,
             Self::Text | Self::Main => 1,
         }
+    }
+
+    /// Whether the text is taken as it is.
+    #[must_use]
+    pub const fn is_none(&self) -> bool {
+        matches!(self, Self::None)
     }
 
     /// Appends the text of an HTML page to `out`. Any text can be parsed as HTML, so this does not
     /// fail.
     pub fn strip(self, page: &str, out: &mut String) {
         match self {
+            Self::None => out.push_str(page),
             Self::Text => html::visible_text(page, out),
             Self::Main => html::main_text(page, out),
             Self::Strip => earlier::strip(page, false, out),

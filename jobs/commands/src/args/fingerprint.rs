@@ -60,8 +60,9 @@ pub struct FeatureArgs {
     /// How a text is normalised before it is cut
     #[arg(long, value_name = "FORM", value_parser = choice(Some(Spec::default().normalize)))]
     pub normalize: Option<simhash::Normalize>,
-    /// Parse texts as HTML [default: texts are taken as they are]
-    #[arg(long, value_name = "HOW", value_parser = choice(Spec::default().markup))]
+    /// Which text of an HTML page counts; texts that are no pages are parsed as HTML, too, if it is not none [default: text for
+    /// WARC files and files of HTML, otherwise none]
+    #[arg(long, value_name = "HOW", value_parser = choice(None::<simhash::Markup>))]
     pub markup: Option<simhash::Markup>,
     /// File of words to leave out, one per line
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
