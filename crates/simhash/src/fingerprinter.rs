@@ -6,6 +6,7 @@ use crate::accumulate;
 use crate::count::Count;
 use crate::isa::Kernel;
 use crate::model::Model;
+use crate::normalize::Markup;
 use crate::sketch::Sketcher;
 use crate::spec::{Hash, Spec};
 use crate::text::{Feature, Folded};

@@ -8,6 +8,7 @@ use crate::fingerprinter::Fingerprinter;
 use crate::hash::murmur3_low64;
 use crate::isa::Kernel;
 use crate::model::Model;
+use crate::normalize::Markup;
 use crate::sketch;
 use crate::spec::Spec;
 use crate::text::Folded;
