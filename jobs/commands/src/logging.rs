@@ -10,14 +10,7 @@ use crate::args::{CommonArgs, LogFormat};
 
 /// This project's crates, which log at the level of `-v` or `--quiet`.
 const OURS: [&str; 9] = [
-    "commands",
-    "lookup",
-    "_native",
-    "cluster",
-    "engine",
-    "archive",
-    "storage",
-    "hamming",
+    "commands", "lookup", "_native", "cluster", "engine", "archive", "storage", "hamming",
     "simhash",
 ];
 

@@ -5,6 +5,7 @@ use std::fmt;
 use archive::schema::SKETCH;
 use serde::{Deserialize, Serialize};
 
+use super::crawl_counts::FileCounts;
 use super::preference::Prefer;
 use crate::error::{EngineError, Result};
 
@@ -118,7 +119,7 @@ impl fmt::Display for Content {
 }
 
 /// The names of the columns that are read from a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) struct FoundColumns {
     /// `None` if the file has no id column; its documents then get the id `file:row`.
     pub(super) id: Option<String>,
@@ -136,6 +137,8 @@ pub(super) struct FoundColumns {
     pub(super) pages: Pages,
     /// Which records of a crawl are documents.
     pub(super) crawl: CrawlRecords,
+    /// How many records of a WARC file are documents.
+    pub(super) crawl_counts: FileCounts,
 }
 
 impl FoundColumns {
@@ -232,6 +235,7 @@ impl Columns {
             delimiter: self.delimiter.unwrap_or(b','),
             pages: self.pages,
             crawl: self.crawl.clone(),
+            crawl_counts: FileCounts::default(),
             prefer: self.prefer.clone(),
         })
     }

@@ -73,6 +73,14 @@ impl InputFile {
         }
     }
 
+    /// Whether each record of a row file is compressed by itself.
+    pub(super) fn compresses_each_record(&self) -> bool {
+        match &self.source {
+            Source::Rows { format, .. } => format.compresses_each_record(),
+            Source::Local(_) | Source::Remote(_) => false,
+        }
+    }
+
     /// An error of the file's data.
     pub(super) fn bad_data(&self, reason: String) -> EngineError {
         EngineError::BadData {

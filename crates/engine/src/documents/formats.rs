@@ -67,6 +67,11 @@ pub(super) fn has_pages(name: &str) -> bool {
     PAGES.iter().any(|ending| stem.ends_with(ending))
 }
 
+/// Whether a file is one document, by its name.
+pub(super) fn is_one_document(name: &str) -> bool {
+    matches!(reader(name), Some((Reader::Rows(format), _)) if format.is_one_document())
+}
+
 /// The endings of readable files: first without compression, then the row formats with each
 /// compression.
 #[must_use]
@@ -149,13 +154,14 @@ mod tests {
         let endings = extensions();
         assert_eq!(
             endings.join(" "),
-            ".parquet .jsonl .ndjson .json .csv .tsv .jsonl.gz .ndjson.gz .json.gz .csv.gz .tsv.gz .jsonl.zst .ndjson.zst \
-             .json.zst .csv.zst .tsv.zst"
+            ".parquet .jsonl .ndjson .json .csv .tsv .warc .wet .html .htm .xhtml .txt \
+             .jsonl.gz .ndjson.gz .json.gz .csv.gz .tsv.gz .warc.gz .wet.gz .html.gz .htm.gz .xhtml.gz .txt.gz \
+             .jsonl.zst .ndjson.zst .json.zst .csv.zst .tsv.zst .warc.zst .wet.zst .html.zst .htm.zst .xhtml.zst .txt.zst"
         );
         for ending in &endings {
             assert!(reader(&format!("a.b{ending}")).is_some(), "{ending}");
         }
-        for other in ["a", "csv", "a.txt", "a.gz", "a.parquet.gz", "a.csv.bz2", ""] {
+        for other in ["a", "csv", "a.md", "a.gz", "a.parquet.gz", "a.csv.bz2", ""] {
             assert!(reader(other).is_none(), "{other}");
         }
     }

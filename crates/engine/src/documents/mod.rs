@@ -5,6 +5,7 @@
 
 mod columns;
 mod conform;
+mod crawl_counts;
 mod file;
 mod formats;
 mod id;
@@ -37,6 +38,7 @@ use partition_reader::{PartitionReader, Rows, row_limit};
 use splits::Split;
 
 pub use columns::{Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES};
+pub use crawl_counts::CrawlRecordCounts;
 pub use formats::extensions;
 pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
@@ -55,6 +57,21 @@ use crate::resources::Resources;
 const OPENED: usize = 16;
 /// The most row files (JSON Lines, CSV) among them: opening one holds a whole record in memory.
 const ROW_FILES_OPENED: usize = 4;
+
+/// The files found at a path, without those of HTML and plain text beside files of records: a directory of records often has a
+/// licence or a page about it.
+fn without_stray_texts(path: &str, mut files: Vec<Location>) -> Vec<Location> {
+    let is_stray = |file: &Location| formats::is_one_document(&file.file_name());
+    let strays = files.iter().filter(|file| is_stray(file)).count();
+    let is_pattern = path.contains(['*', '?', '[']);
+    if strays > 0 && strays < files.len() && !is_pattern {
+        tracing::warn!(
+            "{path}: {strays} files of HTML or plain text are not read, because there are files of records beside them; to read them, name them"
+        );
+        files.retain(|file| !is_stray(file));
+    }
+    files
+}
 
 /// A split of a file, in the form in which one process names it to another.
 #[derive(Debug, Clone)]
@@ -95,7 +112,8 @@ impl Documents {
         let extensions: Vec<&str> = extensions.iter().map(String::as_str).collect();
         let mut locations = Vec::new();
         for path in given {
-            locations.extend(archive::input_files(stores, path, &extensions).await?);
+            let files = archive::input_files(stores, path, &extensions).await?;
+            locations.extend(without_stray_texts(path, files));
         }
         // A file with several paths or links is read once.
         let mut seen = HashSet::new();
@@ -176,6 +194,14 @@ impl Documents {
         }
     }
 
+    /// How many records of WARC files are documents, of the files that were read in this process to their ends; `None` if
+    /// there are none.
+    #[must_use]
+    pub fn crawl_counts(&self) -> Option<CrawlRecordCounts> {
+        let counts = self.files.iter();
+        CrawlRecordCounts::sum(counts.filter_map(|file| file.columns.crawl_counts.get()))
+    }
+
     /// The paths as they were given, joined by commas.
     #[must_use]
     pub fn given(&self) -> &str {
@@ -198,9 +224,8 @@ impl Documents {
     /// Whether some documents get the id `file:row`.
     #[must_use]
     pub fn have_row_ids(&self) -> bool {
-        let has_row_ids = |file: &Arc<InputFile>| {
-            file.columns.id.is_none() && !file.columns.is_one_document
-        };
+        let has_row_ids =
+            |file: &Arc<InputFile>| file.columns.id.is_none() && !file.columns.is_one_document;
         self.files.iter().any(has_row_ids)
     }
 

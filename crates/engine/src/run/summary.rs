@@ -7,6 +7,7 @@ use storage::Stores;
 
 use crate::cluster::ClusterSummary;
 use crate::decide::DecisionCounts;
+use crate::documents::CrawlRecordCounts;
 use crate::fingerprint::ShortDocuments;
 use crate::progress::{Stage, Stages};
 use crate::verify::Verified;
@@ -89,6 +90,9 @@ pub struct NewSummary {
     /// fingerprints, and if it is not known which documents these are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<ShortDocuments>,
+    /// The records of WARC files that this process read; `None` without such files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crawl_records: Option<CrawlRecordCounts>,
     /// Distinct fingerprints.
     pub distinct_fingerprints: u64,
     /// Digest of the batch's rows.

@@ -20,9 +20,7 @@ use clap::{Parser, Subcommand, ValueHint};
 pub use self::archive::ArchiveCommand;
 pub use self::cluster::{ClusterArgs, ExecutorArgs, SchedulerArgs, TlsArgs};
 pub use self::common::{CommonArgs, LogFormat, StorageArgs};
-pub use self::fingerprint::{
-    ColumnArgs, FeatureArgs, FingerprintArgs, IdFrom, IdfArgs, SpecArgs,
-};
+pub use self::fingerprint::{ColumnArgs, FeatureArgs, FingerprintArgs, IdFrom, IdfArgs, SpecArgs};
 pub use self::generate::{
     GenerateArgs, GenerateCommand, GenerateFingerprintsArgs, GeneratePagesArgs,
 };

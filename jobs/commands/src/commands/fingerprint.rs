@@ -2,6 +2,7 @@
 
 use ::archive::{Append, Archive, Existing, FingerprintWriter};
 use chrono::NaiveDate;
+use engine::documents::CrawlRecordCounts;
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
@@ -39,6 +40,8 @@ struct Report {
     invalid_utf8: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     short: Option<ShortDocuments>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    crawl_records: Option<CrawlRecordCounts>,
     digest: String,
     spec: Spec,
     spec_digest: String,
@@ -77,7 +80,7 @@ pub fn fingerprint(
     spec: &SpecArgs,
     target: &Target,
 ) -> Result<(), Failure> {
-    let (batch, short, commit) = process::run(common, async |process: &Process| {
+    let (batch, short, crawl_records, commit) = process::run(common, async |process: &Process| {
         let Process {
             context,
             resources,
@@ -134,9 +137,9 @@ pub fn fingerprint(
             draft.publish().await?;
         }
         let short = batch.short_documents(&recipe, DEFAULT_MAX_DISTANCE);
-        Ok((batch, short, commit))
+        Ok((batch, short, documents.crawl_counts(), commit))
     })?;
-    report(common, target, &batch, short, commit)
+    report(common, target, &batch, short, crawl_records, commit)
 }
 
 fn report(
@@ -144,6 +147,7 @@ fn report(
     target: &Target,
     batch: &FingerprintedBatch,
     short: Option<ShortDocuments>,
+    crawl_records: Option<CrawlRecordCounts>,
     commit: Commit,
 ) -> Result<(), Failure> {
     let output = match target {
@@ -158,6 +162,7 @@ fn report(
             duplicate_ids: batch.duplicate_ids,
             invalid_utf8: batch.texts.invalid_utf8,
             short,
+            crawl_records,
             digest: file.digest.clone(),
             spec: file.spec.clone(),
             spec_digest: file.spec.digest(),
@@ -180,8 +185,11 @@ fn report(
     let short = short.map_or(String::new(), |short| {
         short_documents(short, DEFAULT_MAX_DISTANCE)
     });
+    let records = crawl_records.map_or(String::new(), |records| {
+        format!("  WARC records: {records}\n")
+    });
     print(&format!(
-        "{output}{outcome}: {} documents, {} too short to compare, {} repeated ids, {} not UTF-8\n{short}",
+        "{output}{outcome}: {} documents, {} too short to compare, {} repeated ids, {} not UTF-8\n{records}{short}",
         count(file.rows),
         count(file.without_fingerprint),
         count(batch.duplicate_ids),

@@ -78,8 +78,7 @@ pub(super) async fn learn(
         min_features: Some(0),
         ..features.spec_options(process.stores()).await?
     };
-    let mut documents =
-        Documents::open(&process.context, paths, &columns.text_columns()).await?;
+    let mut documents = Documents::open(&process.context, paths, &columns.text_columns()).await?;
     let options = options.for_documents(&documents);
     let model = options.model()?;
     documents.read_pages(options.pages(&documents, "the table", model.spec())?);

@@ -167,9 +167,10 @@ impl Documents {
         let mut copied = futures::stream::iter(copying).buffered(threads.max(1));
         let mut copies = KeptDrafts::default();
         while let Some(draft) = copied.next().await {
-            let (draft, bytes) = draft?;
-            copies.bytes += bytes;
-            copies.drafts.push(draft);
+            if let Some((draft, bytes)) = draft? {
+                copies.bytes += bytes;
+                copies.drafts.push(draft);
+            }
         }
         Ok(copies)
     }
@@ -187,9 +188,14 @@ struct Copying {
 }
 
 impl Copying {
-    /// Copies the kept rows of the file; returns the draft and its size in bytes.
-    async fn copy(self, limit: Limit) -> Result<(Draft, u64)> {
+    /// Copies the kept rows of the file; returns the draft and its size in bytes, and `None` if the file is one document that
+    /// is not kept.
+    async fn copy(self, limit: Limit) -> Result<Option<(Draft, u64)>> {
         let Self { input, target, .. } = &self;
+        let is_kept = |row| self.kept.contains(self.number, row);
+        if input.columns.is_one_document && !is_kept(0) {
+            return Ok(None);
+        }
         if let Some(directory) = target.local().and_then(Path::parent) {
             std::fs::create_dir_all(directory).map_err(|source| EngineError::Io {
                 path: directory.display().to_string(),
@@ -201,7 +207,6 @@ impl Copying {
             file: draft.open()?,
             name: target.to_string(),
         };
-        let is_kept = |row| self.kept.contains(self.number, row);
         match &input.source {
             Source::Rows { .. } => rows::copy(input, limit, out, &is_kept).await?,
             Source::Local(_) | Source::Remote(_) => parquet::copy(input, out, &is_kept).await?,
@@ -213,7 +218,7 @@ impl Copying {
             }
         }
         let bytes = draft.send().await?;
-        Ok((draft, bytes))
+        Ok(Some((draft, bytes)))
     }
 }
 

@@ -46,6 +46,7 @@ fn copy_blocking(
     let Output { file: target, name } = out;
     let failed = |source| Output::failed(&name, source);
     let mut records = rows::raw_records(file, limit)?;
+    let each = file.compresses_each_record();
     let mut writer = Writer::new(BufWriter::new(target), compression).map_err(failed)?;
     writer.write_all(records.header()).map_err(failed)?;
     let separator = records.separator();
@@ -54,6 +55,9 @@ fn copy_blocking(
         if is_kept(row) {
             if copied > 0 {
                 writer.write_all(separator).map_err(failed)?;
+            }
+            if each && copied > 0 {
+                writer = writer.next_member(compression).map_err(failed)?;
             }
             writer.write_all(record).map_err(failed)?;
             copied += 1;
@@ -88,12 +92,21 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// Ends the compressed data, and begins the next gzip member or zstd frame.
+    fn next_member(self, compression: Compression) -> std::io::Result<Self> {
+        Self::new(self.end()?, compression)
+    }
+
     fn finish(self) -> std::io::Result<()> {
-        let mut out = match self {
-            Self::Plain(out) => out,
-            Self::Gzip(out) => out.finish()?,
-            Self::Zstd(out) => out.finish()?,
-        };
-        out.flush()
+        self.end()?.flush()
+    }
+
+    /// Ends the compressed data.
+    fn end(self) -> std::io::Result<W> {
+        match self {
+            Self::Plain(out) => Ok(out),
+            Self::Gzip(out) => out.finish(),
+            Self::Zstd(out) => out.finish(),
+        }
     }
 }

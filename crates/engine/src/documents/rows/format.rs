@@ -28,6 +28,21 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
         id_type: IdType,
     ) -> Result<Box<dyn Records>>;
 
+    /// Whether the format decompresses a file itself, and so gets the encoded bytes.
+    fn decompresses(&self) -> bool {
+        false
+    }
+
+    /// Whether a file is one document.
+    fn is_one_document(&self) -> bool {
+        false
+    }
+
+    /// Whether each record is compressed by itself, as a gzip member or a zstd frame.
+    fn compresses_each_record(&self) -> bool {
+        false
+    }
+
     /// The unparsed records of a file, from its start. Called on a blocking thread.
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>>;
 }

@@ -123,6 +123,11 @@ impl Input {
         })
     }
 
+    /// The name of the file, for messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The name of a line, for messages.
     pub(super) fn line_name(&self, line: u64) -> String {
         format!("{}, line {line}", self.name)

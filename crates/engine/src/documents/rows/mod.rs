@@ -1,4 +1,4 @@
-//! Documents in row files (JSON Lines or CSV), plain or compressed: collects the records of a file
+//! Documents in row files (JSON, CSV, WARC, or a file for each document), plain or compressed: collects the records of a file
 //! into record batches.
 //!
 //! The reader checks the bytes of a record and of a record batch before Arrow gets them. So no
@@ -14,6 +14,8 @@ mod input;
 pub(super) mod json;
 mod json_array;
 pub(super) mod limit;
+pub(super) mod warc;
+pub(super) mod whole_file;
 
 use std::sync::Arc;
 
@@ -57,7 +59,7 @@ pub(super) async fn open(
     let file = RowFile {
         location: location.clone(),
         local: local.clone(),
-        compression,
+        compression: input_compression(format, compression),
         limit,
     };
     let first = file.read_start(move |input| format.first_record(input));
@@ -127,6 +129,14 @@ pub(super) fn raw_records(file: &InputFile, limit: Limit) -> Result<Box<dyn RawR
     format.raw_records(rows.open()?, &file.columns)
 }
 
+/// The compression that is taken off before a format gets the bytes.
+fn input_compression(format: &dyn RowFormat, compression: Compression) -> Compression {
+    match format.decompresses() {
+        true => Compression::None,
+        false => compression,
+    }
+}
+
 /// The bytes of a file, and its format.
 fn row_file(file: &InputFile, limit: Limit) -> Result<(RowFile, &'static dyn RowFormat)> {
     let Source::Rows {
@@ -144,7 +154,7 @@ fn row_file(file: &InputFile, limit: Limit) -> Result<(RowFile, &'static dyn Row
     let rows = RowFile {
         location: file.location.clone(),
         local: local.clone(),
-        compression: *compression,
+        compression: input_compression(*format, *compression),
         limit,
     };
     Ok((rows, *format))

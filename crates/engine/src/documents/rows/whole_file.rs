@@ -1,10 +1,11 @@
 //! Files that are one document each: HTML, or plain text.
 
+use std::borrow::Cow;
 use std::io::Read as _;
 
 use archive::IdType;
 use storage::Location;
-use warc::charset;
+use warc::charset::{self, Hints};
 
 use super::builder::BatchBuilder;
 use super::format::{FirstRecord, RawRecords, Records, RowFormat};
@@ -42,6 +43,10 @@ macro_rules! whole_file {
                     form: $form,
                     pages: columns.pages,
                 }))
+            }
+
+            fn is_one_document(&self) -> bool {
+                true
             }
 
             fn raw_records(&self, input: Input, _: &FoundColumns) -> Result<Box<dyn RawRecords>> {
@@ -87,11 +92,13 @@ impl Records for WholeFile {
         };
         let name = input.line_name(1);
         let bytes = read_all(input)?;
-        let text = match self.form {
-            Form::Html => charset::decode_html(&bytes, None),
-            Form::Plain => charset::decode_text(&bytes, None),
+        let hints = Hints {
+            is_markup: self.form == Form::Html,
+            ..Hints::default()
         };
-        let text = page_text::content(self.pages, self.form, text);
+        let mut buffer = String::new();
+        let text = charset::decode(&bytes, &hints, &mut buffer);
+        let text = page_text::content(self.pages, self.form, Cow::Borrowed(text));
         let added = batch.push(None, Some(text.as_bytes()), None);
         added.map_err(|reason| EngineError::BadData {
             object: name,

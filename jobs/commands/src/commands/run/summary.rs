@@ -117,6 +117,9 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
         count(new.duplicate_ids),
         count(new.invalid_utf8)
     );
+    if let Some(records) = &new.crawl_records {
+        let _ = writeln!(text, "  WARC records: {records}");
+    }
     if let Some(short) = new.short {
         text.push_str(&short_documents(short, summary.max_distance));
     }

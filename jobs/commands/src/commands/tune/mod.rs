@@ -54,7 +54,12 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
     };
     let compared = process::run(common, async |process: &Process| {
         let stores = process.stores();
-        let options = args.spec.spec_options(stores).await?;
+        let columns = args.columns.text_columns();
+        let mut documents = Documents::open(&process.context, &args.documents, &columns).await?;
+        let mut options = args.spec.spec_options(stores).await?;
+        if args.base.is_none() {
+            options = options.for_documents(&documents);
+        }
         let candidates = match args.base.is_some() || chooses_features(&args.spec) {
             true => vec![SpecToTune {
                 model: options.model_at(stores, args.base.as_deref()).await?,
@@ -62,8 +67,10 @@ pub fn run(common: &CommonArgs, args: &TuneArgs) -> Result<(), Failure> {
             }],
             false => candidates(&options)?,
         };
-        let columns = args.columns.text_columns();
-        let documents = Documents::open(&process.context, &args.documents, &columns).await?;
+        if let Some(candidate) = candidates.first() {
+            let name = args.base.as_deref().unwrap_or_default();
+            documents.read_pages(options.pages(&documents, name, candidate.model.spec())?);
+        }
         let progress = &process.resources.progress;
         progress.enter(Stage::Fingerprint);
         let id_type = documents.id_type().unwrap_or(IdType::String);

@@ -1,0 +1,306 @@
+//! WARC files: the pages and texts of a crawl. The reader decompresses a file itself, because it goes on after damage.
+
+use std::borrow::Cow;
+use std::io::BufRead;
+
+use archive::IdType;
+use storage::Location;
+use warc::{Broken, Choice, Counts, Document, Event, Limits, Outcome, Reader};
+
+use super::builder::BatchBuilder;
+use super::format::{FirstRecord, RawRecords, Records, RowFormat};
+use super::input::Input;
+use crate::documents::columns::{Columns, CrawlId, FoundColumns, Pages};
+use crate::documents::crawl_counts::FileCounts;
+use crate::documents::page_text::{self, Form};
+use crate::error::{EngineError, Result};
+
+/// The column of a document's text.
+const TEXT: &str = "text";
+/// The column of a record's id.
+const RECORD_ID: &str = "warc_record_id";
+/// The column of a document's URL.
+const URL: &str = "url";
+/// The columns of a document. Ids and preferences can be any of them.
+const COLUMNS: [&str; 7] = [
+    RECORD_ID,
+    URL,
+    "host",
+    "date",
+    "content_type",
+    "status",
+    TEXT,
+];
+/// The most broken parts of a file that are logged.
+const MAX_LOGGED: u64 = 10;
+
+/// WARC files, also those of texts (WET).
+#[derive(Debug)]
+pub(in crate::documents) struct Warc;
+
+impl RowFormat for Warc {
+    fn first_record(&self, _: Input) -> Result<Option<Box<dyn FirstRecord>>> {
+        Ok(Some(Box::new(Known)))
+    }
+
+    fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
+        Ok(Box::new(WarcRecords {
+            file: File::new(input, columns),
+            id: columns.id.clone(),
+            content: columns.content.column().to_owned(),
+            preference: columns.own_preference().map(str::to_owned),
+            pages: columns.pages,
+        }))
+    }
+
+    fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+        Ok(Box::new(RawWarc {
+            file: File::new(input, columns),
+            record: Vec::new(),
+        }))
+    }
+
+    fn decompresses(&self) -> bool {
+        true
+    }
+
+    fn compresses_each_record(&self) -> bool {
+        true
+    }
+}
+
+/// What is known of every such file: its columns.
+struct Known;
+
+impl FirstRecord for Known {
+    fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
+        let mut columns = columns.clone();
+        if columns.id.is_none() && columns.crawl.id == CrawlId::Url {
+            columns.id = Some(URL.to_owned());
+        }
+        let found = columns.find(location.given(), &COLUMNS)?;
+        Ok((found, IdType::String))
+    }
+}
+
+/// A file that is being read.
+struct File {
+    reader: Reader<Box<dyn BufRead + Send>>,
+    documents: warc::Documents,
+    input: InputName,
+    counts: Counts,
+    /// Where the counts go at the end of the file.
+    file_counts: FileCounts,
+    /// Records read so far.
+    records: u64,
+    /// Parts that cannot be read.
+    broken: u64,
+    first_broken: Option<Broken>,
+}
+
+/// The name of the file, and how errors of its bytes are told.
+struct InputName(String);
+
+impl InputName {
+    fn failed(&self, error: std::io::Error) -> EngineError {
+        // Errors of the disk and the store name their object themselves.
+        error.downcast().unwrap_or_else(|source| EngineError::Io {
+            path: self.0.clone(),
+            source,
+        })
+    }
+}
+
+impl File {
+    fn new(input: Input, columns: &FoundColumns) -> Self {
+        let limits = Limits {
+            record: input.limit.record,
+            window_log: input.limit.window_log,
+        };
+        let mut choice = Choice {
+            check_digests: columns.crawl.check_digests,
+            ..Choice::default()
+        };
+        if !columns.crawl.statuses.is_empty() {
+            let statuses = columns.crawl.statuses.iter();
+            choice.statuses = statuses.map(|&status| status..=status).collect();
+        }
+        Self {
+            documents: warc::Documents::new(choice, limits.record),
+            input: InputName(input.name().to_owned()),
+            reader: Reader::new(input.bytes, limits),
+            counts: Counts::default(),
+            file_counts: columns.crawl_counts.clone(),
+            records: 0,
+            broken: 0,
+            first_broken: None,
+        }
+    }
+
+    /// Calls `each` on the next document; returns `None` at the end of the file.
+    fn next<T>(
+        &mut self,
+        each: impl FnOnce(&Document<'_>, &InputName) -> Result<T>,
+    ) -> Result<Option<T>> {
+        loop {
+            let event = self.reader.next_event();
+            match event.map_err(|error| self.input.failed(error))? {
+                None => return self.end().map(|()| None),
+                Some(Event::Broken(broken)) => {
+                    self.counts.count_broken(broken);
+                    self.first_broken.get_or_insert(broken);
+                    self.broken += 1;
+                    if self.broken <= MAX_LOGGED {
+                        tracing::warn!(
+                            "{}, byte {}: {}; the rest of the file is read",
+                            self.input.0,
+                            broken.offset,
+                            broken.fault
+                        );
+                    }
+                }
+                Some(Event::Record(record)) => {
+                    self.records += 1;
+                    let outcome = self.documents.read(&record);
+                    self.counts.count(&outcome);
+                    if let Outcome::Document(document) = &outcome {
+                        return each(document, &self.input).map(Some);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Refuses a file without a record, and hands over the counts.
+    fn end(&mut self) -> Result<()> {
+        if let (0, Some(broken)) = (self.records, self.first_broken) {
+            return Err(EngineError::BadData {
+                object: format!("{}, byte {}", self.input.0, broken.offset),
+                reason: format!("{}; there is no WARC record in the file", broken.fault),
+            });
+        }
+        self.file_counts.set(std::mem::take(&mut self.counts));
+        Ok(())
+    }
+}
+
+/// The value of a column of a document, but for its text; `None` if it has none.
+fn value<'d>(document: &'d Document<'_>, column: &str) -> Option<Cow<'d, str>> {
+    let url = document.url.as_deref();
+    match column {
+        RECORD_ID => document.id.as_deref().map(Cow::Borrowed),
+        URL => url.map(Cow::Borrowed),
+        "host" => url.and_then(host).map(Cow::Borrowed),
+        "date" => document.date.as_deref().map(Cow::Borrowed),
+        "content_type" => Some(Cow::Borrowed(document.content_type)),
+        "status" => document.status.map(|status| status.to_string().into()),
+        _ => None,
+    }
+}
+
+/// The host in a URL, without user and port.
+fn host(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let host = authority.rsplit('@').next()?;
+    let end = match host.find(']') {
+        // An IPv6 address has colons.
+        Some(end) => end + 1,
+        None => host.find(':').unwrap_or(host.len()),
+    };
+    Some(&host[..end]).filter(|host| !host.is_empty())
+}
+
+/// The documents of a file.
+struct WarcRecords {
+    file: File,
+    id: Option<String>,
+    content: String,
+    preference: Option<String>,
+    pages: Pages,
+}
+
+impl Records for WarcRecords {
+    fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
+        let Self {
+            file,
+            id,
+            content,
+            preference,
+            pages,
+        } = self;
+        let read = file.next(|document, input| {
+            let text = || {
+                let form = match document.form {
+                    warc::Form::Html => Form::Html,
+                    warc::Form::Text => Form::Plain,
+                };
+                page_text::content(*pages, form, Cow::Borrowed(document.text))
+            };
+            let content = match content == TEXT {
+                true => Some(text()),
+                false => value(document, content),
+            };
+            let preference = preference.as_deref();
+            let preference = match preference {
+                Some(TEXT) => Some(text()),
+                Some(column) => value(document, column),
+                None => None,
+            };
+            // A record need not have an id: then its URL stands for it, or its place.
+            let id = id.as_deref().map(|column| {
+                let id = value(document, column).or_else(|| value(document, RECORD_ID));
+                let id = id.or_else(|| value(document, URL));
+                id.unwrap_or_else(|| format!("{}:{}", input.0, document.offset).into())
+            });
+            let [id, content, preference] = [&id, &content, &preference]
+                .map(|value| value.as_ref().map(|value| value.as_bytes()));
+            let added = batch.push(id, content, preference);
+            added.map_err(|reason| EngineError::BadData {
+                object: format!("{}, byte {}", input.0, document.offset),
+                reason,
+            })
+        })?;
+        Ok(read.is_some())
+    }
+}
+
+/// The records of documents, as they are in the file.
+struct RawWarc {
+    file: File,
+    record: Vec<u8>,
+}
+
+impl RawRecords for RawWarc {
+    fn header(&self) -> &[u8] {
+        &[]
+    }
+
+    fn next_record(&mut self) -> Result<Option<&[u8]>> {
+        let Self { file, record } = self;
+        let found = file.next(|document, _| {
+            record.clear();
+            record.extend_from_slice(document.raw);
+            Ok(())
+        })?;
+        Ok(found.map(|()| record.as_slice()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_of_a_url() {
+        for (url, expected) in [
+            ("https://a.example/b:c@d", Some("a.example")),
+            ("http://u:p@a.example:80?x", Some("a.example")),
+            ("http://[::1]:8080/", Some("[::1]")),
+            ("http:///x", None),
+            ("urn:uuid:1", None),
+        ] {
+            assert_eq!(host(url), expected, "{url}");
+        }
+    }
+}
