@@ -49,6 +49,8 @@ enum Part {
     Header,
     Deflate,
     Trailer,
+    /// Nothing more: the deflate stream is damaged here.
+    Damage,
 }
 
 /// A decoder of gzip members.
@@ -94,6 +96,7 @@ impl Gzip {
                     }
                 }
                 Part::Trailer => return self.check_trailer(input),
+                Part::Damage => return Ok(Decoded::Broken(Fault::Damaged)),
             }
         }
     }
@@ -115,25 +118,17 @@ impl Gzip {
         let read = (self.inflate.total_in() - read) as usize;
         let written = (self.inflate.total_out() - written) as usize;
         input.consume(read);
-        let Ok(status) = status else {
-            return Ok(Some(Decoded::Broken(Fault::Damaged)));
-        };
-        if status == Status::StreamEnd {
-            self.next = Part::Trailer;
-        }
         self.crc.update(&output[..written]);
-        Ok(if written > 0 {
-            Some(Decoded::Bytes(written))
-        } else if status == Status::StreamEnd {
-            None
-        } else if is_at_end {
-            Some(Decoded::Broken(Fault::Truncated))
-        } else if read == 0 {
+        match status {
+            Ok(Status::StreamEnd) => self.next = Part::Trailer,
+            // Whole records may come before the damage.
+            Err(_) => self.next = Part::Damage,
+            Ok(_) if read > 0 || written > 0 => {}
+            Ok(_) if is_at_end => return Ok(Some(Decoded::Broken(Fault::Truncated))),
             // Without progress, it would be the same again.
-            Some(Decoded::Broken(Fault::Damaged))
-        } else {
-            None
-        })
+            Ok(_) => self.next = Part::Damage,
+        }
+        Ok((written > 0).then_some(Decoded::Bytes(written)))
     }
 
     fn check_trailer<R: BufRead>(&self, input: &mut Input<R>) -> io::Result<Decoded> {

@@ -13,7 +13,7 @@ use crate::input::Input;
 
 /// How a frame starts.
 pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// How the last three bytes of the magic number of a skippable frame are; the first is 0x50 to 0x5f.
+/// The last three bytes of the magic number of a skippable frame; the first is 0x50 to 0x5f.
 pub(crate) const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 /// The first byte of a skippable frame that holds a dictionary.
 pub(crate) const DICTIONARY_FRAME: u8 = 0x5d;
@@ -21,7 +21,7 @@ pub(crate) const DICTIONARY_FRAME: u8 = 0x5d;
 pub(crate) const MAX_DICTIONARY: usize = 8 << 20;
 /// How a dictionary starts.
 const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
-/// The logarithms of windows that the library can be limited to.
+/// The smallest and the largest limit of windows that the library knows, as powers of two.
 const WINDOW_LOGS: (u32, u32) = (10, 31);
 /// The library's message about a window above the limit.
 const TOO_LARGE: &str = "Frame requires too much memory for decoding";

@@ -262,6 +262,13 @@ fn a_record_in_a_damaged_member_is_broken_and_those_around_it_are_read() {
 }
 
 #[test]
+fn readers_can_move_to_another_thread() {
+    fn check(_: impl Send) {}
+    check(Reader::new(&b""[..], LIMITS));
+    check(crate::Documents::new(crate::Choice::default(), 1));
+}
+
+#[test]
 fn errors_of_the_input_are_passed_on() {
     struct Failing;
     impl io::Read for Failing {
