@@ -119,7 +119,7 @@ impl<'a> Iterator for Attributes<'a> {
     /// The next attribute, unless the tag ends before, or the bytes end within it.
     fn next(&mut self) -> Option<Self::Item> {
         let is_between = |byte: &u8| byte.is_ascii_whitespace() || *byte == b'/';
-        self.skip_while(is_between);
+        self.advance_while(is_between);
         if self.rest.first() == Some(&b'>') {
             return None;
         }
@@ -129,12 +129,12 @@ impl<'a> Iterator for Attributes<'a> {
         let end = 1 + rest.iter().position(is_end).unwrap_or(rest.len());
         let (name, rest) = self.rest.split_at(end);
         self.rest = rest;
-        self.skip_while(u8::is_ascii_whitespace);
+        self.advance_while(u8::is_ascii_whitespace);
         let Some(value) = self.rest.strip_prefix(b"=") else {
             return (!self.rest.is_empty()).then_some((name, b"".as_slice()));
         };
         self.rest = value;
-        self.skip_while(u8::is_ascii_whitespace);
+        self.advance_while(u8::is_ascii_whitespace);
         let (value, rest) = match self.rest {
             [quote @ (b'"' | b'\''), inner @ ..] => {
                 let Some(end) = memchr(*quote, inner) else {
@@ -158,7 +158,7 @@ impl<'a> Iterator for Attributes<'a> {
 }
 
 impl Attributes<'_> {
-    fn skip_while(&mut self, is_skipped: impl Fn(&u8) -> bool) {
+    fn advance_while(&mut self, is_skipped: impl Fn(&u8) -> bool) {
         let skipped = self.rest.iter().take_while(|byte| is_skipped(byte)).count();
         self.rest = &self.rest[skipped..];
     }
