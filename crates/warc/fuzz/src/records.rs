@@ -1,0 +1,96 @@
+//! Fuzzes the reader of WARC files with arbitrary bytes: plain, as one gzip member, and as a gzip member for each part.
+//!
+//! Every file comes to an end without a panic. The events of a file that is not damaged below its records are the same whatever
+//! the size of the source's buffer, and the records of a plain file are parts of it.
+#![no_main]
+
+use std::io::{BufReader, Write as _};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use libfuzzer_sys::fuzz_target;
+use warc::{Broken, Choice, Counts, Documents, Event, Limits, Reader};
+
+/// A small one, so that the fuzzer makes records above it.
+const LIMITS: Limits = Limits {
+    record: 1_000,
+    window_log: 20,
+};
+
+#[derive(Debug, PartialEq)]
+enum Found {
+    Record {
+        offset: u64,
+        block: Vec<u8>,
+        raw: Vec<u8>,
+    },
+    Broken(Broken),
+}
+
+/// The events of a file, read in pieces of at most `step` bytes.
+fn read(file: &[u8], step: usize) -> Vec<Found> {
+    let mut reader = Reader::new(BufReader::with_capacity(step, file), LIMITS);
+    let choice = Choice {
+        statuses: vec![0..=999],
+        check_digests: true,
+    };
+    let mut documents = Documents::new(choice, LIMITS.record);
+    let mut counts = Counts::default();
+    let mut all = Vec::new();
+    while let Some(event) = reader.next_event().expect("a slice has no errors") {
+        all.push(match event {
+            Event::Record(record) => {
+                counts.count(&documents.read(&record));
+                let (block, raw) = (record.block.to_vec(), record.raw.to_vec());
+                Found::Record {
+                    offset: record.offset,
+                    block,
+                    raw,
+                }
+            }
+            Event::Broken(broken) => {
+                counts.count_broken(broken);
+                Found::Broken(broken)
+            }
+        });
+        assert!(all.len() <= file.len(), "no end");
+    }
+    let skipped: u64 = counts
+        .all_skipped()
+        .iter()
+        .map(|(_, records)| records)
+        .sum();
+    assert_eq!(counts.documents() + skipped, all.len() as u64);
+    all
+}
+
+fn member(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(content).expect("a vector has no errors");
+    encoder.finish().expect("a vector has no errors")
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&layout, bytes)) = bytes.split_first() else {
+        return;
+    };
+    let is_plain = bytes.starts_with(b"WARC/1.");
+    let file = match layout % 3 {
+        0 => bytes.to_vec(),
+        1 => member(bytes),
+        _ => bytes.split(|byte| *byte == 0).flat_map(member).collect(),
+    };
+    let events = read(&file, 1 << 20);
+    let pieces = read(&file, 1 + usize::from(layout) / 3);
+    if layout % 3 > 0 || is_plain {
+        assert_eq!(events, pieces);
+    }
+    if layout % 3 == 0 && is_plain {
+        for event in &events {
+            if let Found::Record { offset, block, raw } = event {
+                let rest = &file[*offset as usize..];
+                assert!(rest.starts_with(raw) && raw.len() >= block.len());
+            }
+        }
+    }
+});

@@ -1,0 +1,92 @@
+//! Digests of records: `algorithm:value`, the value in base32 as a rule, or in hexadecimal.
+
+use md5::Md5;
+use memchr::memchr;
+use sha1::Sha1;
+use sha2::{Digest as _, Sha256, Sha512};
+
+/// Whether `digest` is the digest of `bytes`; `None` if its algorithm or encoding is unknown.
+pub(crate) fn is_digest_of(digest: &[u8], bytes: &[u8]) -> Option<bool> {
+    let colon = memchr(b':', digest)?;
+    let (algorithm, value) = (
+        digest[..colon].trim_ascii(),
+        digest[colon + 1..].trim_ascii(),
+    );
+    let is = |name: &str| algorithm.eq_ignore_ascii_case(name.as_bytes());
+    if is("sha1") || is("sha-1") {
+        is_encoding_of(value, &Sha1::digest(bytes))
+    } else if is("sha256") || is("sha-256") {
+        is_encoding_of(value, &Sha256::digest(bytes))
+    } else if is("sha512") || is("sha-512") {
+        is_encoding_of(value, &Sha512::digest(bytes))
+    } else if is("md5") {
+        is_encoding_of(value, &Md5::digest(bytes))
+    } else {
+        None
+    }
+}
+
+/// Whether `value` is `digest` in hexadecimal or base32; `None` if its length is that of neither.
+fn is_encoding_of(value: &[u8], digest: &[u8]) -> Option<bool> {
+    if value.len() == 2 * digest.len() {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        let is_byte = |(pair, byte): (&[u8], &u8)| {
+            let (high, low) = (digit(pair[0]), digit(pair[1]));
+            high.zip(low).map(|(high, low)| 16 * high + low) == Some(u32::from(*byte))
+        };
+        return Some(value.chunks_exact(2).zip(digest).all(is_byte));
+    }
+    let padding = value.iter().rev().take_while(|byte| **byte == b'=');
+    let value = &value[..value.len() - padding.count()];
+    let is_base32 = value.len() == (8 * digest.len()).div_ceil(5);
+    is_base32.then(|| {
+        let mut digits = value.iter().enumerate();
+        digits.all(|(number, digit)| digit.eq_ignore_ascii_case(&base32_digit(digest, number)))
+    })
+}
+
+/// The digit of this number, from 0 on, of `bytes` in base32 (RFC 4648); the last may stand for fewer than five bits.
+fn base32_digit(bytes: &[u8], number: usize) -> u8 {
+    const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+    let (at, shift) = (5 * number / 8, 5 * number % 8);
+    let next = bytes.get(at + 1).copied().unwrap_or(0);
+    let both = u16::from_be_bytes([bytes[at], next]);
+    DIGITS[usize::from((both >> (11 - shift)) & 31)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_compared_in_either_encoding() {
+        // Of the empty text, from the RFCs and FIPS 180.
+        for digest in [
+            "sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ",
+            "sha1:3i42h3s6nnfq2msvx7xzkyayscx5qbyj",
+            "SHA-1: DA39A3EE5E6B4B0D3255BFEF95601890AFD80709",
+            "md5:d41d8cd98f00b204e9800998ecf8427e",
+            "md5:2QOYZWMPACZAJ2MABGMOZ6CCPY",
+            "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+            "sha256:4OYMIQUY7QOBJGX36TEJS35ZEQT24QPEMSNZGTFESWMRW6CSXBKQ====",
+        ] {
+            assert_eq!(is_digest_of(digest.as_bytes(), b""), Some(true), "{digest}");
+            assert_eq!(
+                is_digest_of(digest.as_bytes(), b"x"),
+                Some(false),
+                "{digest}"
+            );
+        }
+        let sha512 = format!("sha512:cf83e1357eefb8bd{}", "0".repeat(112));
+        assert_eq!(is_digest_of(sha512.as_bytes(), b""), Some(false));
+    }
+
+    #[test]
+    fn unknown_digests_are_no_answer() {
+        for digest in ["", "sha1", "sha1:", "sha1:3I42", "crc32:00000000", "xxh3:1"] {
+            assert_eq!(is_digest_of(digest.as_bytes(), b""), None, "{digest}");
+        }
+        let bad = "sha1:zz39a3ee5e6b4b0d3255bfef95601890afd80709";
+        assert_eq!(is_digest_of(bad.as_bytes(), b""), Some(false));
+    }
+}

@@ -1,0 +1,312 @@
+//! [`Documents`]: which records of a crawl are documents, and their texts.
+
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
+
+use memchr::memchr;
+
+use crate::charset::{self, Hints};
+use crate::digests::is_digest_of;
+use crate::fault::Fault;
+use crate::headers::{FieldTable, RecordType};
+use crate::http::{self, Bodies, BodyError, Response};
+use crate::reader::Record;
+use crate::reason::Reason;
+
+/// A larger buffer of a text is freed before the next document.
+const KEPT_SIZE: usize = 4 << 20;
+
+/// Which records are documents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// The statuses of responses that are documents.
+    pub statuses: Vec<RangeInclusive<u16>>,
+    /// Whether a record is skipped if its digest is wrong. This reads all bytes of each document once more.
+    pub check_digests: bool,
+}
+
+impl Default for Choice {
+    /// Responses with status 200, with any digest.
+    fn default() -> Self {
+        Self {
+            statuses: vec![200..=200],
+            check_digests: false,
+        }
+    }
+}
+
+/// What the text of a document is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// HTML or XHTML, with its markup.
+    Html,
+    /// Any other text.
+    Text,
+}
+
+/// A document of a crawl.
+#[derive(Debug, Clone)]
+pub struct Document<'a> {
+    /// Offset in the file, in bytes, of its record, or of the compressed member that the record starts in.
+    pub offset: u64,
+    /// The id of its record, without angle brackets: `urn:uuid:…` as a rule.
+    pub id: Option<Cow<'a, str>>,
+    /// Its URL.
+    pub url: Option<Cow<'a, str>>,
+    /// When it was fetched, as the file says it: `2026-01-31T10:00:00Z`.
+    pub date: Option<Cow<'a, str>>,
+    /// The day of `date`, in days since 1970-01-01.
+    pub day: Option<i32>,
+    /// The status of the response; `None` if the record has no response of a web server.
+    pub status: Option<u16>,
+    /// Its media type as the server gave it, without parameters; empty if there is none.
+    pub content_type: &'a str,
+    /// What its text is.
+    pub form: Form,
+    /// Its text, decoded.
+    pub text: &'a str,
+    /// The whole record, as [`Record::raw`].
+    pub raw: &'a [u8],
+}
+
+/// What a record is.
+#[derive(Debug, Clone)]
+pub enum Outcome<'a> {
+    /// A document.
+    Document(Document<'a>),
+    /// No document, for this reason.
+    Skipped(Reason<'a>),
+}
+
+/// Reads the documents in records. It keeps its buffers from one to the next.
+pub struct Documents {
+    choice: Choice,
+    fields: FieldTable,
+    bodies: Bodies,
+    buffer: String,
+}
+
+impl Documents {
+    /// Reads documents whose bodies have at most `limit` bytes when decoded. The text of a body can have three times as many.
+    #[must_use]
+    pub fn new(choice: Choice, limit: usize) -> Self {
+        Self {
+            choice,
+            fields: FieldTable::default(),
+            bodies: Bodies::new(limit),
+            buffer: String::new(),
+        }
+    }
+
+    /// The document in a record, or why there is none.
+    pub fn read<'a>(&'a mut self, record: &Record<'a>) -> Outcome<'a> {
+        match self.document(record) {
+            Ok(document) => Outcome::Document(document),
+            Err(reason) => Outcome::Skipped(reason),
+        }
+    }
+
+    fn document<'a>(&'a mut self, record: &Record<'a>) -> Result<Document<'a>, Reason<'a>> {
+        let Self {
+            choice,
+            fields,
+            bodies,
+            buffer,
+        } = self;
+        if buffer.capacity() > KEPT_SIZE {
+            *buffer = String::new();
+        }
+        check_type(record.headers.record_type())?;
+        let url = record.headers.target_uri();
+        let url_text = url.as_deref().unwrap_or_default();
+        check_url(url_text)?;
+        let response = match may_be_http(record) {
+            true => Some(http::parse(record.block, fields).ok_or(Reason::Http)?),
+            false => None,
+        };
+        let status = response.map(|response| response.status);
+        if let Some(status) = status {
+            check_status(&choice.statuses, status)?;
+        }
+        let headers = response.map_or(record.headers, |response| response.headers);
+        let full_type = headers.content_type().filter(|given| !given.is_empty());
+        let full_type =
+            full_type.or_else(|| record.headers.get_bytes("WARC-Identified-Payload-Type"));
+        let content_type = full_type.map_or("", media_type);
+        // Before the body is decoded: much of a crawl is images.
+        let declared = match content_type {
+            "" => None,
+            _ => Some(form_of_type(content_type).ok_or(Reason::NotText(content_type))?),
+        };
+        if choice.check_digests && !has_right_digest(record, response.as_ref(), bodies) {
+            return Err(Reason::Digest);
+        }
+        let body = match &response {
+            Some(response) => bodies.decode(response).map_err(|error| match error {
+                BodyError::TooLong => Reason::Broken(Fault::TooLong),
+                BodyError::Damaged => Reason::Encoding,
+            })?,
+            None => record.block,
+        };
+        let form = match declared {
+            Some(form) => form,
+            None if body.is_empty() => return Err(Reason::Empty),
+            None => form_of_bytes(body).ok_or(Reason::NotText(""))?,
+        };
+        let hints = Hints {
+            content_type: full_type,
+            is_markup: form == Form::Html || ends_with(content_type, "xml"),
+            url: url_text,
+        };
+        let text = charset::decode(body, &hints, buffer);
+        if text.bytes().all(|byte| byte.is_ascii_whitespace()) {
+            return Err(Reason::Empty);
+        }
+        Ok(Document {
+            offset: record.offset,
+            id: record.headers.record_id(),
+            date: record.headers.date(),
+            day: record.headers.day(),
+            status,
+            content_type,
+            form,
+            text,
+            raw: record.raw,
+            url,
+        })
+    }
+}
+
+/// Refuses records of types that hold no document.
+fn check_type(record_type: RecordType) -> Result<(), Reason<'static>> {
+    Err(match record_type {
+        RecordType::Response | RecordType::Resource | RecordType::Conversion => return Ok(()),
+        RecordType::Warcinfo => Reason::Warcinfo,
+        RecordType::Request => Reason::Request,
+        RecordType::Metadata => Reason::Metadata,
+        RecordType::Revisit => Reason::Revisit,
+        RecordType::Continuation => Reason::Continuation,
+        RecordType::Other => Reason::OtherType,
+    })
+}
+
+/// Refuses URLs that are no document's.
+fn check_url(url: &str) -> Result<(), Reason<'static>> {
+    if starts_with(url, "dns:") || starts_with(url, "whois:") {
+        return Err(Reason::Dns);
+    }
+    let after_scheme = url.split_once("://").map_or("", |(_, after)| after);
+    let path = after_scheme.find('/').map_or("", |at| &after_scheme[at..]);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    match path {
+        "/robots.txt" => Err(Reason::Robots),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses responses whose status is not chosen.
+fn check_status(chosen: &[RangeInclusive<u16>], status: u16) -> Result<(), Reason<'static>> {
+    if chosen.iter().any(|range| range.contains(&status)) {
+        return Ok(());
+    }
+    Err(match status {
+        300..=399 => Reason::Redirect,
+        _ => Reason::Status(status),
+    })
+}
+
+/// Whether the block of a record is, or should be, a response of a web server.
+fn may_be_http(record: &Record<'_>) -> bool {
+    let content_type = record.headers.content_type().map_or("", media_type);
+    record.headers.record_type() == RecordType::Response
+        && (content_type.eq_ignore_ascii_case("application/http")
+            || http::is_response(record.block))
+}
+
+/// Whether the digest of the block is right, or if it has none, that of its payload. Digests of unknown algorithms are, too.
+fn has_right_digest(
+    record: &Record<'_>,
+    response: Option<&Response<'_>>,
+    bodies: &mut Bodies,
+) -> bool {
+    let digest = record.headers.get_bytes("WARC-Block-Digest");
+    if let Some(is_right) = digest.and_then(|digest| is_digest_of(digest, record.block)) {
+        return is_right;
+    }
+    let Some(digest) = record.headers.get_bytes("WARC-Payload-Digest") else {
+        return true;
+    };
+    // The digest may be that of the whole payload.
+    if record.headers.get_bytes("WARC-Truncated").is_some() {
+        return true;
+    }
+    let payload = response.map_or(record.block, |response| response.body);
+    if is_digest_of(digest, payload) != Some(false) {
+        return true;
+    }
+    // Some writers take the payload with its chunks, some without.
+    let without_chunks = response.and_then(|response| bodies.without_chunks(response));
+    without_chunks.is_some_and(|payload| is_digest_of(digest, payload) == Some(true))
+}
+
+/// The type and subtype of a content type, without parameters; empty if they are no text.
+fn media_type(content_type: &[u8]) -> &str {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b',');
+    let end = content_type.iter().position(is_end);
+    std::str::from_utf8(&content_type[..end.unwrap_or(content_type.len())]).unwrap_or_default()
+}
+
+/// What a document of this media type is; `None` if it is no text.
+fn form_of_type(media_type: &str) -> Option<Form> {
+    let is = |name: &str| media_type.eq_ignore_ascii_case(name);
+    if is("text/html") || is("application/xhtml+xml") {
+        Some(Form::Html)
+    } else if starts_with(media_type, "text/") || is("application/json") {
+        Some(Form::Text)
+    } else {
+        None
+    }
+}
+
+/// What a document without a media type is; `None` if it is no text.
+fn form_of_bytes(body: &[u8]) -> Option<Form> {
+    const TAGS: [&str; 9] = [
+        "<!doctype html",
+        "<html",
+        "<head",
+        "<body",
+        "<title",
+        "<meta",
+        "<script",
+        "<link",
+        "<!--",
+    ];
+    let start = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+    let start = start.trim_ascii_start();
+    let begins_with = |tag: &&str| {
+        let found = start.get(..tag.len());
+        found.is_some_and(|found| found.eq_ignore_ascii_case(tag.as_bytes()))
+    };
+    if TAGS.iter().any(begins_with) {
+        Some(Form::Html)
+    } else if memchr(0, body).is_none() && simdutf8::basic::from_utf8(body).is_ok() {
+        Some(Form::Text)
+    } else {
+        None
+    }
+}
+
+/// Whether `text` starts with `start`, in either case.
+fn starts_with(text: &str, start: &str) -> bool {
+    let found = text.as_bytes().get(..start.len());
+    found.is_some_and(|found| found.eq_ignore_ascii_case(start.as_bytes()))
+}
+
+/// Whether `text` ends with `end`, in either case.
+fn ends_with(text: &str, end: &str) -> bool {
+    let from = text.len().checked_sub(end.len());
+    from.is_some_and(|from| text.as_bytes()[from..].eq_ignore_ascii_case(end.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,375 @@
+//! Named fields, as in the headers of WARC records and HTTP responses.
+//!
+//! [`FieldTable`] finds the fields of a header and is reused for the next one; [`Headers`] is a header and its fields.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memchr;
+
+/// How a record starts, before a `0` or a `1` and a point.
+pub(crate) const PREFIX: &[u8] = b"WARC/";
+/// The bytes that [`is_record_start`] looks at.
+pub(crate) const START_LENGTH: usize = PREFIX.len() + 2;
+/// The most fields of a header; the reader ignores those after them.
+const MAX_FIELDS: usize = 4096;
+
+/// Whether `bytes` start with the version of a record: `WARC/1.0`, `WARC/1.1`, or one before 1.0, as in the ClueWeb crawls.
+pub(crate) fn is_record_start(bytes: &[u8]) -> bool {
+    matches!(bytes.strip_prefix(PREFIX), Some([b'0' | b'1', b'.', ..]))
+}
+
+/// Where the name and the value of a field are in the header. The value has all its lines, and white space around it.
+#[derive(Debug)]
+struct Field {
+    name: Range<usize>,
+    value: Range<usize>,
+}
+
+/// The fields of a header, and how far it is scanned.
+#[derive(Debug, Default)]
+pub(crate) struct FieldTable {
+    fields: Vec<Field>,
+    next_line: usize,
+}
+
+/// What [`FieldTable::scan`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scan {
+    /// The header is whole, and this long, with the empty line.
+    Whole(usize),
+    /// The bytes end within the header.
+    Partial,
+    /// Another record starts within the header.
+    Cut,
+}
+
+impl FieldTable {
+    /// Forgets the last header.
+    pub(crate) fn clear(&mut self) {
+        self.fields.clear();
+        self.next_line = 0;
+    }
+
+    /// Scans the header that `bytes` start with. After `Partial`, call it with the same bytes and more.
+    pub(crate) fn scan(&mut self, bytes: &[u8]) -> Scan {
+        while let Some(length) = memchr(b'\n', &bytes[self.next_line..]) {
+            let start = self.next_line;
+            self.next_line += length + 1;
+            let line = &bytes[start..start + length];
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            match line.first() {
+                None => return Scan::Whole(self.next_line),
+                // The first line is the version of the record, or the status of the response.
+                Some(_) if start == 0 => {}
+                Some(b' ' | b'\t') => {
+                    if let Some(field) = self.fields.last_mut() {
+                        field.value.end = start + line.len();
+                    }
+                }
+                Some(_) if is_record_start(line) => return Scan::Cut,
+                Some(_) => {
+                    if let Some(colon) = memchr(b':', line)
+                        && self.fields.len() < MAX_FIELDS
+                    {
+                        self.fields.push(Field {
+                            name: start..start + colon,
+                            value: start + colon + 1..start + line.len(),
+                        });
+                    }
+                }
+            }
+        }
+        Scan::Partial
+    }
+
+    /// The fields of the last header, whose bytes are the start of `bytes`.
+    pub(crate) fn headers<'a>(&'a self, bytes: &'a [u8]) -> Headers<'a> {
+        Headers {
+            bytes,
+            fields: &self.fields,
+        }
+    }
+}
+
+/// The type of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RecordType {
+    /// How the file was made.
+    Warcinfo,
+    /// The response of a server, as it came.
+    Response,
+    /// A resource without the response that brought it.
+    Resource,
+    /// What the crawler asked a server for.
+    Request,
+    /// Notes on another record.
+    Metadata,
+    /// A page that was as at an earlier visit.
+    Revisit,
+    /// Another form of a record's content, such as its text.
+    Conversion,
+    /// A further part of a record that was split.
+    Continuation,
+    /// None of these, or no type.
+    Other,
+}
+
+impl RecordType {
+    fn from_name(name: &[u8]) -> Self {
+        const TYPES: [(&str, RecordType); 8] = [
+            ("warcinfo", RecordType::Warcinfo),
+            ("response", RecordType::Response),
+            ("resource", RecordType::Resource),
+            ("request", RecordType::Request),
+            ("metadata", RecordType::Metadata),
+            ("revisit", RecordType::Revisit),
+            ("conversion", RecordType::Conversion),
+            ("continuation", RecordType::Continuation),
+        ];
+        let is_name = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        TYPES
+            .iter()
+            .find(|(known, _)| is_name(known))
+            .map_or(Self::Other, |(_, record_type)| *record_type)
+    }
+}
+
+/// A header, and where its fields are. Names are compared without case; of several fields of one name, the first counts.
+#[derive(Debug, Clone, Copy)]
+pub struct Headers<'a> {
+    bytes: &'a [u8],
+    fields: &'a [Field],
+}
+
+impl<'a> Headers<'a> {
+    /// The value of a field as text: its lines joined by spaces, invalid UTF-8 replaced.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.get_bytes(name).map(to_text)
+    }
+
+    /// The value of a field as it is in the header, without white space around it.
+    #[must_use]
+    pub fn get_bytes(&self, name: &str) -> Option<&'a [u8]> {
+        self.values(name).next()
+    }
+
+    /// The values of all fields of a name, in the header's order, without white space around them.
+    pub(crate) fn values<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+        let bytes = self.bytes;
+        let is_name = move |field: &&Field| {
+            let found = bytes[field.name.clone()].trim_ascii_end();
+            found.eq_ignore_ascii_case(name.as_bytes())
+        };
+        let fields = self.fields.iter().filter(is_name);
+        fields.map(move |field| bytes[field.value.clone()].trim_ascii())
+    }
+
+    /// The type of the record, by `WARC-Type`.
+    #[must_use]
+    pub fn record_type(&self) -> RecordType {
+        let name = self.get_bytes("WARC-Type");
+        name.map_or(RecordType::Other, RecordType::from_name)
+    }
+
+    /// The id of the record, by `WARC-Record-ID`, without angle brackets: `urn:uuid:…` as a rule.
+    #[must_use]
+    pub fn record_id(&self) -> Option<Cow<'a, str>> {
+        self.get_bytes("WARC-Record-ID")
+            .map(to_text_without_brackets)
+    }
+
+    /// The URI that the record is about, by `WARC-Target-URI`, without the angle brackets that some writers add.
+    #[must_use]
+    pub fn target_uri(&self) -> Option<Cow<'a, str>> {
+        self.get_bytes("WARC-Target-URI")
+            .map(to_text_without_brackets)
+    }
+
+    /// When the content was fetched or made, as `WARC-Date` says it.
+    #[must_use]
+    pub fn date(&self) -> Option<Cow<'a, str>> {
+        self.get("WARC-Date")
+    }
+
+    /// The day of `WARC-Date`, in days since 1970-01-01; `None` unless it starts with a date as in `2026-01-31`.
+    #[must_use]
+    pub fn day(&self) -> Option<i32> {
+        self.get_bytes("WARC-Date").and_then(parse_day)
+    }
+
+    /// The media type of the block, by `Content-Type`, with its parameters.
+    #[must_use]
+    pub fn content_type(&self) -> Option<&'a [u8]> {
+        self.get_bytes("Content-Type")
+    }
+
+    /// Bytes of the block, by `Content-Length`; `None` if it is no number.
+    #[must_use]
+    pub fn content_length(&self) -> Option<u64> {
+        let digits = self.get_bytes("Content-Length")?;
+        if digits.is_empty() {
+            return None;
+        }
+        digits.iter().try_fold(0_u64, |number, byte| {
+            let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+            number.checked_mul(10)?.checked_add(digit)
+        })
+    }
+}
+
+/// A value of a field as text, with its lines joined by spaces.
+fn to_text(value: &[u8]) -> Cow<'_, str> {
+    if memchr(b'\n', value).is_none() {
+        return String::from_utf8_lossy(value);
+    }
+    let lines = value.split(|byte| *byte == b'\n');
+    let lines: Vec<Cow<'_, str>> = lines
+        .map(|line| String::from_utf8_lossy(line.trim_ascii()))
+        .collect();
+    Cow::Owned(lines.join(" "))
+}
+
+fn to_text_without_brackets(value: &[u8]) -> Cow<'_, str> {
+    match value {
+        [b'<', inner @ .., b'>'] => to_text(inner),
+        _ => to_text(value),
+    }
+}
+
+/// Days from 1970-01-01 to the date that `text` starts with.
+fn parse_day(text: &[u8]) -> Option<i32> {
+    let number = |digits: &[u8]| {
+        digits.iter().try_fold(0_i32, |number, byte| {
+            let digit = byte.is_ascii_digit().then(|| i32::from(byte - b'0'))?;
+            Some(number * 10 + digit)
+        })
+    };
+    let (date, after) = text.split_at_checked(10)?;
+    if date[4] != b'-' || date[7] != b'-' || after.first().is_some_and(u8::is_ascii_digit) {
+        return None;
+    }
+    let (year, month, day) = (
+        number(&date[..4])?,
+        number(&date[5..7])?,
+        number(&date[8..])?,
+    );
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let length = match month {
+        2 if is_leap => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        1..=12 => 31,
+        _ => return None,
+    };
+    if !(1..=length).contains(&day) {
+        return None;
+    }
+    // In years that begin in March, the leap day is the last. In their months of 31, 30, 31, 30, 31 days, in turns of
+    // five, day 0 of month m is (153 m + 2) / 5 days after the start. An era is 400 years, of 146,097 days.
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    // From 0000-03-01 to 1970-01-01 there are 719,468 days.
+    Some(era * 146_097 + day_of_era - 719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_headers<T>(text: &str, read: impl FnOnce(Headers<'_>) -> T) -> T {
+        let mut table = FieldTable::default();
+        assert_eq!(table.scan(text.as_bytes()), Scan::Whole(text.len()));
+        read(table.headers(text.as_bytes()))
+    }
+
+    #[test]
+    fn fields_are_found_whatever_their_case_and_spaces() {
+        let text = "WARC/1.1\r\nwarc-type: Response\r\nWARC-Record-ID:<urn:uuid:1>\r\n\
+            WARC-Target-URI : <http://a/> \r\nnonsense\r\nContent-Length:\t12 \r\n\
+            WARC-Date: 2026-01-31T10:00:00Z\r\ncontent-length: 13\r\nempty:\r\n\r\n";
+        with_headers(text, |headers| {
+            assert_eq!(headers.record_type(), RecordType::Response);
+            assert_eq!(headers.record_id().as_deref(), Some("urn:uuid:1"));
+            assert_eq!(headers.target_uri().as_deref(), Some("http://a/"));
+            assert_eq!(headers.content_length(), Some(12));
+            assert_eq!(headers.values("Content-Length").count(), 2);
+            assert_eq!(headers.day(), Some(20_484));
+            assert_eq!(headers.get("Empty").as_deref(), Some(""));
+            assert_eq!(headers.get("nonsense"), None);
+        });
+    }
+
+    #[test]
+    fn a_field_may_have_several_lines_and_lines_may_end_without_a_carriage_return() {
+        let text = "WARC/1.0\nWARC-Record-ID: <urn:\n\tuuid:\r\n  1>\nA: b\n\n";
+        with_headers(text, |headers| {
+            assert_eq!(headers.record_id().as_deref(), Some("urn: uuid: 1"));
+            assert_eq!(headers.get("a").as_deref(), Some("b"));
+        });
+    }
+
+    #[test]
+    fn a_header_may_come_in_parts() {
+        let text = b"WARC/1.0\r\nA: b\r\n c\r\nD: e\r\n\r\nblock";
+        let end = text.len() - 5;
+        let mut table = FieldTable::default();
+        for length in 0..text.len() {
+            let expected = match length < end {
+                true => Scan::Partial,
+                false => Scan::Whole(end),
+            };
+            assert_eq!(table.scan(&text[..length]), expected);
+            if expected == Scan::Whole(end) {
+                break;
+            }
+        }
+        let headers = table.headers(&text[..end]);
+        assert_eq!(headers.get("a").as_deref(), Some("b c"));
+        assert_eq!(headers.get("D").as_deref(), Some("e"));
+    }
+
+    #[test]
+    fn a_record_within_a_header_cuts_it() {
+        let mut table = FieldTable::default();
+        let text = b"WARC/1.0\r\nA: b\r\nWARC/1.0\r\nA: c\r\n\r\n";
+        assert_eq!(table.scan(text), Scan::Cut);
+    }
+
+    #[test]
+    fn lengths_are_numbers() {
+        let length = |value: &str| {
+            let text = format!("WARC/1.0\r\nContent-Length: {value}\r\n\r\n");
+            with_headers(&text, |headers| headers.content_length())
+        };
+        assert_eq!(length("0"), Some(0));
+        assert_eq!(length("18446744073709551615"), Some(u64::MAX));
+        for bad in ["", "-1", "+1", "1 2", "0x1", "18446744073709551616"] {
+            assert_eq!(length(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn days_are_those_of_the_calendar() {
+        for (text, day) in [
+            ("1970-01-01", Some(0)),
+            ("1969-12-31T23:59:59Z", Some(-1)),
+            ("2000-02-29", Some(11_016)),
+            ("2000-03-01", Some(11_017)),
+            ("2024-12-31T00:00:00Z", Some(20_088)),
+            ("2023-02-29", None),
+            ("2009-03-65T08:43:19-0800", None),
+            ("2026-13-01", None),
+            ("2026-00-01", None),
+            ("2026-1-1", None),
+            ("20260101000000", None),
+            ("2026-01", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_day(text.as_bytes()), day, "{text}");
+        }
+    }
+}

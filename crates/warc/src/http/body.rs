@@ -1,0 +1,467 @@
+//! [`Bodies`]: decodes the bodies of responses.
+//!
+//! A header says how a body is encoded, but not always the truth: crawlers decode bodies and keep the header, and servers
+//! send bodies as they are. So a coding counts only where the bytes begin as it says. A body that is cut off gives what can be
+//! decoded of it, as in a browser.
+
+use std::io::{self, BufRead, Read as _};
+
+use brotli_decompressor::Decompressor;
+use flate2::{Decompress, FlushDecompress, Status};
+
+use super::{Response, chunked};
+use crate::fault::Fault;
+use crate::headers::Headers;
+use crate::input::Input;
+use crate::members::{Decoded, GZIP_MAGIC, Gzip, ZSTD_MAGIC, Zstandard};
+
+/// The most codings of a body, one in the other.
+const MAX_CODINGS: usize = 4;
+/// Bytes to decode at a time.
+const PIECE: usize = 64 << 10;
+/// The largest window of zstd in HTTP, as a power of two (RFC 9659).
+const ZSTD_WINDOW_LOG: u32 = 23;
+/// Bytes of the buffer before the decoder of brotli.
+const BROTLI_INPUT: usize = 4 << 10;
+/// Bytes that tell text from a compressed body.
+const TEXT_SAMPLE: usize = 16;
+/// Larger buffers are freed before the next body.
+const KEPT_SIZE: usize = 4 << 20;
+
+/// Why a body cannot be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyError {
+    /// It has more bytes than the limit.
+    TooLong,
+    /// Not one byte of it can be decoded, or it has too many codings.
+    Damaged,
+}
+
+/// A content coding that is decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Coding {
+    Gzip,
+    Deflate,
+    Brotli,
+    Zstd,
+}
+
+impl Coding {
+    /// `None` for `identity`, `chunked`, and what is no coding, of which there is much.
+    fn from_name(name: &[u8]) -> Option<Self> {
+        const CODINGS: [(&str, Coding); 5] = [
+            ("gzip", Coding::Gzip),
+            ("x-gzip", Coding::Gzip),
+            ("deflate", Coding::Deflate),
+            ("br", Coding::Brotli),
+            ("zstd", Coding::Zstd),
+        ];
+        let is_name = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        let found = CODINGS.iter().find(|(known, _)| is_name(known));
+        found.map(|(_, coding)| *coding)
+    }
+}
+
+/// A decoder of bodies. It keeps its buffers from one to the next.
+pub(crate) struct Bodies {
+    limit: usize,
+    codings: Vec<Coding>,
+    decoders: Decoders,
+    /// The body as far as it is decoded.
+    decoded: Vec<u8>,
+    /// Where its next coding is decoded to.
+    next: Vec<u8>,
+}
+
+impl Bodies {
+    /// Decodes bodies to at most `limit` bytes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            codings: Vec::new(),
+            decoders: Decoders {
+                gzip: Gzip::new(),
+                inflate: Decompress::new(false),
+                zstd: Zstandard::new(ZSTD_WINDOW_LOG),
+            },
+            decoded: Vec::new(),
+            next: Vec::new(),
+        }
+    }
+
+    /// The body of a response, decoded.
+    pub(crate) fn decode<'a>(&'a mut self, response: &Response<'a>) -> Result<&'a [u8], BodyError> {
+        for buffer in [&mut self.decoded, &mut self.next] {
+            if buffer.capacity() > KEPT_SIZE {
+                *buffer = Vec::new();
+            }
+        }
+        let mut is_decoded = false;
+        if is_chunked(&response.headers) {
+            self.decoded.clear();
+            is_decoded = chunked::decode(response.body, &mut self.decoded);
+        }
+        self.codings.clear();
+        for field in ["Content-Encoding", "Transfer-Encoding"] {
+            let names = tokens(&response.headers, field);
+            self.codings.extend(names.filter_map(Coding::from_name));
+        }
+        if self.codings.len() > MAX_CODINGS {
+            return Err(BodyError::Damaged);
+        }
+        // The last one was applied last.
+        while let Some(coding) = self.codings.pop() {
+            let body = match is_decoded {
+                true => self.decoded.as_slice(),
+                false => response.body,
+            };
+            self.next.clear();
+            if self
+                .decoders
+                .decode(coding, body, &mut self.next, self.limit)?
+            {
+                std::mem::swap(&mut self.decoded, &mut self.next);
+                is_decoded = true;
+            }
+        }
+        Ok(match is_decoded {
+            true => self.decoded.as_slice(),
+            false => response.body,
+        })
+    }
+
+    /// The body of a response without its chunks; `None` if it has none.
+    pub(crate) fn without_chunks(&mut self, response: &Response<'_>) -> Option<&[u8]> {
+        self.decoded.clear();
+        let is_decoded =
+            is_chunked(&response.headers) && chunked::decode(response.body, &mut self.decoded);
+        is_decoded.then_some(self.decoded.as_slice())
+    }
+}
+
+/// Whether the header says that the body is chunked.
+fn is_chunked(headers: &Headers<'_>) -> bool {
+    tokens(headers, "Transfer-Encoding").any(|token| token.eq_ignore_ascii_case(b"chunked"))
+}
+
+/// The parts between commas of all fields of a name.
+fn tokens<'a>(
+    headers: &Headers<'a>,
+    field: &'static str,
+) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    let values = headers.values(field);
+    values.flat_map(|value| value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii))
+}
+
+/// A decoder for each coding.
+struct Decoders {
+    gzip: Gzip,
+    inflate: Decompress,
+    zstd: Zstandard,
+}
+
+impl Decoders {
+    /// Decodes `body` to the end of `output`; `false` if it does not begin as the coding says.
+    fn decode(
+        &mut self,
+        coding: Coding,
+        body: &[u8],
+        output: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<bool, BodyError> {
+        let is_whole = match coding {
+            Coding::Gzip if body.starts_with(GZIP_MAGIC) => self.gunzip(body, output, limit)?,
+            Coding::Zstd if body.starts_with(ZSTD_MAGIC) => self.unzstd(body, output, limit)?,
+            Coding::Deflate if !is_other(body) => self.inflate(body, output, limit)?,
+            Coding::Brotli if !is_other(body) => unbrotli(body, output, limit)?,
+            _ => return Ok(false),
+        };
+        match is_whole || !output.is_empty() {
+            true => Ok(true),
+            false => Err(BodyError::Damaged),
+        }
+    }
+
+    /// Decodes all members.
+    fn gunzip(
+        &mut self,
+        body: &[u8],
+        output: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<bool, BodyError> {
+        let mut input = Input::new(body);
+        loop {
+            self.gzip.start();
+            let is_whole = append(output, limit, |room| self.gzip.read(&mut input, room))?;
+            if !is_whole || !comes_next(&mut input, GZIP_MAGIC) {
+                return Ok(is_whole);
+            }
+        }
+    }
+
+    /// Decodes all frames.
+    fn unzstd(
+        &mut self,
+        body: &[u8],
+        output: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<bool, BodyError> {
+        let mut input = Input::new(body);
+        loop {
+            if self.zstd.start().is_err() {
+                return Ok(false);
+            }
+            let is_whole = append(output, limit, |room| self.zstd.read(&mut input, room))?;
+            if !is_whole || !comes_next(&mut input, ZSTD_MAGIC) {
+                return Ok(is_whole);
+            }
+        }
+    }
+
+    /// Decodes zlib's format, which `deflate` stands for, or the bare deflate format, which some servers send.
+    fn inflate(
+        &mut self,
+        body: &[u8],
+        output: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<bool, BodyError> {
+        let is_zlib = matches!(body, [method, flags, ..]
+            if method & 15 == 8 && u16::from_be_bytes([*method, *flags]) % 31 == 0);
+        let inflate = &mut self.inflate;
+        inflate.reset(is_zlib);
+        let mut has_ended = false;
+        append(output, limit, |room| {
+            if has_ended {
+                return Ok(Decoded::End);
+            }
+            let (read, written) = (inflate.total_in() as usize, inflate.total_out());
+            let status = inflate.decompress(&body[read..], room, FlushDecompress::None);
+            let count = (inflate.total_out() - written) as usize;
+            has_ended = matches!(status, Ok(Status::StreamEnd));
+            Ok(match status {
+                Ok(_) if count > 0 => Decoded::Bytes(count),
+                Ok(_) if has_ended => Decoded::End,
+                Ok(_) => Decoded::Broken(Fault::Truncated),
+                Err(_) => Decoded::Broken(Fault::Damaged),
+            })
+        })
+    }
+}
+
+fn unbrotli(body: &[u8], output: &mut Vec<u8>, limit: usize) -> Result<bool, BodyError> {
+    let mut decoder = Decompressor::new(body, BROTLI_INPUT);
+    append(output, limit, |room| {
+        Ok(match decoder.read(room) {
+            Ok(0) => Decoded::End,
+            Ok(count) => Decoded::Bytes(count),
+            Err(_) => Decoded::Broken(Fault::Damaged),
+        })
+    })
+}
+
+/// Appends what `read` decodes, up to its end; `false` if it is broken before.
+fn append(
+    output: &mut Vec<u8>,
+    limit: usize,
+    mut read: impl FnMut(&mut [u8]) -> io::Result<Decoded>,
+) -> Result<bool, BodyError> {
+    loop {
+        let start = output.len();
+        if start > limit {
+            return Err(BodyError::TooLong);
+        }
+        output.resize(start + PIECE, 0);
+        let decoded = read(&mut output[start..]);
+        let count = match decoded {
+            Ok(Decoded::Bytes(count)) => count,
+            _ => 0,
+        };
+        output.truncate(start + count);
+        match decoded {
+            Ok(Decoded::Bytes(_)) => {}
+            Ok(Decoded::End) => return Ok(true),
+            Ok(Decoded::Broken(_)) | Err(_) => return Ok(false),
+        }
+    }
+}
+
+/// Whether the next bytes of the input are `magic`.
+fn comes_next<R: BufRead>(input: &mut Input<R>, magic: &[u8]) -> bool {
+    input
+        .peek(magic.len())
+        .is_ok_and(|bytes| bytes.starts_with(magic))
+}
+
+/// Whether a body begins like text or as another coding. Deflate and Brotli have no magic number, but hardly ever begin so.
+fn is_other(body: &[u8]) -> bool {
+    let mut sample = body.iter().take(TEXT_SAMPLE);
+    body.starts_with(GZIP_MAGIC)
+        || body.starts_with(ZSTD_MAGIC)
+        || sample.all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, ZlibEncoder};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::headers::FieldTable;
+    use crate::test_files::{gzip_member, zstd_frame};
+
+    /// `brotli --quality 11` of [`page`].
+    const BROTLI: &[u8] =
+        b"\x1b\x45\x01\xe0\xa5\xc3\xca\xdc\xe4\xc0\x06\x1c\xb8\x14\x71\xe2\x0b\xeb\xb0\x31\x06\
+        \xbe\xad\xa3\x97\xdf\x33\xd4\x52\xf2\x36\xfc\x95\xe1\x0f";
+
+    fn page() -> Vec<u8> {
+        let text = "near duplicate ".repeat(20);
+        format!("<html><body>{text}</body></html>").into_bytes()
+    }
+
+    fn deflate(content: &[u8]) -> Vec<u8> {
+        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zlib(content: &[u8]) -> Vec<u8> {
+        let mut encoder = ZlibEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn decode_to(limit: usize, fields: &str, body: &[u8]) -> Result<Vec<u8>, BodyError> {
+        let block = [
+            &b"HTTP/1.1 200 OK\r\n"[..],
+            fields.as_bytes(),
+            b"\r\n",
+            body,
+        ]
+        .concat();
+        let mut table = FieldTable::default();
+        let response = crate::http::parse(&block, &mut table).unwrap();
+        let mut bodies = Bodies::new(limit);
+        let first = bodies.decode(&response).map(<[u8]>::to_vec);
+        // The same again, from used buffers.
+        assert_eq!(bodies.decode(&response).map(<[u8]>::to_vec), first);
+        first
+    }
+
+    fn decode(fields: &str, body: &[u8]) -> Result<Vec<u8>, BodyError> {
+        decode_to(1 << 20, fields, body)
+    }
+
+    #[test]
+    fn every_coding_is_decoded() {
+        let page = page();
+        let two = [gzip_member(&page[..100]), gzip_member(&page[100..])].concat();
+        for (coding, body) in [
+            ("gzip", gzip_member(&page)),
+            ("x-GZIP", two),
+            ("deflate", zlib(&page)),
+            ("deflate", deflate(&page)),
+            ("br", BROTLI.to_vec()),
+            ("zstd", zstd_frame(&page, None)),
+            ("identity", page.clone()),
+            ("utf-8", page.clone()),
+            ("gzip, br", gzip_member(&page)),
+            ("deflate, gzip", gzip_member(&zlib(&page))),
+            (
+                "gzip\r\nContent-Encoding: zstd",
+                zstd_frame(&gzip_member(&page), None),
+            ),
+        ] {
+            let fields = format!("Content-Encoding: {coding}\r\n");
+            assert_eq!(decode(&fields, &body), Ok(page.clone()), "{coding}");
+            let chunked = format!("{fields}Transfer-Encoding: chunked\r\n");
+            assert_eq!(decode(&chunked, &body), Ok(page.clone()), "{coding}");
+            let (first, second) = body.split_at(body.len() / 2);
+            let mut chunks = format!("{:x}\r\n", first.len()).into_bytes();
+            chunks.extend_from_slice(first);
+            chunks.extend_from_slice(format!("\r\n{:X}\r\n", second.len()).as_bytes());
+            chunks.extend_from_slice(second);
+            chunks.extend_from_slice(b"\r\n0\r\n\r\n");
+            assert_eq!(decode(&chunked, &chunks), Ok(page.clone()), "{coding}");
+        }
+        let fields = "Transfer-Encoding: gzip, chunked\r\n";
+        assert_eq!(decode(fields, &gzip_member(&page)), Ok(page));
+    }
+
+    #[test]
+    fn a_body_that_is_not_encoded_is_taken_as_it_is() {
+        for coding in ["gzip", "deflate", "br", "zstd", "gzip, br", "x", ""] {
+            let fields = format!("Content-Encoding: {coding}\r\n");
+            for body in [&page()[..], b"", b"f", b"<", b"{\"a\": 1}"] {
+                assert_eq!(decode(&fields, body), Ok(body.to_vec()), "{coding}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_body_that_is_cut_off_gives_its_start() {
+        let content: Vec<u8> = (0..50_000_u32).map(|n| (n * n / 7 % 251) as u8).collect();
+        for (coding, body) in [
+            ("gzip", gzip_member(&content)),
+            ("deflate", zlib(&content)),
+            ("deflate", deflate(&content)),
+            ("br", BROTLI.to_vec()),
+        ] {
+            let fields = format!("Content-Encoding: {coding}\r\n");
+            let start = decode(&fields, &body[..body.len() - 5]).unwrap();
+            let is_start = match coding {
+                "br" => page().starts_with(&start),
+                _ => content.starts_with(&start),
+            };
+            assert!(is_start && !start.is_empty(), "{coding}");
+        }
+        let bare = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
+        assert_eq!(
+            decode("Content-Encoding: gzip\r\n", bare),
+            Err(BodyError::Damaged)
+        );
+    }
+
+    #[test]
+    fn bombs_are_too_long() {
+        let zeros = vec![0; 300_000];
+        for (coding, body) in [
+            ("gzip", gzip_member(&zeros)),
+            ("deflate", zlib(&zeros)),
+            ("zstd", zstd_frame(&zeros, None)),
+            ("gzip, gzip", gzip_member(&gzip_member(&zeros))),
+        ] {
+            let fields = format!("Content-Encoding: {coding}\r\n");
+            assert_eq!(
+                decode_to(200_000, &fields, &body),
+                Err(BodyError::TooLong),
+                "{coding}"
+            );
+            assert_eq!(
+                decode_to(300_000, &fields, &body),
+                Ok(zeros.clone()),
+                "{coding}"
+            );
+        }
+        let fields = "Content-Encoding: gzip, gzip, gzip, gzip, gzip\r\n";
+        assert_eq!(decode(fields, b""), Err(BodyError::Damaged));
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_decoded_without_a_panic(
+            coding in proptest::sample::select(vec!["gzip", "deflate", "br", "zstd", "gzip, br, deflate"]),
+            start in proptest::sample::select(vec![&b""[..], GZIP_MAGIC, ZSTD_MAGIC, b"\x78\x9c", &BROTLI[..20]]),
+            rest in proptest::collection::vec(any::<u8>(), 0..300),
+        ) {
+            let fields = format!("Content-Encoding: {coding}\r\nTransfer-Encoding: chunked\r\n");
+            let body = [start, &rest].concat();
+            if let Ok(body) = decode_to(10_000, &fields, &body) {
+                prop_assert!(body.len() <= 10_000);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! [`Input`]: the bytes of a file, with a look at the next few, however small the buffer of the source is.
+
+use std::io::{self, BufRead};
+
+use memchr::memchr;
+
+/// The most bytes that [`Input::peek`] can be asked for.
+pub(crate) const MAX_PEEK: usize = 4 << 10;
+
+/// The bytes of a file from its start, and how many of them are consumed.
+pub(crate) struct Input<R> {
+    source: R,
+    offset: u64,
+    /// Bytes that `peek` took from the source; those from `held_start` on come next.
+    held: Vec<u8>,
+    held_start: usize,
+}
+
+impl<R: BufRead> Input<R> {
+    pub(crate) fn new(source: R) -> Self {
+        Self {
+            source,
+            offset: 0,
+            held: Vec::new(),
+            held_start: 0,
+        }
+    }
+
+    /// The number of bytes consumed.
+    pub(crate) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The next bytes, as many as there are without a copy; empty at the end of the file.
+    pub(crate) fn fill(&mut self) -> io::Result<&[u8]> {
+        if self.held_start < self.held.len() {
+            return Ok(&self.held[self.held_start..]);
+        }
+        fill_source(&mut self.source)
+    }
+
+    /// The next bytes, at least `count` of them unless the file ends before.
+    pub(crate) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
+        debug_assert!(count <= MAX_PEEK);
+        self.held.drain(..self.held_start);
+        self.held_start = 0;
+        if self.held.is_empty() && fill_source(&mut self.source)?.len() >= count {
+            return fill_source(&mut self.source);
+        }
+        while self.held.len() < count {
+            let bytes = fill_source(&mut self.source)?;
+            let taken = bytes.len().min(count - self.held.len());
+            if taken == 0 {
+                break;
+            }
+            self.held.extend_from_slice(&bytes[..taken]);
+            self.source.consume(taken);
+        }
+        Ok(&self.held)
+    }
+
+    /// Consumes bytes that the last `fill` or `peek` returned.
+    pub(crate) fn consume(&mut self, count: usize) {
+        self.offset += count as u64;
+        match self.held_start < self.held.len() {
+            true => self.held_start += count,
+            false => self.source.consume(count),
+        }
+        debug_assert!(self.held_start <= self.held.len());
+    }
+
+    /// Consumes the next `N` bytes and returns them; `None`, and consumes nothing, if the file ends before.
+    pub(crate) fn take<const N: usize>(&mut self) -> io::Result<Option<[u8; N]>> {
+        let taken = self.peek(N)?.first_chunk::<N>().copied();
+        if taken.is_some() {
+            self.consume(N);
+        }
+        Ok(taken)
+    }
+
+    /// Consumes the next `count` bytes and appends them to `bytes`; `false` if the file ends before.
+    pub(crate) fn take_into(&mut self, mut count: usize, bytes: &mut Vec<u8>) -> io::Result<bool> {
+        while count > 0 {
+            let next = self.fill()?;
+            let taken = next.len().min(count);
+            if taken == 0 {
+                return Ok(false);
+            }
+            bytes.extend_from_slice(&next[..taken]);
+            self.consume(taken);
+            count -= taken;
+        }
+        Ok(true)
+    }
+
+    /// Consumes the next `count` bytes; `false` if the file ends before.
+    pub(crate) fn skip(&mut self, mut count: usize) -> io::Result<bool> {
+        while count > 0 {
+            let skipped = self.fill()?.len().min(count);
+            if skipped == 0 {
+                return Ok(false);
+            }
+            self.consume(skipped);
+            count -= skipped;
+        }
+        Ok(true)
+    }
+
+    /// Consumes all bytes up to the next `byte`, and `byte`; `false` if the file ends before.
+    pub(crate) fn skip_past(&mut self, byte: u8) -> io::Result<bool> {
+        loop {
+            let bytes = self.fill()?;
+            let length = bytes.len();
+            if length == 0 {
+                return Ok(false);
+            }
+            if let Some(at) = memchr(byte, bytes) {
+                self.consume(at + 1);
+                return Ok(true);
+            }
+            self.consume(length);
+        }
+    }
+}
+
+/// The buffer of `source`, filled if it was empty.
+fn fill_source<R: BufRead>(source: &mut R) -> io::Result<&[u8]> {
+    loop {
+        match source.fill_buf() {
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    // The borrow checker does not accept a return from within the loop.
+    source.fill_buf()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_files::Trickle;
+
+    #[test]
+    fn bytes_come_in_order_however_they_are_asked_for() {
+        let bytes: Vec<u8> = (0..20_000_u32).map(|n| (n % 251) as u8).collect();
+        for step in [1, 2, 7, 300, 5_000, 20_000] {
+            let mut input = Input::new(Trickle::new(&bytes, step));
+            let mut read = Vec::new();
+            for round in 0_usize.. {
+                let count = 1 + round * 37 % MAX_PEEK;
+                let next = input.peek(count).unwrap();
+                assert!(next.len() >= count.min(bytes.len() - read.len()));
+                assert!(bytes[read.len()..].starts_with(next));
+                if next.is_empty() {
+                    break;
+                }
+                let consumed = next.len().div_ceil(2);
+                read.extend_from_slice(&next[..consumed]);
+                input.consume(consumed);
+                let next = input.fill().unwrap();
+                let consumed = next.len().min(3);
+                read.extend_from_slice(&next[..consumed]);
+                input.consume(consumed);
+                if let Some(taken) = input.take::<5>().unwrap() {
+                    read.extend_from_slice(&taken);
+                }
+                assert_eq!(input.offset(), read.len() as u64);
+            }
+            assert_eq!(read, bytes);
+        }
+    }
+
+    #[test]
+    fn bytes_are_skipped_by_number_and_by_value() {
+        let bytes = b"name\0 rest";
+        for step in [1, 3, 100] {
+            let mut input = Input::new(Trickle::new(bytes, step));
+            assert!(input.skip_past(0).unwrap());
+            assert_eq!(input.offset(), 5);
+            assert!(input.skip(1).unwrap());
+            let mut taken = Vec::new();
+            assert!(input.take_into(2, &mut taken).unwrap());
+            assert_eq!(taken, b"re");
+            assert_eq!(input.take::<3>().unwrap(), None);
+            assert!(!input.skip(3).unwrap());
+            assert!(!input.skip_past(0).unwrap());
+            assert_eq!(input.offset(), bytes.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Reads WARC files: crawls of the web, as ISO 28500 (WARC 1.0 and 1.1) defines them, and WET files, which are WARC files with
+//! the texts of pages.
+//!
+//! [`Reader`] reads the records of a file, plain or compressed with gzip or zstd. [`Documents`] reads the document in a record:
+//! it decodes the body of the response, and its text. [`Counts`] says what was read and what was not. Memory is bounded
+//! whatever a file holds; reading a record allocates nothing; and a damaged part of a file costs the records in it, not those
+//! after it.
+//!
+//! ```
+//! use std::io::BufReader;
+//! use warc::{Choice, Counts, Documents, Event, Limits, Outcome, Reader};
+//!
+//! # fn main() -> std::io::Result<()> {
+//! # let file = &b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\ntext\r\n\r\n"[..];
+//! let limits = Limits { record: 8 << 20, window_log: 27 };
+//! let mut reader = Reader::new(BufReader::with_capacity(128 << 10, file), limits);
+//! let mut documents = Documents::new(Choice::default(), limits.record);
+//! let mut counts = Counts::default();
+//! while let Some(event) = reader.next_event()? {
+//!     match event {
+//!         Event::Record(record) => {
+//!             let outcome = documents.read(&record);
+//!             counts.count(&outcome);
+//!             if let Outcome::Document(document) = outcome {
+//!                 println!("{:?}: {} bytes", document.url, document.text.len());
+//!             }
+//!         }
+//!         Event::Broken(broken) => counts.count_broken(broken),
+//!     }
+//! }
+//! assert_eq!(counts.documents(), 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Why the reader is ours: the crates `warc` 0.4 and `rust_warc` 1.2 allocate every field and block, read neither zstd nor the
+//! response inside of a record, and do not find the next record after a damaged one; and the crate `fastwarc` says that it is
+//! unfinished. The package of that name for Python, in C++, is the reader to be as fast as.
+
+mod buffer;
+pub mod charset;
+mod counts;
+mod digests;
+mod documents;
+mod fault;
+mod headers;
+mod http;
+mod input;
+mod members;
+mod reader;
+mod reason;
+#[cfg(test)]
+mod test_files;
+
+pub use counts::Counts;
+pub use documents::{Choice, Document, Documents, Form, Outcome};
+pub use fault::{Broken, Fault};
+pub use headers::{Headers, RecordType};
+pub use reader::{Event, Limits, Reader, Record};
+pub use reason::Reason;

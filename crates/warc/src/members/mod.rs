@@ -1,0 +1,385 @@
+//! [`Members`]: the decompressed bytes of a file, member by member.
+//!
+//! A member is a gzip member, a zstd frame, or all the rest of a plain file. Its first bytes say which. A file mostly has a
+//! member for each record, so that records can be read one by one; but one member may hold many records, and a record may
+//! span members.
+//!
+//! ```text
+//!              a magic number               its end, checked
+//!   Between ─────────────────▶ Within ──────────────────────▶ Between
+//!      │                          │
+//!      │ other bytes              │ damage
+//!      ▼                          ▼
+//!   Search ◀───────────────────────     Search ─── the next magic number ──▶ Between
+//! ```
+//!
+//! Each step consumes bytes of the input, so every file comes to an end.
+
+mod decoded;
+mod gzip;
+mod search;
+mod zstandard;
+
+use std::io::{self, BufRead};
+
+use crate::fault::{Broken, Fault};
+use crate::headers::{START_LENGTH, is_record_start};
+use crate::input::{Input, MAX_PEEK};
+pub(crate) use decoded::Decoded;
+pub(crate) use gzip::Gzip;
+use search::{LONGEST_START, find_member};
+pub(crate) use zstandard::Zstandard;
+use zstandard::{DICTIONARY_FRAME, MAX_DICTIONARY, SKIPPABLE};
+
+/// How a gzip member starts.
+pub(crate) const GZIP_MAGIC: &[u8] = &gzip::MAGIC;
+/// How a zstd frame starts.
+pub(crate) const ZSTD_MAGIC: &[u8] = &zstandard::MAGIC;
+
+/// How a member is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+/// What comes next in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A member, something to skip between members, or the end.
+    Between,
+    /// More of a member.
+    Within(Format),
+    /// Bytes that cannot be read, up to the next member.
+    Search,
+}
+
+/// What [`Members::read`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A member starts.
+    Member {
+        /// Its offset in the file, in bytes.
+        offset: u64,
+        is_compressed: bool,
+    },
+    /// So many bytes of the member were written at the start of the output; more than none.
+    Bytes(usize),
+    /// The member ended, and its checksum is right.
+    MemberEnd,
+    /// The rest of the member, or bytes that are no member, are lost. The offset is where the member or those bytes start.
+    Broken(Broken),
+    /// The file ends.
+    End,
+}
+
+/// What the first bytes of something between members say of it.
+enum Start {
+    End,
+    Padding,
+    Member(Format),
+    Skippable { is_dictionary: bool },
+    Unknown,
+}
+
+impl Start {
+    fn from_bytes(bytes: &[u8]) -> Self {
+        match bytes {
+            [] => Self::End,
+            // Blank lines before the first record, zeros after the last member.
+            [0 | b'\r' | b'\n', ..] => Self::Padding,
+            _ if bytes.starts_with(GZIP_MAGIC) => Self::Member(Format::Gzip),
+            _ if bytes.starts_with(ZSTD_MAGIC) => Self::Member(Format::Zstd),
+            [first @ 0x50..=0x5f, rest @ ..] if rest.starts_with(&SKIPPABLE) => Self::Skippable {
+                is_dictionary: *first == DICTIONARY_FRAME,
+            },
+            _ if is_record_start(bytes) => Self::Member(Format::Plain),
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// The members of a file, from its start.
+pub(crate) struct Members<R> {
+    input: Input<R>,
+    state: State,
+    /// Where the last member starts.
+    offset: u64,
+    /// The format of the last compressed member: a search for the next member looks for no other.
+    format: Option<Format>,
+    gzip: Gzip,
+    zstd: Zstandard,
+}
+
+impl<R: BufRead> Members<R> {
+    /// The members of a file. Windows of zstd have at most 2^`window_log` bytes.
+    pub(crate) fn new(input: R, window_log: u32) -> Self {
+        Self {
+            input: Input::new(input),
+            state: State::Between,
+            offset: 0,
+            format: None,
+            gzip: Gzip::new(),
+            zstd: Zstandard::new(window_log),
+        }
+    }
+
+    /// Reads on, and decompresses into `output`, which must not be empty.
+    pub(crate) fn read(&mut self, output: &mut [u8]) -> io::Result<Step> {
+        loop {
+            let decoded = match self.state {
+                State::Between => match self.begin()? {
+                    Some(step) => return Ok(step),
+                    None => continue,
+                },
+                State::Search => {
+                    self.search()?;
+                    continue;
+                }
+                State::Within(Format::Plain) => self.copy(output)?,
+                State::Within(Format::Gzip) => self.gzip.read(&mut self.input, output)?,
+                State::Within(Format::Zstd) => self.zstd.read(&mut self.input, output)?,
+            };
+            return Ok(match decoded {
+                Decoded::Bytes(count) => Step::Bytes(count),
+                Decoded::End => {
+                    self.state = State::Between;
+                    Step::MemberEnd
+                }
+                Decoded::Broken(fault) => self.give_up(fault)?,
+            });
+        }
+    }
+
+    /// Begins the next member; `None` if the state changed, or something was skipped.
+    fn begin(&mut self) -> io::Result<Option<Step>> {
+        self.offset = self.input.offset();
+        let format = match Start::from_bytes(self.input.peek(START_LENGTH)?) {
+            Start::End => return Ok(Some(Step::End)),
+            Start::Padding => {
+                self.input.skip(1)?;
+                return Ok(None);
+            }
+            Start::Skippable { is_dictionary } => return self.skip_frame(is_dictionary),
+            Start::Unknown => return self.give_up(Fault::Unknown).map(Some),
+            Start::Member(format) => format,
+        };
+        match format {
+            Format::Plain => {}
+            Format::Gzip => self.gzip.start(),
+            Format::Zstd => self.zstd.start()?,
+        }
+        let is_compressed = format != Format::Plain;
+        if is_compressed {
+            self.format = Some(format);
+        }
+        self.state = State::Within(format);
+        Ok(Some(Step::Member {
+            offset: self.offset,
+            is_compressed,
+        }))
+    }
+
+    /// Skips a skippable zstd frame, but loads the dictionary if it holds one.
+    fn skip_frame(&mut self, is_dictionary: bool) -> io::Result<Option<Step>> {
+        self.format = Some(Format::Zstd);
+        let Some([_, _, _, _, length @ ..]) = self.input.take::<8>()? else {
+            return self.give_up(Fault::Truncated).map(Some);
+        };
+        let length = u32::from_le_bytes(length) as usize;
+        let mut dictionary = Vec::new();
+        let is_whole = match is_dictionary && length <= MAX_DICTIONARY {
+            true => self.input.take_into(length, &mut dictionary)?,
+            false => self.input.skip(length)?,
+        };
+        if !is_whole {
+            return self.give_up(Fault::Truncated).map(Some);
+        }
+        if is_dictionary && !self.zstd.load_dictionary(&dictionary)? {
+            return Ok(Some(Step::Broken(Broken {
+                offset: self.offset,
+                fault: Fault::Damaged,
+            })));
+        }
+        Ok(None)
+    }
+
+    /// Copies the next bytes of a plain file.
+    fn copy(&mut self, output: &mut [u8]) -> io::Result<Decoded> {
+        let bytes = self.input.fill()?;
+        let count = bytes.len().min(output.len());
+        output[..count].copy_from_slice(&bytes[..count]);
+        self.input.consume(count);
+        Ok(match count {
+            0 => Decoded::End,
+            _ => Decoded::Bytes(count),
+        })
+    }
+
+    /// Leaves the member that cannot be read further, and searches the next from here on.
+    fn give_up(&mut self, fault: Fault) -> io::Result<Step> {
+        self.state = State::Search;
+        if self.input.offset() == self.offset {
+            // The search would find this member again.
+            self.input.skip(1)?;
+        }
+        Ok(Step::Broken(Broken {
+            offset: self.offset,
+            fault,
+        }))
+    }
+
+    /// Consumes bytes up to the next member, or to the end of the file.
+    fn search(&mut self) -> io::Result<()> {
+        loop {
+            let bytes = self.input.peek(MAX_PEEK)?;
+            let length = bytes.len();
+            if let Some(at) = find_member(bytes, self.format) {
+                self.input.consume(at);
+                break;
+            }
+            if length < MAX_PEEK {
+                self.input.consume(length);
+                break;
+            }
+            // The start of a member may be cut here.
+            self.input.consume(length - LONGEST_START + 1);
+        }
+        self.state = State::Between;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_files::{
+        DICTIONARY_BYTES, Layout, Trickle, gzip_member, record, skippable_frame, zstd_frame,
+    };
+
+    /// The decompressed bytes, the offsets of the members, and what is broken.
+    fn read(file: &[u8], step: usize) -> (Vec<u8>, Vec<u64>, Vec<Broken>) {
+        let mut members = Members::new(Trickle::new(file, step), 23);
+        let (mut bytes, mut offsets, mut broken) = (Vec::new(), Vec::new(), Vec::new());
+        let mut output = [0; 700];
+        loop {
+            match members.read(&mut output).unwrap() {
+                Step::Member { offset, .. } => offsets.push(offset),
+                Step::Bytes(count) => bytes.extend_from_slice(&output[..count]),
+                Step::MemberEnd => {}
+                Step::Broken(part) => broken.push(part),
+                Step::End => return (bytes, offsets, broken),
+            }
+        }
+    }
+
+    fn records() -> Vec<Vec<u8>> {
+        let record = |n: usize| record("response", &[], &vec![b'a' + n as u8; n * n * 100]);
+        (0..20).map(record).collect()
+    }
+
+    #[test]
+    fn every_layout_is_decompressed() {
+        let records = records();
+        for layout in Layout::ALL {
+            let file = layout.file(&records);
+            for step in [1, 10, 999, 1 << 20] {
+                let (bytes, offsets, broken) = read(&file, step);
+                assert!(bytes == records.concat(), "{layout:?}");
+                assert!(broken.is_empty(), "{broken:?}");
+                let expected = match layout {
+                    Layout::Plain | Layout::GzipWhole => 1,
+                    Layout::GzipBlocks => bytes.len().div_ceil(1_000),
+                    _ => 20,
+                };
+                assert_eq!(offsets.len(), expected, "{layout:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn members_of_several_kinds_may_follow_each_other() {
+        let (gzip, zstd) = (gzip_member(b"one"), zstd_frame(b"two", None));
+        let file = [
+            &b"\n"[..],
+            &gzip,
+            &gzip_member(b""),
+            &zstd,
+            &skippable_frame(0x51, &[7; 9_000]),
+            &[0; 100],
+        ]
+        .concat();
+        let (bytes, offsets, broken) = read(&file, 13);
+        assert_eq!(bytes, b"onetwo");
+        assert_eq!(
+            (offsets.len(), offsets[0], offsets[1]),
+            (3, 1, 1 + gzip.len() as u64)
+        );
+        assert!(broken.is_empty(), "{broken:?}");
+        assert_eq!(read(b"", 1), (vec![], vec![], vec![]));
+    }
+
+    #[test]
+    fn after_a_damaged_member_the_next_one_is_read() {
+        let kinds: [fn(&[u8]) -> Vec<u8>; 2] = [gzip_member, |content| zstd_frame(content, None)];
+        for member in kinds {
+            let content: Vec<u8> = (0..9_000_u32).map(|n| (n * n % 251) as u8).collect();
+            let (first, second) = (member(b"first"), member(&content));
+            // A damaged member may be decoded into the next one before that is noticed, and take it along.
+            let last = member(b"last").repeat(50);
+            for at in [0, 1, second.len() / 2, second.len() - 1] {
+                let mut damaged = second.clone();
+                damaged[at] ^= 0x55;
+                let file = [&first[..], &damaged, &last].concat();
+                for step in [1, 100, 1 << 20] {
+                    let (bytes, _, broken) = read(&file, step);
+                    assert!(bytes.starts_with(b"first") && bytes.ends_with(b"last"));
+                    let [part] = broken[..] else {
+                        panic!("{broken:?}");
+                    };
+                    assert_eq!(part.offset, first.len() as u64);
+                }
+            }
+            let (bytes, _, broken) = read(&[&first[..], &second[..50]].concat(), 7);
+            assert!(bytes.starts_with(b"first"));
+            let (offset, fault) = (first.len() as u64, Fault::Truncated);
+            assert_eq!(broken, [Broken { offset, fault }]);
+        }
+    }
+
+    #[test]
+    fn what_is_no_member_is_skipped_up_to_the_first_one() {
+        let fault = Fault::Unknown;
+        for file in [
+            [&b"<html>"[..], &gzip_member(b"WARC/")[..]].concat(),
+            [&b"<html>"[..], &zstd_frame(b"WARC/", None)[..]].concat(),
+        ] {
+            for step in [1, 5_000] {
+                let broken = vec![Broken { offset: 0, fault }];
+                assert_eq!(read(&file, step), (b"WARC/".to_vec(), vec![6], broken));
+            }
+        }
+        let plain = [&[b'x'; 10_000][..], b"\nWARC/1.0\r\n"].concat();
+        let (bytes, offsets, broken) = read(&plain, 3_000);
+        assert_eq!((bytes, offsets), (b"WARC/1.0\r\n".to_vec(), vec![10_001]));
+        assert_eq!(broken.len(), 1);
+        let (bytes, offsets, broken) = read(&[b'x'; 10_000], 3_000);
+        assert_eq!((bytes.len(), offsets.len(), broken.len()), (0, 0, 1));
+    }
+
+    #[test]
+    fn a_broken_dictionary_is_reported() {
+        let frame = zstd_frame(b"text", None);
+        for dictionary in [&b"no dictionary"[..], &DICTIONARY_BYTES[..100]] {
+            let file = [skippable_frame(0x5d, dictionary), frame.clone()].concat();
+            let (bytes, _, broken) = read(&file, 10);
+            assert_eq!(bytes, b"text");
+            let (offset, fault) = (0, Fault::Damaged);
+            assert_eq!(broken, [Broken { offset, fault }]);
+        }
+        let (_, _, broken) = read(&skippable_frame(0x5d, DICTIONARY_BYTES)[..500], 10);
+        let (offset, fault) = (0, Fault::Truncated);
+        assert_eq!(broken, [Broken { offset, fault }]);
+    }
+}

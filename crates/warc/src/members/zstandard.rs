@@ -1,0 +1,229 @@
+//! [`Zstandard`]: one zstd frame after the other, with the dictionary of a `.warc.zst` file ("Zstandard Compression for WARC
+//! Files", IIPC).
+
+use std::io::{self, BufRead};
+
+use zstd::zstd_safe::{
+    DCtx, DParameter, ErrorCode, InBuffer, OutBuffer, ResetDirective, get_error_name,
+};
+
+use super::decoded::Decoded;
+use crate::fault::Fault;
+use crate::input::Input;
+
+/// How a frame starts.
+pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The last three bytes of the magic number of a skippable frame; the first is 0x50 to 0x5f.
+pub(crate) const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
+/// The first byte of a skippable frame that holds a dictionary.
+pub(crate) const DICTIONARY_FRAME: u8 = 0x5d;
+/// The most bytes of a dictionary, compressed or not: those that the specification asks decoders to support.
+pub(crate) const MAX_DICTIONARY: usize = 8 << 20;
+/// How a dictionary starts.
+const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
+/// The smallest and the largest limit of windows that the library knows, as powers of two.
+const WINDOW_LOGS: (u32, u32) = (10, 31);
+/// The library's message about a window above the limit.
+const TOO_LARGE: &str = "Frame requires too much memory for decoding";
+
+/// A decoder of zstd frames.
+pub(crate) struct Zstandard {
+    /// Made for the first frame.
+    context: Option<DCtx<'static>>,
+    window_log: u32,
+    has_ended: bool,
+}
+
+impl Zstandard {
+    /// A decoder of frames with windows of at most 2^`window_log` bytes.
+    pub(crate) fn new(window_log: u32) -> Self {
+        Self {
+            context: None,
+            window_log: window_log.clamp(WINDOW_LOGS.0, WINDOW_LOGS.1),
+            has_ended: false,
+        }
+    }
+
+    /// Prepares for a frame, whose magic number comes next.
+    pub(crate) fn start(&mut self) -> io::Result<()> {
+        let mut context = match self.context.take() {
+            Some(context) => context,
+            None => {
+                let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
+                let limit = DParameter::WindowLogMax(self.window_log);
+                context.set_parameter(limit).map_err(failed)?;
+                context
+            }
+        };
+        // After an error, the context refuses all but this. The dictionary stays.
+        context.reset(ResetDirective::SessionOnly).map_err(failed)?;
+        self.context = Some(context);
+        self.has_ended = false;
+        Ok(())
+    }
+
+    /// Uses a dictionary, which may be compressed, for all frames that follow; `false` if it is none.
+    pub(crate) fn load_dictionary(&mut self, data: &[u8]) -> io::Result<bool> {
+        self.start()?;
+        let decompressed;
+        let dictionary = if data.starts_with(&MAGIC) {
+            let Ok(bytes) = zstd::bulk::decompress(data, MAX_DICTIONARY) else {
+                return Ok(false);
+            };
+            decompressed = bytes;
+            decompressed.as_slice()
+        } else {
+            data
+        };
+        let Some(context) = &mut self.context else {
+            return Ok(false);
+        };
+        Ok(dictionary.starts_with(&DICTIONARY) && context.load_dictionary(dictionary).is_ok())
+    }
+
+    /// Decodes the next bytes of the frame into `output`, which must not be empty.
+    pub(crate) fn read<R: BufRead>(
+        &mut self,
+        input: &mut Input<R>,
+        output: &mut [u8],
+    ) -> io::Result<Decoded> {
+        let Some(context) = self.context.as_mut().filter(|_| !self.has_ended) else {
+            return Ok(Decoded::End);
+        };
+        loop {
+            let bytes = input.fill()?;
+            let is_at_end = bytes.is_empty();
+            let mut source = InBuffer::around(bytes);
+            let mut target = OutBuffer::around(&mut *output);
+            let left = context.decompress_stream(&mut target, &mut source);
+            let (read, written) = (source.pos(), target.pos());
+            input.consume(read);
+            let left = match left {
+                Ok(left) => left,
+                Err(code) if get_error_name(code) == TOO_LARGE => {
+                    return Ok(Decoded::Broken(Fault::Window));
+                }
+                Err(_) => return Ok(Decoded::Broken(Fault::Damaged)),
+            };
+            self.has_ended = left == 0;
+            if written > 0 {
+                return Ok(Decoded::Bytes(written));
+            }
+            if self.has_ended {
+                return Ok(Decoded::End);
+            }
+            if is_at_end {
+                return Ok(Decoded::Broken(Fault::Truncated));
+            }
+            if read == 0 {
+                // Without progress, it would be the same again.
+                return Ok(Decoded::Broken(Fault::Damaged));
+            }
+        }
+    }
+}
+
+/// The error when the library refuses to prepare for a frame.
+fn failed(code: ErrorCode) -> io::Error {
+    io::Error::other(format!("zstd: {}", get_error_name(code)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_files::{DICTIONARY_BYTES, Trickle, zstd_frame};
+
+    fn decode(zstd: &mut Zstandard, encoded: &[u8], step: usize) -> (Vec<u8>, Decoded) {
+        let mut input = Input::new(Trickle::new(encoded, step));
+        zstd.start().unwrap();
+        let mut all = Vec::new();
+        let mut output = [0; 1_000];
+        loop {
+            match zstd.read(&mut input, &mut output).unwrap() {
+                Decoded::Bytes(count) => all.extend_from_slice(&output[..count]),
+                last => return (all, last),
+            }
+        }
+    }
+
+    fn content() -> Vec<u8> {
+        (0..20_000_u32).map(|n| (n * n % 251) as u8).collect()
+    }
+
+    #[test]
+    fn frames_are_decoded_with_and_without_dictionary() {
+        let content = content();
+        for dictionary in [None, Some(DICTIONARY_BYTES)] {
+            let encoded = zstd_frame(&content, dictionary);
+            for step in [1, 70, 100_000] {
+                let mut zstd = Zstandard::new(23);
+                if let Some(dictionary) = dictionary {
+                    assert!(zstd.load_dictionary(dictionary).unwrap());
+                }
+                // Twice, with the same context.
+                for _ in 0..2 {
+                    let (all, last) = decode(&mut zstd, &encoded, step);
+                    assert_eq!(last, Decoded::End);
+                    assert!(all == content);
+                }
+            }
+        }
+        let (_, last) = decode(
+            &mut Zstandard::new(23),
+            &zstd_frame(&content, Some(DICTIONARY_BYTES)),
+            100,
+        );
+        assert_eq!(last, Decoded::Broken(Fault::Damaged));
+    }
+
+    #[test]
+    fn a_dictionary_may_be_compressed() {
+        let mut zstd = Zstandard::new(23);
+        assert!(
+            zstd.load_dictionary(&zstd_frame(DICTIONARY_BYTES, None))
+                .unwrap()
+        );
+        let content = content();
+        let encoded = zstd_frame(&content, Some(DICTIONARY_BYTES));
+        let (all, last) = decode(&mut zstd, &encoded, 1_000);
+        assert_eq!(last, Decoded::End);
+        assert!(all == content);
+        let mut zstd = Zstandard::new(23);
+        assert!(!zstd.load_dictionary(b"no dictionary").unwrap());
+        assert!(!zstd.load_dictionary(&zstd_frame(b"x", None)).unwrap());
+        assert!(!zstd.load_dictionary(&MAGIC).unwrap());
+    }
+
+    #[test]
+    fn frames_that_are_cut_off_or_damaged_are_noticed() {
+        let content = content();
+        let encoded = zstd_frame(&content, None);
+        let mut zstd = Zstandard::new(23);
+        for length in [4, 5, 100, encoded.len() / 2, encoded.len() - 1] {
+            let (_, last) = decode(&mut zstd, &encoded[..length], 50);
+            assert_eq!(last, Decoded::Broken(Fault::Truncated), "{length}");
+        }
+        // The last four bytes are the checksum.
+        let mut damaged = encoded.clone();
+        damaged[encoded.len() - 2] ^= 1;
+        for step in [50, 100_000] {
+            let (_, last) = decode(&mut zstd, &damaged, step);
+            assert_eq!(last, Decoded::Broken(Fault::Damaged));
+            let (all, last) = decode(&mut zstd, &encoded, step);
+            assert_eq!(last, Decoded::End);
+            assert!(all == content);
+        }
+    }
+
+    #[test]
+    fn windows_above_the_limit_are_refused() {
+        let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
+        encoder.window_log(20).unwrap();
+        std::io::Write::write_all(&mut encoder, &[b'x'; 100]).unwrap();
+        let encoded = encoder.finish().unwrap();
+        let (_, last) = decode(&mut Zstandard::new(19), &encoded, 100);
+        assert_eq!(last, Decoded::Broken(Fault::Window));
+        let (all, last) = decode(&mut Zstandard::new(20), &encoded, 100);
+        assert_eq!((all.len(), last), (100, Decoded::End));
+    }
+}
