@@ -79,7 +79,7 @@ def permanent():
 
 
 def test_the_program_says_the_codes_of_the_documents():
-    sentence = found(r"Exit codes: (.*?)\. On any", text("jobs/dedup-job/src/args/mod.rs"))
+    sentence = found(r"Exit codes: (.*?)\. On any", text("jobs/commands/src/args/mod.rs"))
     assert {int(code) for code in re.findall(r"\b\d+\b", sentence)} == documented()
 
 

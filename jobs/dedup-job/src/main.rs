@@ -1,8 +1,8 @@
-//! The program `dedup-job`; see the library of the same name.
+//! The program `dedup-job`. What it does is in the package `commands`, which the Python package has too.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
-    ExitCode::from(dedup_job::main(&arguments))
+    ExitCode::from(commands::main(&arguments))
 }

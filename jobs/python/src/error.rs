@@ -58,7 +58,7 @@ impl Failed {
     fn exception<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (module, function) = EXCEPTIONS;
         let make = py.import(module)?.getattr(function)?;
-        make.call1((dedup_job::exit_code(self.kind), self.message.as_str()))
+        make.call1((commands::exit_code(self.kind), self.message.as_str()))
     }
 }
 

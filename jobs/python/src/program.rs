@@ -27,6 +27,6 @@ pub(crate) fn main(
             return TERMINATED;
         }
     }
-    dedup_job::set_program(program);
-    py.detach(|| dedup_job::main(&arguments))
+    commands::set_program(program);
+    py.detach(|| commands::main(&arguments))
 }

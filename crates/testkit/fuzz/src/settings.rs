@@ -15,12 +15,12 @@ use simhash::{DocumentFrequencies, Fingerprinter, Idf, IdfPower, Model, Spec, St
 
 // The program has no library target, so its modules are compiled here again.
 #[allow(dead_code, unused_imports)]
-#[path = "../../../../jobs/dedup-job/src/args/mod.rs"]
+#[path = "../../../../jobs/commands/src/args/mod.rs"]
 mod args;
-#[path = "../../../../jobs/dedup-job/src/config.rs"]
+#[path = "../../../../jobs/commands/src/config.rs"]
 mod config;
 #[allow(dead_code)]
-#[path = "../../../../jobs/dedup-job/src/exit.rs"]
+#[path = "../../../../jobs/commands/src/exit.rs"]
 mod exit;
 
 const TAG: &str = "xxh3-16384:10:20:00000000000000ff:0000000000000001";

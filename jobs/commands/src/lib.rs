@@ -1,7 +1,7 @@
 //! The command line of `dedup-job`: turns arguments into settings, calls a library once, prints a summary and returns
 //! an exit code.
 //!
-//! It is a library so that the Python package runs the same code as the program: [`main`] is the program.
+//! The program and the Python package both have it: [`main`] is the program.
 
 mod args;
 mod commands;

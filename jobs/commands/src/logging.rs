@@ -10,7 +10,7 @@ use crate::args::{CommonArgs, LogFormat};
 
 /// This project's crates, which log at the level of `-v` or `--quiet`.
 const OURS: [&str; 9] = [
-    "dedup_job",
+    "commands",
     "lookup",
     "_native",
     "cluster",
