@@ -1,18 +1,19 @@
 """Measures another program (a peer) on the files of a crawl, on one core: crawl_peers.py METHOD FILE [--runs N] [--pages N].
 
-Prints a line of JSON: the seconds of the fastest of N runs, bytes of the file and of what was read from it, MB/s of both, counts, the version, and the
-peak memory of this process. Files are read from the page cache: they are read once beforehand. The time begins when the file is opened; starting
-Python and importing packages is left out.
+Prints a line of JSON: the seconds of the fastest of N runs, bytes of the file and of what was read from it, MB/s of both,
+counts, the version, and the peak memory of this process. Files are read from the page cache: they are read once beforehand.
+The time begins when the file is opened; starting Python and importing packages is left out.
 
 METHOD:
 
 - records: fastwarc iterates over all records, of every type, and parses the HTTP headers of none (records-http: of all);
 - payloads: fastwarc reads the HTML of all pages and decodes encodings and charset, and nothing else happens;
-- plain, main: the same, then resiliparse's extract_plain_text without and with main_content; the texts are dropped, nothing is hashed;
-- trafilatura: the same, then trafilatura.extract, on --pages pages that are evenly spread over the file (200 by default); `seconds_of_all` extrapolates
-  by the bytes of HTML;
-- inflate-zlib, inflate-gzip, inflate-fastwarc: only decompress the file, by zlib's objects, the module gzip, and fastwarc's GzipReader. The rate of
-  decompressing WET against which dedup-job is measured is the fastest of the three;
+- plain, main: the same, then resiliparse's extract_plain_text without and with main_content; the texts are dropped, nothing
+  is hashed;
+- trafilatura: the same, then trafilatura.extract, on --pages pages that are evenly spread over the file (200 by default);
+  `seconds_of_all` extrapolates by the characters of HTML;
+- inflate-zlib, inflate-gzip, inflate-fastwarc: only decompress the file, by zlib's objects, the module gzip, and fastwarc's
+  GzipReader. The rate of decompressing WET against which dedup-job is measured is the fastest of the three;
 - wet: fastwarc iterates over all records of a WET file and decodes their texts, and nothing else happens.
 """
 
@@ -48,8 +49,8 @@ def html_pages(path):
     from fastwarc.warc import ArchiveIterator, WarcRecordType
     from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
-    # fastwarc 2.0.1 decodes with auto_decode="all", but the iteration ends, without an error, after a response that is both chunked and compressed.
-    # So bodies are decoded here, by the same and other libraries in C and Rust; that is as fast.
+    # fastwarc 2.0.1 decodes with auto_decode="all", but the iteration ends, without an error, after a response that is both
+    # chunked and compressed. So bodies are decoded here, by the same and other libraries in C and Rust; that is as fast.
     for record in ArchiveIterator(path, record_types=WarcRecordType.response, parse_http=False):
         if not record.is_http:
             continue
@@ -113,7 +114,11 @@ def trafilatura(path, wanted):
     without = sum(not trafilatura.extract(html) for html in some)
     seconds = time.perf_counter() - begin
     return {
-        "pages": len(some), "pages_of_file": len(sizes), "characters_read": measured, "without_text": without, "seconds": seconds,
+        "pages": len(some),
+        "pages_of_file": len(sizes),
+        "characters_read": measured,
+        "without_text": without,
+        "seconds": seconds,
         "seconds_of_all": seconds * total / measured,
     }
 

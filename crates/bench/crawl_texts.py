@@ -1,7 +1,7 @@
 """Extracts the text of every page by another program: crawl_texts.py METHOD PAGES.parquet TEXTS.jsonl.
 
-METHOD is resiliparse, resiliparse-main or trafilatura. Writes a line of JSON for each page: id (its address) and text. Prints a line of JSON: seconds,
-pages, pages without text, and the package's version.
+METHOD is resiliparse, resiliparse-main or trafilatura. Writes a line of JSON for each page: id (its address) and text. Prints
+a line of JSON: seconds, pages, pages without text, and the package's version.
 """
 
 import importlib.metadata
@@ -45,7 +45,13 @@ def main():
                 count += 1
                 empty += not text.strip()
                 out.write(json.dumps({"id": row["url"], "text": text}, ensure_ascii=False) + "\n")
-    about = {"method": method, "version": importlib.metadata.version(package), "seconds": seconds, "pages": count, "without_text": empty}
+    about = {
+        "method": method,
+        "version": importlib.metadata.version(package),
+        "seconds": seconds,
+        "pages": count,
+        "without_text": empty,
+    }
     print(json.dumps(about))
 
 

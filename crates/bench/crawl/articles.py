@@ -45,7 +45,7 @@ class Article:
 
 
 def load(directory, seed):
-    """All articles of the corpora in `directory`, by language, in a random order; those below SHORTEST under "short", all English."""
+    """All articles of the corpora in `directory`, by language, in a random order; the short ones, all English, under "short"."""
     directory = pathlib.Path(directory)
     rng = random.Random(f"articles {seed}")
     found = collections.defaultdict(list)
@@ -82,7 +82,7 @@ def _last_revisions(path):
 def _cut(name, language, title, blocks, rng):
     """Cuts a document into articles, at headings where it has them."""
     target, words, part, begun = _target(rng), 0, [], None
-    for at, each in enumerate(blocks):
+    for each in blocks:
         here = block.size(block.block_text(each))
         ends = words >= target and each[0] in ("h", "p") or words + here > LONGEST
         if ends and words >= SHORTEST:
@@ -107,6 +107,7 @@ def _article(name, language, title, begun, part):
     while part and part[-1][0] == "h":
         part = part[:-1]
     heading = ": ".join(filter(None, [title, begun])) or block.block_text(part[0])[:60]
+    heading = " ".join(heading.replace("`", "").split())
     digest = zlib.crc32((name + block.block_text(part[0])).encode())
     return Article(f"{re.sub(r'[^a-zA-Z0-9]+', '-', name.rsplit('/', 1)[-1])}-{digest:08x}", language, heading, part)
 

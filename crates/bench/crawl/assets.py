@@ -59,7 +59,7 @@ def script(rng, size):
                 [
                     f"function {f}({a},{b}){{var {c}={a}.{x}({b});return {c}&&{c}.{y}?{c}.{y}({n}):null}}",
                     f'{a}.{x}("{s}",function({b}){{{b}.{y}({c}=>{c}.{z}("{t}"))}});',
-                    f"{n}:function({a},{b},{c}){{\"use strict\";{c}.d({b},\"{f}\",function(){{return {e}}});var {e}={c}({n + 7})}},",
+                    f'{n}:function({a},{b},{c}){{"use strict";{c}.d({b},"{f}",function(){{return {e}}});var {e}={c}({n + 7})}},',
                     f'if("{s}"===typeof {a}.{x}||{a}.{y}<{n}){{{b}=[{n},{a}.{z}];for(var {c}=0;{c}<{b}.length;{c}++){b}[{c}].{x}("<div class=\'{t}\'>")}}',
                     f"!function({a}){{var {b}={a}.{x}||({a}.{x}={{}});{b}.{f}={n}/1e3|0,{b}.{y}=/^[{e}-z]+\\/{s}$/i}}(window);",
                     f'const {{{a}:{b},{c}={n}}}=await {e}.{x}({{{y}:"{s}",{z}:!0,{f}:`${{{a}}}/{t}`}});',
@@ -113,7 +113,10 @@ def json_state(rng, article, size):
         }
         total += 220
         entries.append(entry)
-    state = {"props": {"pageProps": {"article": {"title": article.title, "body": article.text}, "related": entries}}, "buildId": name(rng, 21)}
+    state = {
+        "props": {"pageProps": {"article": {"title": article.title, "body": article.text}, "related": entries}},
+        "buildId": name(rng, 21),
+    }
     return json.dumps(state, ensure_ascii=False).replace("</", "<\\/")
 
 
@@ -126,6 +129,6 @@ class Assets:
         self.css = css(rng, css_bytes)
         self.script = script(rng, kilobytes * 1024 - css_bytes)
         self.icons = [icon(rng) for _ in range(12)]
-        self.logo = f'data:image/png;base64,{random_base64(rng, 900)}'
+        self.logo = f"data:image/png;base64,{random_base64(rng, 900)}"
         cut = len(self.script) // 3
         self.scripts = [self.script[:cut], self.script[cut:]]

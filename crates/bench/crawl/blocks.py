@@ -1,7 +1,7 @@
 """The blocks of an article: parses Markdown and reStructuredText into them, and gives their text.
 
-A block is a tuple: ("p", line), ("h", level, line), ("ul" or "ol", [line, …]), ("pre", text), ("table", [[line, …], …]). A line
-is a list of spans: (kind, text) with the kinds t (plain), b, i and c (code), or ("a", text, href).
+A block is a tuple: ("p", line), ("h", level, line), ("ul" or "ol", [line, …]), ("pre", text), ("table", [[line, …], …]). A
+line is a list of spans: (kind, text) with the kinds t (plain), b, i and c (code), or ("a", text, href).
 """
 
 import re
@@ -29,7 +29,7 @@ def spans(text):
         group = match.lastgroup if match.lastgroup not in ("href", "rst_href") else "link"
         if group == "link":
             label = match["link"] or match["rst_link"]
-            line.append(("a", label, match["href"] or match["rst_href"] or "#"))
+            line.append(("a", label.replace("`", ""), match["href"] or match["rst_href"] or "#"))
         else:
             kind = {"bold": "b", "italic": "i"}.get(group, "c" if "code" in group else "i")
             line.append((kind, match[group]))
@@ -57,9 +57,10 @@ def block_text(block):
 
 def size(text):
     """Number of words; a Chinese, Japanese or Korean character counts half."""
-    return len(re.findall(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+", text)) + len(
-        re.findall(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", text)
-    ) // 2
+    return (
+        len(re.findall(r"[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+", text))
+        + len(re.findall(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", text)) // 2
+    )
 
 
 def markdown(text):

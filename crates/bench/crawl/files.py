@@ -1,7 +1,7 @@
 """Writes pages as crawlers do: WARC with one gzip member a record, or one Zstandard frame; WET; and Parquet.
 
-The records are made by warcio. Besides the pages stand the other records that a crawl has: requests, metadata, redirects, errors, robots.txt,
-DNS lookups, revisits, images, documents.
+The records are made by warcio. Besides the pages stand the other records that a crawl has: requests, metadata, redirects,
+errors, robots.txt, DNS lookups, revisits, images, documents.
 """
 
 import base64
@@ -21,7 +21,14 @@ from warcio.warcwriter import WARCWriter
 
 #: Records beside the pages, and how many there are for each page.
 BESIDE = {
-    "redirect": 0.05, "not_found": 0.03, "robots": 0.02, "dns": 0.02, "revisit": 0.03, "image": 0.03, "pdf": 0.005, "json": 0.01,
+    "redirect": 0.05,
+    "not_found": 0.03,
+    "robots": 0.02,
+    "dns": 0.02,
+    "revisit": 0.03,
+    "image": 0.03,
+    "pdf": 0.005,
+    "json": 0.01,
 }
 #: Rows of a row group of the Parquet file: some tens of megabytes.
 GROUP_ROWS = 500
@@ -74,7 +81,12 @@ class Files:
         def make(writer):
             status = http and StatusAndHeaders(http[0], http[1], protocol=http[2] if len(http) > 2 else "HTTP/1.1")
             return writer.create_warc_record(
-                url, record_type, payload=io.BytesIO(payload), warc_content_type=content_type or "", http_headers=status, warc_headers_dict=dict(headers)
+                url,
+                record_type,
+                payload=io.BytesIO(payload),
+                warc_content_type=content_type or "",
+                http_headers=status,
+                warc_headers_dict=dict(headers),
             )
 
         self.writers[0].write_record(make(self.writers[0]))
@@ -92,17 +104,42 @@ class Files:
         """Adds a page: its request, response and metadata; its text to WET; its HTML to Parquet. Returns the response's id."""
         host, _, path = url.split("://", 1)[1].partition("/")
         record_id = self._id()
-        about = {"WARC-Record-ID": record_id, "WARC-IP-Address": f"192.0.2.{self.rng.randint(1, 254)}", "WARC-Identified-Payload-Type": "text/html"}
-        request = ("GET /" + path + " HTTP/1.1", [("Host", host), ("User-Agent", "bench-crawl/1.0"), ("Accept", "text/html"), ("Accept-Encoding", "br,gzip")], "")
-        self._write("request", url, "request", {"WARC-Concurrent-To": record_id}, (request[0].split(" ", 1)[1], request[1], "GET"))
+        about = {
+            "WARC-Record-ID": record_id,
+            "WARC-IP-Address": f"192.0.2.{self.rng.randint(1, 254)}",
+            "WARC-Identified-Payload-Type": "text/html",
+        }
+        request = (
+            "GET /" + path + " HTTP/1.1",
+            [("Host", host), ("User-Agent", "bench-crawl/1.0"), ("Accept", "text/html"), ("Accept-Encoding", "br,gzip")],
+            "",
+        )
+        self._write(
+            "request", url, "request", {"WARC-Concurrent-To": record_id}, (request[0].split(" ", 1)[1], request[1], "GET")
+        )
         self._write("page", url, "response", about, ("200 OK", response.headers), response.body)
-        metadata = f"fetchTimeMs: {self.rng.randint(20, 3000)}\r\nlanguages-cld2: {{\"reliable\":true,\"languages\":[\"{language}\"]}}\r\n"
-        self._write("metadata", url, "metadata", {"WARC-Concurrent-To": record_id}, payload=metadata.encode(), content_type="application/warc-fields")
+        metadata = (
+            f'fetchTimeMs: {self.rng.randint(20, 3000)}\r\nlanguages-cld2: {{"reliable":true,"languages":["{language}"]}}\r\n'
+        )
+        self._write(
+            "metadata",
+            url,
+            "metadata",
+            {"WARC-Concurrent-To": record_id},
+            payload=metadata.encode(),
+            content_type="application/warc-fields",
+        )
         text = extract_plain_text(response.text).encode()
         wet = self.writers[1].create_warc_record(
-            url, "conversion", payload=io.BytesIO(text), warc_content_type="text/plain",
+            url,
+            "conversion",
+            payload=io.BytesIO(text),
+            warc_content_type="text/plain",
             warc_headers_dict={
-                "WARC-Record-ID": self._id(), "WARC-Date": self._now(), "WARC-Refers-To": record_id, "WARC-Identified-Content-Language": language,
+                "WARC-Record-ID": self._id(),
+                "WARC-Date": self._now(),
+                "WARC-Refers-To": record_id,
+                "WARC-Identified-Content-Language": language,
             },
         )
         self.writers[1].write_record(wet)
@@ -123,7 +160,14 @@ class Files:
     def _redirect(self, url, _, __):
         status = self.rng.choice(["301 Moved Permanently", "302 Found", "308 Permanent Redirect"])
         headers = [("Location", url), ("Content-Type", "text/html"), ("Content-Length", "41")]
-        self._write("redirect", url.replace("https:", "http:", 1), "response", {}, (status, headers), b"<html><body>The page moved</body></html>\n")
+        self._write(
+            "redirect",
+            url.replace("https:", "http:", 1),
+            "response",
+            {},
+            (status, headers),
+            b"<html><body>The page moved</body></html>\n",
+        )
 
     def _not_found(self, url, _, response):
         body = b"<html><head><title>404</title></head><body><h1>Not found</h1><p>The page does not exist.</p></body></html>"
@@ -133,23 +177,46 @@ class Files:
     def _robots(self, url, _, __):
         body = b"User-agent: *\r\nDisallow: /search\r\nCrawl-delay: 2\r\n"
         address = "/".join(url.split("/")[:3]) + "/robots.txt"
-        self._write("robots", address, "response", {}, ("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))]), body)
+        self._write(
+            "robots",
+            address,
+            "response",
+            {},
+            ("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))]),
+            body,
+        )
 
     def _dns(self, url, _, __):
         host = url.split("/")[2]
-        self._write("dns", f"dns:{host}", "response", {}, payload=f"20261120100000\n{host}. 300 IN A 192.0.2.7\n".encode(), content_type="text/dns")
+        self._write(
+            "dns",
+            f"dns:{host}",
+            "response",
+            {},
+            payload=f"20261120100000\n{host}. 300 IN A 192.0.2.7\n".encode(),
+            content_type="text/dns",
+        )
 
     def _revisit(self, url, record_id, response):
         digest = base64.b32encode(hashlib.sha1(response.body).digest()).decode()
         headers = {
-            "WARC-Profile": "http://netpreserve.org/warc/1.0/revisit/identical-payload-digest", "WARC-Refers-To": record_id,
-            "WARC-Refers-To-Target-URI": url, "WARC-Payload-Digest": f"sha1:{digest}",
+            "WARC-Profile": "http://netpreserve.org/warc/1.0/revisit/identical-payload-digest",
+            "WARC-Refers-To": record_id,
+            "WARC-Refers-To-Target-URI": url,
+            "WARC-Payload-Digest": f"sha1:{digest}",
         }
         self._write("revisit", url, "revisit", headers, ("200 OK", response.headers))
 
     def _image(self, url, _, __):
         body = b"\xff\xd8\xff\xe0\x00\x10JFIF" + self.rng.randbytes(self.rng.randint(4_000, 60_000))
-        self._write("image", f"{url}.jpg", "response", {}, ("200 OK", [("Content-Type", "image/jpeg"), ("Content-Length", str(len(body)))]), body)
+        self._write(
+            "image",
+            f"{url}.jpg",
+            "response",
+            {},
+            ("200 OK", [("Content-Type", "image/jpeg"), ("Content-Length", str(len(body)))]),
+            body,
+        )
 
     def _pdf(self, url, _, __):
         body = b"%PDF-1.7\n" + self.rng.randbytes(self.rng.randint(50_000, 300_000))
@@ -158,7 +225,14 @@ class Files:
 
     def _json(self, url, _, __):
         body = b'{"items":[' + b",".join(b'{"id":%d,"ok":true}' % self.rng.getrandbits(40) for _ in range(200)) + b"]}"
-        self._write("json", f"{url}?format=json", "response", {}, ("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]), body)
+        self._write(
+            "json",
+            f"{url}?format=json",
+            "response",
+            {},
+            ("200 OK", [("Content-Type", "application/json"), ("Content-Length", str(len(body)))]),
+            body,
+        )
 
     def _flush(self):
         if self.rows:
@@ -176,7 +250,11 @@ class Files:
     def _with_dictionary(self):
         """Copies the .warc.zst to one with a dictionary, which stands in its first frame."""
         expand = zstandard.ZstdDecompressor()
-        with open(self.directory / "pages.warc.zst", "rb") as source, open(self.directory / "pages-dictionary.warc.zst", "wb") as target:
+        with (
+            open(self.directory / "pages.warc.zst", "rb") as source,
+            open(self.directory / "pages-dictionary.warc.zst", "wb") as target,
+        ):
+
             def record(place):
                 source.seek(place[0])
                 return expand.decompress(source.read(place[1]))

@@ -8,8 +8,8 @@ from html import escape
 
 from . import assets, words
 
-#: The parts of a page, each with a seed of its own: a planted pair differs in one of them. `front` is the navigation that all pages of a
-#: site have in common.
+#: The parts of a page, each with a seed of its own: a planted pair differs in one of them. `front` is the navigation that all
+#: pages of a site have in common.
 SLOTS = ("story", "ad", "counter", "date", "navigation", "front", "fetch")
 
 
@@ -113,8 +113,12 @@ class Page:
 
     def fill(self, rng, text):
         return text.format(
-            n=rng.randint(12, 99), m=rng.randint(3, 30), goods=rng.choice(words.GOODS[self.site.language]),
-            brand=rng.choice(words.BRANDS), name=rng.choice(words.GIVEN), day=rng.choice(words.DAYS),
+            n=rng.randint(12, 99),
+            m=rng.randint(3, 30),
+            goods=rng.choice(words.GOODS[self.site.language]),
+            brand=rng.choice(words.BRANDS),
+            name=rng.choice(words.GIVEN),
+            day=rng.choice(words.DAYS),
         )
 
     def ad(self):
@@ -163,7 +167,9 @@ class Page:
 
     def teaser_list(self, count, item='<li><a href="{href}">{title}</a></li>', slot="navigation"):
         """Articles that are related to this one."""
-        return "".join(item.format(href=href, title=title, summary=summary) for title, summary, href in self.teasers(count, slot))
+        return "".join(
+            item.format(href=href, title=title, summary=summary) for title, summary, href in self.teasers(count, slot)
+        )
 
     def front_list(self, count, item='<li><a href="{href}">{title}</a></li>'):
         """Articles that all pages of the site point to, such as the most read ones."""
@@ -187,7 +193,9 @@ class Page:
 
     def footer_text(self):
         year = 2026
-        return f"© {random.Random(self.site.host).randint(1996, 2019)}–{year} {escape(self.site.title)}. {self.label['rights']}."
+        return (
+            f"© {random.Random(self.site.host).randint(1996, 2019)}–{year} {escape(self.site.title)}. {self.label['rights']}."
+        )
 
     def icon(self, at):
         return self.site.assets.icons[at % len(self.site.assets.icons)]

@@ -14,7 +14,13 @@ from .templates.press import listing
 
 #: Reasons of planted pairs, and their share of all pages. `recrawl` changes advertisement, counter, date and navigation.
 REASONS = {
-    "advertisement": 0.06, "counter": 0.06, "date": 0.06, "navigation": 0.06, "edit": 0.06, "mirror": 0.06, "recrawl": 0.04,
+    "advertisement": 0.06,
+    "counter": 0.06,
+    "date": 0.06,
+    "navigation": 0.06,
+    "edit": 0.06,
+    "mirror": 0.06,
+    "recrawl": 0.04,
 }
 #: The share of pages that only list articles, and of pages with a short article, of which nobody has a copy.
 LISTINGS, SHORT = 0.03, 0.10
@@ -23,7 +29,15 @@ LONG = 1000
 #: Words that an edit replaces, at most.
 MOST_EDITS = 3
 #: Addresses of the same page.
-SAME_PAGE = ["utm_source=newsletter&utm_medium=email", "ref=home", "print=1", "fbclid={n:x}", "sessionid={n:08x}", "amp=1", "from=search"]
+SAME_PAGE = [
+    "utm_source=newsletter&utm_medium=email",
+    "ref=home",
+    "print=1",
+    "fbclid={n:x}",
+    "sessionid={n:08x}",
+    "amp=1",
+    "from=search",
+]
 
 
 @dataclasses.dataclass
@@ -103,13 +117,16 @@ def _copy(origin, reason, page, rng):
     new = f"{source.article.id} {rng.randint(0, 10**9)}"
     site, article, edits = source.site, source.article, 0
     changed = {
-        "advertisement": ["ad"], "counter": ["counter"], "date": ["date"], "navigation": ["navigation", "front"], "edit": [], "mirror": [],
+        "advertisement": ["ad"],
+        "counter": ["counter"],
+        "date": ["date"],
+        "navigation": ["navigation", "front"],
+        "edit": [],
+        "mirror": [],
         "recrawl": ["ad", "counter", "date", "navigation", "front"],
     }[reason]
     if reason == "mirror":
-        others = [
-            other for other in SITES if other.language == site.language and other.template is not site.template
-        ]
+        others = [other for other in SITES if other.language == site.language and other.template is not site.template]
         # A language with one site: the mirror has the same template, and another name.
         site = rng.choice(others) if others else dataclasses.replace(site, host=f"mirror.{site.host}", title=site.title + " 2")
     if reason == "edit":
@@ -127,7 +144,10 @@ def _copy(origin, reason, page, rng):
 def _address(page):
     rng = page.rng("story")
     path = page.site.path.format(
-        slug=slug(page.article.title) + f"-{page.number % 10_000}", number=page.number, y=rng.randint(2014, 2026), m=rng.randint(1, 12)
+        slug=slug(page.article.title) + f"-{page.number % 10_000}",
+        number=page.number,
+        y=rng.randint(2014, 2026),
+        m=rng.randint(1, 12),
     )
     return f"https://{page.site.host}{path}"
 

@@ -3,7 +3,6 @@
 from html import escape
 
 from .. import html
-from ..blocks import block_text
 from .press import meta
 
 

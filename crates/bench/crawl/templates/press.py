@@ -220,7 +220,7 @@ def notebook(page):
 <hr>
 <p>{page.label["related"]}:</p>
 <ul>{page.teaser_list(3)}</ul>
-<p class="support">{page.ad()[1]}</p>
+{page.ad_box("support")}
 </main>
 <footer><p>{page.footer_text()} {page.label["updated"]} {page.updated()}. <a href="/feed.xml">RSS</a></p></footer>
 </body>

@@ -131,6 +131,7 @@ def mailing_list(page):
     subject = escape(article.title)
     author = page.author()
     before, after = (page.teasers(2) * 2)[:2]
+    headline, _, address = page.ad()
     links = (
         f'<ul><li>Previous message (by thread): <a href="{before[2]}">{before[0]}</a></li><li>Next message (by thread): '
         f'<a href="{after[2]}">{after[0]}</a></li><li><b>Messages sorted by:</b> <a href="date.html">[ date ]</a> '
@@ -156,7 +157,7 @@ def mailing_list(page):
     <HR>
     <P>{links}
 <hr>
-<address>Archive generated on {page.today()}, {page.count(20000)} messages. Hosting: {page.ad()[0]}</address>
+<address>Archive generated on {page.today()}, {page.count(20000)} messages. sponsored by <a href="{address}" rel="sponsored">{headline}</a></address>
 <a href="/mailman/listinfo">More information about the {escape(site.title)} mailing list</a>
 </body></html>
 """
