@@ -50,7 +50,7 @@ def html_pages(path):
     from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 
     # fastwarc 2.0.1 decodes with auto_decode="all", but the iteration ends, without an error, after a response that is both
-    # chunked and compressed. So bodies are decoded here, by the same and other libraries in C and Rust; that is as fast.
+    # chunked and gzip-compressed. So bodies are decoded here, by libraries in C and Rust.
     for record in ArchiveIterator(path, record_types=WarcRecordType.response, parse_http=False):
         if not record.is_http:
             continue
