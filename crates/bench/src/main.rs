@@ -4,6 +4,7 @@
 //! fingerprints.
 
 mod cluster;
+mod crawl;
 mod data;
 mod decide;
 mod designs;
@@ -43,6 +44,11 @@ struct Args {
 enum Bench {
     /// Run on a cluster of two executors, against one process on the same cores
     Cluster(cluster::Args),
+    /// Fingerprint the pages of a crawl, and find planted near-duplicates, beside other programs
+    Crawl(crawl::Args),
+    /// Read the records of a WARC file, for `crawl`
+    #[command(hide = true)]
+    CrawlRecords(crawl::records::Args),
     /// Decide which documents to keep, from the pairs of a random graph
     Decide(decide::Args),
     /// Join in memory with every design: predicted and measured cost
@@ -76,6 +82,8 @@ fn main() {
     let args = Args::parse();
     let (name, rows) = match &args.bench {
         Bench::Cluster(args) => ("cluster", cluster::run(args)),
+        Bench::Crawl(args) => ("crawl", crawl::run(args)),
+        Bench::CrawlRecords(args) => ("crawl-records", crawl::records::run(args)),
         Bench::Decide(args) => ("decide", decide::run(args)),
         Bench::Designs(args) => ("designs", designs::run(args)),
         Bench::Features(args) => ("features", features::run(args)),

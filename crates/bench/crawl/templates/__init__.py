@@ -1,0 +1,1 @@
+"""The templates of the sites: functions that render a page."""
