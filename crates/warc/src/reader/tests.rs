@@ -317,6 +317,7 @@ proptest! {
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut file = layout.file(&records);
+        let damages = damage.len();
         for (at, byte) in damage {
             if !file.is_empty() {
                 let at = at.index(file.len());
@@ -325,13 +326,14 @@ proptest! {
         }
         // Ends, and does not panic.
         let (found, _) = read(&file, step, LIMITS);
-        // No record of a compressed file is other than it was.
+        // In a compressed file, a wrong byte changes one record at most: that of a member that seems to go on after it, as
+        // members of many records do, so that the record comes before the checksum.
         if !matches!(layout, Layout::Plain | Layout::GzipWhole | Layout::GzipBlocks) {
-            for event in found {
-                if let Owned::Record { raw, .. } = event {
-                    prop_assert!(records.contains(&raw));
-                }
-            }
+            let is_changed = |event: &&Owned| match event {
+                Owned::Record { raw, .. } => !records.contains(raw),
+                Owned::Broken(_) => false,
+            };
+            prop_assert!(found.iter().filter(is_changed).count() <= damages);
         }
     }
 
