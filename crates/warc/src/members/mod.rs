@@ -322,7 +322,8 @@ mod tests {
 
     #[test]
     fn after_a_damaged_member_the_next_one_is_read() {
-        let kinds: [fn(&[u8]) -> Vec<u8>; 2] = [gzip_member, |content| zstd_frame(content, None)];
+        type Compress = fn(&[u8]) -> Vec<u8>;
+        let kinds: [Compress; 2] = [gzip_member, |content| zstd_frame(content, None)];
         for member in kinds {
             let content: Vec<u8> = (0..9_000_u32).map(|n| (n * n % 251) as u8).collect();
             let (first, second) = (member(b"first"), member(&content));

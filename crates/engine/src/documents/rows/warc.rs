@@ -179,7 +179,7 @@ impl File {
                 reason: format!("{}; there is no WARC record in the file", broken.fault),
             });
         }
-        self.file_counts.set(std::mem::take(&mut self.counts));
+        self.file_counts.set(self.counts.clone());
         Ok(())
     }
 }

@@ -96,12 +96,8 @@ impl<C: Copy + Default> OpenElements<C> {
             Element::Input => {
                 self.close_to(self.find(is_select, ends_scope));
             }
-            Element::Select => {
-                // Such a tag closes the open one and opens none.
-                if self.close_to(self.find(is_select, ends_scope)) {
-                    return false;
-                }
-            }
+            // Such a tag closes the open one and opens none.
+            Element::Select if self.close_to(self.find(is_select, ends_scope)) => return false,
             Element::Svg | Element::Math if tag.self_closing => return false,
             _ => {}
         }
