@@ -42,3 +42,4 @@ mod sketches;
 mod specs;
 mod verified_decisions;
 mod verify;
+mod warc;
