@@ -13,7 +13,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use crate::error::Failed;
-use crate::interrupt::{check_signals, lock};
+use crate::interrupt::check_signals;
+use crate::lock::lock;
 
 /// Names of capsules, as the interface fixes them.
 const SCHEMA: &CStr = c"arrow_schema";

@@ -17,7 +17,8 @@ use pyo3::prelude::*;
 
 use crate::error::Failed;
 use crate::export::Array;
-use crate::interrupt::{for_each, lock, thread_count, wait_for};
+use crate::interrupt::{for_each, thread_count, wait_for};
+use crate::lock::lock;
 use crate::progress::Progress;
 use crate::stores::stores;
 use crate::table::Table;

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use storage::ErrorKind;
 
 use crate::error::Failed;
+use crate::lock::lock;
 use crate::progress::Progress;
 
 /// How often Python is asked whether a signal arrived.
@@ -163,11 +164,6 @@ pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failed> {
     // Abandoned work on other threads must not delay the caller.
     runtime.shutdown_background();
     Ok(done)
-}
-
-/// Locks a value, whether or not a thread panicked while it had it.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The exception of a signal, if one arrived and its handler raised one.

@@ -14,6 +14,7 @@ mod fingerprints;
 mod import;
 mod index;
 mod interrupt;
+mod lock;
 mod model;
 mod needed;
 mod numbers;

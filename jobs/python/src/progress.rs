@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-use crate::interrupt::lock;
+use crate::lock::lock;
 
 /// The shortest time between two calls of the function: that of a job's reports.
 const EVERY: Duration = Duration::from_millis(250);

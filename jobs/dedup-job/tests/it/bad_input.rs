@@ -168,8 +168,8 @@ fn wrong_columns_and_null_ids_are_named() {
         fs::write(dir.join(name), content).unwrap();
         run(&dir, &dir.at(name), &base).fails(65, &[name, part]);
     }
-    fs::write(dir.join("day.txt"), "text").unwrap();
-    run(&dir, &dir.at("day.txt"), &base).fails(65, &["day.txt", ".jsonl"]);
+    fs::write(dir.join("day.pdf"), "text").unwrap();
+    run(&dir, &dir.at("day.pdf"), &base).fails(65, &["day.pdf", ".jsonl"]);
     write_parquet(
         dir.join("base.parquet"),
         vec![("id", texts()), ("fp", texts())],

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use engine::pairs::{BASE_ID, DISTANCE, NEW_ID};
 
 use crate::error::Failed;
-use crate::interrupt::lock;
+use crate::lock::lock;
 
 /// Two near rows. The order of the fields is that of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
