@@ -87,12 +87,21 @@ class ColumnOptions(TypedDict, total=False):
         Column of 64-bit fingerprints to use instead of texts; by default "fp", if there is one.
     delimiter
         What separates the fields of CSV: one ASCII character, or "tab"; by default what the header has.
+    id_from
+        What the id of a document in a WARC file is: "record" (default), or "url".
+    status
+        The HTTP statuses of responses in WARC files that are read, such as "200,404"; by default 200.
+    check_digests
+        Whether records of WARC files with wrong digests are left out.
     """
 
     id_column: str
     text_column: str
     fingerprint_column: str
     delimiter: str
+    id_from: Literal["record", "url"]
+    status: Union[int, str]
+    check_digests: bool
 
 
 class SpecOptions(TypedDict, total=False):
@@ -103,8 +112,8 @@ class SpecOptions(TypedDict, total=False):
     normalize
         How a text is normalized first: "nfkc-casefold" (default), "nfkc", "as-is".
     markup
-        Parses texts as HTML: "text" (what is visible), "main" (the same without navigation and the like); by default they
-        are plain.
+        Parses texts as HTML: "text" (what is visible), "main" (the same without navigation and the like), or "none"; by default
+        "text" for WARC files and files of HTML, and "none" for others.
     stop_words
         File of words to leave out, one per line.
     weight
