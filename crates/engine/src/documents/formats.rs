@@ -19,6 +19,8 @@ struct Format {
     /// The endings of its files' names.
     endings: &'static [&'static str],
     reader: Reader,
+    /// Whether the documents are pages, whose markup is no text.
+    has_pages: bool,
 }
 
 /// What reads a format.
@@ -31,40 +33,48 @@ enum Reader {
 }
 
 /// The formats, the preferred one first.
-static FORMATS: [Format; 6] = [
+static FORMATS: [Format; 7] = [
     Format {
         endings: &[".parquet"],
         reader: Reader::Parquet,
+        has_pages: false,
     },
     Format {
         endings: &[".jsonl", ".ndjson", ".json"],
         reader: Reader::Rows(&rows::json::Json),
+        has_pages: false,
     },
     Format {
         endings: &[".csv", ".tsv"],
         reader: Reader::Rows(&rows::csv::Csv),
+        has_pages: false,
     },
     Format {
-        endings: &[".warc", ".wet"],
+        endings: &[".warc"],
         reader: Reader::Rows(&rows::warc::Warc),
+        has_pages: true,
+    },
+    Format {
+        endings: &[".wet"],
+        reader: Reader::Rows(&rows::warc::Warc),
+        has_pages: false,
     },
     Format {
         endings: &[".html", ".htm", ".xhtml"],
         reader: Reader::Rows(&rows::whole_file::Html),
+        has_pages: true,
     },
     Format {
         endings: &[".txt"],
         reader: Reader::Rows(&rows::whole_file::PlainText),
+        has_pages: false,
     },
 ];
-
-/// The endings of files of pages, whose markup is no text.
-const PAGES: [&str; 4] = [".warc", ".html", ".htm", ".xhtml"];
 
 /// Whether a file has pages, by its name.
 pub(super) fn has_pages(name: &str) -> bool {
     let (stem, _) = Compression::split(name);
-    PAGES.iter().any(|ending| stem.ends_with(ending))
+    of_stem(stem).is_some_and(|format| format.has_pages)
 }
 
 /// Whether a file is one document, by its name.
@@ -108,13 +118,16 @@ pub(super) fn ending(name: &str) -> Option<String> {
     ))
 }
 
+/// The format of a file, by its name without the ending of a compression.
+fn of_stem(stem: &str) -> Option<&'static Format> {
+    let is_of = |format: &&Format| format.endings.iter().any(|ending| stem.ends_with(ending));
+    FORMATS.iter().find(is_of)
+}
+
 /// The reader and the compression of a file, by its name.
 fn reader(name: &str) -> Option<(Reader, Compression)> {
     let (stem, compression) = Compression::split(name);
-    let format = FORMATS
-        .iter()
-        .find(|format| format.endings.iter().any(|ending| stem.ends_with(ending)))?;
-    match (format.reader, compression) {
+    match (of_stem(stem)?.reader, compression) {
         (Reader::Parquet, Compression::Gzip | Compression::Zstd) => None,
         (reader, compression) => Some((reader, compression)),
     }

@@ -46,7 +46,7 @@ fn copy_blocking(
     let Output { file: target, name } = out;
     let failed = |source| Output::failed(&name, source);
     let mut records = rows::raw_records(file, limit)?;
-    let each = file.compresses_each_record();
+    let compresses_each = file.compresses_each_record();
     let mut writer = Writer::new(BufWriter::new(target), compression).map_err(failed)?;
     writer.write_all(records.header()).map_err(failed)?;
     let separator = records.separator();
@@ -55,9 +55,9 @@ fn copy_blocking(
         if is_kept(row) {
             if copied > 0 {
                 writer.write_all(separator).map_err(failed)?;
-            }
-            if each && copied > 0 {
-                writer = writer.next_member(compression).map_err(failed)?;
+                if compresses_each {
+                    writer = writer.next_member(compression).map_err(failed)?;
+                }
             }
             writer.write_all(record).map_err(failed)?;
             copied += 1;

@@ -189,7 +189,7 @@ fn names(header: &[u8], delimiter: u8) -> Vec<String> {
         .collect()
 }
 
-/// A record without its line end, of which there may be a part.
+/// `record` without its line end. The parser may have read only the first byte of a line end, or nothing of it.
 fn without_line_end(record: &[u8]) -> &[u8] {
     let record = record.strip_suffix(b"\n").unwrap_or(record);
     record.strip_suffix(b"\r").unwrap_or(record)
@@ -197,14 +197,10 @@ fn without_line_end(record: &[u8]) -> &[u8] {
 
 /// The delimiter that cuts a header into the most names.
 fn delimiter(header: &[u8]) -> u8 {
-    let mut best = (DELIMITERS[0], 0);
-    for delimiter in DELIMITERS {
-        let fields = names(header, delimiter).len();
-        if fields > best.1 {
-            best = (delimiter, fields);
-        }
-    }
-    best.0
+    // Of several equal ones, the last counts, so the order is reversed.
+    let delimiters = DELIMITERS.into_iter().rev();
+    let best = delimiters.max_by_key(|delimiter| names(header, *delimiter).len());
+    best.unwrap_or(DELIMITERS[0])
 }
 
 /// CSV with a header.

@@ -47,7 +47,7 @@ impl Objects {
         Ok(objects)
     }
 
-    /// Reads the next object into `text`; `false` if there is none.
+    /// Reads the next object into `text`; returns `false` at the end of the file.
     fn advance(&mut self) -> Result<bool> {
         let limit = self.input.limit;
         // Free the memory of a long object.

@@ -98,7 +98,7 @@ struct File {
     first_broken: Option<Broken>,
 }
 
-/// The name of the file, and how errors of its bytes are told.
+/// The name of the file. It makes the errors of reading its bytes.
 struct InputName(String);
 
 impl InputName {

@@ -11,7 +11,7 @@ pub(super) trait Visit<'p> {
     /// What is known of an element besides its name; its text and the elements inside get it.
     type Context: Copy + Default;
 
-    /// The context of an element, of which `parent` is that of the element around it.
+    /// Returns the context of an element. `parent` is the context of the element around it.
     fn context(
         &mut self,
         parent: Self::Context,

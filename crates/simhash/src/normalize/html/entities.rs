@@ -30,8 +30,8 @@ pub(super) struct References<'p> {
 }
 
 impl<'p> References<'p> {
-    /// Reads the reference at the start of `text`, which begins with `&`. Returns its length and what it stands for;
-    /// for an `&` that begins no reference, some of the text as it is.
+    /// Reads the character reference at the start of `text`, which begins with `&`. Returns its length and the characters that
+    /// it stands for. If this `&` begins no reference, returns a part of `text`, with its length.
     pub(super) fn read(&mut self, text: &'p str) -> (usize, &str) {
         let bytes = text.as_bytes();
         match bytes.get(1) {

@@ -21,7 +21,7 @@ struct Entry<C> {
     element: Element,
     /// Whether the content is SVG or MathML.
     is_foreign: bool,
-    /// Where the outermost hidden element begins that it is in, which may be itself.
+    /// Where in the page the outermost hidden element begins, among this element and those around it.
     hidden_since: Option<usize>,
     context: C,
 }

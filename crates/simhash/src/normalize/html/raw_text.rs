@@ -28,7 +28,7 @@ pub(super) fn bogus_comment_end(page: &[u8], begin: usize) -> usize {
     memchr(b'>', &page[begin..]).map_or(page.len(), |len| begin + len + 1)
 }
 
-/// Where the end tag `</name` begins, at or after `begin`; the end of the page if there is none.
+/// Returns the position of the first end tag `</name` at or after `begin`, and the length of the page if there is none.
 pub(super) fn raw_text_end(page: &[u8], begin: usize, name: &str) -> usize {
     let mut at = begin;
     while let Some(step) = memchr(b'<', &page[at..]) {
@@ -64,7 +64,7 @@ enum Script {
     Double,
 }
 
-/// Where the end tag of a script begins whose text begins at `begin`; the end of the page if it is not closed.
+/// Returns the position of the end tag of a script whose text begins at `begin`, and the length of the page if nothing closes it.
 pub(super) fn script_end(page: &[u8], begin: usize) -> usize {
     let mut state = Script::Plain;
     let mut at = begin;

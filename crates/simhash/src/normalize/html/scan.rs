@@ -1,7 +1,7 @@
 //! Cuts a page into tags and text, as the tokenizer of the HTML standard does.
 //!
-//! Differences, none of which shows in the text: character references in attributes are not read, duplicate attributes
-//! are not reported, and CDATA sections, which only SVG and MathML have, are comments.
+//! It differs from that tokenizer where this does not change the text: it does not read character references in attributes, it
+//! does not report duplicate attributes, and it takes CDATA sections, which only SVG and MathML have, for comments.
 
 use memchr::memchr;
 
@@ -348,7 +348,7 @@ fn has(byte: u8, class: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// The events of a page; a start tag with the attributes that it has.
+    /// The events of a page, each as a text. A start tag lists its attributes.
     fn scan(page: &str) -> Vec<String> {
         let mut scanner = Scanner::new(page);
         let mut events = Vec::new();

@@ -7,11 +7,11 @@ enum Kind {
     WhiteSpace,
     /// Belongs to a word, but makes none: punctuation, symbols, the further bytes of characters.
     Mark,
-    /// Makes a word of what it is in.
+    /// A letter or digit: the run of bytes that has one is a word.
     Letter,
     /// Begins a Han character, or one of a few rare others.
     Han,
-    /// Begins a character whose second byte says what it is: one to depend on.
+    /// The first byte of a character whose kind depends on its second byte.
     Second,
 }
 

@@ -126,7 +126,7 @@ fn skip_white_space(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
-/// The number of bytes of the white space character at the start of `bytes`; 0 if there is none.
+/// The length of the white space character at the start of `bytes`; 0 if `bytes` begins with another character.
 #[inline]
 fn white_space_len(bytes: &[u8]) -> usize {
     match bytes {
