@@ -3,7 +3,7 @@
 //! A page goes through these modules in order: `scan` cuts it into tags and text, `open` knows which elements are open,
 //! `hidden` which of them are not shown, and `blocks` walks over all that. `write` appends text with collapsed white
 //! space. `text` keeps all of that; `main` keeps blocks of it, which `boilerplate` tells apart by their elements and
-//! `classify` by their words.
+//! `classify` by their words and by the `containers` that they stand in.
 //!
 //! Every page is read in linear time, and what is open is bounded by [`open::MOST`], so no page is a danger to the
 //! process.
@@ -14,6 +14,7 @@
 mod blocks;
 mod boilerplate;
 mod classify;
+mod containers;
 mod elements;
 mod entities;
 mod hidden;

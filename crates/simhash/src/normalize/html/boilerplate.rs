@@ -3,6 +3,7 @@
 //! This decides most blocks of most pages, and it decides them alike on every page of a site. So neither an edit nor
 //! another advertisement changes the decision on a block.
 
+use super::containers::Containers;
 use super::elements::{BLOCK, CONTAINER, Element, SENTENCES};
 use super::names::{COUNTED, Key, Table, key};
 use super::scan::Attributes;
@@ -27,9 +28,10 @@ pub(super) struct Context {
     regions: u8,
     /// The innermost block around it.
     pub(super) holder: Holder,
-    /// Which group of blocks it belongs to: the number of the innermost `article` or `main`, or else of the innermost
-    /// container, counted over the page.
-    pub(super) group: u32,
+    /// The innermost container.
+    pub(super) container: u32,
+    /// The innermost `article` or `main`; 0 outside.
+    pub(super) article: u32,
 }
 
 /// The kind of the element that a block is the text of.
@@ -50,12 +52,12 @@ impl Context {
         self.regions & regions != 0
     }
 
-    /// The context inside of an element. `groups` is the number of groups so far.
+    /// The context inside of an element. `containers` are those that began before it.
     pub(super) fn inside(
         self,
         element: Element,
         attributes: &Attributes<'_>,
-        groups: &mut u32,
+        containers: &mut Containers,
     ) -> Self {
         // The classes of inline elements are those of syntax highlighting, icons and links.
         if !element.has(BLOCK) {
@@ -68,10 +70,12 @@ impl Context {
             None => Holder::Container,
         };
         let role = attributes.role.map_or(Role::None, Role::of);
-        if element == Element::Main || role == Role::Main {
+        let is_main = element == Element::Main || role == Role::Main;
+        let is_article = is_main || element == Element::Article || role == Role::Article;
+        if is_main {
             // The standard: what is dominant on the page, and nothing that other pages repeat.
             inside.regions = CONTENT | MAIN;
-        } else if element == Element::Article || role == Role::Article {
+        } else if is_article {
             // A form and a header may be around the whole page; a list of related articles has articles in it as well.
             inside.regions = (inside.regions & !(HEADER | FORM)) | CONTENT;
         } else {
@@ -95,12 +99,13 @@ impl Context {
                     inside.regions |= CLASS;
                 }
             }
-            if self.is_in(CONTENT) || !element.has(CONTAINER) {
-                return inside;
-            }
         }
-        *groups += 1;
-        inside.group = *groups;
+        if is_article || element.has(CONTAINER) {
+            inside.container = containers.add(self.container);
+        }
+        if is_article {
+            inside.article = inside.container;
+        }
         inside
     }
 }
@@ -286,7 +291,7 @@ mod tests {
 
     /// The context of a text in these elements, each with the values of `role` and `class`.
     fn context(elements: &[(Element, &str, &str)]) -> Context {
-        let mut groups = 0;
+        let mut containers = Containers::new();
         elements
             .iter()
             .fold(Context::default(), |context, (element, role, class)| {
@@ -295,7 +300,7 @@ mod tests {
                     class: Some(class.as_bytes()),
                     ..Attributes::default()
                 };
-                context.inside(*element, &attributes, &mut groups)
+                context.inside(*element, &attributes, &mut containers)
             })
     }
 
@@ -340,11 +345,17 @@ mod tests {
             holder(&[plain(Div), plain(Element::H2)]),
             Holder::Heading(2)
         );
-        // The groups: each container, but none in an article.
-        assert_eq!(context(&[plain(P)]).group, 0);
-        assert_eq!(context(&[plain(Div), plain(Ul), plain(Li)]).group, 1);
-        assert_eq!(context(&[plain(Div), plain(Div)]).group, 2);
-        assert_eq!(context(&[plain(Article), plain(Div)]).group, 1);
-        assert_eq!(context(&[plain(Main), plain(Article), plain(Div)]).group, 2);
+        let containers = |elements: &[_]| {
+            let context = context(elements);
+            (context.container, context.article)
+        };
+        assert_eq!(containers(&[plain(P)]), (0, 0));
+        assert_eq!(containers(&[plain(Div), plain(Ul), plain(Li)]), (1, 0));
+        assert_eq!(containers(&[plain(Div), plain(Article)]), (2, 2));
+        assert_eq!(containers(&[plain(Article), plain(Div)]), (2, 1));
+        assert_eq!(
+            containers(&[plain(Main), (Li, "article", ""), plain(P)]),
+            (2, 2)
+        );
     }
 }

@@ -3,6 +3,7 @@
 use super::blocks::{Visit, walk};
 use super::boilerplate::Context;
 use super::classify::{Block, choose};
+use super::containers::Containers;
 use super::elements::Element;
 use super::scan::Attributes;
 use super::words;
@@ -12,8 +13,8 @@ use super::write::{Gap, Writer};
 /// [`super::classify`]. If a page has no main text, appends all its visible text.
 pub(in super::super) fn main_text(page: &str, out: &mut String) {
     let mut text = String::with_capacity(page.len() / 4);
-    let (mut blocks, groups) = read_blocks(page, &mut text);
-    if !choose(&mut blocks, groups) {
+    let (mut blocks, containers) = read_blocks(page, &mut text);
+    if !choose(&mut blocks, &text, &containers) {
         out.push_str(&text);
         return;
     }
@@ -26,18 +27,18 @@ pub(in super::super) fn main_text(page: &str, out: &mut String) {
     }
 }
 
-/// Writes the visible text to `text`. Returns its blocks, and the number of their groups.
-fn read_blocks(page: &str, text: &mut String) -> (Vec<Block>, u32) {
+/// Writes the visible text to `text`. Returns its blocks and their containers.
+pub(super) fn read_blocks(page: &str, text: &mut String) -> (Vec<Block>, Containers) {
     let mut visitor = MainText {
         writer: Writer::new(text),
         blocks: Vec::new(),
         block: None,
         is_link: false,
-        groups: 0,
+        containers: Containers::new(),
     };
     walk(page, &mut visitor);
     visitor.end_block();
-    (visitor.blocks, visitor.groups)
+    (visitor.blocks, visitor.containers)
 }
 
 /// Writes the visible text and divides it into blocks.
@@ -48,7 +49,7 @@ struct MainText<'p, 'o> {
     /// The current block. It begins with its first character that is not white space.
     block: Option<OpenBlock>,
     is_link: bool,
-    groups: u32,
+    containers: Containers,
 }
 
 struct OpenBlock {
@@ -85,6 +86,7 @@ impl MainText<'_, '_> {
                 words: block.words,
                 link_words: block.link_words,
                 context: block.context,
+                is_considered: false,
                 is_kept: false,
             });
         }
@@ -114,7 +116,7 @@ impl<'p> Visit<'p> for MainText<'p, '_> {
         element: Element,
         attributes: &Attributes<'_>,
     ) -> Context {
-        parent.inside(element, attributes, &mut self.groups)
+        parent.inside(element, attributes, &mut self.containers)
     }
 
     fn text(&mut self, text: &'p str, context: Context) {
@@ -148,6 +150,6 @@ impl<'p> Visit<'p> for MainText<'p, '_> {
         self.blocks.clear();
         self.block = None;
         self.is_link = false;
-        self.groups = 0;
+        self.containers.clear();
     }
 }

@@ -9,7 +9,7 @@ enum Kind {
     Mark,
     /// A letter or digit: the run of bytes that has one is a word.
     Letter,
-    /// Begins a Han character, or one of a few rare others.
+    /// Begins a character of Han or Hangul, or of a few rare scripts.
     Han,
     /// The first byte of a character whose kind depends on its second byte.
     Second,
@@ -26,9 +26,8 @@ static KINDS: [Kind; 256] = {
             // U+00C0 to U+07FF. Before that come symbols of Latin-1.
             0xc3..=0xdf => Kind::Letter,
             0xe0 | 0xe1 | 0xe3 => Kind::Second,
-            0xe4..=0xe9 => Kind::Han,
-            // Hangul, which has spaces between words.
-            0xea..=0xed => Kind::Letter,
+            // Hangul has spaces between words, but such a word often says as much as two of English.
+            0xe4..=0xed => Kind::Han,
             // 0xe2 has punctuation and symbols; 0xef full-width forms; 0xf0 emoji.
             _ => Kind::Mark,
         };
@@ -42,7 +41,7 @@ const HAN_QUARTERS: u32 = 2;
 const THAI_QUARTERS: u32 = 1;
 
 /// The number of words of `text`: what stands between white space and has a letter or digit; every two characters of
-/// Han and Kana; every four characters of the scripts of Thai, Lao, Burmese and Khmer.
+/// Han, Kana and Hangul; every four characters of the scripts of Thai, Lao, Burmese and Khmer.
 pub(super) fn count(text: &str) -> u32 {
     let bytes = text.as_bytes();
     let (mut words, mut quarters) = (0u32, 0u32);
@@ -93,7 +92,7 @@ mod tests {
             ("", 0),
             (" one  two\nthree ", 3),
             ("It's 3.14 – e.g. «naïve» | › • Straße", 5),
-            ("Привет мир, שלום 안녕하세요 한국어 Việt हिन्दी", 7),
+            ("Привет мир, שלום 안녕하세요 한국어 Việt हिन्दी", 9),
             ("近似重复的网页，非常多。", 5),
             ("カタカナ ひらがな", 4),
             ("Rust语言 2024", 3),
