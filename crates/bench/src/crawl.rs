@@ -40,7 +40,7 @@ pub struct Args {
     #[arg(long, value_name = "PART", value_delimiter = ',', default_values_t = [Part::Rates, Part::Quality, Part::Debian])]
     parts: Vec<Part>,
     /// Values of --markup of our runs
-    #[arg(long, value_name = "HOW", value_delimiter = ',', default_values_t = ["none", "text", "main"].map(str::to_owned))]
+    #[arg(long, value_name = "HOW", value_delimiter = ',', default_values_t = ["none", "text", "main", "article"].map(str::to_owned))]
     markups: Vec<String>,
     /// Number of runs of each; the fastest counts
     #[arg(long, default_value_t = 5)]

@@ -255,4 +255,12 @@ mod tests {
         let error = "shingles-1".parse::<Tokenizer>().unwrap_err().to_string();
         assert!(error.contains("shingles-N (N from 2 to 16)"), "{error}");
     }
+
+    #[cfg(not(feature = "article"))]
+    #[test]
+    fn a_name_of_another_build_is_answered_with_its_feature() {
+        let error = "article".parse::<Markup>().unwrap_err().to_string();
+        let expected = "main, article (in a build with the feature article), strip";
+        assert!(error.contains(expected), "{error}");
+    }
 }

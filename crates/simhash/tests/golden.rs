@@ -1,7 +1,8 @@
 //! Golden fingerprints: a change that alters any bit needs a new version of the spec.
 //!
 //! `golden.txt` has one line for each spec and text: the name of the spec, the name of the text, and the fingerprint or `-`.
-//! `golden-jieba.txt` has the lines of `words+jieba`, for builds with the feature `jieba`.
+//! `golden-jieba.txt` has the lines of `words+jieba`, for builds with the feature `jieba`, and `golden-article.txt` those of
+//! `--markup article`, for builds with the feature `article`.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -155,6 +156,14 @@ fn golden_fingerprints_of_dictionary_words() {
     check(&models, include_str!("golden-jieba.txt"));
 }
 
+#[cfg(feature = "article")]
+#[test]
+fn golden_fingerprints_of_articles() {
+    let spec = spec(|spec| *spec = spec.clone().with_markup(Markup::Article));
+    let models = [("article".to_owned(), Model::plain(spec).unwrap())];
+    check(&models, include_str!("golden-article.txt"));
+}
+
 fn check(models: &[(String, Model)], golden: &str) {
     for kernel in Kernel::available() {
         let mut found = String::new();
@@ -177,24 +186,31 @@ fn check(models: &[(String, Model)], golden: &str) {
 /// The texts of a page, and so its fingerprints, are those of version 1 for ever.
 #[test]
 fn golden_texts_of_a_page() {
+    check_text_of_page(Markup::Text, include_str!("page-text.txt"));
+    check_text_of_page(Markup::Main, include_str!("page-main.txt"));
+}
+
+/// A release of the library that gives another text is another version of the markup removal.
+#[cfg(feature = "article")]
+#[test]
+fn golden_article_of_a_page() {
+    check_text_of_page(Markup::Article, include_str!("page-article.txt"));
+}
+
+fn check_text_of_page(markup: Markup, golden: &str) {
     let page = include_str!("page.html");
-    for (markup, golden) in [
-        (Markup::Text, include_str!("page-text.txt")),
-        (Markup::Main, include_str!("page-main.txt")),
-    ] {
-        let mut text = String::new();
-        markup.strip(page, &mut text);
-        text.push('\n');
-        assert!(text == golden, "{markup} gives another text:\n{text}");
-        let fingerprint = |spec, text: &str| {
-            let mut fingerprinter = Fingerprinter::new(Model::plain(spec).unwrap());
-            fingerprinter.fingerprint(text).unwrap()
-        };
-        assert_eq!(
-            fingerprint(Spec::default().with_markup(markup), page),
-            fingerprint(Spec::default(), golden),
-        );
-    }
+    let mut text = String::new();
+    markup.strip(page, &mut text);
+    text.push('\n');
+    assert!(text == golden, "{markup} gives another text:\n{text}");
+    let fingerprint = |spec, text: &str| {
+        let mut fingerprinter = Fingerprinter::new(Model::plain(spec).unwrap());
+        fingerprinter.fingerprint(text).unwrap()
+    };
+    assert_eq!(
+        fingerprint(Spec::default().with_markup(markup), page),
+        fingerprint(Spec::default(), golden),
+    );
 }
 
 /// The features and weights that users see add up to the fingerprint.

@@ -14,6 +14,7 @@ SPECS = [
     {},
     {"tokenizer": "words+shingles-2", "weight": "log-tf"},
     {"normalize": "as-is", "min_features": 9, "hash_seed": 7},
+    {"markup": "article"},
 ]
 
 

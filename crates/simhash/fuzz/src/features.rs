@@ -2,7 +2,7 @@
 //!
 //! No tokenizer panics, and every kernel makes the same fingerprint. The features of
 //! `words+cjk-bigrams` equal their definition, which the Unicode libraries compute over the whole
-//! text. Every similarity is symmetric and from 0 to 1.
+//! text. Every similarity is symmetric and from 0 to 1. The article of a page is a part of its visible text.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -83,6 +83,14 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(found, by_definition(&text));
         }
     }
+    // Nothing is in the article that is not visible; if anything is visible, something is in the article.
+    let letters = |markup: Markup| {
+        let mut shown = String::new();
+        markup.strip(&text, &mut shown);
+        shown.chars().filter(|c| !c.is_whitespace()).count()
+    };
+    let (visible, article) = (letters(Markup::Text), letters(Markup::Article));
+    assert!(article <= visible && (article == 0) == (visible == 0), "{article} letters of {visible}");
     let half = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
     let (a, b) = text.split_at(half);
     for measure in Measure::examples() {

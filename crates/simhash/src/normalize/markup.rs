@@ -16,6 +16,9 @@ pub enum Markup {
     /// The same, without navigation, lists of links, footers and banners; all of it if almost nothing else is left.
     /// Version 1.
     Main,
+    /// The article of an HTML page, as dom_smoothie finds it, which follows Mozilla's Readability; what [`Self::Main`]
+    /// gives if it finds none, or if the page is too large for it. Version 1. Needs the crate feature `article`.
+    Article,
     /// As earlier archives have it: without HTML tags, comments, and the elements script, style, title, template,
     /// noscript and svg. Version 0.
     Strip,
@@ -39,6 +42,12 @@ impl Choice for Markup {
             "text without navigation, lists of links, footers and banners",
         ),
         Name::new(
+            "article",
+            Self::Article,
+            "the article of an HTML page, as in the reader view of a browser",
+        )
+        .needs("article", cfg!(feature = "article")),
+        Name::new(
             "strip",
             Self::Strip,
             "of earlier archives: without tags, scripts and styles",
@@ -60,7 +69,7 @@ impl Markup {
     pub const fn version(self) -> u32 {
         match self {
             Self::None | Self::Strip | Self::StripBoilerplate => 0,
-            Self::Text | Self::Main => 1,
+            Self::Text | Self::Main | Self::Article => 1,
         }
     }
 
@@ -77,6 +86,11 @@ impl Markup {
             Self::None => out.push_str(page),
             Self::Text => html::visible_text(page, out),
             Self::Main => html::main_text(page, out),
+            #[cfg(feature = "article")]
+            Self::Article => html::article_text(page, out),
+            // A build without the library refuses this kind's name.
+            #[cfg(not(feature = "article"))]
+            Self::Article => html::main_text(page, out),
             Self::Strip => earlier::strip(page, false, out),
             Self::StripBoilerplate => earlier::strip(page, true, out),
         }

@@ -330,6 +330,47 @@ fn markup_is_taken_out_when_asked() {
     assert!(spec("strip").get("markup_version").is_none());
 }
 
+/// The same article stands between different menus and sidebars.
+#[cfg(feature = "article")]
+#[test]
+fn articles_are_found() {
+    let dir = Dir::new();
+    let paragraph = "<p>The quick brown fox jumps over the lazy dog, again and again, until it rains, and then \
+        once more when the sun is back, because the dog is asleep</p>";
+    let article = paragraph.repeat(5);
+    let page = |menu: &str| {
+        format!(
+            "<html><head><title>{menu}</title></head><body><ul class=menu><li><a href=/>{menu}</a></ul>\
+            <div class=content>{article}</div><div class=sidebar><p>{menu}</p></div></body></html>"
+        )
+    };
+    let (one, other) = (
+        page("Home News Sports Weather Travel Food Contact Imprint"),
+        page("Start Shop Cart Login Register Help Terms Privacy Careers"),
+    );
+    write_documents(
+        dir.join("day.parquet"),
+        &[("a", &one), ("b", &other), ("c", &article)],
+    );
+    let (input, output) = (dir.at("day.parquet"), dir.at("hits.parquet"));
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --markup article")).ok();
+    let run = format!("run --new {input} --base {archive} -k 0 --output {output}");
+    dedup(&run).ok();
+    assert_eq!(read_hits(&output).len(), 3);
+    let info = dedup(&format!("archive info {archive} --json")).ok().json();
+    assert_eq!(info["spec"]["markup"], "article");
+    assert_eq!(info["spec"]["markup_version"], 1);
+    dedup(&format!("{run} --markup main")).fails(78, &["markup", "article", "main"]);
+}
+
+#[cfg(not(feature = "article"))]
+#[test]
+fn a_program_without_articles_says_so() {
+    dedup("archive create never --markup article")
+        .fails(64, &["article (in a build with the feature article)"]);
+}
+
 /// An archive keeps stop words that folding changes; a --min-features that the tokenizer cannot
 /// reach is refused; the configuration file accepts numbers.
 #[test]

@@ -112,8 +112,8 @@ class SpecOptions(TypedDict, total=False):
     normalize
         How a text is normalized first: "nfkc-casefold" (default), "nfkc", "as-is".
     markup
-        Parses texts as HTML: "text" (what is visible), "main" (the same without navigation and the like), or "none"; by default
-        "text" for WARC files and files of HTML, and "none" for others.
+        Parses texts as HTML: "text" (what is visible), "main" (the same without navigation and the like), "article" (what a
+        library for reader views finds), or "none"; by default "text" for WARC files and files of HTML, and "none" for others.
     stop_words
         File of words to leave out, one per line.
     weight

@@ -31,6 +31,9 @@ pub(super) trait Visit<'p> {
     /// From here on text is in a link, or no longer.
     fn link(&mut self, is_link: bool);
 
+    /// An element that has no content of interest, such as a picture, in an element with this context.
+    fn empty(&mut self, _element: Element, _context: Self::Context) {}
+
     /// Forgets all: the walk begins again.
     fn restart(&mut self);
 }
@@ -91,7 +94,7 @@ fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) ->
                 if !open.is_hidden() {
                     visitor.separate(tag.element.gap());
                     if tag.element == Element::A {
-                        visitor.link(attributes.href);
+                        visitor.link(attributes.href.is_some());
                     }
                 }
                 if opens {
@@ -103,6 +106,8 @@ fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) ->
                         context = visitor.context(context, tag.element, attributes);
                     }
                     open.open(tag, hides, context);
+                } else if !open.is_hidden() {
+                    visitor.empty(tag.element, open.context());
                 }
                 if !open.is_foreign() {
                     scanner.read_raw_text(tag.element);

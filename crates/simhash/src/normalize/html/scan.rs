@@ -38,11 +38,11 @@ pub(super) struct Tag {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Attributes<'p> {
     pub(super) hidden: bool,
-    pub(super) href: bool,
     pub(super) open: bool,
     pub(super) popover: bool,
     pub(super) aria_hidden: Option<&'p [u8]>,
     pub(super) class: Option<&'p [u8]>,
+    pub(super) href: Option<&'p [u8]>,
     pub(super) id: Option<&'p [u8]>,
     pub(super) role: Option<&'p [u8]>,
     pub(super) style: Option<&'p [u8]>,
@@ -61,7 +61,7 @@ impl<'p> Attributes<'p> {
         const STYLE: Key = key(b"style");
         let kept = match name {
             CLASS => &mut self.class,
-            HREF => return self.href = true,
+            HREF => &mut self.href,
             ID => &mut self.id,
             STYLE => &mut self.style,
             ROLE => &mut self.role,
@@ -371,8 +371,10 @@ mod tests {
                             shown.push_str(&format!(" {name}={value}"));
                         }
                     }
-                    for (name, is_set) in [("hidden", attributes.hidden), ("href", attributes.href)]
-                    {
+                    for (name, is_set) in [
+                        ("hidden", attributes.hidden),
+                        ("href", attributes.href.is_some()),
+                    ] {
                         if is_set {
                             shown.push_str(&format!(" {name}"));
                         }

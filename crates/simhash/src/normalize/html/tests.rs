@@ -16,6 +16,13 @@ fn main_text(page: &str) -> String {
     out.strip_prefix("before ").expect("is appended").to_owned()
 }
 
+#[cfg(feature = "article")]
+fn article_text(page: &str) -> String {
+    let mut out = "before ".to_owned();
+    super::article_text(page, &mut out);
+    out.strip_prefix("before ").expect("is appended").to_owned()
+}
+
 #[test]
 fn text_of_pages() {
     for (page, expected) in [
@@ -173,6 +180,16 @@ proptest! {
         prop_assert_eq!(visible_text(&page), reference::visible_text(&page));
     }
 
+    /// The article has no letter that is not visible, and is not empty without need.
+    #[cfg(feature = "article")]
+    #[test]
+    fn an_article_is_a_part_of_the_text(page in page()) {
+        let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).count();
+        let (text, article) = (letters(&visible_text(&page)), letters(&article_text(&page)));
+        prop_assert!(article <= text, "{article} letters of {text}");
+        prop_assert_eq!(article == 0, text == 0);
+    }
+
     /// The main text is made of lines of the visible text, in their order.
     #[test]
     fn main_text_is_a_part_of_the_text(page in page()) {
@@ -227,6 +244,8 @@ fn hostile_pages_take_linear_time() {
         let page = piece.repeat(1_000_000 / piece.len());
         visible_text(&page);
         main_text(&page);
+        #[cfg(feature = "article")]
+        article_text(&page);
     }
 }
 
