@@ -234,9 +234,10 @@ impl<'a> Inputs<'a> {
             }
             None => None,
         };
-        // The verifier reads texts, and needs no preferences.
+        // The verifier reads texts, and needs no preferences and no carried columns.
         let columns = &Columns {
             prefer: Prefer::default(),
+            carried: Vec::new(),
             ..columns.clone()
         };
         let verifier = match &settings.verify {

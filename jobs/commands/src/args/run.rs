@@ -47,6 +47,10 @@ pub struct RunArgs {
     /// the one with the smallest id [default: the longest text]
     #[arg(long, value_name = "COLUMN[:asc|desc]", help_heading = DECISIONS)]
     pub prefer: Option<Prefer>,
+    /// Columns of the documents that go along to --decisions, behind its own columns: names, separated by commas. Those of Parquet
+    /// keep their types; others are text
+    #[arg(id = "columns", long = "columns", value_name = "NAME", value_delimiter = ',', help_heading = DECISIONS)]
+    pub carried: Vec<String>,
     /// Replace existing files of any kind; without it, only earlier outputs of the same kind are replaced, and files of --kept
     /// never, except by the same bytes with --append
     #[arg(long)]
@@ -162,6 +166,7 @@ impl RunArgs {
         }
         self.verify.check()?;
         self.check_decisions()?;
+        self.check_carried()?;
         self.remote.check()?;
         if self.resume.is_some() && self.remote.cluster.is_some() {
             return Err(
@@ -197,6 +202,28 @@ impl RunArgs {
         }
         if self.max_hits_per_document.is_some() {
             return Err("--max-hits-per-document leaves out pairs, and decisions need all of them: leave it out".into());
+        }
+        Ok(())
+    }
+
+    fn check_carried(&self) -> Result<(), String> {
+        if !self.carried.is_empty() && self.decisions.is_none() {
+            return Err(
+                "--columns needs --decisions, whose file gets the columns; see --help".into(),
+            );
+        }
+        for (number, name) in self.carried.iter().enumerate() {
+            if name.is_empty() {
+                return Err("--columns: the name of a column is missing".into());
+            }
+            if engine::decide::layout().contains(&name.as_str()) {
+                return Err(format!(
+                    "--columns {name}: decisions have a column of that name already"
+                ));
+            }
+            if self.carried[..number].contains(name) {
+                return Err(format!("--columns names {name} twice"));
+            }
         }
         Ok(())
     }
