@@ -6,6 +6,7 @@ use archive::IdType;
 use arrow::datatypes::{DataType, Field};
 use datafusion::prelude::{DataFrame, SessionContext};
 
+use super::columns::CarriedColumn;
 use super::file::InputFile;
 use super::partition_reader::Rows;
 use super::table_columns;
@@ -80,6 +81,26 @@ impl Documents {
         table_of_only(context, partitions, files, self.carried_fields())
     }
 
+    /// The table of a column that all files have by their formats, as text, beside the positions of the documents. Nothing
+    /// else is read.
+    ///
+    /// # Errors
+    /// None in practice.
+    pub(super) fn known_column_table(
+        &self,
+        context: &SessionContext,
+        partitions: usize,
+        name: &str,
+    ) -> Result<DataFrame> {
+        let column = CarriedColumn {
+            name: name.to_owned(),
+            data_type: DataType::Utf8,
+        };
+        let only = |file: &Arc<InputFile>| Arc::new(file.only(std::slice::from_ref(&column)));
+        let files = self.files.iter().map(only).collect();
+        let field = Field::new(name, DataType::Utf8, true);
+        table_of_only(context, partitions, files, vec![field])
+    }
 }
 
 /// The table of positions with the carried columns of `files`, of which nothing else is read.

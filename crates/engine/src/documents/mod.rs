@@ -15,6 +15,7 @@ mod page_text;
 mod parquet;
 mod partition_reader;
 mod preference;
+mod record_days;
 mod resume_chunks;
 mod row_set;
 mod rows;

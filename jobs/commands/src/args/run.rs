@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use chrono::NaiveDate;
 use clap::{Args, ValueHint};
 use engine::documents::Prefer;
-use engine::run::Appended;
+use engine::run::{Appended, DaySource};
 
 use super::TlsArgs;
 use super::fingerprint::{ColumnArgs, SpecArgs};
-use super::values::{appended, choice, date, time_span};
+use super::values::{appended, choice, day, time_span};
 
 /// Heading of the options of decisions.
 const DECISIONS: &str = "Decisions";
@@ -77,9 +76,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub rows_per_file: Option<u64>,
     /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new, --resume and the paths of all
-    /// outputs
-    #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
-    pub day: Option<NaiveDate>,
+    /// outputs. Or from-records: the day of the dates of all records, which reads the WARC files once more
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+    pub day: Option<DaySource>,
     /// Keep finished fingerprints in a directory below this one until the run succeeds, and then delete them. If the run is stopped,
     /// the same command goes on from there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -240,7 +239,10 @@ impl RunArgs {
     pub fn with_day(&self, option: &str, path: &str) -> Result<String, String> {
         match self.day {
             _ if !path.contains(DAY) => Ok(path.to_owned()),
-            Some(day) => Ok(path.replace(DAY, &day.to_string())),
+            Some(DaySource::Date(day)) => Ok(path.replace(DAY, &day.to_string())),
+            Some(DaySource::Records) => Err(format!(
+                "{DAY} in {option} needs --day YYYY-MM-DD: the records are read later"
+            )),
             None => Err(format!("{DAY} in {option} needs --day")),
         }
     }
