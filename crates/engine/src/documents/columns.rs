@@ -34,7 +34,7 @@ const LISTED_CHARS: usize = 60;
 /// The name of a column of ready fingerprints.
 const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
 
-/// The columns that the options ask for.
+/// The columns that the options ask for, each by its name, or by its path in structures: `meta.url`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Columns {
     /// The id column.

@@ -9,7 +9,8 @@ use super::values::{choice, day, delimiter};
 /// The columns of the input to read.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ColumnArgs {
-    /// Column of document ids [default: id, or another common name such as doc_id or url]
+    /// Column of document ids; in structures, here and below, its path, such as meta.id [default: id, or another common name
+    /// such as doc_id or url]
     #[arg(long, value_name = "NAME")]
     pub id_column: Option<String>,
     /// Column of texts [default: text, or another common name such as content or body]

@@ -46,8 +46,7 @@ pub struct RunArgs {
     /// the one with the smallest id [default: the longest text]
     #[arg(long, value_name = "COLUMN[:asc|desc]", help_heading = DECISIONS)]
     pub prefer: Option<Prefer>,
-    /// Columns of the documents that go along to --decisions, behind its own columns: names, separated by commas. Those of Parquet
-    /// keep their types; others are text
+    /// Columns of the documents that go along to --decisions, behind its own columns: names, separated by commas
     #[arg(id = "columns", long = "columns", value_name = "NAME", value_delimiter = ',', help_heading = DECISIONS)]
     pub carried: Vec<String>,
     /// Replace existing files of any kind; without it, only earlier outputs of the same kind are replaced, and files of --kept
