@@ -12,6 +12,7 @@ use arrow::compute::{BatchCoalescer, filter_record_batch, is_not_null};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt32Type};
 use arrow::error::ArrowError;
 use datafusion::dataframe::DataFrame;
+use datafusion::error::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -65,7 +66,7 @@ impl Decided {
         };
         let rows = futures::stream::try_unfold(both, |mut both| async move {
             let next = both.next().await?;
-            Ok(next.map(|batch| (batch, both)))
+            Ok::<_, DataFusionError>(next.map(|batch| (batch, both)))
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
@@ -97,7 +98,7 @@ impl Ranks {
         grow(numbers.end() * size_of::<u32>())?;
         let mut ranks = vec![NONE; numbers.end()];
         for (rank, &row) in (0..).zip(by_id) {
-            if let Some(number) = numbers.of(positions[row as usize]) {
+            if let Some(number) = numbers.number(positions[row as usize]) {
                 ranks[number as usize] = rank;
             }
         }
@@ -111,15 +112,15 @@ impl Ranks {
     }
 
     /// The rank of the document at a position; `None` if it is no document of the batch.
-    fn of(&self, position: i64) -> Option<u32> {
-        let rank = self.ranks[self.numbers.of(position)? as usize];
+    fn rank(&self, position: i64) -> Option<u32> {
+        let rank = self.ranks[self.numbers.number(position)? as usize];
         (rank != NONE).then_some(rank)
     }
 
     /// Carried columns with ranks instead of positions, without the rows that are no documents of the batch.
     fn ranked(&self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
         let positions = batch.column(0).as_primitive::<Int64Type>().values();
-        let ranks: UInt32Array = positions.iter().map(|at| self.of(*at)).collect();
+        let ranks: UInt32Array = positions.iter().map(|at| self.rank(*at)).collect();
         let known = is_not_null(&ranks)?;
         let all_known = ranks.null_count() == 0;
         let columns = std::iter::once(Arc::new(ranks) as ArrayRef);

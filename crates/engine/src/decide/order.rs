@@ -81,7 +81,7 @@ impl IdOrder {
         let _memory = sorting.reserve(keys.rows())?;
         let positions = keys.positions()?;
         let numbers = InputNumbers::new(&positions);
-        let number = |position: &i64| numbers.of(*position).unwrap_or_default();
+        let number = |position: &i64| numbers.number(*position).unwrap_or_default();
         let rows = (0..).zip(positions.iter().map(number));
         let entries = match batch.id_column() {
             IdColumn::Text(ids) => {

@@ -10,7 +10,7 @@ use super::columns::CarriedColumn;
 use super::file::InputFile;
 use super::partition_reader::Rows;
 use super::table_columns;
-use super::{Documents, read_table, splits_of};
+use super::{Documents, numbered_splits, read_table};
 use crate::error::Result;
 
 impl Documents {
@@ -41,7 +41,7 @@ impl Documents {
         let content = content.and_then(|file| file.columns.content.as_ref());
         let (sketches, carried) = (self.has_sketches(), self.carried_fields());
         let schema = table_columns::schema(id_type, content, sketches, false, carried);
-        let splits = splits_of(&files);
+        let splits = numbered_splits(&files);
         read_table(context, schema, id_type, partitions, &Rows::All, splits)
     }
 
@@ -78,7 +78,7 @@ impl Documents {
     ) -> Result<DataFrame> {
         let files = self.files.iter().map(|file| file.only(&file.carried));
         let files = files.map(Arc::new).collect();
-        table_of_only(context, partitions, files, self.carried_fields())
+        carried_columns_table(context, partitions, files, self.carried_fields())
     }
 
     /// The table of a column that all files have by their formats, as text, beside the positions of the documents. Nothing
@@ -99,12 +99,12 @@ impl Documents {
         let only = |file: &Arc<InputFile>| Arc::new(file.only(std::slice::from_ref(&column)));
         let files = self.files.iter().map(only).collect();
         let field = Field::new(name, DataType::Utf8, true);
-        table_of_only(context, partitions, files, vec![field])
+        carried_columns_table(context, partitions, files, vec![field])
     }
 }
 
 /// The table of positions with the carried columns of `files`, of which nothing else is read.
-fn table_of_only(
+fn carried_columns_table(
     context: &SessionContext,
     partitions: usize,
     files: Vec<Arc<InputFile>>,
@@ -113,6 +113,6 @@ fn table_of_only(
     let schema = table_columns::carried_schema(carried);
     // There are no ids.
     let id_type = IdType::String;
-    let splits = splits_of(&files);
+    let splits = numbered_splits(&files);
     read_table(context, schema, id_type, partitions, &Rows::Carried, splits)
 }

@@ -105,7 +105,7 @@ pub struct Documents {
 }
 
 /// The splits of files that have the numbers 0, 1, 2, ..., in order.
-fn splits_of(files: &[Arc<InputFile>]) -> Vec<Split> {
+fn numbered_splits(files: &[Arc<InputFile>]) -> Vec<Split> {
     let files = files.iter().enumerate();
     files
         .flat_map(|(number, file)| Split::all(number, file))
@@ -362,7 +362,7 @@ impl Documents {
     }
 
     fn all_splits(&self) -> Vec<Split> {
-        splits_of(&self.files)
+        numbered_splits(&self.files)
     }
 
     /// For each id, the text of the document that has it: of the first that is read if several have

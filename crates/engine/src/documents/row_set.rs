@@ -45,7 +45,7 @@ impl InputNumbers {
     }
 
     /// The number of a position; `None` if it is behind the last one of its file that [`Self::new`] got.
-    pub(crate) fn of(&self, position: i64) -> Option<u32> {
+    pub(crate) fn number(&self, position: i64) -> Option<u32> {
         let (file, row) = file_and_row(position);
         let number = self.firsts.get(file)? + row;
         let end = self.firsts.get(file + 1)?;
@@ -111,12 +111,12 @@ mod tests {
         let places = [(2, 5), (0, 3), (0, 0), (2, 0), (5, 1)];
         let positions = places.map(|(file, row)| position(file, row));
         let numbers = InputNumbers::new(&positions);
-        let found = positions.map(|position| numbers.of(position).unwrap());
+        let found = positions.map(|position| numbers.number(position).unwrap());
         assert_eq!((found, numbers.end()), ([9, 3, 0, 4, 11], 12));
         // One between the others, and those that are behind the last of their files.
-        assert_eq!(numbers.of(position(2, 1)), Some(5));
+        assert_eq!(numbers.number(position(2, 1)), Some(5));
         for (file, row) in [(0, 4), (1, 0), (2, 6), (5, 2), (6, 0)] {
-            assert_eq!(numbers.of(position(file, row)), None);
+            assert_eq!(numbers.number(position(file, row)), None);
         }
         assert_eq!(InputNumbers::new(&[]).end(), 0);
     }

@@ -99,10 +99,11 @@ impl BatchBuilder {
         let roles = columns.roles();
         let values = roles.iter().map(|(_, role)| Values::new(*role, id_type));
         let values: Vec<Values> = values.collect();
-        let field = |((name, _), values): (&(&str, Role<'_>), &Values)| {
-            Field::new(*name, values.data_type(), true)
-        };
-        let fields: Vec<Field> = roles.iter().zip(&values).map(field).collect();
+        let fields: Vec<Field> = roles
+            .iter()
+            .zip(&values)
+            .map(|((name, _), values)| Field::new(*name, values.data_type(), true))
+            .collect();
         Self {
             schema: Arc::new(Schema::new(fields)),
             null_ids,

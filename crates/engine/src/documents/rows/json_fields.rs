@@ -171,7 +171,7 @@ impl<'f, 'de> Place<'f, '_, 'de> {
         }
         let content = match written.as_bytes().first() {
             Some(b'n') => None,
-            Some(b'"') => Some(content_of(written).map_err(custom)?),
+            Some(b'"') => Some(string_content(written).map_err(custom)?),
             _ => Some(Cow::Borrowed(written.as_bytes())),
         };
         self.set(content);
@@ -316,7 +316,7 @@ impl<'f> Visitor<'_> for Key<'f> {
 }
 
 /// The content of a string that is written as JSON. It need not be Unicode: an escape may be half of a character.
-fn content_of(written: &str) -> serde_json::Result<Cow<'_, [u8]>> {
+fn string_content(written: &str) -> serde_json::Result<Cow<'_, [u8]>> {
     serde_json::Deserializer::from_str(written).deserialize_bytes(Content)
 }
 

@@ -51,7 +51,7 @@ impl Sites {
         let Some(site) = row.site else { return };
         self.are_known = true;
         if row.pair.is_none() && row.group_size.is_some_and(|size| size > 1) {
-            let source = self.sources.number(of_site(site));
+            let source = self.sources.number(site_host(site));
             self.kept.insert(id_hash(row.id), source);
         }
     }
@@ -59,7 +59,7 @@ impl Sites {
     /// Adds a row of the second pass. Of a kept document in the archive, only the id is known.
     pub(super) fn add_again(&mut self, row: &ReadRow<'_>) {
         let Some(pair) = row.pair else { return };
-        let new = self.sources.number(row.site.map_or("", of_site));
+        let new = self.sources.number(row.site.map_or("", site_host));
         let kept = self.kept.get(&id_hash(pair.base_id)).copied();
         let kept = kept.unwrap_or_else(|| self.sources.number(source(pair.base_id)));
         self.sources.add_pair(new, kept);
@@ -141,7 +141,7 @@ impl Sources {
 }
 
 /// The source of a document with this host or URL.
-fn of_site(site: &str) -> &str {
+fn site_host(site: &str) -> &str {
     let after_scheme = site.split_once("://").map_or(site, |(_, rest)| rest);
     let host = after_scheme.split(['/', '?', '#']).next();
     let host = host.unwrap_or_default();
@@ -152,7 +152,7 @@ fn of_site(site: &str) -> &str {
 /// The source that a document's id names; empty if it names none.
 fn source(id: &str) -> &str {
     if id.contains("://") {
-        return of_site(id);
+        return site_host(id);
     }
     // The ids of records in WARC files.
     if id.starts_with("urn:") {
@@ -190,7 +190,7 @@ mod tests {
             ("[::1]", "[::1]"),
             ("", ""),
         ] {
-            assert_eq!(of_site(site), expected, "{site}");
+            assert_eq!(site_host(site), expected, "{site}");
         }
     }
 
