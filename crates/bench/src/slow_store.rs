@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use engine::output::OutputTarget;
 use engine::resources::Resources;
+use engine::run::DaySource;
 use engine::{Limits, RunSettings, SpecOptions, Summary};
 use object_store::memory::InMemory;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
@@ -166,7 +167,7 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         existing: archive::Existing::Keep,
         append: None,
         rows_per_file: None,
-        day: Some("2026-01-31".parse().expect("a day")),
+        day: Some(DaySource::Date("2026-01-31".parse().expect("a day"))),
         fingerprints: None,
         columns: Default::default(),
         design: None,

@@ -1,6 +1,7 @@
 """Writes files for the tests of WARC files, by warcio: an independent writer. Usage: warc_files.py DIRECTORY
 
 pages.warc.gz, pages.warc: a crawl with pages, and records that are no documents
+next.warc.gz: the same pages, of the next day
 pages.wet.gz: texts of the pages
 pages.jsonl: the same pages, as a reader of the crawl sees them: id, url, html
 """
@@ -36,7 +37,7 @@ pages = [
 ]
 
 
-def write(path, compressed):
+def write(path, compressed, date="2026-01-30T10:00:00Z"):
     documents = []
     with open(path, "wb") as file:
         writer = WARCWriter(file, gzip=compressed)
@@ -44,7 +45,7 @@ def write(path, compressed):
         def record(kind, uri, payload, status="200 OK", headers=(), **options):
             http = StatusAndHeaders(status, list(headers), protocol="HTTP/1.1") if kind in ("response", "revisit") else None
             made = writer.create_warc_record(uri, kind, payload=io.BytesIO(payload), http_headers=http, **options)
-            made.rec_headers.replace_header("WARC-Date", "2026-01-30T10:00:00Z")
+            made.rec_headers.replace_header("WARC-Date", date)
             writer.write_record(made)
             return made.rec_headers.get_header("WARC-Record-ID").strip("<>")
 
@@ -75,6 +76,7 @@ def write(path, compressed):
 
 
 write(directory / "pages.warc", False)
+write(directory / "next.warc.gz", True, "2026-01-31T00:00:00Z")
 documents = write(directory / "pages.warc.gz", True)
 (directory / "pages.jsonl").write_text("".join(json.dumps(document) + "\n" for document in documents), encoding="utf-8")
 

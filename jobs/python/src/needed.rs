@@ -23,6 +23,9 @@ pub(crate) struct Needed {
     fingerprint_column: Option<String>,
     #[pyo3(item)]
     prefer: Option<String>,
+    /// The columns that go along to decisions.
+    #[pyo3(item)]
+    carried: Vec<String>,
 }
 
 impl Needed {
@@ -31,7 +34,9 @@ impl Needed {
     pub(crate) fn columns(&self, names: &[&str]) -> Vec<usize> {
         let read = self.names_read(names);
         let is_needed = |at: &usize| match &read {
-            Some(read) => read.iter().any(|name| name == names[*at]),
+            Some(read) => read
+                .iter()
+                .any(|name| first_level(name, names) == names[*at]),
             None => true,
         };
         (0..names.len()).filter(is_needed).collect()
@@ -51,18 +56,37 @@ impl Needed {
             text: self.text_column.clone(),
             fingerprint: self.fingerprint_column.clone(),
             prefer,
+            carried: self.carried.clone(),
             row_ids: self.row_ids,
             ..Columns::default()
         };
-        let mut read = columns.names_read(names)?;
+        // A path is there if its first level is. Whether the rest is there, too, the program finds.
+        let asked = [&self.id_column, &self.text_column, &self.fingerprint_column];
+        let asked = asked.into_iter().flatten().chain(&self.carried);
+        let asked = asked.map(String::as_str).chain(columns.prefer.column());
+        let paths: Vec<String> = asked
+            .filter(|name| names.contains(&first_level(name, names)))
+            .map(str::to_owned)
+            .collect();
+        let paths = paths.iter().map(String::as_str);
+        let names: Vec<&str> = names.iter().copied().chain(paths).collect();
+        let mut read = columns.names_read(&names)?;
         if self.texts {
             let texts = Columns {
                 fingerprint: None,
                 texts_only: true,
                 ..columns
             };
-            read.extend(texts.names_read(names)?);
+            read.extend(texts.names_read(&names)?);
         }
         Some(read)
+    }
+}
+
+/// The column, of those in `names`, that has the values at a path; the path itself if it is the name of one.
+fn first_level<'p>(path: &'p str, names: &[&str]) -> &'p str {
+    match path.split_once('.') {
+        Some((first, _)) if !names.contains(&path) => first,
+        _ => path,
     }
 }

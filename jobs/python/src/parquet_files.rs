@@ -4,8 +4,8 @@ use std::fs::File;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array, UInt64Array,
-    new_empty_array,
+    Array, ArrayRef, AsArray as _, Int64Array, RecordBatch, RecordBatchOptions, UInt32Array,
+    UInt64Array, new_empty_array,
 };
 use arrow::compute::{SortColumn, interleave_record_batch, lexsort_to_indices, take};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
@@ -180,24 +180,34 @@ fn read(
 /// The ids of the documents in a Parquet file, as texts; `None` if it has no column of ids.
 fn read_ids(path: &str, id_column: Option<&str>) -> Result<Option<ArrayRef>, Failed> {
     let builder = open(path)?;
-    let schema = builder.schema();
-    let found = match id_column {
-        Some(name) => schema.index_of(name).ok(),
-        None => ID_NAMES.iter().find_map(|name| schema.index_of(name).ok()),
+    let leaves = builder.parquet_schema().columns().iter();
+    let leaves = leaves.map(|leaf| leaf.path().parts());
+    let named = |name: &str| leaves.clone().position(|parts| parts == [name]);
+    let at_path = |path: &str| {
+        let is_at = |parts: &[String]| parts.iter().map(String::as_str).eq(path.split('.'));
+        leaves.clone().position(is_at)
     };
-    let Some(column) = found else {
+    let found = match id_column {
+        Some(name) => named(name).or_else(|| at_path(name)),
+        None => ID_NAMES.iter().find_map(|name| named(name)),
+    };
+    let Some(leaf) = found else {
         return Ok(None);
     };
-    let mask = ProjectionMask::roots(builder.parquet_schema(), [column]);
+    let mask = ProjectionMask::leaves(builder.parquet_schema(), [leaf]);
     let rows = read(path, builder.with_projection(mask))?;
     ids_of(&rows, 0).map(Some)
 }
 
-/// A column of ids as texts, in one piece.
+/// A column of ids as texts, in one piece; it may be in structures.
 fn ids_of(rows: &[RecordBatch], column: usize) -> Result<ArrayRef, Failed> {
-    let parts = rows
-        .iter()
-        .map(|batch| arrow::compute::cast(batch.column(column), &DataType::LargeUtf8));
+    let parts = rows.iter().map(|batch| {
+        let mut ids = batch.column(column);
+        while let Some(structures) = ids.as_struct_opt() {
+            ids = structures.column(0);
+        }
+        arrow::compute::cast(ids, &DataType::LargeUtf8)
+    });
     let parts: Result<Vec<ArrayRef>, ArrowError> = parts.collect();
     let parts = parts?;
     let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();

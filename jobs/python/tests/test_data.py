@@ -1,6 +1,7 @@
 """What functions take: what they refuse, because it would be taken for something else, and columns of any type."""
 
 import pathlib
+import tempfile
 
 import numpy
 import pyarrow
@@ -83,12 +84,15 @@ WRITTEN = [
     ({"text_column": "text"}, "either", ["id", "text"]),
     ({"prefer": "rank:desc", "text_column": "text"}, "either", ["id", "text", "rank"]),
     ({"id_column": "rank", "fingerprint_column": "fp"}, "either", ["fp", "rank"]),
+    ({"columns": ["other", "rank"], "text_column": "text"}, "either", ["id", "text", "rank", "other"]),
+    ({"columns": "other,id"}, "either", ["id", "fp", "other"]),
     ({}, "both", ["id", "text", "fp"]),
     ({"text_column": "text"}, "texts", ["id", "text"]),
     # Kept rows have all columns; a configuration file may name any; an error lists all.
     ({"kept": "kept.parquet"}, "either", None),
     ({"config": "job.toml"}, "either", None),
     ({"prefer": "missing"}, "either", None),
+    ({"columns": "missing"}, "either", None),
 ]
 
 
@@ -100,6 +104,24 @@ def test_needed_columns_are_handed_over(wide, tmp_path, options, reads, expected
     assert written.read().to_pydict() == wide.select(expected or wide.column_names).to_pydict()
     row_group = written.metadata.row_group(0)
     assert {row_group.column(at).compression for at in range(row_group.num_columns)} == {"ZSTD"}
+
+
+def test_columns_in_structures_are_handed_over(wide, tmp_path):
+    meta = pyarrow.array([{"key": f"k{row}", "score": row} for row in range(400)])
+    table = wide.append_column("meta", meta).append_column("other.key", wide["other"])
+    for options, expected in [
+        ({"id_column": "meta.key", "text_column": "text"}, ["text", "meta"]),
+        ({"prefer": "meta.score:desc"}, ["id", "fp", "meta"]),
+        ({"columns": ["meta.score", "other.key"]}, ["id", "fp", "meta", "other.key"]),
+    ]:
+        with tempfile.TemporaryDirectory(dir=tmp_path) as directory:
+            path = dedup_job._data.write_batch(table, directory, options=options)
+            assert pyarrow.parquet.read_table(path).column_names == expected
+    # Rows are in the order of the batch, whose ids are in a structure, too.
+    decided = dedup_job.decide(table, id_column="meta.key", text_column="text", columns=["meta.score", "rank"])
+    assert decided.column_names[-3:] == ["group_size", "meta.score", "rank"]
+    assert decided.to_numpy("id").tolist() == [f"k{row}" for row in range(400)]
+    assert decided.to_numpy("meta.score").tolist() == decided.to_numpy("rank").tolist() == list(range(400))
 
 
 def test_sketches_are_handed_over_and_ids_added(wide, tmp_path):

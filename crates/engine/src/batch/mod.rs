@@ -238,6 +238,13 @@ impl Batch {
         }
     }
 
+    /// Frees the tables, unless tasks use them. Whoever asks for them again builds them.
+    pub(crate) fn release_tables(&self) {
+        if let Ok(mut built) = self.built.try_write() {
+            *built = None;
+        }
+    }
+
     /// The type of its ids; `None` without rows.
     #[must_use]
     pub fn id_type(&self) -> Option<IdType> {

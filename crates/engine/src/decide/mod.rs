@@ -16,6 +16,7 @@
 //! sorted on the disk.
 
 mod byte_sort;
+mod carried;
 pub mod greedy;
 pub(crate) mod keys;
 mod order;
@@ -232,6 +233,11 @@ enum Fate {
 }
 
 impl Decided {
+    /// The batch.
+    pub(crate) fn batch(&self) -> &Batch {
+        &self.batch
+    }
+
     /// What is decided about the document at a row of the batch's file.
     fn fate(&self, row: u32) -> Fate {
         let Some(class) = self.classes.of_row(row) else {

@@ -9,7 +9,7 @@ use datafusion::prelude::SessionContext;
 use super::byte_sort::{Entry, sort_by_bytes, sort_by_number};
 use super::keys::Keys;
 use crate::batch::{Batch, Classes, IdColumn};
-use crate::documents::input_numbers;
+use crate::documents::InputNumbers;
 use crate::error::{EngineError, Result};
 use crate::threads::thread_pool;
 
@@ -38,9 +38,9 @@ pub(super) struct Sorting {
     pool: Arc<dyn MemoryPool>,
 }
 
-/// Bytes of memory for each document while documents are sorted: its entry (16), its position or
-/// the end of its preference (8), and its number in the order of the inputs (4).
-const SORTED_BYTES: usize = size_of::<Entry>() + 8 + 4;
+/// Bytes of memory for each document while documents are sorted: its entry (16), and its position or
+/// the end of its preference (8).
+const SORTED_BYTES: usize = size_of::<Entry>() + 8;
 
 impl Sorting {
     /// Starts as many threads as the session has.
@@ -79,8 +79,10 @@ impl IdOrder {
     /// Orders the documents of `batch`, whose keys are `keys`.
     pub(super) fn new(batch: &Batch, keys: &Keys, sorting: &Sorting) -> Result<Self> {
         let _memory = sorting.reserve(keys.rows())?;
-        let numbers = input_numbers(&keys.positions()?);
-        let rows = (0..).zip(numbers);
+        let positions = keys.positions()?;
+        let numbers = InputNumbers::new(&positions);
+        let number = |position: &i64| numbers.number(*position).unwrap_or_default();
+        let rows = (0..).zip(positions.iter().map(number));
         let entries = match batch.id_column() {
             IdColumn::Text(ids) => {
                 let mut entries: Vec<Entry> =

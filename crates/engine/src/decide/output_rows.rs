@@ -31,7 +31,7 @@ pub const DUPLICATE_DAY: &str = "duplicate_day";
 pub const GROUP_SIZE: &str = "group_size";
 
 /// Rows that are made at once: few, because an id may have a megabyte.
-const ROWS_AT_ONCE: usize = 1024;
+pub(super) const ROWS_AT_ONCE: usize = 1024;
 
 /// The columns, in the order of the output.
 const COLUMNS: [&str; 7] = [
@@ -44,7 +44,7 @@ const COLUMNS: [&str; 7] = [
     GROUP_SIZE,
 ];
 
-/// The names of the columns of decisions.
+/// The names of the columns that all decisions have; carried columns come behind them.
 #[must_use]
 pub fn layout() -> &'static [&'static str] {
     &COLUMNS

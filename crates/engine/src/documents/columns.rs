@@ -1,8 +1,9 @@
-//! Finds a file's columns: the id, and the text or fingerprint.
+//! Finds a file's columns: the id, the text or fingerprint, and those that go along to decisions.
 
 use std::fmt;
 
 use archive::schema::SKETCH;
+use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
 use super::crawl_counts::FileCounts;
@@ -23,6 +24,8 @@ pub const ID_NAMES: [&str; 8] = [
 ];
 /// Names of text columns that are found without an option.
 pub const TEXT_NAMES: [&str; 5] = ["text", "content", "raw_content", "plain_text", "body"];
+/// The columns of a document in a WARC file, beside its record's id and its text.
+pub const CRAWL_COLUMNS: [&str; 5] = ["url", "host", "date", "status", "content_type"];
 /// The most names of columns that an error lists.
 const LISTED: usize = 20;
 /// The most characters of each name: of a file without a header, the first record is taken for
@@ -31,7 +34,7 @@ const LISTED_CHARS: usize = 60;
 /// The name of a column of ready fingerprints.
 const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
 
-/// The columns that the options ask for.
+/// The columns that the options ask for, each by its name, or by its path in structures: `meta.url`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Columns {
     /// The id column.
@@ -42,6 +45,9 @@ pub struct Columns {
     pub fingerprint: Option<String>,
     /// How documents are ordered by preference.
     pub prefer: Prefer,
+    /// The columns that go along to decisions. Only the process that decides reads them.
+    #[serde(skip)]
+    pub carried: Vec<String>,
     /// What separates the fields of CSV; found by the header if it is `None`.
     pub delimiter: Option<u8>,
     /// How pages are read: the documents of crawls, and files of HTML.
@@ -118,19 +124,31 @@ impl fmt::Display for Content {
     }
 }
 
-/// The names of the columns that are read from a file.
+/// A column that goes along to decisions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CarriedColumn {
+    /// Its name, or its path.
+    pub(super) name: String,
+    /// The type of its values in the decisions.
+    pub(super) data_type: DataType,
+}
+
+/// The columns that are read from a file.
 #[derive(Debug, Clone)]
 pub(super) struct FoundColumns {
     /// `None` if the file has no id column; its documents then get the id `file:row`.
     pub(super) id: Option<String>,
     /// Whether the file is one document; without an id column, its id is then the file's name.
     pub(super) is_one_document: bool,
-    pub(super) content: Content,
+    /// `None` if only carried columns are read.
+    pub(super) content: Option<Content>,
     /// Whether the sketches beside ready fingerprints are read, which is so if the file's spec has
     /// them.
     pub(super) sketches: bool,
     /// How documents are ordered by preference.
     pub(super) prefer: Prefer,
+    /// The columns that go along to decisions.
+    pub(super) carried: Vec<CarriedColumn>,
     /// What separates the fields of CSV; without meaning for other formats.
     pub(super) delimiter: u8,
     /// How pages are read.
@@ -141,28 +159,52 @@ pub(super) struct FoundColumns {
     pub(super) crawl_counts: FileCounts,
 }
 
+/// What a column is read for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Role<'a> {
+    Id,
+    Content(&'a Content),
+    Sketch,
+    Preference,
+    /// It goes along to decisions, with values of this type.
+    Carried(&'a DataType),
+}
+
 impl FoundColumns {
-    /// The names: id, if there is one, content and, if they are read, sketch and preference.
-    pub(super) fn names(&self) -> Vec<&str> {
-        let sketch = self.sketches.then_some(SKETCH);
-        let names = self
-            .id
-            .as_deref()
+    /// The columns to read, each with its role: first the id, if there is one. A column with several roles is read once, in
+    /// the first of them.
+    pub(super) fn roles(&self) -> Vec<(&str, Role<'_>)> {
+        let id = self.id.as_deref().map(|name| (name, Role::Id));
+        let content = self.content.as_ref();
+        let content = content.map(|content| (content.column(), Role::Content(content)));
+        let sketch = self.sketches.then_some((SKETCH, Role::Sketch));
+        let preference = self.prefer.column().map(|name| (name, Role::Preference));
+        let carried = self.carried.iter();
+        let carried = carried.map(|column| (&*column.name, Role::Carried(&column.data_type)));
+        let mut roles: Vec<(&str, Role<'_>)> = Vec::new();
+        for (name, role) in id
             .into_iter()
-            .chain([self.content.column()]);
-        names.chain(sketch).chain(self.own_preference()).collect()
+            .chain(content)
+            .chain(sketch)
+            .chain(preference)
+            .chain(carried)
+        {
+            if roles.iter().all(|(other, _)| *other != name) {
+                roles.push((name, role));
+            }
+        }
+        roles
     }
 
-    /// The column of preferences, unless it is the id or the content too.
-    pub(super) fn own_preference(&self) -> Option<&str> {
-        let name = self.prefer.column();
-        name.filter(|name| self.id.as_deref() != Some(name) && *name != self.content.column())
+    /// The names of the columns to read, in the order of [`Self::roles`].
+    pub(super) fn names(&self) -> Vec<&str> {
+        self.roles().into_iter().map(|(name, _)| name).collect()
     }
 }
 
 impl Columns {
-    /// The names of the columns that are read of a file whose columns are `names`: id, content, the sketch beside it, and
-    /// preference. `None` if one that is needed is missing; the error of reading the file says which.
+    /// The names of the columns that are read of a file whose columns are `names`: id, content, the sketch beside it,
+    /// preference, and carried columns. `None` if one that is needed is missing; the error of reading the file says which.
     #[must_use]
     pub fn names_read(&self, names: &[&str]) -> Option<Vec<String>> {
         let found = FoundColumns {
@@ -227,10 +269,19 @@ impl Columns {
         {
             return Err(missing("preference", name, "--prefer"));
         }
+        let is_missing = |name: &&String| !names.contains(&name.as_str());
+        if let Some(name) = self.carried.iter().find(is_missing) {
+            return Err(missing("carried", name, "--columns"));
+        }
+        let carried = self.carried.iter().map(|name| CarriedColumn {
+            name: name.clone(),
+            data_type: DataType::Utf8,
+        });
         Ok(FoundColumns {
             id,
             is_one_document: false,
-            content,
+            content: Some(content),
+            carried: carried.collect(),
             sketches: false,
             delimiter: self.delimiter.unwrap_or(b','),
             pages: self.pages,
@@ -267,7 +318,7 @@ mod tests {
     fn find(columns: &Columns, names: &[&str]) -> Result<(String, Content), String> {
         columns
             .find("x", names)
-            .map(|found| (found.id.unwrap_or_default(), found.content))
+            .map(|found| (found.id.unwrap_or_default(), found.content.unwrap()))
             .map_err(|error| error.to_string())
     }
 
@@ -314,6 +365,15 @@ mod tests {
         columns.text = Some("text".into());
         columns.prefer = "rank:desc".parse().unwrap();
         assert_eq!(read(&columns), expected(&["id", "text", "sketch", "rank"]));
+        // A column with several roles is read once.
+        columns.carried = vec!["other".into(), "rank".into(), "id".into()];
+        assert_eq!(
+            read(&columns),
+            expected(&["id", "text", "sketch", "rank", "other"])
+        );
+        columns.carried = vec!["none".into()];
+        assert_eq!(read(&columns), None);
+        columns.carried.clear();
         columns.id = Some("key".into());
         assert_eq!(read(&columns), None);
     }
@@ -327,6 +387,14 @@ mod tests {
             ..Columns::default()
         };
         assert!(find(&asked, &["id", "text"]).unwrap_err().contains("key"));
+        let asked = Columns {
+            carried: vec!["id".into(), "uri".into()],
+            ..Columns::default()
+        };
+        assert_eq!(
+            find(&asked, &["id", "text"]).unwrap_err(),
+            "x: no carried column (uri); name it by --columns; its columns are id, text"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use archive::IdType;
 use archive::reader::to_id_type;
 use archive::schema::{FINGERPRINT, ID, SKETCH};
 use arrow::array::{Array as _, ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Field, SchemaRef};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 use super::columns::{Content, FoundColumns};
@@ -101,14 +101,16 @@ pub(super) fn conform(
         .map_err(|error| bad_data(name, format!("ids must be {id_type}: {error}")))?;
     // Check again: the conversion may replace 1 invalid byte by a replacement character of 3 bytes.
     check(&ids)?;
-    let content = file_column(batch, found.content.column(), object)?;
-    let content = match &found.content {
-        Content::Text(column) => as_bytes(content).map_err(|reason| bad_data(column, reason))?,
-        Content::Fingerprint(column) => {
-            as_fingerprints(content).map_err(|reason| bad_data(column, reason))?
-        }
+    let content = found.content.as_ref();
+    let content = content.ok_or_else(|| EngineError::Internal(format!("{object}: no content")))?;
+    let column = content.column();
+    let values = file_column(batch, column, object)?;
+    let values = match content {
+        Content::Text(_) => as_bytes(values),
+        Content::Fingerprint(_) => as_fingerprints(values),
     };
-    let mut columns = vec![ids, content];
+    let values = values.map_err(|reason| bad_data(column, reason))?;
+    let mut columns = vec![ids, values];
     if schema.field_with_name(SKETCH).is_ok() {
         let sketches = file_column(batch, SKETCH, object)?;
         let sketches = arrow::compute::cast(sketches, &DataType::Binary);
@@ -126,8 +128,46 @@ pub(super) fn conform(
         columns.push(bytes);
         columns.push(Arc::new(positions));
     }
+    let fields = &schema.fields()[columns.len()..];
+    for (carried, field) in found.carried.iter().zip(fields) {
+        columns.push(as_carried(batch, &carried.name, field, object)?);
+    }
     RecordBatch::try_new(Arc::clone(schema), columns)
         .map_err(|error| bad_data(name, error.to_string()))
+}
+
+/// Converts a record batch of a file, of which only carried columns are read, to the schema of positions with carried columns.
+pub(super) fn conform_carried(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+    found: &FoundColumns,
+    positions: Int64Array,
+    object: &str,
+) -> Result<RecordBatch> {
+    let mut columns: Vec<ArrayRef> = vec![Arc::new(positions)];
+    for (carried, field) in found.carried.iter().zip(&schema.fields()[1..]) {
+        columns.push(as_carried(batch, &carried.name, field, object)?);
+    }
+    RecordBatch::try_new(Arc::clone(schema), columns)
+        .map_err(|error| EngineError::Internal(format!("{object}: {error}")))
+}
+
+/// The column called `name` in a record batch of the file `object`, in the type of `field`. Bytes that are no UTF-8 become
+/// replacement characters in a text.
+fn as_carried(batch: &RecordBatch, name: &str, field: &Field, object: &str) -> Result<ArrayRef> {
+    let column = file_column(batch, name, object)?;
+    match (column.data_type(), field.data_type()) {
+        (found, wanted) if found == wanted => Ok(Arc::clone(column)),
+        (DataType::Binary, DataType::Utf8) => {
+            let texts = column.as_binary::<i32>().iter();
+            let texts = texts.map(|text| text.map(String::from_utf8_lossy));
+            Ok(Arc::new(texts.collect::<StringArray>()))
+        }
+        (_, wanted) => arrow::compute::cast(column, wanted).map_err(|error| EngineError::BadData {
+            object: format!("{object}, column {name:?}"),
+            reason: error.to_string(),
+        }),
+    }
 }
 
 /// The length of each text in bytes; null for a null text, and for ready fingerprints.
@@ -189,8 +229,8 @@ fn as_fingerprints(numbers: &ArrayRef) -> Result<ArrayRef, String> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::BinaryArray;
-    use arrow::datatypes::{Field, Schema};
+    use arrow::array::{BinaryArray, Date32Array, Int32Array};
+    use arrow::datatypes::Schema;
 
     use super::*;
 
@@ -203,9 +243,10 @@ mod tests {
             crawl: Default::default(),
             crawl_counts: Default::default(),
             id: Some("key".into()),
-            content: Content::Text("text".into()),
+            content: Some(Content::Text("text".into())),
             sketches: false,
             prefer: Default::default(),
+            carried: Vec::new(),
         };
         let schema = Arc::new(Schema::new(vec![
             Field::new("id", DataType::Utf8, false),
@@ -236,5 +277,29 @@ mod tests {
             let expected = format!("x, column \"key\": an id of {bytes} bytes; no id may have");
             assert!(error.starts_with(&expected), "{error}");
         }
+    }
+
+    #[test]
+    fn carried_columns_get_the_types_of_the_table() {
+        let converted = |values: ArrayRef, data_type| {
+            let batch = RecordBatch::try_from_iter([("a", values)]).unwrap();
+            let field = Field::new("b", data_type, true);
+            as_carried(&batch, "a", &field, "x").unwrap()
+        };
+        let texts = |values: ArrayRef| {
+            let texts = converted(values, DataType::Utf8);
+            let texts = texts.as_string::<i32>().iter();
+            texts
+                .map(|text| text.map(str::to_owned))
+                .collect::<Vec<_>>()
+        };
+        let some = |text: &str| Some(text.to_owned());
+        let bytes = BinaryArray::from_opt_vec(vec![Some(b"\xffa".as_slice()), None]);
+        assert_eq!(texts(Arc::new(bytes)), [some("\u{fffd}a"), None]);
+        let numbers = Int32Array::from(vec![7]);
+        assert_eq!(texts(Arc::new(numbers)), [some("7")]);
+        let days: ArrayRef = Arc::new(Date32Array::from(vec![20_484]));
+        assert_eq!(texts(Arc::clone(&days)), [some("2026-01-31")]);
+        assert_eq!(&converted(Arc::clone(&days), DataType::Date32), &days);
     }
 }

@@ -9,7 +9,8 @@ use futures::stream::BoxStream;
 use simhash::Spec;
 use storage::{Location, UnchangedFile};
 
-use super::columns::FoundColumns;
+use super::columns::{CarriedColumn, FoundColumns};
+use super::preference::Prefer;
 use super::rows::compression::Compression;
 use super::rows::format::RowFormat;
 use crate::error::{EngineError, Result};
@@ -24,7 +25,10 @@ pub(super) struct InputFile {
     /// Its path below the common directory of all files; documents without an id get theirs from
     /// it.
     pub(super) short_name: String,
+    /// The columns that are read.
     pub(super) columns: FoundColumns,
+    /// The columns that go along to decisions; they are read later, by [`Self::with_carried`] or [`Self::only`].
+    pub(super) carried: Vec<CarriedColumn>,
     /// The type of its ids, as the file has them.
     pub(super) id_type: IdType,
     /// The spec of ready fingerprints, if the file declares it.
@@ -79,6 +83,35 @@ impl InputFile {
             Source::Rows { format, .. } => format.compresses_each_record(),
             Source::Local(_) | Source::Remote(_) => false,
         }
+    }
+
+    /// The columns that all files of its format have, beside an id and a text.
+    pub(super) fn known_columns(&self) -> &'static [&'static str] {
+        match &self.source {
+            Source::Rows { format, .. } => format.known_columns(),
+            Source::Local(_) | Source::Remote(_) => &[],
+        }
+    }
+
+    /// The same file, of which the carried columns are read, too.
+    pub(super) fn with_carried(&self) -> Self {
+        let mut file = self.clone();
+        file.columns.carried.clone_from(&self.carried);
+        file
+    }
+
+    /// The same file, of which only `carried` columns are read.
+    pub(super) fn only(&self, carried: &[CarriedColumn]) -> Self {
+        let mut file = self.clone();
+        file.columns = FoundColumns {
+            id: None,
+            content: None,
+            sketches: false,
+            prefer: Prefer::default(),
+            carried: carried.to_vec(),
+            ..file.columns
+        };
+        file
     }
 
     /// An error of the file's data.

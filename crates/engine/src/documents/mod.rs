@@ -3,6 +3,7 @@
 //! Files of every format become one table: an id, and a text or a fingerprint. Partitions read it in parallel, and every
 //! error names its file.
 
+mod carried;
 mod columns;
 mod conform;
 mod crawl_counts;
@@ -14,6 +15,7 @@ mod page_text;
 mod parquet;
 mod partition_reader;
 mod preference;
+mod record_days;
 mod resume_chunks;
 mod row_set;
 mod rows;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 
 use archive::IdType;
 use arrow::array::Array as _;
+use arrow::datatypes::SchemaRef;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::{DataFrame, SessionContext};
@@ -37,15 +40,17 @@ use file::InputFile;
 use partition_reader::{PartitionReader, Rows, row_limit};
 use splits::Split;
 
-pub use columns::{Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES};
+pub use columns::{
+    CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES,
+};
 pub use crawl_counts::CrawlRecordCounts;
 pub use formats::extensions;
 pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
 pub use preference::Prefer;
 pub(crate) use resume_chunks::ResumeChunk;
+pub(crate) use row_set::InputNumbers;
 pub use row_set::RowSet;
-pub(crate) use row_set::input_numbers;
 pub(crate) use table_columns::{
     DECISION_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes,
 };
@@ -93,8 +98,18 @@ pub struct DocumentSplit {
 pub struct Documents {
     files: Vec<Arc<InputFile>>,
     given: String,
-    /// The columns that were asked for.
+    /// The columns that were asked for, but for the carried ones.
     columns: Columns,
+    /// The names of the carried columns.
+    carried: Vec<String>,
+}
+
+/// The splits of files that have the numbers 0, 1, 2, ..., in order.
+fn numbered_splits(files: &[Arc<InputFile>]) -> Vec<Split> {
+    let files = files.iter().enumerate();
+    files
+        .flat_map(|(number, file)| Split::all(number, file))
+        .collect()
 }
 
 impl Documents {
@@ -144,19 +159,24 @@ impl Documents {
             file.short_name = name;
         }
         let files: Vec<Arc<InputFile>> = files.into_iter().map(Arc::new).collect();
-        for file in &files {
-            let (first, other) = (&files[0].columns.content, &file.columns.content);
-            if std::mem::discriminant(first) != std::mem::discriminant(other) {
+        let contents = files.iter().map(|file| file.columns.content.as_ref());
+        let first = contents.clone().flatten().next();
+        for (file, content) in files.iter().zip(contents) {
+            if let Some((first, other)) = first.zip(content)
+                && std::mem::discriminant(first) != std::mem::discriminant(other)
+            {
                 return Err(file.bad_data(format!(
                     "it has {other}, but {} has {first}",
                     files[0].location
                 )));
             }
         }
+        let mut columns = columns.clone();
         Ok(Self {
             files,
             given,
-            columns: columns.clone(),
+            carried: std::mem::take(&mut columns.carried),
+            columns,
         })
     }
 
@@ -173,7 +193,7 @@ impl Documents {
         Self::open_files(context, self.given.clone(), locations.collect(), &columns).await
     }
 
-    /// The columns that were asked for, and how pages are read.
+    /// The columns that were asked for, but for the carried ones, and how pages are read.
     #[must_use]
     pub fn columns(&self) -> &Columns {
         &self.columns
@@ -234,7 +254,7 @@ impl Documents {
     pub fn has_fingerprints(&self) -> bool {
         matches!(
             self.files.first().map(|file| &file.columns.content),
-            Some(Content::Fingerprint(_))
+            Some(Some(Content::Fingerprint(_)))
         )
     }
 
@@ -342,10 +362,7 @@ impl Documents {
     }
 
     fn all_splits(&self) -> Vec<Split> {
-        let files = self.files.iter().enumerate();
-        files
-            .flat_map(|(number, file)| Split::all(number, file))
-            .collect()
+        numbered_splits(&self.files)
     }
 
     /// For each id, the text of the document that has it: of the first that is read if several have
@@ -501,26 +518,39 @@ impl Documents {
         rows: Rows,
         splits: Vec<Split>,
     ) -> Result<DataFrame> {
-        let content = self.files.first().map(|file| &file.columns.content);
-        let decision_columns = rows.have_decision_columns();
-        let schema = table_columns::schema(id_type, content, self.has_sketches(), decision_columns);
-        let dealt = splits::deal(splits, partitions);
-        let cores_to_spare = dealt.len() < partitions;
-        let streams = dealt
-            .into_iter()
-            .map(|splits| {
-                Arc::new(PartitionReader {
-                    splits,
-                    cores_to_spare,
-                    schema: Arc::clone(&schema),
-                    id_type,
-                    rows: rows.clone(),
-                    context: context.clone(),
-                }) as Arc<dyn PartitionStream>
-            })
-            .collect();
-        StreamingTable::try_new(schema, streams)
-            .and_then(|table| context.read_table(Arc::new(table)))
-            .map_err(EngineError::query("planning the batch"))
+        let content = self.files.first();
+        let content = content.and_then(|file| file.columns.content.as_ref());
+        let (sketches, decision_columns) = (self.has_sketches(), rows.have_decision_columns());
+        let schema = table_columns::schema(id_type, content, sketches, decision_columns, vec![]);
+        read_table(context, schema, id_type, partitions, &rows, splits)
     }
+}
+
+/// The table of `rows` of `splits`; its columns are those of `schema`.
+fn read_table(
+    context: &SessionContext,
+    schema: SchemaRef,
+    id_type: IdType,
+    partitions: usize,
+    rows: &Rows,
+    splits: Vec<Split>,
+) -> Result<DataFrame> {
+    let dealt = splits::deal(splits, partitions);
+    let cores_to_spare = dealt.len() < partitions;
+    let streams = dealt
+        .into_iter()
+        .map(|splits| {
+            Arc::new(PartitionReader {
+                splits,
+                cores_to_spare,
+                schema: Arc::clone(&schema),
+                id_type,
+                rows: rows.clone(),
+                context: context.clone(),
+            }) as Arc<dyn PartitionStream>
+        })
+        .collect();
+    StreamingTable::try_new(schema, streams)
+        .and_then(|table| context.read_table(Arc::new(table)))
+        .map_err(EngineError::query("planning the batch"))
 }

@@ -36,6 +36,8 @@ pub(super) enum Rows {
     Wanted(Arc<HashSet<DocumentId>>),
     /// Those at these positions, with the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
     At(Arc<RowSet>),
+    /// All, with their positions and the carried columns alone.
+    Carried,
 }
 
 impl Rows {
@@ -44,9 +46,9 @@ impl Rows {
         matches!(self, Self::WithDecisionColumns | Self::At(_))
     }
 
-    /// Whether the partition reads only some of the rows.
-    fn are_selected(&self) -> bool {
-        matches!(self, Self::Wanted(_) | Self::At(_))
+    /// Whether a run reads them beside the table of all documents: some of them, or other columns.
+    fn are_read_again(&self) -> bool {
+        matches!(self, Self::Wanted(_) | Self::At(_) | Self::Carried)
     }
 }
 
@@ -76,8 +78,8 @@ impl PartitionStream for PartitionReader {
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        // A run reads and counts all documents before it selects some: do not count those again.
-        let counts = !self.rows.are_selected();
+        // A run reads and counts all documents once: do not count them again.
+        let counts = !self.rows.are_read_again();
         let resources = context.session_config().get_extension::<Resources>();
         let resources = resources.filter(|_| counts);
         let partition = self.clone();
@@ -159,9 +161,22 @@ impl PartitionReader {
             };
             let mut rows: Vec<u64> = numbers.by_ref().take(batch.num_rows()).collect();
             let columns = &file.columns;
+            let positions = |rows: &[u64]| {
+                let positions = rows.iter().map(|&row| position(file_number, row));
+                Int64Array::from_iter_values(positions)
+            };
+            if matches!(selected, Rows::Carried) {
+                return conform::conform_carried(
+                    &batch,
+                    &schema,
+                    columns,
+                    positions(&rows),
+                    &object,
+                );
+            }
             let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
             let kept = match &selected {
-                Rows::All | Rows::WithDecisionColumns => None,
+                Rows::All | Rows::WithDecisionColumns | Rows::Carried => None,
                 Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(failed)?),
                 Rows::At(set) => {
                     let is_selected = |row: &u64| Some(set.contains(file_number, *row));
@@ -174,8 +189,7 @@ impl PartitionReader {
                 let mut kept = kept.values().iter();
                 rows.retain(|_| kept.next().unwrap_or(false));
             }
-            let positions = rows.iter().map(|&row| position(file_number, row));
-            let positions = Int64Array::from_iter_values(positions);
+            let positions = positions(&rows);
             conform::conform(&batch, &ids, &schema, id_type, columns, positions, &object)
         }
     }
@@ -196,7 +210,7 @@ impl PartitionReader {
     /// Which rows of a split the Parquet reader returns; `None` for all.
     fn wanted_rows(&self, split: &Split) -> Option<parquet::WantedRows> {
         match &self.rows {
-            Rows::All | Rows::WithDecisionColumns => None,
+            Rows::All | Rows::WithDecisionColumns | Rows::Carried => None,
             // In a file without an id column, the ids are row numbers, so the reader returns all
             // rows.
             Rows::Wanted(_) if split.file.columns.id.is_none() => None,

@@ -9,30 +9,49 @@ pub(super) fn position(file: usize, row: u64) -> i64 {
     ((file as u64) << ROW_BITS | row).cast_signed()
 }
 
-/// Gives each position a 32-bit number; the numbers sort as the positions do.
-pub(crate) fn input_numbers(positions: &[i64]) -> Vec<u32> {
-    let split = |position: i64| {
-        let position = position.cast_unsigned();
-        let file = (position >> ROW_BITS) as usize;
-        (file, position & ((1 << ROW_BITS) - 1))
-    };
-    // The number of the first row of each file.
-    let mut firsts = vec![0];
-    for (file, row) in positions.iter().map(|position| split(*position)) {
-        if firsts.len() < file + 2 {
-            firsts.resize(file + 2, 0);
+/// The number of the file of a position, and that of the row in it.
+fn file_and_row(position: i64) -> (usize, u64) {
+    let position = position.cast_unsigned();
+    let file = (position >> ROW_BITS) as usize;
+    (file, position & ((1 << ROW_BITS) - 1))
+}
+
+/// Gives positions 32-bit numbers, which sort as the positions do.
+#[derive(Debug)]
+pub(crate) struct InputNumbers {
+    /// The number of the first row of each file, then that behind the last row.
+    firsts: Vec<u64>,
+}
+
+impl InputNumbers {
+    /// Numbers for `positions`, and for those between them.
+    pub(crate) fn new(positions: &[i64]) -> Self {
+        let mut firsts = vec![0];
+        for (file, row) in positions.iter().map(|position| file_and_row(*position)) {
+            if firsts.len() < file + 2 {
+                firsts.resize(file + 2, 0);
+            }
+            firsts[file + 1] = firsts[file + 1].max(row + 1);
         }
-        firsts[file + 1] = firsts[file + 1].max(row + 1);
+        for file in 1..firsts.len() {
+            firsts[file] += firsts[file - 1];
+        }
+        Self { firsts }
     }
-    for file in 1..firsts.len() {
-        firsts[file] += firsts[file - 1];
+
+    /// All numbers are below this.
+    pub(crate) fn end(&self) -> usize {
+        self.firsts.last().map_or(0, |end| *end as usize)
     }
-    let number = |position: &i64| {
-        let (file, row) = split(*position);
+
+    /// The number of a position; `None` if it is behind the last one of its file that [`Self::new`] got.
+    pub(crate) fn number(&self, position: i64) -> Option<u32> {
+        let (file, row) = file_and_row(position);
+        let number = self.firsts.get(file)? + row;
+        let end = self.firsts.get(file + 1)?;
         // A batch has fewer than 2^32 documents.
-        (firsts[file] + row) as u32
-    };
-    positions.iter().map(number).collect()
+        (number < *end).then_some(number as u32)
+    }
 }
 
 /// A set of rows of the inputs, one bit for each row.
@@ -45,9 +64,7 @@ pub struct RowSet {
 impl RowSet {
     /// Adds the row at a position.
     pub(crate) fn add(&mut self, position: i64) {
-        let position = position.cast_unsigned();
-        let file = (position >> ROW_BITS) as usize;
-        let row = position & ((1 << ROW_BITS) - 1);
+        let (file, row) = file_and_row(position);
         if self.files.len() <= file {
             self.files.resize_with(file + 1, Vec::new);
         }
@@ -93,7 +110,14 @@ mod tests {
     fn numbers_have_the_order_of_the_inputs() {
         let places = [(2, 5), (0, 3), (0, 0), (2, 0), (5, 1)];
         let positions = places.map(|(file, row)| position(file, row));
-        assert_eq!(input_numbers(&positions), [9, 3, 0, 4, 11]);
-        assert!(input_numbers(&[]).is_empty());
+        let numbers = InputNumbers::new(&positions);
+        let found = positions.map(|position| numbers.number(position).unwrap());
+        assert_eq!((found, numbers.end()), ([9, 3, 0, 4, 11], 12));
+        // One between the others, and those that are behind the last of their files.
+        assert_eq!(numbers.number(position(2, 1)), Some(5));
+        for (file, row) in [(0, 4), (1, 0), (2, 6), (5, 2), (6, 0)] {
+            assert_eq!(numbers.number(position(file, row)), None);
+        }
+        assert_eq!(InputNumbers::new(&[]).end(), 0);
     }
 }

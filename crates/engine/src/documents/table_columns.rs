@@ -60,13 +60,14 @@ pub(crate) fn positions_and_bytes(batch: &RecordBatch) -> Result<(&Int64Array, &
 /// Column of texts.
 pub(crate) const TEXT: &str = "text";
 
-/// The schema: an id; a text or a fingerprint; a sketch if the files have `sketches`; and the
-/// columns of [`DECISION_COLUMNS`] if `decision_columns`.
+/// The schema: an id; a text or a fingerprint; a sketch if the files have `sketches`; the
+/// columns of [`DECISION_COLUMNS`] if `decision_columns`; and the `carried` columns.
 pub(super) fn schema(
     id_type: IdType,
     content: Option<&Content>,
     sketches: bool,
     decision_columns: bool,
+    carried: Vec<Field>,
 ) -> SchemaRef {
     let content = match content {
         Some(Content::Fingerprint(_)) => Field::new(FINGERPRINT, DataType::Int64, true),
@@ -80,6 +81,20 @@ pub(super) fn schema(
     if decision_columns {
         fields.extend(DECISION_COLUMNS.map(DecisionColumn::field));
     }
+    fields.extend(carried);
+    Arc::new(Schema::new(fields))
+}
+
+/// The schema of positions with carried columns: the positions come first. The names of the columns have a prefix, so that
+/// none is the name of another column beside them.
+pub(super) fn carried_schema(carried: Vec<Field>) -> SchemaRef {
+    let prefixed = |field: Field| {
+        let name = format!("carried {}", field.name());
+        field.with_name(name)
+    };
+    let position = Field::new(POSITION, DataType::Int64, false);
+    let carried = carried.into_iter().map(prefixed);
+    let fields: Vec<Field> = std::iter::once(position).chain(carried).collect();
     Arc::new(Schema::new(fields))
 }
 

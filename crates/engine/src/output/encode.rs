@@ -15,7 +15,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
 use super::target::OutputFormat;
-use super::{PAGE_ROWS, ROW_GROUP_ROWS};
+use super::{PAGE_ROWS, ROW_GROUP_BYTES, ROW_GROUP_ROWS};
 use crate::error::{EngineError, Result};
 
 /// Writes record batches to a file in one of the formats.
@@ -100,6 +100,7 @@ fn parquet_writer(
         .set_write_batch_size(PAGE_ROWS)
         .set_data_page_row_count_limit(PAGE_ROWS)
         .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+        .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_created_by(concat!("dedup-job ", env!("CARGO_PKG_VERSION")).to_owned())
         .build();

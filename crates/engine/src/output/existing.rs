@@ -48,7 +48,8 @@ pub enum OutputKind {
     Report,
 }
 
-/// The kind of an output of rows by its columns, in any order; `None` if it has other columns.
+/// The kind of an output of rows by its columns, in any order; `None` if it has other columns. Decisions may have more: those
+/// of the documents that go along.
 pub(super) fn kind_by_columns(columns: &[&str]) -> Option<OutputKind> {
     let has_layout = |layout: &[&str]| {
         columns.len() == layout.len() && layout.iter().all(|name| columns.contains(name))
@@ -59,7 +60,9 @@ pub(super) fn kind_by_columns(columns: &[&str]) -> Option<OutputKind> {
     if has_layout(&COMPONENT_COLUMNS) {
         return Some(OutputKind::Components);
     }
-    has_layout(decide::layout()).then_some(OutputKind::Decisions)
+    let mut of_decisions = decide::layout().iter();
+    let has_all = of_decisions.all(|name| columns.contains(name));
+    has_all.then_some(OutputKind::Decisions)
 }
 
 impl OutputKind {
@@ -186,9 +189,18 @@ mod tests {
                 "{own}"
             );
         }
+        let decisions = "id,kept,duplicate_of,duplicate_day,distance,similarity,group_size";
+        for own in [decisions, format!("{decisions},url,\"a b\"").as_str()] {
+            assert_eq!(
+                kind_by_first_line(own.as_bytes()),
+                Some(OutputKind::Decisions),
+                "{own}"
+            );
+        }
         for other in [
             "",
             "id,text",
+            "id,kept,duplicate_of,duplicate_day,distance,similarity,url",
             "new_id,base_id,distance",
             "new_id,base_id,distance,base_day,similarity,more",
             r#"{"id":"a","text":"b"}"#,

@@ -31,6 +31,8 @@ use crate::pairs::{self, Pairs};
 const PAGE_ROWS: usize = 8192;
 /// Rows of a row group, a multiple of [`PAGE_ROWS`].
 const ROW_GROUP_ROWS: usize = 1 << 20;
+/// Bytes of a row group, about: it is in memory until it is complete, and carried columns may have long values.
+const ROW_GROUP_BYTES: usize = 256 << 20;
 
 /// An output whose rows are all written, but which is not published yet.
 #[derive(Debug)]

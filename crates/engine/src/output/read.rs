@@ -26,6 +26,20 @@ use crate::pairs::{BASE_DAY, BASE_ID, DISTANCE, NEW_ID, SIMILARITY};
 
 /// Rows that are decoded at once.
 const BATCH_ROWS: usize = 8192;
+/// Columns that go along to decisions, and say where a document is from; the first that is there counts.
+const SITE_COLUMNS: [&str; 2] = ["host", "url"];
+/// The columns that are read.
+const READ_COLUMNS: [&str; 9] = [
+    ID,
+    DUPLICATE_OF,
+    DUPLICATE_DAY,
+    NEW_ID,
+    BASE_ID,
+    BASE_DAY,
+    DISTANCE,
+    SIMILARITY,
+    GROUP_SIZE,
+];
 
 /// A row of an output of pairs or of decisions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,6 +50,8 @@ pub struct ReadRow<'a> {
     pub pair: Option<ReadPair<'a>>,
     /// The number of documents of the group, if the row is a decision.
     pub group_size: Option<i64>,
+    /// The host or the URL of the document, if the row is a decision with one of these columns.
+    pub site: Option<&'a str>,
 }
 
 /// The other document of a pair. In a decision, it is the kept document that a duplicate repeats.
@@ -143,11 +159,12 @@ fn read_parquet(
         .get_fields();
     let names: Vec<&str> = fields.iter().map(|field| field.name()).collect();
     let kind = kind(name, &names)?;
+    let is_read = |name: &&str| READ_COLUMNS.contains(name) || SITE_COLUMNS.contains(name);
+    let read = (0..names.len()).filter(|&column| is_read(&names[column]));
+    let mask = ProjectionMask::roots(metadata.file_metadata().schema_descr(), read);
     let groups = 0..metadata.num_row_groups();
     let groups = ValidatedRowGroups::new(FileParts::whole(bytes), Arc::clone(&metadata), groups);
-    let reader = groups
-        .read(ProjectionMask::all(), BATCH_ROWS, None)
-        .map_err(failed)?;
+    let reader = groups.read(mask, BATCH_ROWS, None).map_err(failed)?;
     each_row(name, kind, reader, each)
 }
 
@@ -205,6 +222,13 @@ fn each_row(
         let similarities = similarities.and_then(|column| column.as_primitive_opt::<Float64Type>());
         let sizes = batch.column_by_name(GROUP_SIZE);
         let sizes = sizes.and_then(|column| column.as_primitive_opt::<Int64Type>());
+        let sites = SITE_COLUMNS
+            .iter()
+            .find_map(|name| batch.column_by_name(name));
+        let sites = sites.and_then(|sites| arrow::compute::cast(sites, &DataType::Utf8).ok());
+        let sites = sites
+            .as_ref()
+            .and_then(|sites| sites.as_string_opt::<i32>());
         for row in 0..batch.num_rows() {
             // In CSV, the empty id reads as null.
             let pair = distances.is_valid(row).then(|| ReadPair {
@@ -229,6 +253,9 @@ fn each_row(
                 group_size: sizes
                     .filter(|sizes| sizes.is_valid(row))
                     .map(|sizes| sizes.value(row)),
+                site: sites
+                    .filter(|sites| sites.is_valid(row))
+                    .map(|sites| sites.value(row)),
             };
             number += 1;
             row.check().map_err(|reason| EngineError::BadData {

@@ -99,9 +99,7 @@ impl Appender {
         if already_committed {
             return Ok(done(Commit::AlreadyThere, Some(archive.version())));
         }
-        let day = settings
-            .day
-            .ok_or_else(|| EngineError::Usage("--append needs --day".into()))?;
+        let day = date.ok_or_else(|| EngineError::Usage("--append needs --day".into()))?;
         if let Some(rows) = settings.rows_per_file {
             archive = archive.with_file_rows(rows);
         }

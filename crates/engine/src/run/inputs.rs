@@ -1,6 +1,7 @@
 //! What a run reads, opened: the archive, the batch's documents, and the texts that verification needs.
 
 use archive::{Archive, ArchiveError, ColumnNames, DecisionSettings, IdType, Snapshot};
+use chrono::NaiveDate;
 use datafusion::prelude::SessionContext;
 use simhash::{Measure, Model, Spec};
 use storage::Stores;
@@ -169,6 +170,8 @@ pub(super) fn plain_columns(columns: &Columns) -> ColumnNames {
 pub(super) struct Inputs<'a> {
     pub(super) opened: OpenedArchive,
     pub(super) documents: Documents,
+    /// The day of the batch, if it has one.
+    pub(super) day: Option<NaiveDate>,
     pub(super) recipe: Recipe,
     pub(super) id_type: IdType,
     pub(super) verifier: Option<Verifier<'a>>,
@@ -226,6 +229,10 @@ impl<'a> Inputs<'a> {
         let new = &settings.new;
         let (documents, recipe, id_type) =
             open_batch(context, new, columns, Some(&opened), &settings.spec_options).await?;
+        let day = match settings.day {
+            Some(day) => Some(day.resolve(context, &documents).await?),
+            None => None,
+        };
         let kept = decide.as_ref().and_then(|decide| decide.kept.as_ref());
         let kept_files = match kept {
             Some(kept) => {
@@ -234,9 +241,10 @@ impl<'a> Inputs<'a> {
             }
             None => None,
         };
-        // The verifier reads texts, and needs no preferences.
+        // The verifier reads texts, and needs no preferences and no carried columns.
         let columns = &Columns {
             prefer: Prefer::default(),
+            carried: Vec::new(),
             ..columns.clone()
         };
         let verifier = match &settings.verify {
@@ -258,6 +266,7 @@ impl<'a> Inputs<'a> {
         Ok(Self {
             opened,
             documents,
+            day,
             recipe,
             id_type,
             verifier,

@@ -11,6 +11,7 @@
 
 mod commit;
 mod compare;
+mod day_source;
 mod fingerprinting;
 mod inputs;
 mod settings;
@@ -35,6 +36,7 @@ use inputs::Inputs;
 use summary::Clock;
 use view::View;
 
+pub use day_source::DaySource;
 pub use inputs::{OpenedArchive, open_batch};
 pub use settings::{Appended, RunSettings};
 pub use summary::{
@@ -83,6 +85,7 @@ pub async fn run(
         id_type,
         verifier,
         documents,
+        day,
         decide,
         day_decisions,
         kept_files,
@@ -91,7 +94,7 @@ pub async fn run(
     let mut appender = Appender::new(opened.version());
     let (compared, outcome) = loop {
         run.enter(Stage::Open);
-        let view = View::resolve(run, opened, &fingerprints.batch, day_decisions).await?;
+        let view = View::resolve(run, opened, &fingerprints.batch, day, day_decisions).await?;
         if let Some(remaining) = &view.remaining {
             fingerprints.replace_with(&remaining.file.path)?;
         }
@@ -121,7 +124,7 @@ pub async fn run(
     };
 
     let mut summary = summarize(run, &recipe, &fingerprints.batch, &compared, &outcome);
-    commit::publish(fingerprints.draft, compared, outcome.commit, settings.day).await?;
+    commit::publish(fingerprints.draft, compared, outcome.commit, outcome.date).await?;
     if let Some(resume) = fingerprints.resume {
         resume.remove();
     }

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use archive::Existing;
-use chrono::NaiveDate;
 use storage::Location;
 
+use super::DaySource;
 use crate::cluster::Cluster;
 use crate::decide::Decide;
 use crate::documents::Columns;
@@ -44,8 +44,8 @@ pub struct RunSettings {
     pub existing: Existing,
     /// The most rows of a data file of the archive; `None` for the archive's default.
     pub rows_per_file: Option<u64>,
-    /// The day that the batch is appended as.
-    pub day: Option<NaiveDate>,
+    /// Where the day comes from that the batch is appended as; `None` if it has none.
+    pub day: Option<DaySource>,
     /// Where to write the batch's fingerprints, if at all.
     pub fingerprints: Option<Location>,
     /// Column names of the batch, and of plain files of fingerprints.

@@ -25,22 +25,23 @@ pub(super) struct View {
 impl View {
     /// Decides which days of the archive the batch is compared with: all but its own. If the
     /// archive holds the batch already, they are the days that it was compared with before its
-    /// commit. `decisions` is what a commit of the batch would note about its decisions.
+    /// commit. `day` is that of the settings. `decisions` is what a commit of the batch would note about its decisions.
     pub(super) async fn resolve(
         run: Run<'_>,
         opened: OpenedArchive,
         batch: &FingerprintedBatch,
+        day: Option<NaiveDate>,
         decisions: Option<&DecisionSettings>,
     ) -> Result<Self> {
         let settings = run.settings;
         let archive = match opened {
-            OpenedArchive::Plain(files) => return Ok(Self::new(None, files, settings.day)),
+            OpenedArchive::Plain(files) => return Ok(Self::new(None, files, day)),
             OpenedArchive::Archive(archive) => *archive,
         };
         let digest = &batch.file.digest;
         let commit = settings.append.map(|_| settings.existing);
         let (scope, committed) = archive
-            .scope_for(settings.day, &batch.file, commit, decisions)
+            .scope_for(day, &batch.file, commit, decisions)
             .await?;
         let snapshot = Snapshot::open_archive(&archive, scope).await?;
         let Scope::Before {
@@ -48,7 +49,7 @@ impl View {
             base_version,
         } = scope
         else {
-            return Ok(Self::new(Some(archive), snapshot, settings.day));
+            return Ok(Self::new(Some(archive), snapshot, day));
         };
         // If the day has only kept documents, the archive never had the others, so nobody can tell
         // which rows were removed since.

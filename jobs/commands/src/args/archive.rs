@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 use clap::{Subcommand, ValueHint};
+use engine::run::DaySource;
 
 use super::fingerprint::{ColumnArgs, SpecArgs};
-use super::values::date;
+use super::values::{date, day};
 
 #[derive(Debug, Subcommand)]
 pub enum ArchiveCommand {
@@ -49,9 +50,9 @@ pub enum ArchiveCommand {
         /// Documents, or ready fingerprints: files, directories or patterns
         #[arg(long, value_name = "PATH", required = true, num_args = 1.., value_hint = ValueHint::AnyPath)]
         input: Vec<String>,
-        /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC)
-        #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
-        day: NaiveDate,
+        /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC); or from-records, as for `run`
+        #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+        day: DaySource,
         #[command(flatten)]
         columns: ColumnArgs,
     },

@@ -1,15 +1,16 @@
 //! Options of columns and of fingerprints, which many commands share; options of `fingerprint` and `idf`.
 
-use chrono::NaiveDate;
 use clap::{Args, ValueHint};
+use engine::run::DaySource;
 use simhash::Spec;
 
-use super::values::{choice, date, delimiter};
+use super::values::{choice, day, delimiter};
 
 /// The columns of the input to read.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ColumnArgs {
-    /// Column of document ids [default: id, or another common name such as doc_id or url]
+    /// Column of document ids; in structures, here and below, its path, such as meta.id [default: id, or another common name
+    /// such as doc_id or url]
     #[arg(long, value_name = "NAME")]
     pub id_column: Option<String>,
     /// Column of texts [default: text, or another common name such as content or body]
@@ -117,9 +118,9 @@ pub struct FingerprintArgs {
     /// Commit the fingerprints to this archive, as the day of --day
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub append: Option<String>,
-    /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC)
-    #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
-    pub day: Option<NaiveDate>,
+    /// Date of the documents: YYYY-MM-DD, or yesterday or today (in UTC); or from-records, as for `run`
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+    pub day: Option<DaySource>,
     #[command(flatten)]
     pub columns: ColumnArgs,
     #[command(flatten)]

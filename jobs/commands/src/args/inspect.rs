@@ -187,7 +187,8 @@ pub struct SqlArgs {
     #[arg(value_name = "QUERY")]
     pub query: Option<String>,
     /// Table of documents (columns id and text), or of fingerprints (columns id and fp), such as an archive; PATH is a file,
-    /// directory or pattern. Repeat the option for more tables. Bytes of a text that are not UTF-8 are replaced
+    /// directory or pattern. WARC files also have url, host, date, status and content_type. Repeat the option for more tables.
+    /// Bytes of a text that are not UTF-8 are replaced
     #[arg(long, value_name = "NAME=PATH", value_hint = ValueHint::AnyPath)]
     pub table: Vec<String>,
 }

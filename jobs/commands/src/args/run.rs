@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use chrono::NaiveDate;
 use clap::{Args, ValueHint};
 use engine::documents::Prefer;
-use engine::run::Appended;
+use engine::run::{Appended, DaySource};
 
 use super::TlsArgs;
 use super::fingerprint::{ColumnArgs, SpecArgs};
-use super::values::{appended, choice, date, time_span};
+use super::values::{appended, choice, day, time_span};
 
 /// Heading of the options of decisions.
 const DECISIONS: &str = "Decisions";
@@ -47,6 +46,9 @@ pub struct RunArgs {
     /// the one with the smallest id [default: the longest text]
     #[arg(long, value_name = "COLUMN[:asc|desc]", help_heading = DECISIONS)]
     pub prefer: Option<Prefer>,
+    /// Columns of the documents that go along to --decisions, behind its own columns: names, separated by commas
+    #[arg(id = "columns", long = "columns", value_name = "NAME", value_delimiter = ',', help_heading = DECISIONS)]
+    pub carried: Vec<String>,
     /// Replace existing files of any kind; without it, only earlier outputs of the same kind are replaced, and files of --kept
     /// never, except by the same bytes with --append
     #[arg(long)]
@@ -73,9 +75,9 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub rows_per_file: Option<u64>,
     /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new, --resume and the paths of all
-    /// outputs
-    #[arg(long, value_name = "YYYY-MM-DD", value_parser = date)]
-    pub day: Option<NaiveDate>,
+    /// outputs. Or from-records: the day of the dates of all records, which reads the WARC files once more
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
+    pub day: Option<DaySource>,
     /// Keep finished fingerprints in a directory below this one until the run succeeds, and then delete them. If the run is stopped,
     /// the same command goes on from there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -162,6 +164,7 @@ impl RunArgs {
         }
         self.verify.check()?;
         self.check_decisions()?;
+        self.check_carried()?;
         self.remote.check()?;
         if self.resume.is_some() && self.remote.cluster.is_some() {
             return Err(
@@ -201,6 +204,28 @@ impl RunArgs {
         Ok(())
     }
 
+    fn check_carried(&self) -> Result<(), String> {
+        if !self.carried.is_empty() && self.decisions.is_none() {
+            return Err(
+                "--columns needs --decisions, whose file gets the columns; see --help".into(),
+            );
+        }
+        for (number, name) in self.carried.iter().enumerate() {
+            if name.is_empty() {
+                return Err("--columns: the name of a column is missing".into());
+            }
+            if engine::decide::layout().contains(&name.as_str()) {
+                return Err(format!(
+                    "--columns {name}: decisions have a column of that name already"
+                ));
+            }
+            if self.carried[..number].contains(name) {
+                return Err(format!("--columns names {name} twice"));
+            }
+        }
+        Ok(())
+    }
+
     /// The paths of the batch, given as NEW or by --new.
     pub fn batch(&self) -> &[String] {
         match self.documents.is_empty() {
@@ -213,7 +238,10 @@ impl RunArgs {
     pub fn with_day(&self, option: &str, path: &str) -> Result<String, String> {
         match self.day {
             _ if !path.contains(DAY) => Ok(path.to_owned()),
-            Some(day) => Ok(path.replace(DAY, &day.to_string())),
+            Some(DaySource::Date(day)) => Ok(path.replace(DAY, &day.to_string())),
+            Some(DaySource::Records) => Err(format!(
+                "{DAY} in {option} needs --day YYYY-MM-DD: the records are read later"
+            )),
             None => Err(format!("{DAY} in {option} needs --day")),
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use chrono::NaiveDate;
 use clap::builder::{PossibleValue, TypedValueParser};
-use engine::run::Appended;
+use engine::run::{Appended, DaySource};
 use simhash::Choice;
 use simhash::choice::UnknownName;
 
@@ -32,6 +32,16 @@ pub(super) fn date(text: &str) -> Result<NaiveDate, String> {
         date => date
             .parse()
             .map_err(|_| format!("{date:?} is not YYYY-MM-DD, yesterday or today")),
+    }
+}
+
+/// Parses the day of a batch: a date as by [`date`], or `from-records`.
+pub(super) fn day(text: &str) -> Result<DaySource, String> {
+    match text {
+        "from-records" => Ok(DaySource::Records),
+        text => date(text)
+            .map(DaySource::Date)
+            .map_err(|error| format!("{error}, or from-records")),
     }
 }
 

@@ -6,7 +6,7 @@ use engine::documents::CrawlRecordCounts;
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
-use engine::run::{Commit, OpenedArchive, open_batch};
+use engine::run::{Commit, DaySource, OpenedArchive, open_batch};
 use serde::Serialize;
 use simhash::Spec;
 use storage::Draft;
@@ -29,7 +29,7 @@ pub enum Target {
         overwrite: bool,
     },
     /// A day of an archive.
-    Day(String, NaiveDate),
+    Day(String, DaySource),
 }
 
 #[derive(Serialize)]
@@ -80,7 +80,7 @@ pub fn fingerprint(
     spec: &SpecArgs,
     target: &Target,
 ) -> Result<(), Failure> {
-    let (batch, short, crawl_records, commit) = process::run(common, async |process: &Process| {
+    let made = process::run(common, async |process: &Process| {
         let Process {
             context,
             resources,
@@ -112,6 +112,10 @@ pub fn fingerprint(
         let columns = columns.columns();
         let (documents, recipe, id_type) =
             open_batch(context, input, &columns, opened.as_ref(), &options).await?;
+        let day = match target {
+            Target::Day(_, day) => Some(day.resolve(context, &documents).await?),
+            Target::File { .. } => None,
+        };
         progress.enter(Stage::Fingerprint);
         let (given, spec, scratch) = (documents.given(), recipe.spec(), scratch.path());
         let writer = match &draft {
@@ -124,9 +128,9 @@ pub fn fingerprint(
         let rows = fingerprint::local_rows(context, &documents, &recipe, id_type, false, progress)?;
         let batch = fingerprint::write_sorted(rows, given, writer, scratch).await?;
         progress.enter(Stage::Commit);
-        let commit = match (opened, target) {
-            (Some(OpenedArchive::Archive(mut archive)), Target::Day(_, date)) => {
-                match archive.append(*date, &batch.file, Existing::Keep).await? {
+        let commit = match (opened, day) {
+            (Some(OpenedArchive::Archive(mut archive)), Some(day)) => {
+                match archive.append(day, &batch.file, Existing::Keep).await? {
                     Append::Committed(version) => Commit::Committed(version),
                     Append::AlreadyThere | Append::Overtaken => Commit::AlreadyThere,
                 }
@@ -137,19 +141,35 @@ pub fn fingerprint(
             draft.publish().await?;
         }
         let short = batch.short_documents(&recipe, DEFAULT_MAX_DISTANCE);
-        Ok((batch, short, documents.crawl_counts(), commit))
+        Ok(Made {
+            batch,
+            short,
+            crawl_records: documents.crawl_counts(),
+            day,
+            commit,
+        })
     })?;
-    report(common, target, &batch, short, crawl_records, commit)
+    report(common, target, made)
 }
 
-fn report(
-    common: &CommonArgs,
-    target: &Target,
-    batch: &FingerprintedBatch,
+/// What was made.
+struct Made {
+    batch: FingerprintedBatch,
     short: Option<ShortDocuments>,
     crawl_records: Option<CrawlRecordCounts>,
+    /// The day of the archive.
+    day: Option<NaiveDate>,
     commit: Commit,
-) -> Result<(), Failure> {
+}
+
+fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failure> {
+    let Made {
+        batch,
+        short,
+        crawl_records,
+        day,
+        commit,
+    } = made;
     let output = match target {
         Target::File { path, .. } => path.clone(),
         Target::Day(dir, _) => dir.clone(),
@@ -173,14 +193,14 @@ fn report(
     if common.quiet {
         return Ok(());
     }
-    let outcome = match (target, commit) {
-        (Target::Day(_, date), Commit::Committed(version)) => {
-            format!(", day {date}, committed as version {version}")
+    let outcome = match (day, commit) {
+        (Some(day), Commit::Committed(version)) => {
+            format!(", day {day}, committed as version {version}")
         }
-        (Target::Day(_, date), _) => {
-            format!(", day {date}, was committed already; the archive is unchanged")
+        (Some(day), _) => {
+            format!(", day {day}, was committed already; the archive is unchanged")
         }
-        (Target::File { .. }, _) => String::new(),
+        (None, _) => String::new(),
     };
     let short = short.map_or(String::new(), |short| {
         short_documents(short, DEFAULT_MAX_DISTANCE)

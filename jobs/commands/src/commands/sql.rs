@@ -43,13 +43,19 @@ pub fn run(common: &CommonArgs, args: &SqlArgs) -> Result<(), Failure> {
         process.resources.progress.enter(Stage::Fingerprint);
         let partitions = context.state().config().target_partitions();
         for (name, path) in tables {
-            let columns = Columns {
+            let mut columns = Columns {
                 without_options: true,
                 ..Columns::default()
             };
-            let documents = Documents::open(context, &[path.to_owned()], &columns).await?;
+            let path = [path.to_owned()];
+            let mut documents = Documents::open(context, &path, &columns).await?;
+            let known = documents.known_columns().iter();
+            columns.carried = known.map(|name| (*name).to_owned()).collect();
+            if !columns.carried.is_empty() {
+                documents = Documents::open(context, &path, &columns).await?;
+            }
             let id_type = documents.id_type().unwrap_or(::archive::IdType::String);
-            let table = documents.table(context, id_type, partitions)?;
+            let table = documents.table_with_carried(context, id_type, partitions)?;
             let table = match documents.has_fingerprints() {
                 true => Ok(table),
                 false => with_decoded_texts(table),

@@ -10,6 +10,7 @@ mod cli;
 mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_faults;
+mod columns;
 mod corpora;
 mod crash;
 mod decided_days;

@@ -5,6 +5,8 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
 
+use arrow::array::AsArray as _;
+use arrow::datatypes::Int64Type;
 use flate2::read::MultiGzDecoder;
 
 use crate::helpers::support::*;
@@ -184,6 +186,132 @@ fn the_spec_of_an_archive_says_how_pages_are_read() {
             .any(|hit| hit.0 == "https://a.example/0")
     );
     append(&plain, "pages.wet.gz").ok();
+}
+
+#[test]
+fn columns_of_records_go_along_to_decisions() {
+    let Some(dir) = files() else { return };
+    let (decisions, warc) = (dir.at("d.jsonl"), dir.at("pages.warc.gz"));
+    let columns = "url,host,date,status,content_type";
+    let run = format!("run {warc} --markup main -k 8 --decisions {decisions} --columns {columns}");
+    dedup(&run).ok();
+    let text = fs::read_to_string(&decisions).unwrap();
+    let rows: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let mut pages: Vec<_> = rows
+        .iter()
+        .map(|row| (row["url"].as_str().unwrap(), row["host"].as_str().unwrap()))
+        .collect();
+    pages.sort_unstable();
+    let expected = [
+        ("https://a.example/1", "a.example"),
+        ("https://a.example/2", "a.example"),
+        ("https://b.example/1", "b.example"),
+    ];
+    assert_eq!(pages[..3], expected);
+    assert_eq!((pages.len(), pages[3].1), (4, "c.example"));
+    for row in &rows {
+        assert!(row["id"].as_str().unwrap().starts_with("urn:uuid:"));
+        assert_eq!(row["date"], "2026-01-30T10:00:00Z");
+        assert_eq!(row["status"], 200);
+        assert_eq!(row["content_type"], "text/html");
+    }
+    // The ids of records name no sites; the column of hosts does.
+    let page = dir.at("report.html");
+    dedup(&format!("report {decisions} -o {page}")).ok();
+    let html = fs::read_to_string(&page).unwrap();
+    for host in ["a.example", "b.example"] {
+        let header = format!("<th scope=\"col\">{host}</th>");
+        assert!(html.contains(&header), "{html}");
+    }
+    // A text has no status, and the column is a number for all files.
+    let (wet, output) = (dir.at("pages.wet.gz"), dir.at("o.parquet"));
+    let run = format!("run {warc} {wet} --decisions {output} --id-from url --columns status");
+    dedup(&run).ok();
+    let statuses: Vec<Option<i64>> = read_parquet(&output)
+        .iter()
+        .flat_map(|batch| {
+            let statuses = batch.column_by_name("status").unwrap();
+            let statuses = statuses.as_primitive::<Int64Type>();
+            statuses.iter().collect::<Vec<_>>()
+        })
+        .collect();
+    let known = statuses.iter().filter(|status| **status == Some(200));
+    assert_eq!((known.count(), statuses.len()), (4, 7));
+}
+
+#[cfg(feature = "sql")]
+#[test]
+fn crawls_are_tables_with_the_columns_of_their_records() {
+    let Some(dir) = files() else { return };
+    let sql = |query: &str, path: &str| {
+        let table = format!("pages={}", dir.at(path));
+        dedup_job(["sql", query, "--table", table.as_str(), "--json"])
+    };
+    let by_host = "select host, count(*) as pages, min(status) as status, min(substr(date, 1, 10)) as day from pages \
+                   where content_type = 'text/html' and text like '%News%' group by host order by host";
+    let rows = sql(by_host, "pages.warc.gz").ok().stdout;
+    let row = |host: &str, pages: u32| {
+        format!("{{\"host\":\"{host}\",\"pages\":{pages},\"status\":200,\"day\":\"2026-01-30\"}}\n")
+    };
+    let expected = [
+        row("a.example", 2),
+        row("b.example", 1),
+        row("c.example", 1),
+    ];
+    assert_eq!(rows, expected.concat());
+    let of_texts = "select url, status from pages where id like 'urn:%' order by url limit 1";
+    let rows = sql(of_texts, "pages.wet.gz").ok().stdout;
+    assert_eq!(rows, "{\"url\":\"https://a.example/0\"}\n");
+}
+
+#[test]
+fn records_say_the_day_of_their_batch() {
+    let Some(dir) = files() else { return };
+    let (archive, other) = (dir.at("archive"), dir.at("other"));
+    let (pages, next) = (dir.at("pages.warc.gz"), dir.at("next.warc.gz"));
+    for archive in [&archive, &other] {
+        dedup(&format!("archive create {archive} --markup text")).ok();
+    }
+    let output = dir.at("o.parquet");
+    let run = |new: &str| {
+        dedup(&format!(
+            "run {new} --base {archive} --append --day from-records --output {output} --json"
+        ))
+    };
+    let first = run(&pages).ok().json();
+    assert_eq!(first["day"], "2026-01-30");
+    assert_eq!(first["commit"]["committed"], 1);
+    // The day decides what the batch is compared with, and the same day is not committed twice.
+    let again = run(&pages).ok().json();
+    assert_eq!(again["commit"], "already_there");
+    assert_eq!(again["hits"], first["hits"]);
+    let second = run(&next).ok().json();
+    assert_eq!(second["day"], "2026-01-31");
+    assert!(second["hits"].as_u64() > first["hits"].as_u64());
+    let several = "of 2 days, from 2026-01-30 (4 records) to 2026-01-31 (4 records)";
+    let both = format!("{pages} {next}");
+    run(&both).fails(65, &["pages.warc.gz", several, "--day YYYY-MM-DD"]);
+    let append = |new: &str| {
+        dedup(&format!(
+            "archive append {other} --input {new} --day from-records"
+        ))
+    };
+    assert!(append(&next).ok().stdout.contains("day 2026-01-31"));
+    append(&both).fails(65, &[several]);
+    let fingerprint = format!("fingerprint --input {pages} --append {other} --day from-records");
+    let shown = dedup(&fingerprint).ok().stdout;
+    assert!(shown.contains("day 2026-01-30"), "{shown}");
+    // Other formats have no records, and paths are needed before the records are read.
+    let jsonl = dir.at("pages.jsonl");
+    run(&jsonl).fails(64, &["pages.jsonl", "WARC", "--day YYYY-MM-DD"]);
+    append(&format!("{pages} {jsonl}")).fails(64, &["WARC"]);
+    let dated = dir.at("{day}.parquet");
+    let run = format!("run {pages} --day from-records --output {dated}");
+    dedup(&run).fails(64, &["{day} in --output"]);
+    dedup(&format!("run {pages} --day from-record")).fails(64, &["from-records"]);
 }
 
 #[test]

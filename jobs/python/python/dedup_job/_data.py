@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, Union
 
 from . import _native
 from ._errors import UsageError
-from ._options import Path
+from ._options import Path, names_to_list
 
 if TYPE_CHECKING:
     import numpy
@@ -194,6 +194,7 @@ def write_batch(
         "texts": reads != "either",
         "row_ids": row_ids,
         "prefer": options.get("prefer"),
+        "carried": names_to_list(options.get("columns")),
         **{name: options.get(name) for name in ("id_column", "text_column", "fingerprint_column")},
     }
     path = os.path.join(directory, f"{name}.parquet")

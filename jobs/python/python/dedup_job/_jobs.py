@@ -157,9 +157,9 @@ def decide(
     Returns
     -------
     Table
-        One row per document: id, kept, duplicate_of, duplicate_day, distance (bits), similarity (0 to 1), group_size. The rows
-        are in the order of a batch in memory, and sorted by id if the batch is read from files. `table.summary` is the summary
-        of the run.
+        One row per document: id, kept, duplicate_of, duplicate_day, distance (bits), similarity (0 to 1), group_size, and the
+        columns that the option `columns` names. The rows are in the order of a batch in memory, and sorted by id if the batch
+        is read from files. `table.summary` is the summary of the run.
 
     Examples
     --------

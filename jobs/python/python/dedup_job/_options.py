@@ -5,14 +5,14 @@ from __future__ import annotations
 import datetime
 import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, Union
 
 from ._errors import UsageError
 
 #: A path of a local file or directory, a pattern, or a URL: s3://, az://, gs://.
 Path = Union[str, "os.PathLike[str]"]
-#: A date, or YYYY-MM-DD, "yesterday" or "today" (in UTC).
+#: A date, or YYYY-MM-DD, "yesterday" or "today" (in UTC); of WARC files also "from-records".
 Day = Union[str, datetime.date]
 #: A time span, or a number with the unit s, m, h or d.
 Span = Union[str, datetime.timedelta]
@@ -74,6 +74,8 @@ class CommonOptions(StorageOptions, total=False):
 
 class ColumnOptions(TypedDict, total=False):
     """Options that name columns.
+
+    A column in structures, or in objects of JSON, has a path: "meta.url". A column whose own name is that comes first.
 
     If documents have both fingerprints in a column "fp" and texts, the fingerprints are used, and the texts are not, except by
     `verify`, `tune`, `idf` and `learn`. `text_column="text"` uses the texts. For a table in memory with both columns, a
@@ -152,7 +154,7 @@ class CompareOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
     base_text
         Files with the documents of the archive, whose texts are compared by `verify`.
     day
-        Date of the batch.
+        Date of the batch; or, for WARC files, "from-records": the day of the dates of all records.
     design
         Design of the tables; by default the cheapest that fits the memory limit.
     cluster
@@ -190,6 +192,9 @@ class DecideOptions(CompareOptions, total=False):
     prefer
         Of near-duplicates, keep the one with the smallest value in this column: "COLUMN"; or the largest: "COLUMN:desc". The
         default is the longest text.
+    columns
+        Columns of the batch that go along to the decisions, behind their own: a name or several. `run` needs `decisions` for
+        them. Columns of Parquet files and of tables keep their types, others are text.
     overwrite
         Replace existing files of any kind; by default, only earlier outputs of the same kind are replaced.
     append
@@ -211,6 +216,7 @@ class DecideOptions(CompareOptions, total=False):
 
     kept: Path
     prefer: str
+    columns: Union[str, Sequence[str]]
     overwrite: bool
     append: Union[bool, Literal["all", "kept"]]
     replace_day: bool
@@ -302,6 +308,12 @@ def paths_to_list(paths: Path | Iterable[Path]) -> list[str]:
     if isinstance(paths, (str, os.PathLike)):
         return [os.fspath(paths)]
     return [os.fspath(path) for path in paths]
+
+
+def names_to_list(names: Union[str, Sequence[str], None]) -> list[str]:
+    """Names of columns as a list: of one text with commas, as the command takes it, or of several texts."""
+    texts = [names] if isinstance(names, str) else names or []
+    return [name for text in texts for name in text.split(",")]
 
 
 def _to_text(value: Any) -> str:

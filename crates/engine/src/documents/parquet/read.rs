@@ -11,12 +11,14 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::ChunkReader;
 use archive::validated_pages::{FileParts, ValidatedRowGroups, WholeFile};
 use archive::{ArchiveError, ObjectReader};
-use arrow::array::{ArrayRef, BooleanArray};
+use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, RecordBatch};
+use arrow::compute::nullif;
+use arrow::datatypes::{Field, Schema};
 use arrow::error::ArrowError;
 use futures::StreamExt as _;
 
 use super::checked::{Checked, DAMAGED};
-use super::footer::{bytes, leaves};
+use super::footer::{bytes, leaf};
 use crate::documents::file::{Batches, InputFile, RowRange, Source};
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_ROWS;
@@ -63,17 +65,17 @@ pub(in crate::documents) async fn read(
             if selected.rows == 0 {
                 return Ok(futures::stream::empty().boxed());
             }
-            slice.read(&pages, &slice.leaves, selected)?
+            slice.read(&pages, &slice.columns, selected)?
         }
         Source::Remote(remote) => match wanted {
             None => {
-                let pages = slice.fetch(remote, &slice.leaves).await?;
-                slice.read(&pages, &slice.leaves, slice.all())?
+                let pages = slice.fetch(remote, &slice.columns).await?;
+                slice.read(&pages, &slice.columns, slice.all())?
             }
             Some(wanted) => {
                 let selected = match wanted {
                     WantedRows::WithIds(wanted) => {
-                        let ids = slice.fetch(remote, &slice.leaves[..1]).await?;
+                        let ids = slice.fetch(remote, &slice.columns[..1]).await?;
                         slice.select(&ids, wanted)?
                     }
                     WantedRows::AtRows(wanted) => slice.select_rows(&wanted),
@@ -81,24 +83,63 @@ pub(in crate::documents) async fn read(
                 if selected.rows == 0 {
                     return Ok(futures::stream::empty().boxed());
                 }
-                let pages = slice.fetch(remote, &slice.leaves).await?;
-                slice.read(&pages, &slice.leaves, selected)?
+                let pages = slice.fetch(remote, &slice.columns).await?;
+                slice.read(&pages, &slice.columns, selected)?
             }
         },
         Source::Rows { .. } => return Err(file.bad_data("it is no Parquet".into())),
     };
-    // The reader returns columns in the file's order.
-    let leaves = &slice.leaves;
-    let position = |leaf: &usize| leaves.iter().filter(|other| *other < leaf).count();
-    let order: Vec<usize> = leaves.iter().map(position).collect();
-    let object = slice.object;
-    let ordered = batches.map(move |batch| {
-        batch?.project(&order).map_err(|source| {
+    let RowGroup {
+        columns, object, ..
+    } = slice;
+    let rows = batches.map(move |batch| {
+        named(&batch?, &columns).map_err(|source| {
             let object = object.clone();
             ArchiveError::Arrow { object, source }.into()
         })
     });
-    Ok(futures::stream::iter(ordered).boxed())
+    Ok(futures::stream::iter(rows).boxed())
+}
+
+/// A leaf column to read.
+#[derive(Debug, Clone)]
+struct LeafColumn {
+    /// The name by which it is asked for.
+    name: String,
+    /// Its index.
+    leaf: usize,
+    /// The names of the structures that it is in, the outermost first, and its own.
+    path: Vec<String>,
+}
+
+impl LeafColumn {
+    /// Its values in a record batch of the reader, which has structures.
+    fn values(&self, batch: &RecordBatch) -> Result<ArrayRef, ArrowError> {
+        let missing = || ArrowError::SchemaError(format!("column {:?} was not read", self.name));
+        let (root, within) = self.path.split_first().ok_or_else(missing)?;
+        let mut values = Arc::clone(batch.column_by_name(root).ok_or_else(missing)?);
+        for name in within {
+            let structures = values.as_struct_opt().ok_or_else(missing)?;
+            let inner = structures.column_by_name(name).ok_or_else(missing)?;
+            values = match structures.nulls() {
+                // In a structure that is null, there is no value.
+                Some(nulls) => nullif(inner, &BooleanArray::new(!nulls.inner(), None))?,
+                None => Arc::clone(inner),
+            };
+        }
+        Ok(values)
+    }
+}
+
+/// The columns of a record batch of the reader, in this order and under their names.
+fn named(batch: &RecordBatch, columns: &[LeafColumn]) -> Result<RecordBatch, ArrowError> {
+    let values = columns.iter().map(|column| column.values(batch));
+    let values = values.collect::<Result<Vec<ArrayRef>, _>>()?;
+    let field = |(column, values): (&LeafColumn, &ArrayRef)| {
+        Field::new(&column.name, values.data_type().clone(), true)
+    };
+    let fields: Vec<Field> = columns.iter().zip(&values).map(field).collect();
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), values)
 }
 
 /// Rows of one row group that are to be read.
@@ -107,8 +148,8 @@ struct RowGroup {
     object: String,
     metadata: ArrowReaderMetadata,
     number: usize,
-    /// Leaf columns to read: the ids first, if there are any, then the contents, then the others.
-    leaves: Vec<usize>,
+    /// The columns to read, in the order of `FoundColumns::names`: the ids come first, if there are any.
+    columns: Vec<LeafColumn>,
     /// The rows, by their numbers in the row group; `None` for all.
     cut: Option<Range<usize>>,
     /// The number of rows to read.
@@ -135,10 +176,20 @@ impl RowGroup {
         let rows = rows.max(0).cast_unsigned();
         let row_bytes = bytes(file, &metadata, number) / rows.max(1);
         let batch_rows = BATCH_BYTES / row_bytes.max(1);
+        let schema = metadata.parquet_schema();
+        let column = |name: &str| {
+            let leaf = leaf(schema, name).unwrap_or_default();
+            LeafColumn {
+                name: name.to_owned(),
+                leaf,
+                path: schema.column(leaf).path().parts().to_vec(),
+            }
+        };
+        let columns = file.columns.names().into_iter().map(column).collect();
         Ok(Self {
             object,
             number,
-            leaves: leaves(file, &metadata),
+            columns,
             cut: range.cut.clone(),
             rows: range.cut.as_ref().map_or(rows, |cut| cut.len() as u64),
             row_bytes,
@@ -153,16 +204,17 @@ impl RowGroup {
         ValidatedRowGroups::new(source, metadata, self.number..self.number + 1)
     }
 
-    /// Fetches the column chunks of `leaves` from a store.
+    /// Fetches the chunks of `columns` from a store.
     async fn fetch(
         &self,
         object: &ObjectReader,
-        leaves: &[usize],
+        columns: &[LeafColumn],
     ) -> Result<ValidatedRowGroups<FileParts>> {
         let group = self.metadata.metadata().row_group(self.number);
         // The Parquet library panics at chunks with negative offsets or lengths.
         let ranges: Vec<Range<u64>> = self.catch_panic(|| {
-            let chunks = leaves.iter().map(|leaf| group.column(*leaf).byte_range());
+            let chunks = columns.iter();
+            let chunks = chunks.map(|column| group.column(column.leaf).byte_range());
             let range = |(start, length): (u64, u64)| Some(start..start.checked_add(length)?);
             let ranges: Option<_> = chunks.map(range).collect();
             ranges
@@ -193,12 +245,13 @@ impl RowGroup {
         mut wanted: impl FnMut(&ArrayRef) -> Result<BooleanArray, ArrowError>,
     ) -> Result<Selected> {
         let mut masks = Vec::new();
-        for batch in self.read(pages, &self.leaves[..1], self.all())? {
-            let mask = wanted(batch?.column(0)).map_err(|source| ArchiveError::Arrow {
+        let ids = &self.columns[..1];
+        for batch in self.read(pages, ids, self.all())? {
+            let mask = named(&batch?, ids).and_then(|batch| wanted(batch.column(0)));
+            masks.push(mask.map_err(|source| ArchiveError::Arrow {
                 object: self.object.clone(),
                 source,
-            })?;
-            masks.push(mask);
+            })?);
         }
         Ok(self.of_cut(&masks))
     }
@@ -221,16 +274,16 @@ impl RowGroup {
         }
     }
 
-    /// Reads selected rows of the columns of `leaves`.
+    /// Reads selected rows of `columns`. Columns in structures come in these; [`named`] takes them out.
     fn read<R: ChunkReader + 'static>(
         &self,
         pages: &ValidatedRowGroups<R>,
-        leaves: &[usize],
+        columns: &[LeafColumn],
         selected: Selected,
     ) -> Result<Checked> {
         let Selected { rows, selection } = selected;
         let schema = self.metadata.parquet_schema();
-        let mask = ProjectionMask::leaves(schema, leaves.iter().copied());
+        let mask = ProjectionMask::leaves(schema, columns.iter().map(|column| column.leaf));
         let fields = Some(self.metadata.schema().fields());
         let reader =
             self.catch_panic(|| pages.read_as(fields, mask, self.batch_rows, selection))?;

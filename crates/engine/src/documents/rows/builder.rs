@@ -6,130 +6,142 @@ use archive::IdType;
 use arrow::array::{ArrayRef, BinaryBuilder, Int64Builder, RecordBatch, StringBuilder};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
-use crate::documents::columns::{Content, FoundColumns};
+use crate::documents::columns::{Content, FoundColumns, Role};
 use crate::documents::conform;
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_ROWS;
 
-/// Bytes of ids and contents at which a record batch is full.
+/// Bytes of values at which a record batch is full.
 pub(super) const BATCH_BYTES: usize = 4 << 20;
 
-/// Collects the ids and contents of records into a record batch.
+/// Collects the values of records into a record batch.
 pub(in crate::documents) struct BatchBuilder {
     schema: SchemaRef,
     /// Whether rows without an id are allowed.
     null_ids: bool,
-    /// `None` if the file has no id column.
-    ids: Option<Ids>,
-    contents: Contents,
-    /// Values of the preference column, if it is read.
-    preferences: Option<BinaryBuilder>,
+    /// Whether the first column has the ids.
+    has_ids: bool,
+    columns: Vec<Values>,
     rows: usize,
     bytes: usize,
 }
 
-enum Ids {
+/// The values of a column.
+enum Values {
+    /// Texts; bytes that are not UTF-8 become replacement characters.
     Text(StringBuilder),
-    Number(Int64Builder),
+    /// Bytes of texts, which need not be UTF-8.
+    Bytes(BinaryBuilder),
+    /// Integers of 64 bits.
+    Integer(Int64Builder),
+    /// Fingerprints of 64 bits, which may be written without a sign.
+    Fingerprint(Int64Builder),
 }
 
-enum Contents {
-    Text(BinaryBuilder),
-    Fingerprint(Int64Builder),
+impl Values {
+    /// The values of a column that is read for `role`; no row format has sketches.
+    fn new(role: Role<'_>, id_type: IdType) -> Self {
+        match (role, id_type) {
+            (Role::Id, IdType::Bigint) | (Role::Carried(DataType::Int64), _) => {
+                Self::Integer(Int64Builder::new())
+            }
+            (Role::Id, IdType::String) | (Role::Carried(_), _) => Self::Text(StringBuilder::new()),
+            (Role::Content(Content::Fingerprint(_)), _) => Self::Fingerprint(Int64Builder::new()),
+            (Role::Content(Content::Text(_)) | Role::Preference | Role::Sketch, _) => {
+                Self::Bytes(BinaryBuilder::new())
+            }
+        }
+    }
+
+    fn data_type(&self) -> DataType {
+        match self {
+            Self::Text(_) => DataType::Utf8,
+            Self::Bytes(_) => DataType::Binary,
+            Self::Integer(_) | Self::Fingerprint(_) => DataType::Int64,
+        }
+    }
+
+    /// Adds a value. Returns its bytes, or for a value of another kind what it should be.
+    fn push(&mut self, value: Option<&[u8]>) -> std::result::Result<usize, &'static str> {
+        let bytes = value.map_or(0, <[u8]>::len);
+        match self {
+            Self::Text(texts) => {
+                let text = value.map(String::from_utf8_lossy);
+                let bytes = text.as_ref().map_or(0, |text| text.len());
+                texts.append_option(text);
+                return Ok(bytes);
+            }
+            Self::Bytes(texts) => texts.append_option(value),
+            Self::Integer(numbers) => {
+                let number = |value| integer(value).ok_or("64-bit integer");
+                numbers.append_option(value.map(number).transpose()?);
+            }
+            Self::Fingerprint(fingerprints) => {
+                let bits = |value| fingerprint(value).ok_or("64-bit fingerprint");
+                fingerprints.append_option(value.map(bits).transpose()?);
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Takes the values that were added.
+    fn finish(&mut self) -> ArrayRef {
+        match self {
+            Self::Text(texts) => Arc::new(texts.finish()),
+            Self::Bytes(texts) => Arc::new(texts.finish()),
+            Self::Integer(numbers) | Self::Fingerprint(numbers) => Arc::new(numbers.finish()),
+        }
+    }
 }
 
 impl BatchBuilder {
     pub(super) fn new(columns: &FoundColumns, id_type: IdType, null_ids: bool) -> Self {
-        let ids = columns.id.as_ref().map(|_| match id_type {
-            IdType::String => Ids::Text(StringBuilder::new()),
-            IdType::Bigint => Ids::Number(Int64Builder::new()),
-        });
-        let (contents, content_type) = match &columns.content {
-            Content::Text(_) => (Contents::Text(BinaryBuilder::new()), DataType::Binary),
-            Content::Fingerprint(_) => {
-                let fingerprints = Contents::Fingerprint(Int64Builder::new());
-                (fingerprints, DataType::Int64)
-            }
-        };
-        let id = columns.id.as_ref();
-        let mut fields: Vec<Field> = id
-            .map(|name| Field::new(name, id_type.data_type(), true))
-            .into_iter()
+        let roles = columns.roles();
+        let values = roles.iter().map(|(_, role)| Values::new(*role, id_type));
+        let values: Vec<Values> = values.collect();
+        let fields: Vec<Field> = roles
+            .iter()
+            .zip(&values)
+            .map(|((name, _), values)| Field::new(*name, values.data_type(), true))
             .collect();
-        fields.push(Field::new(columns.content.column(), content_type, true));
-        let preference = columns.own_preference();
-        fields.extend(preference.map(|name| Field::new(name, DataType::Binary, true)));
         Self {
             schema: Arc::new(Schema::new(fields)),
-            preferences: preference.map(|_| BinaryBuilder::new()),
             null_ids,
-            ids,
-            contents,
+            has_ids: columns.id.is_some(),
+            columns: values,
             rows: 0,
             bytes: 0,
         }
     }
 
-    /// Adds a row. Texts are bytes, which need not be UTF-8; numbers are decimal digits. The error
-    /// names the column and the fault.
-    pub(super) fn push(
-        &mut self,
-        id: Option<&[u8]>,
-        content: Option<&[u8]>,
-        preference: Option<&[u8]>,
-    ) -> std::result::Result<(), String> {
-        let content_column = usize::from(self.ids.is_some());
-        let bad = |column: usize, value: &[u8], what: &str| {
-            let text = String::from_utf8_lossy(value);
-            let start: String = text.chars().take(60).collect();
-            let name = self.schema.field(column).name();
-            format!("column {name:?}: {start:?} is no {what}")
-        };
-        let check = |bytes: usize| {
+    /// Adds a row: a value for each of [`FoundColumns::names`]. Texts are bytes, which need not be UTF-8; numbers are decimal
+    /// digits. The error names the column and the fault.
+    pub(super) fn push(&mut self, values: &[Option<&[u8]>]) -> std::result::Result<(), String> {
+        if self.has_ids {
             let name = self.schema.field(0).name();
-            conform::check_id_length(bytes).map_err(|reason| format!("column {name:?}: {reason}"))
-        };
-        match id {
-            Some(id) => check(id.len())?,
-            None if self.null_ids || self.ids.is_none() => {}
-            None => {
-                let name = self.schema.field(0).name();
-                return Err(format!("{} (column {name:?})", conform::NO_ID));
+            match values.first().copied().flatten() {
+                Some(id) => check_id_length(name, id.len())?,
+                None if self.null_ids => {}
+                None => return Err(format!("{} (column {name:?})", conform::NO_ID)),
             }
         }
-        match &mut self.ids {
-            None => {}
-            Some(Ids::Text(ids)) => {
-                let id = id.map(String::from_utf8_lossy);
+        let columns = self.columns.iter_mut().zip(values).enumerate();
+        for (number, (column, value)) in columns {
+            let name = self.schema.field(number).name();
+            let pushed = column.push(*value).map_err(|what| {
+                let text = String::from_utf8_lossy(value.unwrap_or_default());
+                let start: String = text.chars().take(60).collect();
+                format!("column {name:?}: {start:?} is no {what}")
+            });
+            let bytes = pushed?;
+            if self.has_ids && number == 0 {
                 // Check again: the conversion may replace 1 invalid byte by a replacement character
                 // of 3 bytes.
-                check(id.as_ref().map_or(0, |id| id.len()))?;
-                ids.append_option(id);
+                check_id_length(name, bytes)?;
             }
-            Some(Ids::Number(ids)) => {
-                let number = |id| integer(id).ok_or_else(|| bad(0, id, "64-bit integer"));
-                ids.append_option(id.map(number).transpose()?);
-            }
-        }
-        match &mut self.contents {
-            Contents::Text(texts) => texts.append_option(content),
-            Contents::Fingerprint(fingerprints) => {
-                let bits = |value| {
-                    fingerprint(value)
-                        .ok_or_else(|| bad(content_column, value, "64-bit fingerprint"))
-                };
-                fingerprints.append_option(content.map(bits).transpose()?);
-            }
-        }
-        if let Some(preferences) = &mut self.preferences {
-            preferences.append_option(preference);
+            self.bytes += bytes;
         }
         self.rows += 1;
-        let bytes = [id, content, preference]
-            .into_iter()
-            .flatten()
-            .map(<[u8]>::len);
-        self.bytes += bytes.sum::<usize>();
         Ok(())
     }
 
@@ -144,24 +156,16 @@ impl BatchBuilder {
             return Ok(None);
         }
         (self.rows, self.bytes) = (0, 0);
-        let mut columns: Vec<ArrayRef> = Vec::new();
-        match &mut self.ids {
-            None => {}
-            Some(Ids::Text(ids)) => columns.push(Arc::new(ids.finish())),
-            Some(Ids::Number(ids)) => columns.push(Arc::new(ids.finish())),
-        }
-        let contents: ArrayRef = match &mut self.contents {
-            Contents::Text(texts) => Arc::new(texts.finish()),
-            Contents::Fingerprint(fingerprints) => Arc::new(fingerprints.finish()),
-        };
-        columns.push(contents);
-        if let Some(preferences) = &mut self.preferences {
-            columns.push(Arc::new(preferences.finish()));
-        }
+        let columns = self.columns.iter_mut().map(Values::finish).collect();
         RecordBatch::try_new(Arc::clone(&self.schema), columns)
             .map(Some)
             .map_err(|error| EngineError::Internal(error.to_string()))
     }
+}
+
+/// Refuses an id of too many bytes in the column `name`.
+fn check_id_length(name: &str, bytes: usize) -> std::result::Result<(), String> {
+    conform::check_id_length(bytes).map_err(|reason| format!("column {name:?}: {reason}"))
 }
 
 /// Parses a decimal number of 64 bits, signed.
@@ -181,9 +185,10 @@ mod tests {
     use arrow::datatypes::Int64Type;
 
     use super::*;
+    use crate::documents::columns::CarriedColumn;
 
-    fn batch(content: Content, id_type: IdType) -> BatchBuilder {
-        let columns = FoundColumns {
+    fn found(content: Content) -> FoundColumns {
+        FoundColumns {
             sketches: false,
             delimiter: b',',
             is_one_document: false,
@@ -191,10 +196,14 @@ mod tests {
             crawl: Default::default(),
             crawl_counts: Default::default(),
             prefer: Default::default(),
+            carried: Vec::new(),
             id: Some("id".into()),
-            content,
-        };
-        BatchBuilder::new(&columns, id_type, false)
+            content: Some(content),
+        }
+    }
+
+    fn batch(content: Content, id_type: IdType) -> BatchBuilder {
+        BatchBuilder::new(&found(content), id_type, false)
     }
 
     #[test]
@@ -202,13 +211,13 @@ mod tests {
         let mut small = batch(Content::Text("text".into()), IdType::String);
         for _ in 0..BATCH_ROWS {
             assert!(!small.is_full());
-            small.push(Some(b"a"), None, None).unwrap();
+            small.push(&[Some(b"a"), None]).unwrap();
         }
         assert!(small.is_full());
         assert_eq!(small.finish().unwrap().unwrap().num_rows(), BATCH_ROWS);
         assert!(small.finish().unwrap().is_none());
         small
-            .push(Some(b"\xff"), Some(&vec![0xff; BATCH_BYTES]), None)
+            .push(&[Some(b"\xff"), Some(&vec![0xff; BATCH_BYTES])])
             .unwrap();
         assert!(small.is_full());
         let rows = small.finish().unwrap().unwrap();
@@ -222,13 +231,13 @@ mod tests {
     #[test]
     fn rows_without_an_id_are_refused_unless_they_are_taken() {
         let mut strict = batch(Content::Text("text".into()), IdType::String);
-        let error = strict.push(None, Some(b"a"), None).unwrap_err();
+        let error = strict.push(&[None, Some(b"a")]).unwrap_err();
         assert_eq!(error, "no id; every document needs one (column \"id\")");
         let mut lenient = BatchBuilder {
             null_ids: true,
             ..strict
         };
-        lenient.push(None, Some(b"a"), None).unwrap();
+        lenient.push(&[None, Some(b"a")]).unwrap();
         let rows = lenient.finish().unwrap().unwrap();
         assert!(rows.column(0).is_null(0));
     }
@@ -241,8 +250,8 @@ mod tests {
             (vec![0xff; 1 << 20], 3 << 20),
         ] {
             let mut batch = batch(Content::Text("text".into()), IdType::String);
-            batch.push(Some(&longest), None, None).unwrap();
-            let error = batch.push(Some(&id), None, None).unwrap_err();
+            batch.push(&[Some(&longest), None]).unwrap();
+            let error = batch.push(&[Some(&id), None]).unwrap_err();
             assert_eq!(
                 error,
                 format!("column \"id\": an id of {bytes} bytes; no id may have more than 1048576")
@@ -259,7 +268,7 @@ mod tests {
             ("9", None),
         ] {
             batch
-                .push(Some(id.as_bytes()), bits.map(str::as_bytes), None)
+                .push(&[Some(id.as_bytes()), bits.map(str::as_bytes)])
                 .unwrap();
         }
         let rows = batch.finish().unwrap().unwrap();
@@ -268,13 +277,36 @@ mod tests {
         let bits = rows.column(1).as_primitive::<Int64Type>();
         assert_eq!((bits.value(0), bits.value(1)), (-1, i64::MIN));
         assert!(bits.is_null(2));
-        let error = batch.push(Some(b"7.5"), None, None).unwrap_err();
+        let error = batch.push(&[Some(b"7.5"), None]).unwrap_err();
         assert_eq!(error, "column \"id\": \"7.5\" is no 64-bit integer");
         for bad in ["12ab", "18446744073709551616"] {
-            let error = batch
-                .push(Some(b"7"), Some(bad.as_bytes()), None)
-                .unwrap_err();
+            let error = batch.push(&[Some(b"7"), Some(bad.as_bytes())]).unwrap_err();
             assert!(error.contains("\"fp\"") && error.contains(bad), "{error}");
         }
+    }
+
+    #[test]
+    fn carried_columns_have_their_types() {
+        let carried = |name: &str, data_type| CarriedColumn {
+            name: name.into(),
+            data_type,
+        };
+        let columns = FoundColumns {
+            id: None,
+            content: None,
+            carried: vec![
+                carried("url", DataType::Utf8),
+                carried("status", DataType::Int64),
+            ],
+            ..found(Content::Text("text".into()))
+        };
+        let mut batch = BatchBuilder::new(&columns, IdType::String, false);
+        batch.push(&[Some(b"a\xff"), Some(b"200")]).unwrap();
+        batch.push(&[None, None]).unwrap();
+        let rows = batch.finish().unwrap().unwrap();
+        let urls: Vec<_> = rows.column(0).as_string::<i32>().iter().collect();
+        assert_eq!(urls, [Some("a\u{fffd}"), None]);
+        let statuses: Vec<_> = rows.column(1).as_primitive::<Int64Type>().iter().collect();
+        assert_eq!(statuses, [Some(200), None]);
     }
 }

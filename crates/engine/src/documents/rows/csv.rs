@@ -1,5 +1,5 @@
 //! CSV with a header. Every record has as many fields as the header; the reader uses the id, the
-//! content and the preference. A quoted field may span lines. The fields are separated by commas, semicolons, tabs or
+//! content, the preference, and those that go along to decisions. A quoted field may span lines. The fields are separated by commas, semicolons, tabs or
 //! vertical bars, as the header is, unless an option says by what.
 
 use std::io::BufRead as _;
@@ -255,13 +255,7 @@ impl FirstRecord for Header {
             },
             error => error,
         })?;
-        let preference = found.own_preference();
-        let id = found.id.as_deref();
-        for column in id
-            .into_iter()
-            .chain([found.content.column()])
-            .chain(preference)
-        {
+        for column in found.names() {
             if names.iter().filter(|name| **name == column).count() > 1 {
                 return Err(EngineError::BadData {
                     object: location.to_string(),
@@ -279,12 +273,8 @@ struct CsvRecords {
     parser: Parser,
     /// The number of fields in the header, and so in every record.
     fields: usize,
-    /// Number of the field with the id, if there is one.
-    id: Option<usize>,
-    /// Number of the field with the content.
-    content: usize,
-    /// Number of the field with the preference, if it is read.
-    preference: Option<usize>,
+    /// Numbers of the fields to read.
+    read: Vec<usize>,
 }
 
 impl CsvRecords {
@@ -298,14 +288,10 @@ impl CsvRecords {
             let number = names.iter().position(|name| name == column);
             number.ok_or_else(|| parser.bad(&format!("no column {column:?} any more")))
         };
-        let id = columns.id.as_deref().map(number).transpose()?;
-        let content = number(columns.content.column())?;
-        let preference = columns.own_preference().map(number).transpose()?;
+        let read: Result<Vec<usize>> = columns.names().into_iter().map(number).collect();
         Ok(Self {
+            read: read?,
             fields: parser.fields,
-            id,
-            content,
-            preference,
             parser,
         })
     }
@@ -356,10 +342,10 @@ impl Records for CsvRecords {
             return Err(self.parser.bad(&reason));
         }
         // An empty field is null.
-        let value = |number| Some(self.parser.field(number)).filter(|value| !value.is_empty());
-        let preference = self.preference.and_then(value);
-        let id = self.id.and_then(value);
-        let added = batch.push(id, value(self.content), preference);
+        let value =
+            |number: &usize| Some(self.parser.field(*number)).filter(|value| !value.is_empty());
+        let values: Vec<Option<&[u8]>> = self.read.iter().map(value).collect();
+        let added = batch.push(&values);
         added.map_err(|reason| self.parser.bad(&reason))?;
         Ok(true)
     }

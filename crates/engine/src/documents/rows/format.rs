@@ -43,6 +43,11 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
         false
     }
 
+    /// The columns that all files of the format have, beside an id and a text.
+    fn known_columns(&self) -> &'static [&'static str] {
+        &[]
+    }
+
     /// The unparsed records of a file, from its start. Called on a blocking thread.
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>>;
 }
@@ -74,6 +79,7 @@ pub(in crate::documents) trait RawRecords {
 
 /// The records of a file, one after the other.
 pub(in crate::documents) trait Records: Send {
-    /// Adds the next record to `batch`; returns `false` after the last record.
+    /// Adds the next record's values in the columns of [`FoundColumns::names`] to `batch`; returns `false` after the last
+    /// record.
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool>;
 }

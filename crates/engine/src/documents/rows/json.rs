@@ -1,22 +1,22 @@
-//! JSON: one object a line (JSON Lines), or one array of objects. The reader uses the fields of the id, the content and the
-//! preference.
+//! JSON: one object a line (JSON Lines), or one array of objects. The reader uses the fields of the id, the content, the
+//! preference, and those that go along to decisions.
 //!
 //! It builds nothing from the other fields: a tree of them, or Arrow's tape, would take many times
 //! the bytes of the line.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::io::{BufRead as _, Read as _};
 
 use archive::IdType;
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use storage::Location;
 
 use super::builder::{BATCH_BYTES, BatchBuilder, integer};
 use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use super::json_array::{Array, Element};
-use crate::documents::columns::{Columns, Content, FoundColumns};
+use super::json_fields::{Fields, Kind};
+use crate::documents::columns::{Columns, Content, FoundColumns, Role};
 use crate::documents::conform::NO_ID;
 use crate::error::{EngineError, Result};
 
@@ -190,27 +190,22 @@ struct FirstObject {
 
 impl FirstRecord for FirstObject {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
-        let names = self.names().map_err(|error| bad_line(&self.name, &error))?;
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        // This object may lack the preference, and others have it.
-        let names: Vec<&str> = names.into_iter().chain(columns.prefer.column()).collect();
+        let bad = |error| bad_line(&self.name, &error);
+        let names = self.names().map_err(bad)?;
+        let paths = self.paths(columns).map_err(bad)?;
+        let names = names.iter().map(String::as_str).chain(paths);
+        // This object may lack the preference and the carried columns, and others have them.
+        let optional = columns.prefer.column().into_iter();
+        let optional = optional.chain(columns.carried.iter().map(String::as_str));
+        let names: Vec<&str> = names.chain(optional).collect();
         let found = columns.find(location.given(), &names)?;
         let Some(name) = found.id.clone() else {
             return Ok((found, IdType::String));
         };
         let is_id = |kind, check: fn(&[u8]) -> bool| {
-            let id = Some(Field {
-                name: name.clone(),
-                kind,
-            });
-            let fields = Fields {
-                id,
-                content: None,
-                preference: None,
-            };
-            let record = fields.parse(&self.text);
+            let record = Fields::new([(name.as_str(), kind)]).parse(&self.text);
             // The whole line was parsed before, so only the id can fail.
-            record.map_or(Some(false), |record| record.id.map(|id| check(&id)))
+            record.map_or(Some(false), |record| record.values()[0].map(check))
         };
         let id_type = match is_id(Kind::Text, |_| true) {
             None => {
@@ -242,6 +237,18 @@ impl FirstObject {
         json.end()?;
         Ok(names)
     }
+
+    /// The paths of those fields inside of objects that `columns` name for ids and contents.
+    fn paths<'c>(&self, columns: &'c Columns) -> serde_json::Result<impl Iterator<Item = &'c str>> {
+        let named = [&columns.id, &columns.text, &columns.fingerprint];
+        let named = named.into_iter().flatten().map(String::as_str);
+        let paths: Vec<&str> = named.filter(|name| name.contains('.')).collect();
+        let fields = Fields::new(paths.iter().map(|path| (*path, Kind::Presence)));
+        let record = fields.parse(&self.text)?;
+        let is_there: Vec<bool> = record.values().iter().map(Option::is_some).collect();
+        let found = paths.into_iter().zip(is_there);
+        Ok(found.filter_map(|(path, is_there)| is_there.then_some(path)))
+    }
 }
 
 /// The names of an object's fields.
@@ -272,35 +279,25 @@ impl<'de> Visitor<'de> for Names {
 struct JsonRecords {
     objects: Objects,
     fields: Fields,
+    /// Whether the fields must be UTF-8: other bytes are replaced in the whole line.
+    needs_utf8: bool,
 }
 
 impl JsonRecords {
     fn new(input: Input, columns: &FoundColumns, id_type: IdType) -> Result<Self> {
-        let id = columns.id.clone().map(|name| Field {
-            name,
-            kind: match id_type {
-                IdType::String => Kind::Text,
-                IdType::Bigint => Kind::Number,
-            },
-        });
-        let content = Field {
-            name: columns.content.column().to_owned(),
-            kind: match columns.content {
-                Content::Text(_) => Kind::Text,
-                Content::Fingerprint(_) => Kind::Number,
-            },
+        let kind = |role: Role<'_>| match (role, id_type) {
+            (Role::Id, IdType::Bigint) | (Role::Content(Content::Fingerprint(_)), _) => {
+                Kind::Number
+            }
+            (Role::Id, IdType::String) | (Role::Content(Content::Text(_)), _) => Kind::Text,
+            (Role::Preference | Role::Sketch, _) => Kind::Any,
+            (Role::Carried(_), _) => Kind::AsWritten,
         };
-        let preference = columns.own_preference().map(|name| Field {
-            name: name.to_owned(),
-            kind: Kind::Any,
-        });
+        let roles = columns.roles().into_iter();
         Ok(Self {
             objects: Objects::new(input)?,
-            fields: Fields {
-                id,
-                content: Some(content),
-                preference,
-            },
+            fields: Fields::new(roles.map(|(name, role)| (name, kind(role)))),
+            needs_utf8: columns.content.is_none(),
         })
     }
 }
@@ -310,11 +307,12 @@ impl Records for JsonRecords {
         if !self.objects.advance()? {
             return Ok(false);
         }
-        let record = self.fields.parse(&self.objects.text);
+        let line = &self.objects.text;
+        let replaced = self.needs_utf8.then(|| String::from_utf8_lossy(line));
+        let line = replaced.as_ref().map_or(&line[..], |line| line.as_bytes());
+        let record = self.fields.parse(line);
         let record = record.map_err(|error| bad_line(&self.objects.name(), &error))?;
-        let [id, content, preference] =
-            [&record.id, &record.content, &record.preference].map(Option::as_deref);
-        let added = batch.push(id, content, preference);
+        let added = batch.push(&record.values());
         added.map_err(|reason| EngineError::BadData {
             object: self.objects.name(),
             reason,
@@ -323,270 +321,15 @@ impl Records for JsonRecords {
     }
 }
 
-/// The fields to read; `None` for one that is not read.
-struct Fields {
-    id: Option<Field>,
-    content: Option<Field>,
-    preference: Option<Field>,
-}
-
-struct Field {
-    name: String,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    /// A string. Its bytes need not be UTF-8: that is checked later.
-    Text,
-    /// A number, or a string that may be one.
-    Number,
-    /// A string, a number, or a boolean, which becomes 1 or 0.
-    Any,
-}
-
-/// The fields of one object: missing and null ones as `None`, numbers in decimal.
-#[derive(Default)]
-struct Record<'a> {
-    id: Option<Cow<'a, [u8]>>,
-    content: Option<Cow<'a, [u8]>>,
-    preference: Option<Cow<'a, [u8]>>,
-}
-
-impl Fields {
-    fn parse<'a>(&self, line: &'a [u8]) -> serde_json::Result<Record<'a>> {
-        let mut json = serde_json::Deserializer::from_slice(line);
-        let record = json.deserialize_map(self)?;
-        json.end()?;
-        Ok(record)
-    }
-}
-
-impl<'de> Visitor<'de> for &Fields {
-    type Value = Record<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Record<'de>, A::Error> {
-        let mut record = Record::default();
-        let mut ignored = None;
-        while let Some(column) = map.next_key_seed(Key(self))? {
-            let (field, value) = match column {
-                Column::Id => (&self.id, &mut record.id),
-                Column::Content => (&self.content, &mut record.content),
-                Column::Preference => (&self.preference, &mut record.preference),
-                Column::Other => (&None, &mut ignored),
-            };
-            match field {
-                Some(field) => *value = map.next_value_seed(field)?,
-                None => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(record)
-    }
-}
-
-/// Reads the name of the next field, and tells which column it is.
-struct Key<'f>(&'f Fields);
-
-enum Column {
-    Id,
-    Content,
-    Preference,
-    Other,
-}
-
-impl<'de> DeserializeSeed<'de> for Key<'_> {
-    type Value = Column;
-
-    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<Column, D::Error> {
-        name.deserialize_str(self)
-    }
-}
-
-impl Visitor<'_> for Key<'_> {
-    type Value = Column;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a field")
-    }
-
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Column, E> {
-        let is_named =
-            |field: &Option<Field>| field.as_ref().is_some_and(|field| field.name == name);
-        Ok(if is_named(&self.0.id) {
-            Column::Id
-        } else if is_named(&self.0.content) {
-            Column::Content
-        } else if is_named(&self.0.preference) {
-            Column::Preference
-        } else {
-            Column::Other
-        })
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for &Field {
-    type Value = Option<Cow<'de, [u8]>>;
-
-    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<Self::Value, D::Error> {
-        value.deserialize_option(self)
-    }
-}
-
-impl<'de> Visitor<'de> for &Field {
-    type Value = Option<Cow<'de, [u8]>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            Kind::Text => "a string",
-            Kind::Number => "an integer",
-            Kind::Any => "a string or a number",
-        };
-        write!(f, "{kind} in column {:?}", self.name)
-    }
-
-    fn visit_none<E: de::Error>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<Self::Value, D::Error> {
-        match self.kind {
-            Kind::Text => value.deserialize_bytes(self),
-            Kind::Number | Kind::Any => value.deserialize_any(self),
-        }
-    }
-
-    fn visit_borrowed_bytes<E: de::Error>(self, text: &'de [u8]) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Borrowed(text)))
-    }
-
-    fn visit_bytes<E: de::Error>(self, text: &[u8]) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(text.to_owned())))
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
-        self.visit_bytes(text.as_bytes())
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
-        match self.kind {
-            Kind::Any => Ok(Some(Cow::Owned(number.to_string().into_bytes()))),
-            _ => Err(E::invalid_type(de::Unexpected::Float(number), &self)),
-        }
-    }
-
-    fn visit_bool<E: de::Error>(self, value: bool) -> Result<Self::Value, E> {
-        match self.kind {
-            Kind::Any => Ok(Some(Cow::Borrowed(if value { b"1" } else { b"0" }))),
-            _ => Err(E::invalid_type(de::Unexpected::Bool(value), &self)),
-        }
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(number.to_string().into_bytes())))
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(number.to_string().into_bytes())))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn fields(id: Kind, content: Kind) -> Fields {
-        let field = |name: &str, kind| Field {
-            name: name.to_owned(),
-            kind,
-        };
-        Fields {
-            id: Some(field("id", id)),
-            content: Some(field("text", content)),
-            preference: None,
-        }
-    }
-
-    /// Id and content of a line, or what is wrong with it.
-    fn parse(fields: &Fields, line: &[u8]) -> Result<[Option<Vec<u8>>; 2], String> {
-        let record = fields.parse(line).map_err(|error| error.to_string())?;
-        Ok([record.id, record.content].map(|value| value.map(Cow::into_owned)))
-    }
-
-    #[test]
-    fn two_fields_of_an_object_are_read() {
-        let texts = fields(Kind::Text, Kind::Text);
-        let row = |id: &[u8], text: &[u8]| Ok([Some(id.to_vec()), Some(text.to_vec())]);
-        let read = |line: &[u8]| parse(&texts, line);
-        assert_eq!(read(br#"{"id":"a","text":"b"}"#), row(b"a", b"b"));
-        assert_eq!(
-            read(br#" {"x":[{"id":1}],"te\u0078t":"\u00e9\n\"","y":null,"id":"\ud83d\ude00"} "#),
-            row("\u{1f600}".as_bytes(), "\u{e9}\n\"".as_bytes())
-        );
-        // Bytes that are no UTF-8, and a tab that is not escaped.
-        assert_eq!(
-            read(b"{\"id\":\"a\tb\",\"text\":\"\xff\xfe\"}"),
-            row(b"a\tb", b"\xff\xfe")
-        );
-        assert_eq!(read(br#"{"id":null,"text":null}"#), Ok([None, None]));
-        assert_eq!(read(b"{}"), Ok([None, None]));
-        for bad in [
-            &br#"{"id":"a","text":"b""#[..],
-            br#"{"id":"a"} {"id":"b"}"#,
-            br#"{"id":1}"#,
-            br#"{"text":["b"]}"#,
-            br#"[1]"#,
-            br#"{"x":[1,}"#,
-        ] {
-            read(bad).unwrap_err();
-        }
-    }
-
-    #[test]
-    fn numbers_keep_every_digit() {
-        let numbers = fields(Kind::Number, Kind::Number);
-        let row = |id: &str, text: &str| {
-            let value = |text: &str| Some(text.as_bytes().to_vec());
-            Ok([value(id), value(text)])
-        };
-        assert_eq!(
-            parse(&numbers, br#"{"id":-7,"text":18446744073709551615}"#),
-            row("-7", "18446744073709551615")
-        );
-        assert_eq!(
-            parse(&numbers, br#"{"id":"12","text":"x"}"#),
-            row("12", "x")
-        );
-        for bad in ["1.5", "true", "[1]", "18446744073709551616"] {
-            let line = format!("{{\"id\":{bad}}}");
-            let error = parse(&numbers, line.as_bytes()).unwrap_err();
-            assert!(error.contains("integer in column \"id\""), "{error}");
-        }
-    }
-
     #[test]
     fn errors_say_where_in_the_line() {
-        let texts = fields(Kind::Text, Kind::Text);
-        let error = texts.parse(br#"{"id":"a","text":x}"#).err().unwrap();
+        let fields = Fields::new([("id", Kind::Text), ("text", Kind::Text)]);
+        let error = fields.parse(br#"{"id":"a","text":x}"#).err().unwrap();
         let error = bad_line("day.jsonl, line 3", &error).to_string();
         assert_eq!(error, "day.jsonl, line 3, column 18: expected value");
-    }
-
-    #[test]
-    fn deep_nesting_is_skipped() {
-        let depth = 200_000;
-        let line = format!(
-            "{{\"x\":{}{},\"id\":\"a\"}}",
-            "[".repeat(depth),
-            "]".repeat(depth)
-        );
-        let texts = fields(Kind::Text, Kind::Text);
-        let id = Some(b"a".to_vec());
-        assert_eq!(parse(&texts, line.as_bytes()), Ok([id, None]));
     }
 }

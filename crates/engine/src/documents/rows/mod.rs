@@ -13,6 +13,7 @@ pub(super) mod format;
 mod input;
 pub(super) mod json;
 mod json_array;
+mod json_fields;
 pub(super) mod limit;
 pub(super) mod warc;
 pub(super) mod whole_file;
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use arrow::array::RecordBatch;
 use storage::{Location, UnchangedFile};
 
-use super::columns::Columns;
+use super::columns::{Columns, Content};
 use super::file::{InputFile, Source};
 use crate::error::{EngineError, Result};
 use builder::BatchBuilder;
@@ -66,12 +67,9 @@ pub(super) async fn open(
     let Some(first) = first.await? else {
         return Ok(None);
     };
-    let (found, id_type) = first.find(&location, columns)?;
-    if let Some(id) = found
-        .id
-        .as_deref()
-        .filter(|id| *id == found.content.column())
-    {
+    let (mut found, id_type) = first.find(&location, columns)?;
+    let content = found.content.as_ref().map(Content::column);
+    if let Some(id) = found.id.as_deref().filter(|id| content == Some(*id)) {
         return Err(EngineError::BadData {
             object: location.to_string(),
             reason: format!("column {id:?} cannot be id and content at once"),
@@ -84,6 +82,7 @@ pub(super) async fn open(
     };
     Ok(Some(InputFile {
         short_name: location.file_name(),
+        carried: std::mem::take(&mut found.carried),
         columns: found,
         id_type,
         spec: None,
@@ -98,7 +97,7 @@ pub(super) async fn open(
     }))
 }
 
-/// The ids and contents of a file, in record batches. A row without an id is an error unless
+/// The columns to read of a file, in record batches. A row without an id is an error unless
 /// `null_ids`. The first `next` opens the file. A file in a store must be read on a blocking
 /// thread.
 pub(super) fn batches(

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::io::BufRead;
 
 use archive::IdType;
+use arrow::datatypes::DataType;
 use storage::Location;
 use warc::{Broken, Choice, Counts, Document, Event, Limits, Outcome, Reader};
 
 use super::builder::BatchBuilder;
 use super::format::{FirstRecord, RawRecords, Records, RowFormat};
 use super::input::Input;
-use crate::documents::columns::{Columns, CrawlId, FoundColumns, Pages};
+use crate::documents::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
 use crate::documents::crawl_counts::FileCounts;
 use crate::documents::page_text::{self, Form};
 use crate::error::{EngineError, Result};
@@ -21,16 +22,8 @@ const TEXT: &str = "text";
 const RECORD_ID: &str = "warc_record_id";
 /// The column of a document's URL.
 const URL: &str = "url";
-/// The columns of a document. Ids and preferences can be any of them.
-const COLUMNS: [&str; 7] = [
-    RECORD_ID,
-    URL,
-    "host",
-    "date",
-    "content_type",
-    "status",
-    TEXT,
-];
+/// The column of a response's status.
+const STATUS: &str = "status";
 /// The most broken parts of a file that are logged.
 const MAX_LOGGED: u64 = 10;
 
@@ -46,9 +39,8 @@ impl RowFormat for Warc {
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
         Ok(Box::new(WarcRecords {
             file: File::new(input, columns),
-            id: columns.id.clone(),
-            content: columns.content.column().to_owned(),
-            preference: columns.own_preference().map(str::to_owned),
+            columns: columns.names().into_iter().map(str::to_owned).collect(),
+            has_ids: columns.id.is_some(),
             pages: columns.pages,
         }))
     }
@@ -67,6 +59,10 @@ impl RowFormat for Warc {
     fn compresses_each_record(&self) -> bool {
         true
     }
+
+    fn known_columns(&self) -> &'static [&'static str] {
+        &CRAWL_COLUMNS
+    }
 }
 
 /// What is known of every such file: its columns.
@@ -78,7 +74,12 @@ impl FirstRecord for Known {
         if columns.id.is_none() && columns.crawl.id == CrawlId::Url {
             columns.id = Some(URL.to_owned());
         }
-        let found = columns.find(location.given(), &COLUMNS)?;
+        let names = [RECORD_ID, TEXT].into_iter().chain(CRAWL_COLUMNS);
+        let mut found = columns.find(location.given(), &names.collect::<Vec<_>>())?;
+        let statuses = found.carried.iter_mut();
+        for status in statuses.filter(|column| column.name == STATUS) {
+            status.data_type = DataType::Int64;
+        }
         Ok((found, IdType::String))
     }
 }
@@ -193,7 +194,7 @@ fn value<'d>(document: &'d Document<'_>, column: &str) -> Option<Cow<'d, str>> {
         "host" => url.and_then(host).map(Cow::Borrowed),
         "date" => document.date.as_deref().map(Cow::Borrowed),
         "content_type" => Some(Cow::Borrowed(document.content_type)),
-        "status" => document.status.map(|status| status.to_string().into()),
+        STATUS => document.status.map(|status| status.to_string().into()),
         _ => None,
     }
 }
@@ -214,9 +215,10 @@ fn host(url: &str) -> Option<&str> {
 /// The documents of a file.
 struct WarcRecords {
     file: File,
-    id: Option<String>,
-    content: String,
-    preference: Option<String>,
+    /// The columns to read.
+    columns: Vec<String>,
+    /// Whether the first column has the ids.
+    has_ids: bool,
     pages: Pages,
 }
 
@@ -224,9 +226,8 @@ impl Records for WarcRecords {
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
         let Self {
             file,
-            id,
-            content,
-            preference,
+            columns,
+            has_ids,
             pages,
         } = self;
         let read = file.next(|document, input| {
@@ -237,25 +238,24 @@ impl Records for WarcRecords {
                 };
                 page_text::content(*pages, form, Cow::Borrowed(document.text))
             };
-            let content = match content == TEXT {
-                true => Some(text()),
-                false => value(document, content),
-            };
-            let preference = preference.as_deref();
-            let preference = match preference {
-                Some(TEXT) => Some(text()),
-                Some(column) => value(document, column),
-                None => None,
-            };
-            // A record need not have an id: then its URL stands for it, or its place.
-            let id = id.as_deref().map(|column| {
-                let id = value(document, column).or_else(|| value(document, RECORD_ID));
-                let id = id.or_else(|| value(document, URL));
-                id.unwrap_or_else(|| format!("{}:{}", input.0, document.offset).into())
-            });
-            let [id, content, preference] = [&id, &content, &preference]
-                .map(|value| value.as_ref().map(|value| value.as_bytes()));
-            let added = batch.push(id, content, preference);
+            let mut values: Vec<Option<Cow<'_, str>>> = columns
+                .iter()
+                .map(|column| match column.as_str() {
+                    TEXT => Some(text()),
+                    column => value(document, column),
+                })
+                .collect();
+            if *has_ids && values.first().is_some_and(Option::is_none) {
+                // A record need not have an id: then its URL stands for it, or its place.
+                let known = value(document, RECORD_ID).or_else(|| value(document, URL));
+                let place = || format!("{}:{}", input.0, document.offset).into();
+                values[0] = Some(known.unwrap_or_else(place));
+            }
+            let values: Vec<Option<&[u8]>> = values
+                .iter()
+                .map(|value| value.as_ref().map(|value| value.as_bytes()))
+                .collect();
+            let added = batch.push(&values);
             added.map_err(|reason| EngineError::BadData {
                 object: format!("{}, byte {}", input.0, document.offset),
                 reason,

@@ -99,7 +99,8 @@ impl Records for WholeFile {
         let mut buffer = String::new();
         let text = charset::decode(&bytes, &hints, &mut buffer);
         let text = page_text::content(self.pages, self.form, Cow::Borrowed(text));
-        let added = batch.push(None, Some(text.as_bytes()), None);
+        // The only column that there is.
+        let added = batch.push(&[Some(text.as_bytes())]);
         added.map_err(|reason| EngineError::BadData {
             object: name,
             reason,

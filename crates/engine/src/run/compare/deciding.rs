@@ -79,7 +79,19 @@ impl Comparison<'_> {
         let kept_in_batch = decided.kept_in_batch.clone();
         let decisions = match &decide.decisions {
             Some(target) => {
-                let rows = Arc::clone(&decided).rows(context, self.id_type);
+                let rows = Arc::clone(&decided);
+                let rows = match self.documents.has_carried() {
+                    true => {
+                        if settings.output.is_none() {
+                            // The sort can have their memory.
+                            decided.batch().release_tables();
+                        }
+                        let (id_type, documents) = (self.id_type, self.documents);
+                        let rows = rows.rows_with_carried(context, id_type, documents, keys);
+                        rows.await?
+                    }
+                    false => rows.rows(context, self.id_type),
+                };
                 let schema = rows.schema();
                 Some(output::write_draft(rows, &schema, target, scratch, None).await?)
             }

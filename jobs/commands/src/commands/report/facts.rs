@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use engine::output::{OutputKind, ReadPair, ReadRow};
 
 use super::samples::Samples;
-use super::sources::Sources;
+use super::sources::{Sites, Sources};
 
 /// Bins of similarities: each has a width of 1/20.
 pub(super) const SIMILARITY_BINS: usize = 20;
@@ -37,6 +37,7 @@ pub(super) struct Facts {
     /// In pairs: documents by their number of pairs.
     degrees: HashMap<u64, u64>,
     pub(super) sources: Sources,
+    pub(super) sites: Sites,
     pub(super) samples: Samples,
     current: CurrentDocument,
 }
@@ -64,6 +65,7 @@ impl Facts {
             duplicate_sizes: HashMap::new(),
             degrees: HashMap::new(),
             sources: Sources::default(),
+            sites: Sites::default(),
             samples: Samples::new(threshold),
             current: CurrentDocument::default(),
         }
@@ -80,6 +82,7 @@ impl Facts {
             *sizes.entry(size).or_default() += 1;
         }
         self.samples.add(row);
+        self.sites.add(row);
         if let Some(pair) = row.pair {
             self.add_pair(row.id, &pair);
         }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use archive::{Archive, Scope, Snapshot};
 use engine::documents::{Columns, DocumentId, Documents};
-use engine::output::{OutputKind, read_rows};
+use engine::output::{OutputKind, ReadRow, read_rows};
 use serde_json::json;
 use storage::{Draft, Location};
 
@@ -127,8 +127,16 @@ async fn count_rows(rows: &Location, threshold: f64) -> Result<(Facts, Vec<Sampl
     facts.finish(kind.unwrap_or(OutputKind::Pairs));
     let samples = std::mem::replace(&mut facts.samples, Samples::new(threshold));
     let mut second = samples.into_second_pass();
-    if second.is_needed() {
-        read_rows(rows, |row| second.add(&row)).await?;
+    let mut sites = std::mem::take(&mut facts.sites);
+    if second.is_needed() || sites.are_known() {
+        let add = |row: ReadRow<'_>| {
+            second.add(&row);
+            sites.add_again(&row);
+        };
+        read_rows(rows, add).await?;
+    }
+    if sites.are_known() {
+        facts.sources = sites.into_sources();
     }
     Ok((facts, second.into_samples()))
 }

@@ -280,6 +280,7 @@ mod tests {
                 similarity: Some(similarity),
             }),
             group_size: Some(size),
+            site: None,
         }
     }
 

@@ -1,7 +1,10 @@
-//! Counts which sources repeat each other. A document's source is the host if its id is a URL, or
-//! else the part of the id before the first slash or colon.
+//! Counts which sources repeat each other. A document's source is its host, if the decisions have a column `host` or `url`.
+//! Otherwise it is the host if its id is a URL, or else the part of the id before the first slash or colon.
 
 use std::collections::HashMap;
+
+use engine::output::ReadRow;
+use simhash::hash::murmur3_low64;
 
 /// The most sources in the matrix.
 const MOST_SOURCES: usize = 10;
@@ -27,14 +30,63 @@ pub(super) struct Matrix {
     pub(super) others: u64,
 }
 
-impl Sources {
-    pub(super) fn add(&mut self, new_id: &str, base_id: &str) {
-        let key = (self.number(new_id), self.number(base_id));
-        *self.pairs.entry(key).or_default() += 1;
+/// Duplicates by the sources of their documents, as the decisions' column `host` or `url` says them. The rows are read twice:
+/// the kept document of a duplicate may come behind it.
+#[derive(Debug, Default)]
+pub(super) struct Sites {
+    sources: Sources,
+    /// The sources of the kept documents that have duplicates, by the hashes of their ids.
+    kept: HashMap<u64, u32>,
+    are_known: bool,
+}
+
+impl Sites {
+    /// Whether a row of the first pass has a host or a URL.
+    pub(super) fn are_known(&self) -> bool {
+        self.are_known
     }
 
-    fn number(&mut self, id: &str) -> u32 {
-        let source = source(id);
+    /// Adds a row of the first pass.
+    pub(super) fn add(&mut self, row: &ReadRow<'_>) {
+        let Some(site) = row.site else { return };
+        self.are_known = true;
+        if row.pair.is_none() && row.group_size.is_some_and(|size| size > 1) {
+            let source = self.sources.number(site_host(site));
+            self.kept.insert(id_hash(row.id), source);
+        }
+    }
+
+    /// Adds a row of the second pass. Of a kept document in the archive, only the id is known.
+    pub(super) fn add_again(&mut self, row: &ReadRow<'_>) {
+        let Some(pair) = row.pair else { return };
+        let new = self.sources.number(row.site.map_or("", site_host));
+        let kept = self.kept.get(&id_hash(pair.base_id)).copied();
+        let kept = kept.unwrap_or_else(|| self.sources.number(source(pair.base_id)));
+        self.sources.add_pair(new, kept);
+    }
+
+    /// The duplicates.
+    pub(super) fn into_sources(self) -> Sources {
+        self.sources
+    }
+}
+
+fn id_hash(id: &str) -> u64 {
+    murmur3_low64(id.as_bytes(), 0)
+}
+
+impl Sources {
+    pub(super) fn add(&mut self, new_id: &str, base_id: &str) {
+        let (new, base) = (self.number(source(new_id)), self.number(source(base_id)));
+        self.add_pair(new, base);
+    }
+
+    fn add_pair(&mut self, new: u32, base: u32) {
+        *self.pairs.entry((new, base)).or_default() += 1;
+    }
+
+    /// The number of a source.
+    fn number(&mut self, source: &str) -> u32 {
         if let Some(&number) = self.numbers.get(source) {
             return number;
         }
@@ -88,12 +140,23 @@ impl Sources {
     }
 }
 
+/// The source of a document with this host or URL.
+fn site_host(site: &str) -> &str {
+    let after_scheme = site.split_once("://").map_or(site, |(_, rest)| rest);
+    let host = after_scheme.split(['/', '?', '#']).next();
+    let host = host.unwrap_or_default();
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    host.strip_prefix("www.").unwrap_or(host)
+}
+
 /// The source that a document's id names; empty if it names none.
 fn source(id: &str) -> &str {
-    if let Some((_, rest)) = id.split_once("://") {
-        let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-        return host.strip_prefix("www.").unwrap_or(host);
+    if id.contains("://") {
+        return site_host(id);
+    }
+    // The ids of records in WARC files.
+    if id.starts_with("urn:") {
+        return "";
     }
     match id.find(['/', ':']) {
         Some(end) => &id[..end],
@@ -103,6 +166,8 @@ fn source(id: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use engine::output::ReadPair;
+
     use super::*;
 
     #[test]
@@ -115,9 +180,50 @@ mod tests {
             ("17", ""),
             ("", ""),
             ("/a", ""),
+            ("urn:uuid:6a4f", ""),
         ] {
             assert_eq!(source(id), expected, "{id}");
         }
+        for (site, expected) in [
+            ("www.example.com", "example.com"),
+            ("https://example.com/a", "example.com"),
+            ("[::1]", "[::1]"),
+            ("", ""),
+        ] {
+            assert_eq!(site_host(site), expected, "{site}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_the_decisions_are_sources() {
+        let row = |id, of: Option<&'static str>, site| ReadRow {
+            id,
+            pair: of.map(|base_id| ReadPair {
+                base_id,
+                distance: 0,
+                base_day: None,
+                similarity: None,
+            }),
+            group_size: Some(2),
+            site,
+        };
+        let rows = [
+            row("1", Some("3"), Some("a.example")),
+            row("2", Some("https://c.example/"), Some("a.example")),
+            row("3", None, Some("www.b.example")),
+            row("4", Some("urn:uuid:1"), None),
+        ];
+        let mut sites = Sites::default();
+        rows.iter().for_each(|row| sites.add(row));
+        assert!(sites.are_known());
+        rows.iter().for_each(|row| sites.add_again(row));
+        let matrix = sites.into_sources().matrix().unwrap();
+        assert_eq!(matrix.names, ["a.example", "b.example", "c.example"]);
+        assert_eq!(matrix.pairs, [[0, 1, 1], [0, 0, 0], [0, 0, 0]]);
+        assert_eq!(matrix.others, 1);
+        let mut unknown = Sites::default();
+        unknown.add(&row("1", None, None));
+        assert!(!unknown.are_known());
     }
 
     #[test]

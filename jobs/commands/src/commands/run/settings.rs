@@ -125,6 +125,7 @@ pub(super) async fn build(
             // archive, on other days.
             row_ids: args.base.is_none(),
             prefer: args.prefer.clone().unwrap_or_default(),
+            carried: args.carried.clone(),
             ..args.columns.columns()
         },
         design: args.design.clone(),

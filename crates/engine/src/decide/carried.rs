@@ -1,0 +1,236 @@
+//! Decisions with carried columns: columns of the documents that go along.
+//!
+//! Decisions have the order of the ids, and documents that of the inputs. So the carried columns are read by themselves, each
+//! row with the rank of its document among the decisions; DataFusion sorts them, on the disk if they do not fit into memory;
+//! and then both streams run side by side.
+
+use std::sync::Arc;
+
+use archive::IdType;
+use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, UInt32Array};
+use arrow::compute::{BatchCoalescer, filter_record_batch, is_not_null};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt32Type};
+use arrow::error::ArrowError;
+use datafusion::dataframe::DataFrame;
+use datafusion::error::DataFusionError;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::prelude::{SessionContext, ident};
+use futures::StreamExt as _;
+use futures::stream::Fuse;
+use storage::ErrorKind;
+
+use super::Decided;
+use super::keys::Keys;
+use super::output_rows::ROWS_AT_ONCE;
+use crate::documents::{Documents, InputNumbers};
+use crate::error::{EngineError, Result};
+use crate::stream;
+use crate::threads::blocking;
+
+/// Column of ranks. No carried column has this name: theirs have a prefix.
+const RANK: &str = "rank";
+/// Stands for the rank of a row that is no document of the batch.
+const NONE: u32 = u32::MAX;
+/// Bytes of memory of a document while ranks are made: its position.
+const POSITION_BYTES: usize = 8;
+
+impl Decided {
+    /// The decisions as by [`Self::rows`], with the carried columns of `documents` behind the others. `keys` are those of the
+    /// batch.
+    pub(crate) async fn rows_with_carried(
+        self: Arc<Self>,
+        context: &SessionContext,
+        id_type: IdType,
+        documents: &Documents,
+        keys: &Keys,
+    ) -> Result<SendableRecordBatchStream> {
+        let pool = Arc::clone(&context.runtime_env().memory_pool);
+        let (decided, keys) = (Arc::clone(&self), keys.clone());
+        let ranks = blocking(move || Ranks::new(&decided.by_id.rows, &keys, &pool)).await?;
+        let carried = sorted(context, documents, Arc::new(ranks)).await;
+        let carried = carried.map_err(EngineError::query(documents.given()))?;
+        let decisions = self.rows(context, id_type);
+        let own = decisions.schema();
+        let carried_fields = documents.carried_fields().into_iter().map(Arc::new);
+        let fields: Vec<_> = own.fields().iter().cloned().chain(carried_fields).collect();
+        let schema = Arc::new(Schema::new(fields));
+        let both = SideBySide {
+            schema: Arc::clone(&schema),
+            decisions,
+            coalescer: BatchCoalescer::new(carried.schema(), ROWS_AT_ONCE),
+            carried: carried.fuse(),
+            given: documents.given().to_owned(),
+            rank: 0,
+        };
+        let rows = futures::stream::try_unfold(both, |mut both| async move {
+            let next = both.next().await?;
+            Ok::<_, DataFusionError>(next.map(|batch| (batch, both)))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
+    }
+}
+
+/// The ranks of documents among the decisions, by their positions in the inputs.
+struct Ranks {
+    numbers: InputNumbers,
+    /// The rank of each row of the inputs, by its number.
+    ranks: Vec<u32>,
+    _memory: MemoryReservation,
+}
+
+impl Ranks {
+    /// The ranks of the documents whose keys are `keys`; `by_id` has their rows in the order of the decisions.
+    fn new(by_id: &[u32], keys: &Keys, pool: &Arc<dyn MemoryPool>) -> Result<Self> {
+        let memory = MemoryConsumer::new("ranks of documents").register(pool);
+        let grow = |bytes: usize| {
+            memory
+                .try_grow(bytes)
+                .map_err(|_| EngineError::OutOfMemory {
+                    what: format!("the ranks of documents take {bytes} bytes"),
+                })
+        };
+        let bytes = by_id.len() * POSITION_BYTES;
+        grow(bytes)?;
+        let positions = keys.positions()?;
+        let numbers = InputNumbers::new(&positions);
+        grow(numbers.end() * size_of::<u32>())?;
+        let mut ranks = vec![NONE; numbers.end()];
+        for (rank, &row) in (0..).zip(by_id) {
+            if let Some(number) = numbers.number(positions[row as usize]) {
+                ranks[number as usize] = rank;
+            }
+        }
+        drop(positions);
+        memory.shrink(bytes);
+        Ok(Self {
+            numbers,
+            ranks,
+            _memory: memory,
+        })
+    }
+
+    /// The rank of the document at a position; `None` if it is no document of the batch.
+    fn rank(&self, position: i64) -> Option<u32> {
+        let rank = self.ranks[self.numbers.number(position)? as usize];
+        (rank != NONE).then_some(rank)
+    }
+
+    /// Carried columns with ranks instead of positions, without the rows that are no documents of the batch.
+    fn ranked(&self, batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+        let positions = batch.column(0).as_primitive::<Int64Type>().values();
+        let ranks: UInt32Array = positions.iter().map(|at| self.rank(*at)).collect();
+        let known = is_not_null(&ranks)?;
+        let all_known = ranks.null_count() == 0;
+        let columns = std::iter::once(Arc::new(ranks) as ArrayRef);
+        let columns = columns.chain(batch.columns()[1..].iter().cloned());
+        let ranked = RecordBatch::try_new(Arc::clone(schema), columns.collect())?;
+        match all_known {
+            true => Ok(ranked),
+            false => filter_record_batch(&ranked, &known),
+        }
+    }
+}
+
+/// The ranks and the carried columns of `documents`, in the order of the ranks.
+async fn sorted(
+    context: &SessionContext,
+    documents: &Documents,
+    ranks: Arc<Ranks>,
+) -> datafusion::error::Result<SendableRecordBatchStream> {
+    let partitions = context.state().config().target_partitions();
+    let table = documents.carried_table(context, partitions)?;
+    let partitions = table.execute_stream_partitioned().await?;
+    let carried = partitions.first().map(|rows| rows.schema());
+    let carried = carried.ok_or_else(|| EngineError::Internal("no plan of the columns".into()))?;
+    let fields = carried.fields()[1..].iter().cloned();
+    let rank = Arc::new(Field::new(RANK, DataType::UInt32, true));
+    let fields: Vec<_> = std::iter::once(rank).chain(fields).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let ranked = partitions.into_iter().map(|rows| {
+        let (ranks, of_rows) = (Arc::clone(&ranks), Arc::clone(&schema));
+        let rows = rows.map(move |batch| -> datafusion::error::Result<RecordBatch> {
+            Ok(ranks.ranked(&batch?, &of_rows)?)
+        });
+        let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
+        Box::pin(rows) as SendableRecordBatchStream
+    });
+    let ranked = stream::table(context, Arc::clone(&schema), ranked.collect())?;
+    let (mut state, plan) = ranked
+        .sort(vec![ident(RANK).sort(true, false)])?
+        .into_parts();
+    // Few rows at once, as of the decisions: a value may be long.
+    let config = state.config().clone().with_batch_size(ROWS_AT_ONCE);
+    *state.config_mut() = config;
+    DataFrame::new(state, plan).execute_stream().await
+}
+
+/// Decisions and the carried columns of their documents, both in the order of the decisions.
+struct SideBySide {
+    schema: SchemaRef,
+    /// Record batches of [`ROWS_AT_ONCE`] rows, but for the last one.
+    decisions: SendableRecordBatchStream,
+    /// Record batches of any number of rows.
+    carried: Fuse<SendableRecordBatchStream>,
+    /// Makes them record batches of as many rows as those of the decisions have.
+    coalescer: BatchCoalescer,
+    /// The name of the documents in errors.
+    given: String,
+    /// The rank of the next decision.
+    rank: u32,
+}
+
+impl SideBySide {
+    /// The next decisions with their carried columns; `None` at the end.
+    async fn next(&mut self) -> datafusion::error::Result<Option<RecordBatch>> {
+        let Some(decisions) = self.decisions.next().await.transpose()? else {
+            return Ok(None);
+        };
+        let carried = self.next_carried().await?;
+        let carried = carried.filter(|carried| self.is_of_next(carried, decisions.num_rows()));
+        let carried = carried.ok_or_else(|| self.changed())?;
+        self.rank += decisions.num_rows() as u32;
+        let columns = decisions.columns().iter().chain(&carried.columns()[1..]);
+        let columns = columns.cloned().collect();
+        Ok(Some(RecordBatch::try_new(
+            Arc::clone(&self.schema),
+            columns,
+        )?))
+    }
+
+    async fn next_carried(&mut self) -> datafusion::error::Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.coalescer.next_completed_batch() {
+                return Ok(Some(batch));
+            }
+            match self.carried.next().await.transpose()? {
+                Some(batch) => self.coalescer.push_batch(batch)?,
+                None if self.coalescer.is_empty() => return Ok(None),
+                None => self.coalescer.finish_buffered_batch()?,
+            }
+        }
+    }
+
+    /// Whether these are the carried columns of the next `rows` decisions. Ranks are sorted, and none repeats: so it suffices
+    /// that the first and the last are right.
+    fn is_of_next(&self, carried: &RecordBatch, rows: usize) -> bool {
+        let ranks = carried.column(0).as_primitive::<UInt32Type>().values();
+        let (first, last) = (ranks.first(), ranks.last());
+        let expected = self.rank.checked_add(rows as u32);
+        carried.num_rows() == rows
+            && first == Some(&self.rank)
+            && last.map(|last| last + 1) == expected
+    }
+
+    /// The error when documents are missing that were there before.
+    fn changed(&self) -> EngineError {
+        EngineError::Cluster {
+            kind: ErrorKind::TryAgain,
+            message: format!(
+                "{}: documents are no longer there that were there when the run began; run it again",
+                self.given
+            ),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The days on which the records of crawls were fetched.
+
+use std::collections::BTreeMap;
+
+use arrow::array::AsArray as _;
+use chrono::NaiveDate;
+use datafusion::prelude::SessionContext;
+use futures::StreamExt as _;
+
+use super::Documents;
+use crate::error::{EngineError, Result};
+
+/// The column of the times at which records were fetched.
+const DATE: &str = "date";
+/// Characters of a time that are its day.
+const DAY_CHARS: usize = "2026-01-31".len();
+
+impl Documents {
+    /// How many documents were fetched on each day (UTC), as their records say it; `None` among the days stands for documents
+    /// whose records do not say it. `None` if the files are of formats without such dates. Reads all files.
+    ///
+    /// # Errors
+    /// [`EngineError`] when a file cannot be read.
+    pub(crate) async fn record_days(
+        &self,
+        context: &SessionContext,
+    ) -> Result<Option<BTreeMap<Option<NaiveDate>, u64>>> {
+        if !self.known_columns().contains(&DATE) {
+            return Ok(None);
+        }
+        let failed = || EngineError::query(self.given());
+        let partitions = context.state().config().target_partitions();
+        let table = self.known_column_table(context, partitions, DATE)?;
+        let mut rows = table.execute_stream().await.map_err(failed())?;
+        let mut days = BTreeMap::new();
+        while let Some(batch) = rows.next().await {
+            let batch = batch.map_err(failed())?;
+            let dates = batch.column(1).as_string_opt::<i32>();
+            let dates = dates.ok_or_else(|| EngineError::Internal("dates are no text".into()))?;
+            for date in dates {
+                let day = date.and_then(|date| date.get(..DAY_CHARS)?.parse().ok());
+                *days.entry(day).or_default() += 1;
+            }
+        }
+        Ok(Some(days))
+    }
+}
