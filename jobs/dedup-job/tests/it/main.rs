@@ -12,6 +12,7 @@ mod cluster;
 mod cluster_faults;
 mod corpora;
 mod crash;
+mod crawls;
 mod decided_days;
 mod decisions;
 mod faults;

@@ -9,11 +9,9 @@ use flate2::read::MultiGzDecoder;
 
 use crate::helpers::support::*;
 
-/// A directory with the files of `tests/warc_files.py`.
-fn files() -> Option<Dir> {
-    let dir = Dir::new();
+/// `PYTHON`, or `python3`, if it has the package warcio.
+pub fn python() -> Option<String> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/warc_files.py");
     let has = Command::new(&python)
         .args(["-c", "import warcio"])
         .output()
@@ -23,6 +21,14 @@ fn files() -> Option<Dir> {
         say(&format!("SKIPPED: {python} lacks warcio"));
         return None;
     }
+    Some(python)
+}
+
+/// A directory with the files of `tests/warc_files.py`.
+fn files() -> Option<Dir> {
+    let python = python()?;
+    let dir = Dir::new();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/warc_files.py");
     let output = Command::new(&python)
         .args([script, &dir.at("")])
         .output()
