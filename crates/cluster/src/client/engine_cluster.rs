@@ -12,8 +12,8 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use engine::EngineError;
 use engine::batch::BatchRef;
 use engine::cluster::{Capacity, Cluster, ClusterSummary, FingerprintRequest, FingerprintedRows};
+use engine::map_counters::MapCounters;
 use engine::probe::{Probe, ProbeExec};
-use engine::text_counts::TextCounters;
 use engine::work_items::{self, Numbered, WorkItem};
 use storage::{Draft, Location};
 
@@ -85,8 +85,8 @@ impl Cluster for Remote {
         );
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
-        let counters = Arc::new(TextCounters::default());
-        let map_counters = Arc::clone(&counters);
+        let counters = MapCounters::default();
+        let map_counters = counters.clone();
         builder.spawn(async move {
             let map = MapParameters {
                 number: |item: &DocumentItem| item.number,
@@ -162,7 +162,7 @@ impl Cluster for Remote {
                 },
                 build: &|input| Ok(Arc::new(ProbeExec::try_new(input, probe.clone())?)),
                 exactly_once: false,
-                counters: Arc::default(),
+                counters: MapCounters::default(),
             };
             let done = remote.run_map(&map, items, sender).await;
             remote.0.resources.progress.note_probe_done();

@@ -5,7 +5,6 @@ use std::fmt;
 use archive::schema::SKETCH;
 use serde::{Deserialize, Serialize};
 
-use super::crawl_counts::FileCounts;
 use super::preference::Prefer;
 use crate::error::{EngineError, Result};
 
@@ -137,8 +136,6 @@ pub(super) struct FoundColumns {
     pub(super) pages: Pages,
     /// Which records of a crawl are documents.
     pub(super) crawl: CrawlRecords,
-    /// How many records of a WARC file are documents.
-    pub(super) crawl_counts: FileCounts,
 }
 
 impl FoundColumns {
@@ -235,7 +232,6 @@ impl Columns {
             delimiter: self.delimiter.unwrap_or(b','),
             pages: self.pages,
             crawl: self.crawl.clone(),
-            crawl_counts: FileCounts::default(),
             prefer: self.prefer.clone(),
         })
     }

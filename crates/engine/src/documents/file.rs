@@ -17,6 +17,12 @@ use crate::error::{EngineError, Result};
 /// Record batches of the columns that [`FoundColumns::names`] lists, under the file's column names.
 pub(super) type Batches = BoxStream<'static, Result<RecordBatch>>;
 
+/// Rows of a file, and their numbers in it, from 0 on. Positions name a document by them.
+pub(super) struct NumberedRows {
+    pub(super) rows: RecordBatch,
+    pub(super) numbers: Vec<u64>,
+}
+
 /// A file of documents, or of ready fingerprints.
 #[derive(Debug, Clone)]
 pub(super) struct InputFile {

@@ -5,7 +5,6 @@
 
 mod columns;
 mod conform;
-mod crawl_counts;
 mod file;
 mod formats;
 mod id;
@@ -38,7 +37,6 @@ use partition_reader::{PartitionReader, Rows, row_limit};
 use splits::Split;
 
 pub use columns::{Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES};
-pub use crawl_counts::CrawlRecordCounts;
 pub use formats::extensions;
 pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
@@ -50,6 +48,7 @@ pub(crate) use table_columns::{
     DECISION_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes,
 };
 
+use crate::crawl_counts::CrawlCounters;
 use crate::error::{EngineError, Result};
 use crate::resources::Resources;
 
@@ -194,14 +193,6 @@ impl Documents {
         }
     }
 
-    /// How many records of WARC files are documents, of the files that were read in this process to their ends; `None` if
-    /// there are none.
-    #[must_use]
-    pub fn crawl_counts(&self) -> Option<CrawlRecordCounts> {
-        let counts = self.files.iter();
-        CrawlRecordCounts::sum(counts.filter_map(|file| file.columns.crawl_counts.get()))
-    }
-
     /// The paths as they were given, joined by commas.
     #[must_use]
     pub fn given(&self) -> &str {
@@ -316,7 +307,7 @@ impl Documents {
 
     /// As [`Self::table`], in one partition, with only row group `row_group` of each file, or all
     /// row groups if it is `None`. With a `file_number`, the table has the decision columns, as if each
-    /// file had this number among the batch's files.
+    /// file had this number among the batch's files. Counts the records of WARC files in `crawl`.
     ///
     /// # Errors
     /// None in practice.
@@ -326,19 +317,17 @@ impl Documents {
         id_type: IdType,
         row_group: Option<usize>,
         file_number: Option<usize>,
+        crawl: &Arc<CrawlCounters>,
     ) -> Result<DataFrame> {
         let mut splits = self.all_splits();
         splits.retain(|split| row_group.is_none() || split.row_group() == row_group);
-        let rows = match file_number {
-            Some(number) => {
-                for split in &mut splits {
-                    split.file_number = number;
-                }
-                Rows::WithDecisionColumns
+        if let Some(number) = file_number {
+            for split in &mut splits {
+                split.file_number = number;
             }
-            None => Rows::All,
-        };
-        self.table_of_splits(context, id_type, 1, rows, splits)
+        }
+        let rows = Rows::to_fingerprint(file_number.is_some());
+        self.table_of_splits(context, id_type, 1, rows, splits, Some(crawl))
     }
 
     fn all_splits(&self) -> Vec<Split> {
@@ -439,26 +428,26 @@ impl Documents {
         id_type: IdType,
         partitions: usize,
     ) -> Result<DataFrame> {
-        self.table_of_splits(context, id_type, partitions, Rows::All, self.all_splits())
+        let splits = self.all_splits();
+        self.table_of_splits(context, id_type, partitions, Rows::All, splits, None)
     }
 
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too.
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. Counts the records of WARC files
+    /// in `crawl`.
     ///
     /// # Errors
     /// None in practice.
-    pub(crate) fn table_with_decision_columns(
+    pub(crate) fn table_to_fingerprint(
         &self,
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
+        decision_columns: bool,
+        crawl: &Arc<CrawlCounters>,
     ) -> Result<DataFrame> {
-        self.table_of_splits(
-            context,
-            id_type,
-            partitions,
-            Rows::WithDecisionColumns,
-            self.all_splits(),
-        )
+        let splits = self.all_splits();
+        let rows = Rows::to_fingerprint(decision_columns);
+        self.table_of_splits(context, id_type, partitions, rows, splits, Some(crawl))
     }
 
     /// As [`Self::table`], with only the documents that have `wanted` ids. In Parquet files with an
@@ -473,12 +462,12 @@ impl Documents {
         partitions: usize,
         wanted: Arc<HashSet<DocumentId>>,
     ) -> Result<DataFrame> {
-        let wanted = Rows::Wanted(wanted);
-        self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
+        let (wanted, splits) = (Rows::Wanted(wanted), self.all_splits());
+        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
     }
 
-    /// As [`Self::table_with_decision_columns`], with only the documents at the positions in
-    /// `wanted`. In Parquet files, the reader decodes no other text.
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too, and only the documents at the positions in `wanted`. In
+    /// Parquet files, the reader decodes no other text.
     ///
     /// # Errors
     /// None in practice.
@@ -489,8 +478,8 @@ impl Documents {
         partitions: usize,
         wanted: Arc<RowSet>,
     ) -> Result<DataFrame> {
-        let wanted = Rows::At(wanted);
-        self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
+        let (wanted, splits) = (Rows::At(wanted), self.all_splits());
+        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
     }
 
     fn table_of_splits(
@@ -500,6 +489,7 @@ impl Documents {
         partitions: usize,
         rows: Rows,
         splits: Vec<Split>,
+        crawl: Option<&Arc<CrawlCounters>>,
     ) -> Result<DataFrame> {
         let content = self.files.first().map(|file| &file.columns.content);
         let decision_columns = rows.have_decision_columns();
@@ -515,6 +505,7 @@ impl Documents {
                     schema: Arc::clone(&schema),
                     id_type,
                     rows: rows.clone(),
+                    crawl: crawl.map(Arc::clone),
                     context: context.clone(),
                 }) as Arc<dyn PartitionStream>
             })

@@ -14,12 +14,13 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::file::Batches;
+use super::file::{Batches, NumberedRows};
 use super::id::DocumentId;
 use super::row_set::{RowSet, position};
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
+use crate::crawl_counts::CrawlCounters;
 use crate::error::Result;
 use crate::memory;
 use crate::resources::Resources;
@@ -39,6 +40,14 @@ pub(super) enum Rows {
 }
 
 impl Rows {
+    /// The rows that are fingerprinted: all, with the decision columns if `decision_columns`.
+    pub(super) fn to_fingerprint(decision_columns: bool) -> Self {
+        match decision_columns {
+            true => Self::WithDecisionColumns,
+            false => Self::All,
+        }
+    }
+
     /// Whether the rows have the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
     pub(super) fn have_decision_columns(&self) -> bool {
         matches!(self, Self::WithDecisionColumns | Self::At(_))
@@ -59,6 +68,8 @@ pub(super) struct PartitionReader {
     pub(super) schema: SchemaRef,
     pub(super) id_type: IdType,
     pub(super) rows: Rows,
+    /// Where the records of WARC files are counted, if they are.
+    pub(super) crawl: Option<Arc<CrawlCounters>>,
     pub(super) context: SessionContext,
 }
 
@@ -126,7 +137,8 @@ impl PartitionReader {
             // A row without an id is an error, unless only wanted ids are read: such a row is not
             // wanted.
             let by_id = matches!(self.rows, Rows::Wanted(_));
-            let batches = rows::batches(file, limit, by_id).map(conformed);
+            let crawl = self.crawl.clone();
+            let batches = rows::batches(file, limit, by_id, crawl).map(conformed);
             // A separate thread parses the file while another core fingerprints. A file in a store
             // must be read on a blocking thread.
             return Ok(match self.cores_to_spare || split.is_remote() {
@@ -136,28 +148,34 @@ impl PartitionReader {
         };
         let bytes = memory::limit_bytes(&self.context.runtime_env().memory_pool);
         let raw = parquet::read(&file, rows, object, self.wanted_rows(&split), bytes).await?;
-        Ok(raw.map(conformed).boxed())
+        let mut numbers = self.row_numbers(&split);
+        let numbered = move |rows: RecordBatch| {
+            let numbers = numbers.by_ref().take(rows.num_rows()).collect();
+            NumberedRows { rows, numbers }
+        };
+        Ok(raw.map_ok(numbered).map(conformed).boxed())
     }
 
-    /// Returns a function that converts the record batches of a split, in their order, to the
-    /// table's schema, and keeps the selected rows. Errors name the split `object`.
+    /// Returns a function that converts the rows of a split to the table's schema, and keeps the selected ones. Errors name the
+    /// split `object`.
     fn conformed(
         &self,
         split: &Split,
         object: String,
-    ) -> impl FnMut(Result<RecordBatch>) -> Result<RecordBatch> + Send + use<> {
+    ) -> impl FnMut(Result<NumberedRows>) -> Result<RecordBatch> + Send + use<> {
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
         let file = Arc::clone(&split.file);
         let selected = self.rows.clone();
         let file_number = split.file_number;
-        let mut numbers = self.row_numbers(split);
-        move |batch: Result<RecordBatch>| {
-            let mut batch = batch?;
+        move |batch: Result<NumberedRows>| {
+            let NumberedRows {
+                rows: mut batch,
+                numbers: mut rows,
+            } = batch?;
             let failed = |source| archive::ArchiveError::Arrow {
                 object: object.clone(),
                 source,
             };
-            let mut rows: Vec<u64> = numbers.by_ref().take(batch.num_rows()).collect();
             let columns = &file.columns;
             let mut ids = conform::ids(&batch, columns, &file.short_name, &rows, &object)?;
             let kept = match &selected {
@@ -180,12 +198,12 @@ impl PartitionReader {
         }
     }
 
-    /// The numbers, in their file, of the rows that the reader of a split returns.
+    /// The numbers, in their file, of the rows that the Parquet reader returns of a split.
     fn row_numbers(&self, split: &Split) -> Box<dyn Iterator<Item = u64> + Send> {
         let numbers = split.first_row()..;
         match &self.rows {
-            // The Parquet reader skips the other rows.
-            Rows::At(set) if split.rows.is_some() => {
+            // The reader skips the other rows.
+            Rows::At(set) => {
                 let (set, file_number) = (Arc::clone(set), split.file_number);
                 Box::new(numbers.filter(move |&row| set.contains(file_number, row)))
             }

@@ -9,7 +9,7 @@ pub(super) fn position(file: usize, row: u64) -> i64 {
     ((file as u64) << ROW_BITS | row).cast_signed()
 }
 
-/// Gives each position a 32-bit number; the numbers sort as the positions do.
+/// Gives each of at most 2^32 positions a 32-bit number; the numbers sort as the positions do.
 pub(crate) fn input_numbers(positions: &[i64]) -> Vec<u32> {
     let split = |position: i64| {
         let position = position.cast_unsigned();
@@ -27,12 +27,26 @@ pub(crate) fn input_numbers(positions: &[i64]) -> Vec<u32> {
     for file in 1..firsts.len() {
         firsts[file] += firsts[file - 1];
     }
+    if firsts.last().is_some_and(|rows| *rows > 1 << 32) {
+        // Not every row is a document.
+        return ranks(positions);
+    }
     let number = |position: &i64| {
         let (file, row) = split(*position);
-        // A batch has fewer than 2^32 documents.
         (firsts[file] + row) as u32
     };
     positions.iter().map(number).collect()
+}
+
+/// The rank of each position.
+fn ranks(positions: &[i64]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..).take(positions.len()).collect();
+    order.sort_unstable_by_key(|at| positions[*at as usize]);
+    let mut ranks = vec![0; positions.len()];
+    for (rank, at) in (0..).zip(order) {
+        ranks[at as usize] = rank;
+    }
+    ranks
 }
 
 /// A set of rows of the inputs, one bit for each row.
@@ -95,5 +109,8 @@ mod tests {
         let positions = places.map(|(file, row)| position(file, row));
         assert_eq!(input_numbers(&positions), [9, 3, 0, 4, 11]);
         assert!(input_numbers(&[]).is_empty());
+        let far = [(1, 7), (0, 1 << 33), (1, 0), (0, 9)];
+        let positions = far.map(|(file, row)| position(file, row));
+        assert_eq!(input_numbers(&positions), [3, 1, 2, 0]);
     }
 }

@@ -2,7 +2,7 @@
 
 use ::archive::{Append, Archive, Existing, FingerprintWriter};
 use chrono::NaiveDate;
-use engine::documents::CrawlRecordCounts;
+use engine::crawl_counts::CrawlRecordCounts;
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
@@ -80,7 +80,7 @@ pub fn fingerprint(
     spec: &SpecArgs,
     target: &Target,
 ) -> Result<(), Failure> {
-    let (batch, short, crawl_records, commit) = process::run(common, async |process: &Process| {
+    let (batch, short, commit) = process::run(common, async |process: &Process| {
         let Process {
             context,
             resources,
@@ -137,9 +137,9 @@ pub fn fingerprint(
             draft.publish().await?;
         }
         let short = batch.short_documents(&recipe, DEFAULT_MAX_DISTANCE);
-        Ok((batch, short, documents.crawl_counts(), commit))
+        Ok((batch, short, commit))
     })?;
-    report(common, target, &batch, short, crawl_records, commit)
+    report(common, target, &batch, short, commit)
 }
 
 fn report(
@@ -147,7 +147,6 @@ fn report(
     target: &Target,
     batch: &FingerprintedBatch,
     short: Option<ShortDocuments>,
-    crawl_records: Option<CrawlRecordCounts>,
     commit: Commit,
 ) -> Result<(), Failure> {
     let output = match target {
@@ -162,7 +161,7 @@ fn report(
             duplicate_ids: batch.duplicate_ids,
             invalid_utf8: batch.texts.invalid_utf8,
             short,
-            crawl_records,
+            crawl_records: batch.crawl_records.clone(),
             digest: file.digest.clone(),
             spec: file.spec.clone(),
             spec_digest: file.spec.digest(),
@@ -185,7 +184,8 @@ fn report(
     let short = short.map_or(String::new(), |short| {
         short_documents(short, DEFAULT_MAX_DISTANCE)
     });
-    let records = crawl_records.map_or(String::new(), |records| {
+    let records = batch.crawl_records.as_ref();
+    let records = records.map_or(String::new(), |records| {
         format!("  WARC records: {records}\n")
     });
     print(&format!(

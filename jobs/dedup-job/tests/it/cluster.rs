@@ -5,6 +5,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::helpers::certificates::certificate;
+use crate::helpers::crawl_files::write_crawl;
 use crate::helpers::processes::*;
 use crate::helpers::servers::*;
 use crate::helpers::support::*;
@@ -157,6 +158,71 @@ fn local_files() {
         assert!(fs::read(&there).unwrap() == expected);
     }
     dedup(&format!("archive info {data}/archive --verify")).ok();
+}
+
+/// WARC files are dealt out to the executors, which report what they read and what they did not. Pairs, decisions and kept
+/// records are those of one process.
+#[test]
+fn crawls() {
+    let dir = Dir::new();
+    write_crawl(&dir.join("first"), 0..200);
+    write_crawl(&dir.join("second"), 200..500);
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --markup text")).ok();
+    let first = dir.at("first");
+    dedup(&format!(
+        "archive append {archive} --input {first}/ --day 2026-01-01"
+    ))
+    .ok();
+    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
+    let run = |place: &str, options: &str| {
+        let at = |name: &str| dir.at(&format!("{place}-{name}"));
+        let (pairs, decisions) = (at("pairs.parquet"), at("decisions.parquet"));
+        dedup(&format!(
+            "run --new {}/ --base {archive} --day 2026-01-31 -k 8 --output {pairs} --decisions {decisions} --kept {}/ \
+             --metrics {} --json {options}",
+            dir.at("second"),
+            at("kept"),
+            at("metrics")
+        ))
+        .ok()
+        .json()
+    };
+    let alone = run("here", "");
+    let summary = run("there", &format!("--cluster {}", cluster.address()));
+    for field in ["new", "hits", "spec_digest"] {
+        assert_eq!(summary[field], alone[field], "{field}");
+    }
+    let expected =
+        serde_json::json!({ "other status": 30, "request": 300, "truncated": 1, "warcinfo": 5 });
+    let records = &summary["new"]["crawl_records"];
+    assert_eq!(records["skipped"], expected);
+    assert_eq!(records["documents"], 269);
+    assert_eq!(records["statuses"]["404"], 30);
+    let executors = summary["cluster"]["executors"].as_array().unwrap();
+    let documents = executors.iter().map(|of| of["documents"].as_u64().unwrap());
+    assert_eq!(documents.sum::<u64>(), 269);
+    assert!(read_hits(dir.join("there-pairs.parquet")).len() > 200);
+    for name in ["pairs.parquet", "decisions.parquet"] {
+        let [here, there] =
+            ["here", "there"].map(|place| fs::read(dir.join(&format!("{place}-{name}"))).unwrap());
+        assert!(here == there, "{name}");
+    }
+    let [here, there] = ["here", "there"].map(|place| {
+        let kept = dir.join(&format!("{place}-kept"));
+        let files = contents(&kept).into_iter();
+        let named =
+            files.map(|(path, bytes)| (path.strip_prefix(&kept).unwrap().to_owned(), bytes));
+        named.collect::<Vec<_>>()
+    });
+    assert!(here == there && here.len() == 5);
+    let metrics = fs::read_to_string(dir.join("there-metrics")).unwrap();
+    for line in [
+        "dedup_job_new_crawl_records{outcome=\"document\"} 269",
+        "dedup_job_new_crawl_records{outcome=\"request\"} 300",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
 }
 
 /// Specs with tables of words, which the executors read from the archive or from this process.

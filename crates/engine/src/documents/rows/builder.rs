@@ -189,7 +189,6 @@ mod tests {
             is_one_document: false,
             pages: Default::default(),
             crawl: Default::default(),
-            crawl_counts: Default::default(),
             prefer: Default::default(),
             id: Some("id".into()),
             content,

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use archive::IdType;
 use storage::Location;
+use warc::Counts;
 
 use super::builder::BatchBuilder;
 use super::input::Input;
@@ -58,7 +59,8 @@ pub(in crate::documents) trait RawRecords {
     /// The bytes before the records: a header, or nothing.
     fn header(&self) -> &[u8];
 
-    /// Reads the next record, with its line end if it is a line; returns `None` at the end of the file.
+    /// Reads the next record, with its line end if it is a line; returns `None` at the end of the file. The result is empty for a
+    /// record that counts, but is no document.
     fn next_record(&mut self) -> Result<Option<&[u8]>>;
 
     /// The bytes between two records.
@@ -76,4 +78,14 @@ pub(in crate::documents) trait RawRecords {
 pub(in crate::documents) trait Records: Send {
     /// Adds the next record to `batch`; returns `false` after the last record.
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool>;
+
+    /// The number of the record that was added last, if the format counts others than those that are added.
+    fn number(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many of the records are documents, in a WARC file; complete after the last record.
+    fn crawl_counts(&self) -> Option<&Counts> {
+        None
+    }
 }

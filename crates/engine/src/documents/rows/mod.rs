@@ -19,11 +19,11 @@ pub(super) mod whole_file;
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use storage::{Location, UnchangedFile};
 
 use super::columns::Columns;
-use super::file::{InputFile, Source};
+use super::file::{InputFile, NumberedRows, Source};
+use crate::crawl_counts::CrawlCounters;
 use crate::error::{EngineError, Result};
 use builder::BatchBuilder;
 use compression::Compression;
@@ -99,13 +99,14 @@ pub(super) async fn open(
 }
 
 /// The ids and contents of a file, in record batches. A row without an id is an error unless
-/// `null_ids`. The first `next` opens the file. A file in a store must be read on a blocking
-/// thread.
+/// `null_ids`. The first `next` opens the file. At the end, the records of a WARC file are counted in `crawl`. A file in a store
+/// must be read on a blocking thread.
 pub(super) fn batches(
     file: Arc<InputFile>,
     limit: Limit,
     null_ids: bool,
-) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
+    crawl: Option<Arc<CrawlCounters>>,
+) -> impl Iterator<Item = Result<NumberedRows>> + Send + 'static {
     let mut unopened = Some(file);
     let mut open = None;
     std::iter::from_fn(move || {
@@ -115,7 +116,13 @@ pub(super) fn batches(
                 Err(error) => return Some(Err(error)),
             }
         }
-        let batch = open.as_mut()?.next_batch();
+        let opened = open.as_mut()?;
+        let batch = opened.next_batch();
+        if let (Ok(None), Some(crawl)) = (&batch, &crawl)
+            && let Some(counts) = opened.records.crawl_counts()
+        {
+            crawl.add(&counts.into());
+        }
         if !matches!(batch, Ok(Some(_))) {
             open = None;
         }
@@ -164,6 +171,10 @@ fn row_file(file: &InputFile, limit: Limit) -> Result<(RowFile, &'static dyn Row
 struct OpenFile {
     records: Box<dyn Records>,
     batch: BatchBuilder,
+    /// The numbers of the records in `batch`.
+    numbers: Vec<u64>,
+    /// The number of records that were read.
+    read: u64,
 }
 
 impl OpenFile {
@@ -172,11 +183,19 @@ impl OpenFile {
         Ok(Self {
             records: format.records(rows.open()?, &file.columns, file.id_type)?,
             batch: BatchBuilder::new(&file.columns, file.id_type, null_ids),
+            numbers: Vec::new(),
+            read: 0,
         })
     }
 
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        while !self.batch.is_full() && self.records.read(&mut self.batch)? {}
-        self.batch.finish()
+    fn next_batch(&mut self) -> Result<Option<NumberedRows>> {
+        while !self.batch.is_full() && self.records.read(&mut self.batch)? {
+            let number = self.records.number().unwrap_or(self.read);
+            self.numbers.push(number);
+            self.read += 1;
+        }
+        let numbers = std::mem::take(&mut self.numbers);
+        let rows = self.batch.finish()?;
+        Ok(rows.map(|rows| NumberedRows { rows, numbers }))
     }
 }

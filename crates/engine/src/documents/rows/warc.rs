@@ -11,7 +11,6 @@ use super::builder::BatchBuilder;
 use super::format::{FirstRecord, RawRecords, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{Columns, CrawlId, FoundColumns, Pages};
-use crate::documents::crawl_counts::FileCounts;
 use crate::documents::page_text::{self, Form};
 use crate::error::{EngineError, Result};
 
@@ -89,13 +88,21 @@ struct File {
     documents: warc::Documents,
     input: InputName,
     counts: Counts,
-    /// Where the counts go at the end of the file.
-    file_counts: FileCounts,
     /// Records read so far.
     records: u64,
     /// Parts that cannot be read.
     broken: u64,
     first_broken: Option<Broken>,
+}
+
+/// What a file has next.
+enum Next<T> {
+    /// A document.
+    Document(T),
+    /// A record that is no document, or a part that cannot be read.
+    Other,
+    /// Nothing.
+    End,
 }
 
 /// The name of the file. It makes the errors of reading its bytes.
@@ -130,56 +137,59 @@ impl File {
             input: InputName(input.name().to_owned()),
             reader: Reader::new(input.bytes, limits),
             counts: Counts::default(),
-            file_counts: columns.crawl_counts.clone(),
             records: 0,
             broken: 0,
             first_broken: None,
         }
     }
 
-    /// Calls `each` on the next document; returns `None` at the end of the file.
+    /// Reads what comes next, and calls `each` if it is a document.
     fn next<T>(
         &mut self,
         each: impl FnOnce(&Document<'_>, &InputName) -> Result<T>,
-    ) -> Result<Option<T>> {
-        loop {
-            let event = self.reader.next_event();
-            match event.map_err(|error| self.input.failed(error))? {
-                None => return self.end().map(|()| None),
-                Some(Event::Broken(broken)) => {
-                    self.counts.count_broken(broken);
-                    self.first_broken.get_or_insert(broken);
-                    self.broken += 1;
-                    if self.broken <= MAX_LOGGED {
-                        tracing::warn!(
-                            "{}, byte {}: {}; the rest of the file is read",
-                            self.input.0,
-                            broken.offset,
-                            broken.fault
-                        );
-                    }
+    ) -> Result<Next<T>> {
+        let event = self.reader.next_event();
+        match event.map_err(|error| self.input.failed(error))? {
+            None => return self.end().map(|()| Next::End),
+            Some(Event::Broken(broken)) => {
+                self.counts.count_broken(broken);
+                self.first_broken.get_or_insert(broken);
+                self.broken += 1;
+                if self.broken <= MAX_LOGGED {
+                    tracing::warn!(
+                        "{}, byte {}: {}; the rest of the file is read",
+                        self.input.0,
+                        broken.offset,
+                        broken.fault
+                    );
                 }
-                Some(Event::Record(record)) => {
-                    self.records += 1;
-                    let outcome = self.documents.read(&record);
-                    self.counts.count(&outcome);
-                    if let Outcome::Document(document) = &outcome {
-                        return each(document, &self.input).map(Some);
-                    }
+            }
+            Some(Event::Record(record)) => {
+                self.records += 1;
+                let outcome = self.documents.read(&record);
+                self.counts.count(&outcome);
+                if let Outcome::Document(document) = &outcome {
+                    return each(document, &self.input).map(Next::Document);
                 }
             }
         }
+        Ok(Next::Other)
     }
 
-    /// Refuses a file without a record, and hands over the counts.
-    fn end(&mut self) -> Result<()> {
+    /// The number of what was read last. All records count, so that a document has the same number under any memory limit, which
+    /// may make a record too long.
+    fn number(&self) -> u64 {
+        (self.records + self.broken).saturating_sub(1)
+    }
+
+    /// Refuses a file without a record.
+    fn end(&self) -> Result<()> {
         if let (0, Some(broken)) = (self.records, self.first_broken) {
             return Err(EngineError::BadData {
                 object: format!("{}, byte {}", self.input.0, broken.offset),
                 reason: format!("{}; there is no WARC record in the file", broken.fault),
             });
         }
-        self.file_counts.set(self.counts.clone());
         Ok(())
     }
 }
@@ -229,39 +239,53 @@ impl Records for WarcRecords {
             preference,
             pages,
         } = self;
-        let read = file.next(|document, input| {
-            let text = || {
-                let form = match document.form {
-                    warc::Form::Html => Form::Html,
-                    warc::Form::Text => Form::Plain,
+        loop {
+            let next = file.next(|document, input| {
+                let text = || {
+                    let form = match document.form {
+                        warc::Form::Html => Form::Html,
+                        warc::Form::Text => Form::Plain,
+                    };
+                    page_text::content(*pages, form, Cow::Borrowed(document.text))
                 };
-                page_text::content(*pages, form, Cow::Borrowed(document.text))
-            };
-            let content = match content == TEXT {
-                true => Some(text()),
-                false => value(document, content),
-            };
-            let preference = preference.as_deref();
-            let preference = match preference {
-                Some(TEXT) => Some(text()),
-                Some(column) => value(document, column),
-                None => None,
-            };
-            // A record need not have an id: then its URL stands for it, or its place.
-            let id = id.as_deref().map(|column| {
-                let id = value(document, column).or_else(|| value(document, RECORD_ID));
-                let id = id.or_else(|| value(document, URL));
-                id.unwrap_or_else(|| format!("{}:{}", input.0, document.offset).into())
-            });
-            let [id, content, preference] = [&id, &content, &preference]
-                .map(|value| value.as_ref().map(|value| value.as_bytes()));
-            let added = batch.push(id, content, preference);
-            added.map_err(|reason| EngineError::BadData {
-                object: format!("{}, byte {}", input.0, document.offset),
-                reason,
-            })
-        })?;
-        Ok(read.is_some())
+                let content = match content == TEXT {
+                    true => Some(text()),
+                    false => value(document, content),
+                };
+                let preference = preference.as_deref();
+                let preference = match preference {
+                    Some(TEXT) => Some(text()),
+                    Some(column) => value(document, column),
+                    None => None,
+                };
+                // A record need not have an id: then its URL stands for it, or its place.
+                let id = id.as_deref().map(|column| {
+                    let id = value(document, column).or_else(|| value(document, RECORD_ID));
+                    let id = id.or_else(|| value(document, URL));
+                    id.unwrap_or_else(|| format!("{}:{}", input.0, document.offset).into())
+                });
+                let [id, content, preference] = [&id, &content, &preference]
+                    .map(|value| value.as_ref().map(|value| value.as_bytes()));
+                let added = batch.push(id, content, preference);
+                added.map_err(|reason| EngineError::BadData {
+                    object: format!("{}, byte {}", input.0, document.offset),
+                    reason,
+                })
+            })?;
+            match next {
+                Next::Document(()) => return Ok(true),
+                Next::Other => {}
+                Next::End => return Ok(false),
+            }
+        }
+    }
+
+    fn number(&self) -> Option<u64> {
+        Some(self.file.number())
+    }
+
+    fn crawl_counts(&self) -> Option<&Counts> {
+        Some(&self.file.counts)
     }
 }
 
@@ -278,12 +302,15 @@ impl RawRecords for RawWarc {
 
     fn next_record(&mut self) -> Result<Option<&[u8]>> {
         let Self { file, record } = self;
-        let found = file.next(|document, _| {
-            record.clear();
+        record.clear();
+        let next = file.next(|document, _| {
             record.extend_from_slice(document.raw);
             Ok(())
         })?;
-        Ok(found.map(|()| record.as_slice()))
+        Ok(match next {
+            Next::Document(()) | Next::Other => Some(record.as_slice()),
+            Next::End => None,
+        })
     }
 }
 
