@@ -30,7 +30,7 @@ pub trait Cluster: Debug + Send + Sync {
         request: FingerprintRequest<'_>,
     ) -> Result<Option<FingerprintedRows>>;
 
-    /// The number of executors, and their memory for the batch and its tables.
+    /// The number of executors and of their slots, and their memory for the batch and its tables.
     async fn capacity(&self) -> Result<Capacity>;
 
     /// Puts the batch's file where the executors find it; returns a reference to it.
@@ -73,11 +73,13 @@ pub struct FingerprintedRows {
     pub counters: MapCounters,
 }
 
-/// The memory of a cluster for the batch and its tables, which each executor holds once.
+/// The executors of a cluster, and their memory for the batch and its tables, which each executor holds once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Number of executors.
     pub executors: usize,
+    /// Slices that all executors together process at the same time.
+    pub slots: usize,
     /// Bytes for the batch and its tables in the executor that has the least.
     pub memory: usize,
 }

@@ -183,18 +183,17 @@ impl ExecutionPlan for FingerprintExec {
                         .documents(&context, file, size, &settings.columns)
                         .await?;
                     let mut count = 0;
-                    let row_group = item.row_group.map(|group| group as usize);
                     let failed = || EngineError::query(documents.given());
-                    let file_number = settings
+                    let part_number = settings
                         .decision_columns
-                        .then_some(item.file_number as usize);
+                        .then_some(item.part_number as usize);
                     let id_type = settings.id_type();
                     let crawl = &counters.crawl;
-                    let table = documents.row_group_table(
+                    let table = documents.extent_table(
                         &context,
                         id_type,
-                        row_group,
-                        file_number,
+                        &item.extent,
+                        part_number,
                         crawl,
                     )?;
                     let rows = fingerprint::with_fingerprints(table, &recipe, &counters.texts);

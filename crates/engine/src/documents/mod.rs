@@ -5,6 +5,7 @@
 
 mod columns;
 mod conform;
+mod cuts;
 mod file;
 mod formats;
 mod id;
@@ -20,6 +21,7 @@ mod splits;
 mod table_columns;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use archive::IdType;
@@ -77,14 +79,25 @@ fn without_stray_texts(path: &str, mut files: Vec<Location>) -> Vec<Location> {
 pub struct DocumentSplit {
     /// The file.
     pub location: Location,
-    /// Number of the file among those of the batch.
-    pub file_number: usize,
-    /// The row group of a Parquet file; `None` for a whole file of another format.
-    pub row_group: Option<usize>,
-    /// Encoded bytes; `None` when they are not known.
-    pub bytes: Option<u64>,
+    /// Number that positions have for it: of its part of the file among all parts of all files. A file that is not cut is one part.
+    pub part_number: usize,
+    /// What it has of the file.
+    pub extent: Extent,
+    /// Encoded bytes.
+    pub bytes: u64,
     /// Number of documents; `None` when it is not known.
     pub rows: Option<u64>,
+}
+
+/// What a split has of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// A row group of a Parquet file.
+    RowGroup(usize),
+    /// The records that start within these bytes of a WARC file.
+    Bytes(Range<u64>),
 }
 
 /// Files of documents, opened, with their columns found.
@@ -169,7 +182,13 @@ impl Documents {
             pages: self.columns.pages,
             ..columns.clone()
         };
-        Self::open_files(context, self.given.clone(), locations.collect(), &columns).await
+        let given = self.given.clone();
+        let mut reopened = Self::open_files(context, given, locations.collect(), &columns).await?;
+        // Positions name the parts.
+        for (file, cut) in reopened.files.iter_mut().zip(&self.files) {
+            Arc::make_mut(file).cut_at(cut.cuts().to_vec());
+        }
+        Ok(reopened)
     }
 
     /// The columns that were asked for, and how pages are read.
@@ -294,47 +313,75 @@ impl Documents {
             let footer = split.file.footer.as_ref();
             let group = split.row_group().zip(footer);
             let group = group.map(|(row_group, footer)| footer.metadata().row_group(row_group));
+            let (extent, bytes) = match (split.row_group(), &split.bytes_of_part) {
+                (Some(number), _) => {
+                    let bytes = group.map_or(0, |group| group.compressed_size());
+                    (Extent::RowGroup(number), bytes.max(0).cast_unsigned())
+                }
+                (None, Some(part)) => (Extent::Bytes(part.clone()), part.end - part.start),
+                (None, None) => (Extent::Whole, split.file.encoded_bytes()),
+            };
             DocumentSplit {
                 location: split.file.location.clone(),
-                file_number: split.file_number,
-                row_group: split.row_group(),
-                bytes: group.map(|group| group.compressed_size().max(0).cast_unsigned()),
+                part_number: split.part_number,
+                extent,
+                bytes,
                 rows: group.map(|group| group.num_rows().max(0).cast_unsigned()),
             }
         };
         self.all_splits().into_iter().map(named).collect()
     }
 
-    /// As [`Self::table`], in one partition, with only row group `row_group` of each file, or all
-    /// row groups if it is `None`. With a `file_number`, the table has the decision columns, as if each
-    /// file had this number among the batch's files. Counts the records of WARC files in `crawl`.
+    /// As [`Self::table`], in one partition, with only this `extent` of each file. With a `part_number`, the table has the
+    /// decision columns, as if each file were this part of the batch. Counts the records of WARC files in `crawl`.
     ///
     /// # Errors
     /// None in practice.
-    pub fn row_group_table(
+    pub fn extent_table(
         &self,
         context: &SessionContext,
         id_type: IdType,
-        row_group: Option<usize>,
-        file_number: Option<usize>,
+        extent: &Extent,
+        part_number: Option<usize>,
         crawl: &Arc<CrawlCounters>,
     ) -> Result<DataFrame> {
-        let mut splits = self.all_splits();
-        splits.retain(|split| row_group.is_none() || split.row_group() == row_group);
-        if let Some(number) = file_number {
+        let mut splits = match extent {
+            Extent::Whole => self.all_splits(),
+            Extent::RowGroup(group) => {
+                let mut splits = self.all_splits();
+                splits.retain(|split| split.row_group() == Some(*group));
+                splits
+            }
+            Extent::Bytes(part) => {
+                let files = self.files.iter().enumerate();
+                let split = |(number, file)| Split::of_part(number, 0, file, Some(part.clone()));
+                files.map(split).collect()
+            }
+        };
+        if let Some(number) = part_number {
             for split in &mut splits {
-                split.file_number = number;
+                split.part_number = number;
             }
         }
-        let rows = Rows::to_fingerprint(file_number.is_some());
+        let rows = Rows::to_fingerprint(part_number.is_some());
         self.table_of_splits(context, id_type, 1, rows, splits, Some(crawl))
     }
 
+    /// The splits of all files, in order.
     fn all_splits(&self) -> Vec<Split> {
-        let files = self.files.iter().enumerate();
+        let files = self.files.iter().zip(self.first_parts()).enumerate();
         files
-            .flat_map(|(number, file)| Split::all(number, file))
+            .flat_map(|(number, (file, part))| Split::all(number, part, file))
             .collect()
+    }
+
+    /// The number of the first part of each file, among all parts of all files.
+    fn first_parts(&self) -> impl Iterator<Item = usize> {
+        self.files.iter().scan(0, |next, file| {
+            let first = *next;
+            *next += file.cuts().len() + 1;
+            Some(first)
+        })
     }
 
     /// For each id, the text of the document that has it: of the first that is read if several have

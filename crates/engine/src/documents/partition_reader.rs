@@ -138,7 +138,8 @@ impl PartitionReader {
             // wanted.
             let by_id = matches!(self.rows, Rows::Wanted(_));
             let crawl = self.crawl.clone();
-            let batches = rows::batches(file, limit, by_id, crawl).map(conformed);
+            let part = split.bytes_of_part.clone();
+            let batches = rows::batches(file, part, limit, by_id, crawl).map(conformed);
             // A separate thread parses the file while another core fingerprints. A file in a store
             // must be read on a blocking thread.
             return Ok(match self.cores_to_spare || split.is_remote() {
@@ -166,7 +167,7 @@ impl PartitionReader {
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
         let file = Arc::clone(&split.file);
         let selected = self.rows.clone();
-        let file_number = split.file_number;
+        let part_number = split.part_number;
         move |batch: Result<NumberedRows>| {
             let NumberedRows {
                 rows: mut batch,
@@ -182,7 +183,7 @@ impl PartitionReader {
                 Rows::All | Rows::WithDecisionColumns => None,
                 Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(failed)?),
                 Rows::At(set) => {
-                    let is_selected = |row: &u64| Some(set.contains(file_number, *row));
+                    let is_selected = |row: &u64| Some(set.contains(part_number, *row));
                     Some(rows.iter().map(is_selected).collect())
                 }
             };
@@ -192,7 +193,7 @@ impl PartitionReader {
                 let mut kept = kept.values().iter();
                 rows.retain(|_| kept.next().unwrap_or(false));
             }
-            let positions = rows.iter().map(|&row| position(file_number, row));
+            let positions = rows.iter().map(|&row| position(part_number, row));
             let positions = Int64Array::from_iter_values(positions);
             conform::conform(&batch, &ids, &schema, id_type, columns, positions, &object)
         }
@@ -204,8 +205,8 @@ impl PartitionReader {
         match &self.rows {
             // The reader skips the other rows.
             Rows::At(set) => {
-                let (set, file_number) = (Arc::clone(set), split.file_number);
-                Box::new(numbers.filter(move |&row| set.contains(file_number, row)))
+                let (set, part_number) = (Arc::clone(set), split.part_number);
+                Box::new(numbers.filter(move |&row| set.contains(part_number, row)))
             }
             _ => Box::new(numbers),
         }
@@ -225,10 +226,10 @@ impl PartitionReader {
                 )))
             }
             Rows::At(set) => {
-                let (set, file_number) = (Arc::clone(set), split.file_number);
+                let (set, part_number) = (Arc::clone(set), split.part_number);
                 let first = split.first_row();
                 Some(parquet::WantedRows::AtRows(Box::new(move |row| {
-                    set.contains(file_number, first + row)
+                    set.contains(part_number, first + row)
                 })))
             }
         }

@@ -110,8 +110,10 @@ pub fn fingerprint(
         let options = spec.spec_options(stores).await?;
         let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
         let columns = columns.columns();
-        let (documents, recipe, id_type) =
+        let (mut documents, recipe, id_type) =
             open_batch(context, input, &columns, opened.as_ref(), &options).await?;
+        let threads = context.state().config().target_partitions();
+        documents.cut(context, threads).await?;
         progress.enter(Stage::Fingerprint);
         let (given, spec, scratch) = (documents.given(), recipe.spec(), scratch.path());
         let writer = match &draft {

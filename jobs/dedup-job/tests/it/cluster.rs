@@ -5,7 +5,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::helpers::certificates::certificate;
-use crate::helpers::crawl_files::write_crawl;
+use crate::helpers::crawl_files::{write_crawl, write_large_crawl};
 use crate::helpers::processes::*;
 use crate::helpers::servers::*;
 use crate::helpers::support::*;
@@ -183,7 +183,7 @@ fn crawls() {
              --metrics {} --json {options}",
             dir.at("second"),
             at("kept"),
-            at("metrics")
+            at("metrics.prom")
         ))
         .ok()
         .json()
@@ -216,13 +216,55 @@ fn crawls() {
         named.collect::<Vec<_>>()
     });
     assert!(here == there && here.len() == 5);
-    let metrics = fs::read_to_string(dir.join("there-metrics")).unwrap();
+    let metrics = fs::read_to_string(dir.join("there-metrics.prom")).unwrap();
     for line in [
         "dedup_job_new_crawl_records{outcome=\"document\"} 269",
         "dedup_job_new_crawl_records{outcome=\"request\"} 300",
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
+}
+
+/// A large WARC file is cut where members start, and several threads or executors read it. The results are those of one reader.
+#[test]
+fn a_large_crawl_is_shared() {
+    let dir = Dir::new();
+    let crawl = dir.at("crawl.warc.gz");
+    write_large_crawl(&dir.join("crawl.warc.gz"));
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --markup text")).ok();
+    // Files of less than 8 MiB are not cut.
+    assert!(fs::metadata(&crawl).unwrap().len() > 10 << 20);
+    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
+    let by_cluster = format!("--cluster {}", cluster.address());
+    let mut all = Vec::new();
+    for (place, options) in [
+        ("one", "--threads 1"),
+        ("two", "--threads 2"),
+        ("cluster", by_cluster.as_str()),
+    ] {
+        let at = |name: &str| dir.at(&format!("{place}-{name}"));
+        let paths = ["pairs.parquet", "decisions.parquet", "kept.warc.gz"].map(at);
+        let [pairs, decisions, kept] = &paths;
+        let summary = dedup(&format!(
+            "run --new {crawl} --base {archive} --output {pairs} --decisions {decisions} --kept {kept} -k 6 --json {options}"
+        ));
+        let summary = summary.ok().json();
+        assert_eq!(summary["new"]["crawl_records"]["documents"], 3_000);
+        if place == "cluster" {
+            let executors = summary["cluster"]["executors"].as_array().unwrap();
+            let documents = executors.iter().map(|of| of["documents"].as_u64().unwrap());
+            assert_eq!(documents.sum::<u64>(), 3_000);
+        }
+        assert!(read_hits(pairs).len() > 1_400);
+        let bytes = paths.map(|path| fs::read(path).unwrap());
+        all.push((
+            summary["new"].clone(),
+            summary["decisions"]["kept"].clone(),
+            bytes,
+        ));
+    }
+    assert!(all[0] == all[1] && all[0] == all[2]);
 }
 
 /// Specs with tables of words, which the executors read from the archive or from this process.

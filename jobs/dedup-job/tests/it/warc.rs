@@ -7,6 +7,7 @@ use std::process::Command;
 
 use flate2::read::MultiGzDecoder;
 
+use crate::helpers::crawl_files::write_crawl_with_skipped_frames;
 use crate::helpers::support::*;
 
 /// `PYTHON`, or `python3`, if it has the package warcio.
@@ -160,6 +161,23 @@ fn damage_is_counted_and_the_rest_is_read() {
         dir.at("no.warc")
     ))
     .fails(65, &["no.warc", "no WARC record"]);
+}
+
+/// Fault 53: whoever makes a file can make it look as if it could be cut where it cannot.
+#[test]
+fn a_cut_within_a_member_is_an_error() {
+    let dir = Dir::new();
+    let crawl = dir.at("crawl.warc.zst");
+    write_crawl_with_skipped_frames(&dir.join("crawl.warc.zst"));
+    let output = dir.at("fp.parquet");
+    let fingerprint = |threads: usize| {
+        dedup(&format!(
+            "fingerprint --input {crawl} --output {output} --threads {threads} --json"
+        ))
+    };
+    fingerprint(2).fails(65, &["crawl.warc.zst, byte", "compress it again"]);
+    assert!(!dir.join("fp.parquet").exists());
+    assert_eq!(fingerprint(1).ok().json()["documents"], 3);
 }
 
 #[test]

@@ -21,7 +21,7 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
     /// thread.
     fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>>;
 
-    /// The records of a file, from its start. Called on a blocking thread.
+    /// The records of a file, or of a part of it, from its start. Called on a blocking thread.
     fn records(
         &self,
         input: Input,
@@ -31,6 +31,11 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
 
     /// Whether the format decompresses a file itself, and so gets the encoded bytes.
     fn decompresses(&self) -> bool {
+        false
+    }
+
+    /// Whether a file can be cut into parts that are read one by one, where [`warc::Cuts`] says.
+    fn can_be_cut(&self) -> bool {
         false
     }
 
@@ -44,7 +49,7 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
         false
     }
 
-    /// The unparsed records of a file, from its start. Called on a blocking thread.
+    /// The unparsed records of a file, or of a part of it, from its start. Called on a blocking thread.
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>>;
 }
 

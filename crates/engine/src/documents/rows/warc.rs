@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use archive::IdType;
 use storage::Location;
-use warc::{Broken, Choice, Counts, Document, Event, Limits, Outcome, Reader};
+use warc::{Broken, Choice, Counts, Document, Event, Limits, Outcome, Reader, WrongCut};
 
 use super::builder::BatchBuilder;
 use super::format::{FirstRecord, RawRecords, Records, RowFormat};
@@ -63,6 +63,10 @@ impl RowFormat for Warc {
         true
     }
 
+    fn can_be_cut(&self) -> bool {
+        true
+    }
+
     fn compresses_each_record(&self) -> bool {
         true
     }
@@ -82,11 +86,13 @@ impl FirstRecord for Known {
     }
 }
 
-/// A file that is being read.
+/// A file, or a part of it, that is being read.
 struct File {
     reader: Reader<Box<dyn BufRead + Send>>,
     documents: warc::Documents,
     input: InputName,
+    /// Whether the whole file is read.
+    is_whole: bool,
     counts: Counts,
     /// Records read so far.
     records: u64,
@@ -111,10 +117,20 @@ struct InputName(String);
 impl InputName {
     fn failed(&self, error: std::io::Error) -> EngineError {
         // Errors of the disk and the store name their object themselves.
-        error.downcast().unwrap_or_else(|source| EngineError::Io {
-            path: self.0.clone(),
-            source,
-        })
+        let error = match error.downcast::<EngineError>() {
+            Ok(own) => return own,
+            Err(error) => error,
+        };
+        match error.downcast::<WrongCut>() {
+            Ok(cut) => EngineError::BadData {
+                object: format!("{}, byte {}", self.0, cut.offset),
+                reason: "bytes within a record look like records, so that the file was cut here to be read in parts; compress it again, all records at once, and it is read as a whole".into(),
+            },
+            Err(source) => EngineError::Io {
+                path: self.0.clone(),
+                source,
+            },
+        }
     }
 }
 
@@ -132,10 +148,17 @@ impl File {
             let statuses = columns.crawl.statuses.iter();
             choice.statuses = statuses.map(|&status| status..=status).collect();
         }
+        let name = input.name().to_owned();
+        let is_whole = input.part.is_none();
+        let reader = match input.part {
+            Some(part) => Reader::of_part(input.bytes, limits, part),
+            None => Reader::new(input.bytes, limits),
+        };
         Self {
             documents: warc::Documents::new(choice, limits.record),
-            input: InputName(input.name().to_owned()),
-            reader: Reader::new(input.bytes, limits),
+            input: InputName(name),
+            reader,
+            is_whole,
             counts: Counts::default(),
             records: 0,
             broken: 0,
@@ -184,7 +207,8 @@ impl File {
 
     /// Refuses a file without a record.
     fn end(&self) -> Result<()> {
-        if let (0, Some(broken)) = (self.records, self.first_broken) {
+        // Of a file that is cut, the first part has a record.
+        if let (true, 0, Some(broken)) = (self.is_whole, self.records, self.first_broken) {
             return Err(EngineError::BadData {
                 object: format!("{}, byte {}", self.input.0, broken.offset),
                 reason: format!("{}; there is no WARC record in the file", broken.fault),

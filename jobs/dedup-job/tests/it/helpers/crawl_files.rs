@@ -73,6 +73,39 @@ fn records(numbers: impl Iterator<Item = usize>) -> Vec<Vec<u8>> {
     records
 }
 
+/// The response with a page of some 10 KB that hardly compresses; pages of one family differ in two words.
+fn large_page(number: usize, family: usize) -> Vec<u8> {
+    let mut state = family as u64;
+    let mut letter = |_| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + (state >> 33) as u8 % 26)
+    };
+    let mut words: Vec<String> = (0..1_100)
+        .map(|_| (0..8).map(&mut letter).collect())
+        .collect();
+    words[number % 1_000] = format!("edit{number}");
+    let body = format!("<html><body><p>{}</p></body></html>", words.join(" "));
+    response(number, "200 OK", &body)
+}
+
+/// Writes a file of some 18 MB, with a gzip member for each of 3,000 pages. Two pages each are near-duplicates.
+pub fn write_large_crawl(path: &Path) {
+    let pages = (0..3_000).flat_map(|number| gzip(&large_page(number, number % 1_500)));
+    std::fs::write(path, pages.collect::<Vec<u8>>()).unwrap();
+}
+
+/// Writes a file of three pages, and of 12 MB of pages in a frame that readers skip.
+pub fn write_crawl_with_skipped_frames(path: &Path) {
+    let page = |number: usize| frame(&large_page(number, number));
+    let skipped: Vec<u8> = (3..2_003).flat_map(page).collect();
+    let length = (skipped.len() as u32).to_le_bytes();
+    let header = [&0x184D_2A50_u32.to_le_bytes()[..], &length].concat();
+    let file = [page(0), page(1), header, skipped, page(2)].concat();
+    std::fs::write(path, file).unwrap();
+}
+
 /// A gzip member.
 pub fn gzip(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
