@@ -16,6 +16,7 @@ use datafusion_proto::physical_plan::{
 };
 use datafusion_proto::protobuf::physical_plan_node::PhysicalPlanType;
 use datafusion_proto::protobuf::{PhysicalExtensionNode, PhysicalPlanNode};
+use engine::map_counters::MapCounters;
 use engine::progress::Progress;
 use engine::work_items;
 use futures::StreamExt as _;
@@ -171,6 +172,7 @@ fn account(receipt: &Receipt) {
     let mut open = BTreeSet::from([0, 1, 2]);
     // An error means that some items of the receipt were answered before.
     let _ = settle(receipt, &mut open, true);
+    receipt.count(&MapCounters::default());
     receipt.add_to(&Progress::default());
 }
 

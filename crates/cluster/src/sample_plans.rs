@@ -11,7 +11,7 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
 use engine::batch::BatchRef;
-use engine::documents::Columns;
+use engine::documents::{Columns, Extent};
 use engine::probe::{Answer, CompareSketches, Originals, Probe, ProbeExec};
 use engine::work_items::{self, WorkItem};
 use simhash::Spec;
@@ -57,10 +57,10 @@ pub(crate) fn documents() -> Result<Plan> {
     in_memory(DocumentItem::encode(&[DocumentItem {
         number: 3,
         file: "a.jsonl".into(),
-        file_number: 2,
+        part_number: 2,
         size: 7,
         rows: Some(9),
-        row_group: None,
+        extent: Extent::Whole,
     }])?)
 }
 

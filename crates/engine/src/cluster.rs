@@ -5,7 +5,6 @@
 //! notices missing ones.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use archive::fingerprint_file::FingerprintFile;
 use archive::{Archive, IdType};
@@ -17,9 +16,9 @@ use simhash::Spec;
 use crate::batch::BatchRef;
 use crate::documents::{Columns, Documents};
 use crate::error::Result;
+use crate::map_counters::MapCounters;
 use crate::probe::Probe;
 use crate::recipe::SpecOptions;
-use crate::text_counts::TextCounters;
 use crate::work_items::Numbered;
 
 /// A cluster that does the maps of one run.
@@ -31,7 +30,7 @@ pub trait Cluster: Debug + Send + Sync {
         request: FingerprintRequest<'_>,
     ) -> Result<Option<FingerprintedRows>>;
 
-    /// The number of executors, and their memory for the batch and its tables.
+    /// The number of executors and of their slots, and their memory for the batch and its tables.
     async fn capacity(&self) -> Result<Capacity>;
 
     /// Puts the batch's file where the executors find it; returns a reference to it.
@@ -70,15 +69,17 @@ pub struct FingerprintRequest<'a> {
 pub struct FingerprintedRows {
     /// The rows, with the schema of [`rows_schema`](crate::fingerprint::rows_schema).
     pub rows: SendableRecordBatchStream,
-    /// Counts of the texts; complete when the rows have ended.
-    pub counters: Arc<TextCounters>,
+    /// Counts of what was read; complete when the rows have ended.
+    pub counters: MapCounters,
 }
 
-/// The memory of a cluster for the batch and its tables, which each executor holds once.
+/// The executors of a cluster, and their memory for the batch and its tables, which each executor holds once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Capacity {
     /// Number of executors.
     pub executors: usize,
+    /// Slices that all executors together process at the same time.
+    pub slots: usize,
     /// Bytes for the batch and its tables in the executor that has the least.
     pub memory: usize,
 }

@@ -23,11 +23,13 @@ use simhash::reliable_length::reliable_length;
 
 use crate::batch::{FingerprintRows, select_columns};
 use crate::cluster::FingerprintedRows;
+use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::Keys;
 use crate::decide::keys::KeysWriter;
 use crate::documents::{DECISION_COLUMNS, Documents, POSITION, TEXT};
 use crate::error::{EngineError, Result};
 use crate::fingerprint_sort;
+use crate::map_counters::MapCounters;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::stream;
@@ -46,6 +48,8 @@ pub struct FingerprintedBatch {
     /// Counts of the texts; all 0 if the documents have ready fingerprints. In a text that is not UTF-8, replacement
     /// characters took the place of the invalid bytes.
     pub texts: TextCounts,
+    /// The records of the WARC files among the documents; `None` without such files.
+    pub crawl_records: Option<CrawlRecordCounts>,
     /// Documents that repeat the id of an earlier document of the batch.
     pub duplicate_ids: u64,
     /// The keys that order the documents for decisions, in the order of the file's rows; `None` if
@@ -68,13 +72,12 @@ pub fn local_rows(
 ) -> Result<UnsortedRows> {
     let total = documents.known_rows().unwrap_or(0);
     progress.documents_total.store(total, Ordering::Relaxed);
-    let counters = Arc::new(TextCounters::default());
+    let counters = MapCounters::default();
     let partitions = context.state().config().target_partitions();
-    let table = match decision_columns {
-        true => documents.table_with_decision_columns(context, id_type, partitions)?,
-        false => documents.table(context, id_type, partitions)?,
-    };
-    let rows = with_fingerprints(table, recipe, &counters)
+    let crawl = &counters.crawl;
+    let table =
+        documents.table_to_fingerprint(context, id_type, partitions, decision_columns, crawl)?;
+    let rows = with_fingerprints(table, recipe, &counters.texts)
         .map_err(EngineError::query(documents.given()))?;
     Ok(UnsortedRows { rows, counters })
 }
@@ -155,12 +158,12 @@ pub fn cluster_rows(context: &SessionContext, rows: FingerprintedRows) -> Result
 #[derive(Debug)]
 pub struct UnsortedRows {
     rows: DataFrame,
-    counters: Arc<TextCounters>,
+    counters: MapCounters,
 }
 
 impl UnsortedRows {
-    /// Rows, and counts of their texts, which are complete when all rows are read.
-    pub(crate) fn new(rows: DataFrame, counters: Arc<TextCounters>) -> Self {
+    /// Rows, and counts, which are complete when all rows are read.
+    pub(crate) fn new(rows: DataFrame, counters: MapCounters) -> Self {
         Self { rows, counters }
     }
 }
@@ -214,7 +217,8 @@ pub async fn write_sorted(
     let duplicate_ids = ids.duplicates(&file)?;
     Ok(FingerprintedBatch {
         file,
-        texts: counters.counts(),
+        texts: counters.texts.counts(),
+        crawl_records: counters.crawl.counts(),
         duplicate_ids,
         keys: keys.map(KeysWriter::finish).transpose()?,
     })
@@ -316,6 +320,7 @@ impl FingerprintedBatch {
             duplicate_ids: ids.duplicates(&file)?,
             file,
             texts: self.texts,
+            crawl_records: self.crawl_records.clone(),
         })
     }
 }

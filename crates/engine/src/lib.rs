@@ -12,6 +12,7 @@
 pub mod batch;
 mod class_pairs;
 pub mod cluster;
+pub mod crawl_counts;
 pub mod decide;
 pub mod documents;
 pub mod error;
@@ -19,6 +20,7 @@ pub mod explain;
 pub mod fingerprint;
 mod fingerprint_sort;
 pub mod idf;
+pub mod map_counters;
 mod memory;
 pub mod output;
 pub mod pairs;

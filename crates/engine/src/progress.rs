@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::crawl_counts::CrawlCounters;
 use crate::text_counts::TextCounters;
 
 /// The stages of a run, in order.
@@ -73,6 +74,8 @@ pub struct Progress {
     pub documents: AtomicU64,
     /// The texts that an executor fingerprinted.
     pub texts: TextCounters,
+    /// The records of WARC files that an executor read.
+    pub crawl: CrawlCounters,
     /// Archive fingerprints to probe.
     pub probe_total: AtomicU64,
     /// Archive fingerprints probed.

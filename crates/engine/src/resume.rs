@@ -23,15 +23,18 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use crate::crawl_counts::CrawlRecordCounts;
 use crate::documents::{Columns, Documents, ResumeChunk};
 use crate::error::{EngineError, Result};
 use crate::fingerprint::{UnsortedRows, rows_schema, with_fingerprints};
+use crate::map_counters::MapCounters;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
 use crate::stream;
-use crate::text_counts::{TextCounters, TextCounts};
+use crate::text_counts::TextCounts;
 
 /// The start of the names of batches' directories.
 const PREFIX: &str = "dedup-job-resume-";
@@ -40,10 +43,12 @@ const LOCK: &str = "lock";
 /// The start of the names of files that are not complete.
 const DRAFT: &str = ".tmp";
 /// Version of the format of chunks. Raise it when the same documents under the same spec give other
-/// rows.
-const FORMAT: &str = "3";
+/// rows or counts.
+const FORMAT: &str = "4";
 /// Metadata key of a chunk's file: the [`TextCounts`], as JSON.
 const TEXTS: &str = "texts";
+/// Metadata key of a chunk's file: the [`CrawlRecordCounts`], as JSON; `null` without WARC files.
+const CRAWL_RECORDS: &str = "crawl_records";
 /// Metadata key of a chunk's file: the number of rows.
 const ROWS: &str = "rows";
 
@@ -72,6 +77,7 @@ struct FinishedChunk {
     path: PathBuf,
     rows: u64,
     texts: TextCounts,
+    crawl_records: Option<CrawlRecordCounts>,
 }
 
 impl ResumeDirectory {
@@ -173,11 +179,18 @@ impl ResumeDirectory {
             ..
         } = *work;
         let query = || EngineError::query(documents.given());
-        let counters = Arc::new(TextCounters::default());
+        let counters = MapCounters::default();
         let partitions = context.state().config().target_partitions();
-        let table =
-            documents.table_of_chunk(context, id_type, partitions, decision_columns, chunk)?;
-        let rows = with_fingerprints(table, work.recipe, &counters).map_err(query())?;
+        let crawl = &counters.crawl;
+        let table = documents.table_of_chunk(
+            context,
+            id_type,
+            partitions,
+            decision_columns,
+            chunk,
+            crawl,
+        )?;
+        let rows = with_fingerprints(table, work.recipe, &counters.texts).map_err(query())?;
         let mut rows = rows.execute_stream().await.map_err(query())?;
         let schema = rows.schema();
         let draft = tempfile::Builder::new()
@@ -192,10 +205,10 @@ impl ResumeDirectory {
             count += batch.num_rows() as u64;
             writer.write(&batch).map_err(arrow_error(&path))?;
         }
-        let texts = counters.counts();
-        let json = serde_json::to_string(&texts);
-        let json = json.map_err(|error| EngineError::Internal(error.to_string()))?;
-        writer.write_metadata(TEXTS, json);
+        let texts = counters.texts.counts();
+        let crawl_records = counters.crawl.counts();
+        writer.write_metadata(TEXTS, json(&texts)?);
+        writer.write_metadata(CRAWL_RECORDS, json(&crawl_records)?);
         writer.write_metadata(ROWS, count.to_string());
         writer.finish().map_err(arrow_error(&path))?;
         draft.as_file().sync_data().map_err(failed(&path))?;
@@ -206,6 +219,7 @@ impl ResumeDirectory {
             path,
             rows: count,
             texts,
+            crawl_records,
         })
     }
 
@@ -261,11 +275,16 @@ impl FinishedChunk {
         let texts = metadata
             .get(TEXTS)
             .and_then(|json| serde_json::from_str(json).ok());
+        let crawl_records = metadata
+            .get(CRAWL_RECORDS)
+            .and_then(|json| serde_json::from_str(json).ok());
         let rows = metadata.get(ROWS).and_then(|rows| rows.parse().ok());
-        Ok(texts.zip(rows).map(|(texts, rows)| Self {
+        let found = texts.zip(crawl_records).zip(rows);
+        Ok(found.map(|((texts, crawl_records), rows)| Self {
             path: path.to_owned(),
             rows,
             texts,
+            crawl_records,
         }))
     }
 
@@ -287,9 +306,12 @@ fn table(
 ) -> Result<UnsortedRows> {
     let partitions = context.state().config().target_partitions().max(1);
     let mut dealt: Vec<Vec<FinishedChunk>> = (0..partitions).map(|_| Vec::new()).collect();
-    let counters = Arc::new(TextCounters::default());
+    let counters = MapCounters::default();
     for (number, chunk) in finished.into_iter().enumerate() {
-        counters.add(&chunk.texts);
+        counters.texts.add(&chunk.texts);
+        if let Some(records) = &chunk.crawl_records {
+            counters.crawl.add(records);
+        }
         dealt[number % partitions].push(chunk);
     }
     let streams = dealt
@@ -306,6 +328,12 @@ fn table(
         table.map_err(EngineError::query("planning the batch"))?,
         counters,
     ))
+}
+
+/// Counts as JSON.
+fn json(counts: &impl Serialize) -> Result<String> {
+    let json = serde_json::to_string(counts);
+    json.map_err(|error| EngineError::Internal(error.to_string()))
 }
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> EngineError {

@@ -10,7 +10,8 @@ use arrow::array::{ArrayRef, AsArray as _, Int64Array, RecordBatch, StringArray}
 use arrow::datatypes::Int64Type;
 use datafusion::prelude::SessionContext;
 use engine::EngineError;
-use engine::documents::{Columns, DocumentId, Documents};
+use engine::crawl_counts::CrawlCounters;
+use engine::documents::{Columns, DocumentId, Documents, Extent};
 use engine::resources::Resources;
 use engine::session::{Limits, session};
 use futures::TryStreamExt as _;
@@ -495,5 +496,113 @@ async fn other_fields_of_a_record_are_ignored() {
         let table = opened.unwrap().table(&context, IdType::Bigint, PARTITIONS);
         let batches = table.unwrap().collect().await.unwrap();
         assert_eq!(batches[0].column(1).as_binary_view().value(0), b"a\xff");
+    }
+}
+
+/// The records of a crawl: a request and a page for each number, of several thousand bytes that hardly compress.
+fn crawl(pages: usize) -> Vec<Vec<u8>> {
+    let mut state = 1_u64;
+    let mut letter = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        char::from(b'a' + (state >> 33) as u8 % 26)
+    };
+    let record = |kind: &str, number: usize, content_type: &str, block: &str| {
+        let head = format!(
+            "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <urn:{kind}:{number}>\r\n\
+             Content-Type: {content_type}\r\nContent-Length: {}\r\n\r\n",
+            block.len()
+        );
+        format!("{head}{block}\r\n\r\n").into_bytes()
+    };
+    let mut records = Vec::new();
+    for number in 0..pages {
+        records.push(record(
+            "request",
+            number,
+            "application/http",
+            "GET / HTTP/1.1\r\n\r\n",
+        ));
+        let text: String = (0..9_000).map(|_| letter()).collect();
+        records.push(record("resource", number, "text/plain", &text));
+    }
+    records
+}
+
+/// The ids that each partition reads of the documents.
+async fn crawl_ids(context: &SessionContext, documents: &Documents) -> Vec<Vec<String>> {
+    let table = documents.table(context, IdType::String, PARTITIONS);
+    let streams = table.unwrap().execute_stream_partitioned().await.unwrap();
+    let mut partitions = Vec::new();
+    for stream in streams {
+        let batches: Vec<RecordBatch> = stream.try_collect().await.unwrap();
+        let ids = batches
+            .iter()
+            .flat_map(|batch| batch.column(0).as_string::<i32>());
+        partitions.push(ids.map(|id| id.unwrap().to_owned()).collect());
+    }
+    partitions
+}
+
+#[tokio::test]
+async fn large_crawls_are_cut_into_parts() {
+    const PAGES: usize = 5_500;
+    let directory = tempfile::tempdir().unwrap();
+    let (store, stores) = in_memory();
+    let context = context_of(directory.path(), 1 << 30, stores);
+    let records = crawl(PAGES);
+    let members: Vec<u8> = records.iter().flat_map(|record| gzip(record)).collect();
+    let mut expected: Vec<String> = (0..PAGES).map(|n| format!("urn:resource:{n}")).collect();
+    expected.sort_unstable();
+    for (name, bytes, is_cut_here, is_cut_there) in [
+        ("members.warc.gz", members, true, true),
+        ("plain.warc", records.concat(), true, false),
+        ("whole.warc.gz", gzip(&records.concat()), false, false),
+    ] {
+        let path = directory.path().join(name);
+        std::fs::write(&path, &bytes).unwrap();
+        let size = bytes.len() as u64;
+        put(&store, name, bytes).await;
+        for (given, is_cut) in [
+            (path.to_str().unwrap().to_owned(), is_cut_here),
+            (format!("s3://bucket/{name}"), is_cut_there),
+        ] {
+            let columns = Columns::default();
+            let opened = Documents::open(&context, &[given.clone()], &columns).await;
+            let mut documents = opened.unwrap();
+            assert!(documents.can_be_cut(), "{given}");
+            documents.cut(&context, PARTITIONS).await.unwrap();
+            let splits = documents.splits();
+            assert_eq!(splits.len() > 1, is_cut, "{given}");
+            let mut partitions = crawl_ids(&context, &documents).await;
+            assert_eq!(partitions.len(), splits.len().min(PARTITIONS), "{given}");
+            assert!(partitions.iter().all(|ids| !ids.is_empty()), "{given}");
+            partitions.iter_mut().for_each(|ids| ids.sort_unstable());
+            let mut all = partitions.concat();
+            all.sort_unstable();
+            assert!(all == expected, "{given}: {}", all.len());
+            if !is_cut {
+                assert_eq!(splits[0].extent, Extent::Whole);
+                continue;
+            }
+            // The parts touch. As an executor reads them, they have all documents and all counts.
+            let crawl = Arc::new(CrawlCounters::default());
+            let (mut end, mut rows) = (0, 0);
+            for (number, split) in splits.iter().enumerate() {
+                let Extent::Bytes(part) = &split.extent else {
+                    panic!("{split:?}");
+                };
+                assert_eq!((split.part_number, part.start), (number, end));
+                end = part.end;
+                let (id_type, extent) = (IdType::String, &split.extent);
+                let table = documents.extent_table(&context, id_type, extent, None, &crawl);
+                rows += table.unwrap().count().await.unwrap();
+            }
+            assert_eq!((end, rows), (size, PAGES));
+            let counts = crawl.counts().unwrap();
+            assert_eq!(counts.documents, PAGES as u64);
+            assert_eq!(counts.skipped["request"], PAGES as u64);
+        }
     }
 }

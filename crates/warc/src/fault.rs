@@ -40,6 +40,26 @@ impl fmt::Display for Fault {
     }
 }
 
+/// A file was cut within a member, where other members seem to start. It is the cause of an error of the reader of the part
+/// before the cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WrongCut {
+    /// Offset of the cut in the file, in bytes.
+    pub offset: u64,
+}
+
+impl fmt::Display for WrongCut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the file was cut within a member, at byte {}",
+            self.offset
+        )
+    }
+}
+
+impl std::error::Error for WrongCut {}
+
 /// A part of a file that is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken {

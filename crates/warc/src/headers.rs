@@ -57,7 +57,9 @@ impl FieldTable {
             let start = self.next_line;
             self.next_line += length + 1;
             let line = &bytes[start..start + length];
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            // Files that were converted twice have several carriage returns.
+            let end = line.iter().rposition(|byte| *byte != b'\r');
+            let line = &line[..end.map_or(0, |at| at + 1)];
             match line.first() {
                 None => return Scan::Whole(self.next_line),
                 // The first line is the version of the record, or the status of the response.
@@ -309,6 +311,15 @@ mod tests {
         with_headers(text, |headers| {
             assert_eq!(headers.record_id().as_deref(), Some("urn: uuid: 1"));
             assert_eq!(headers.get("a").as_deref(), Some("b"));
+        });
+    }
+
+    #[test]
+    fn a_line_may_end_with_several_carriage_returns() {
+        let text = "WARC/1.0\r\r\nContent-Length: 3\r\r\nA: b\r\r\n\tc\r\r\n\r\r\n";
+        with_headers(text, |headers| {
+            assert_eq!(headers.content_length(), Some(3));
+            assert_eq!(headers.get("A").as_deref(), Some("b c"));
         });
     }
 

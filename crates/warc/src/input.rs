@@ -7,9 +7,10 @@ use memchr::memchr;
 /// The most bytes that [`Input::peek`] can be asked for.
 pub(crate) const MAX_PEEK: usize = 4 << 10;
 
-/// The bytes of a file from its start, and how many of them are consumed.
+/// The bytes of a file from an offset on, and how many of them are consumed.
 pub(crate) struct Input<R> {
     source: R,
+    /// The offset in the file of the next byte.
     offset: u64,
     /// Bytes that `peek` took from the source; those from `held_start` on come next.
     held: Vec<u8>,
@@ -17,16 +18,22 @@ pub(crate) struct Input<R> {
 }
 
 impl<R: BufRead> Input<R> {
+    /// The bytes of a file from its start.
     pub(crate) fn new(source: R) -> Self {
+        Self::at(source, 0)
+    }
+
+    /// The bytes of a file; `source` starts with the byte at `offset`.
+    pub(crate) fn at(source: R, offset: u64) -> Self {
         Self {
             source,
-            offset: 0,
+            offset,
             held: Vec::new(),
             held_start: 0,
         }
     }
 
-    /// The number of bytes consumed.
+    /// The offset in the file of the byte that comes next.
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }

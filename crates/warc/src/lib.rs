@@ -4,7 +4,7 @@
 //! [`Reader`] reads the records of a file, plain or compressed with gzip or zstd. [`Documents`] reads the document in a record:
 //! it decodes the body of the response, and its text. [`Counts`] says what was read and what was not. Memory is bounded
 //! whatever a file holds; reading a record allocates nothing; and a damaged part of a file costs the records in it, not those
-//! after it.
+//! after it. [`Cuts`] finds where a large file can be cut, so that several readers share it.
 //!
 //! ```
 //! use std::io::BufReader;
@@ -40,6 +40,7 @@
 mod buffer;
 pub mod charset;
 mod counts;
+mod cuts;
 mod digests;
 mod documents;
 mod fault;
@@ -53,8 +54,9 @@ mod reason;
 mod test_files;
 
 pub use counts::Counts;
+pub use cuts::{Cuts, MemberCuts, RecordStarts};
 pub use documents::{Choice, Document, Documents, Form, Outcome};
-pub use fault::{Broken, Fault};
+pub use fault::{Broken, Fault, WrongCut};
 pub use headers::{Headers, RecordType};
 pub use reader::{Event, Limits, Reader, Record};
 pub use reason::Reason;

@@ -4,6 +4,7 @@
 //! only once the compressed member that ends with it has passed its checksum.
 
 use std::io::{self, BufRead};
+use std::ops::Range;
 
 use memchr::memmem;
 
@@ -13,7 +14,7 @@ use crate::headers::{FieldTable, Headers, PREFIX, START_LENGTH, Scan, is_record_
 use crate::members::{Members, Step};
 
 /// The most bytes of a record's header.
-const MAX_HEADER: usize = 64 << 10;
+pub(crate) const MAX_HEADER: usize = 64 << 10;
 
 /// Limits of a reader's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +97,7 @@ struct Member {
     is_compressed: bool,
 }
 
-/// The records of a WARC file, plain or compressed with gzip or zstd; its first bytes say which.
+/// The records of a WARC file, or of a part of it, plain or compressed with gzip or zstd; the first bytes say which.
 pub struct Reader<R> {
     members: Members<R>,
     buffer: Buffer,
@@ -122,13 +123,19 @@ pub struct Reader<R> {
 impl<R: BufRead> Reader<R> {
     /// Reads a file from its start. A larger buffer of `input` makes fewer calls of the decompressor: 128 KiB is enough.
     pub fn new(input: R, limits: Limits) -> Self {
+        Self::of_part(input, limits, 0..u64::MAX)
+    }
+
+    /// Reads the records that start in a part of a file, which was cut where [`Cuts`](crate::Cuts) says. `input` starts with the
+    /// part, and goes on behind it: more of it is read only if the last member is damaged, or the cut is wrong.
+    pub fn of_part(input: R, limits: Limits, part: Range<u64>) -> Self {
         let member = Member {
-            offset: 0,
+            offset: part.start,
             position: 0,
             is_compressed: false,
         };
         Self {
-            members: Members::new(input, limits.window_log),
+            members: Members::of_part(input, limits.window_log, part),
             buffer: Buffer::new(limits.record),
             fields: FieldTable::default(),
             limits,
@@ -146,7 +153,8 @@ impl<R: BufRead> Reader<R> {
     /// The next record, or the next part that cannot be read; `None` at the end of the file.
     ///
     /// # Errors
-    /// Those of the input, as it gave them. Whatever the bytes are, they make no error.
+    /// Those of the input, as it gave them. The bytes of a whole file make no error, whatever they are; a part that ends within a
+    /// member is an error with the cause [`WrongCut`](crate::WrongCut).
     pub fn next_event(&mut self) -> io::Result<Option<Event<'_>>> {
         Ok(match self.advance()? {
             Found::Record(span) => {

@@ -12,8 +12,8 @@ use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use engine::EngineError;
 use engine::batch::BatchRef;
 use engine::cluster::{Capacity, Cluster, ClusterSummary, FingerprintRequest, FingerprintedRows};
+use engine::map_counters::MapCounters;
 use engine::probe::{Probe, ProbeExec};
-use engine::text_counts::TextCounters;
 use engine::work_items::{self, Numbered, WorkItem};
 use storage::{Draft, Location};
 
@@ -21,9 +21,6 @@ use super::connection::Remote;
 use super::map_parameters::MapParameters;
 use crate::plan::document_items::DocumentItem;
 use crate::plan::fingerprint::{FingerprintExec, FingerprintSettings};
-
-/// Weight of a work item of map 1 whose size is unknown, in bytes.
-const UNKNOWN_WEIGHT: u64 = 64 << 20;
 
 #[async_trait]
 impl Cluster for Remote {
@@ -63,7 +60,7 @@ impl Cluster for Remote {
         let mut bytes = Vec::new();
         let mut items: Vec<DocumentItem> = Vec::new();
         for (number, split) in (0..).zip(splits) {
-            bytes.push(split.bytes.unwrap_or(UNKNOWN_WEIGHT));
+            bytes.push(split.bytes);
             let file = split.location.absolute_name();
             let size = match items.last() {
                 Some(last) if last.file == file => last.size,
@@ -72,10 +69,10 @@ impl Cluster for Remote {
             items.push(DocumentItem {
                 number,
                 file,
-                file_number: split.file_number as u32,
+                part_number: split.part_number as u32,
                 size,
                 rows: split.rows,
-                row_group: split.row_group.map(|group| group as u32),
+                extent: split.extent,
             });
         }
         let schema = engine::fingerprint::rows_schema(
@@ -85,8 +82,8 @@ impl Cluster for Remote {
         );
         let mut builder = RecordBatchReceiverStreamBuilder::new(schema, 4);
         let (sender, remote) = (builder.tx(), self.clone());
-        let counters = Arc::new(TextCounters::default());
-        let map_counters = Arc::clone(&counters);
+        let counters = MapCounters::default();
+        let map_counters = counters.clone();
         builder.spawn(async move {
             let map = MapParameters {
                 number: |item: &DocumentItem| item.number,
@@ -113,6 +110,7 @@ impl Cluster for Remote {
         let state = self.wait_for_executors().await?;
         Ok(Capacity {
             executors: state.executors,
+            slots: state.slots,
             memory: usize::try_from(state.memory).unwrap_or(usize::MAX),
         })
     }
@@ -162,7 +160,7 @@ impl Cluster for Remote {
                 },
                 build: &|input| Ok(Arc::new(ProbeExec::try_new(input, probe.clone())?)),
                 exactly_once: false,
-                counters: Arc::default(),
+                counters: MapCounters::default(),
             };
             let done = remote.run_map(&map, items, sender).await;
             remote.0.resources.progress.note_probe_done();

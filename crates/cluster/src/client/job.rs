@@ -173,7 +173,7 @@ impl Remote {
                 return Ok(());
             }
         }
-        map.counters.add(&receipt.texts);
+        receipt.count(&map.counters);
         receipt.add_to(&self.0.resources.progress);
         add_to_totals(&mut self.summary_mut().executors, receipt.executor);
         Ok(())

@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::error::Result;
 use datafusion::physical_plan::ExecutionPlan;
-use engine::text_counts::TextCounters;
+use engine::map_counters::MapCounters;
 
 /// A record batch of rows of a map, or the error that ends them.
 pub(super) type Rows = Result<RecordBatch>;
@@ -33,6 +33,6 @@ pub(super) struct MapParameters<'a, T> {
     pub(super) build: BuildMap<'a>,
     /// Whether every row must come exactly once; otherwise repeated rows do no harm.
     pub(super) exactly_once: bool,
-    /// Counts of the texts that are fingerprinted.
-    pub(super) counters: Arc<TextCounters>,
+    /// Counts of the texts and records that map 1 reads.
+    pub(super) counters: MapCounters,
 }

@@ -22,9 +22,9 @@ use datafusion::physical_plan::{
 };
 use datafusion::prelude::SessionContext;
 use engine::documents::Columns;
+use engine::map_counters::MapCounters;
 use engine::resources::Resources;
 use engine::stream::{self, BATCH_ROWS};
-use engine::text_counts::TextCounters;
 use engine::{EngineError, Recipe, fingerprint};
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
@@ -173,7 +173,7 @@ impl ExecutionPlan for FingerprintExec {
         let mut builder = RecordBatchReceiverStreamBuilder::new(self.schema(), 2);
         let sender = builder.tx();
         builder.spawn(async move {
-            let counters = Arc::new(TextCounters::default());
+            let counters = MapCounters::default();
             let recipe = Recipe::Texts(cache.model(&settings.spec, &settings.spec_files).await?);
             while let Some(batch) = items.next().await {
                 for item in DocumentItem::decode(&batch?)? {
@@ -183,15 +183,20 @@ impl ExecutionPlan for FingerprintExec {
                         .documents(&context, file, size, &settings.columns)
                         .await?;
                     let mut count = 0;
-                    let row_group = item.row_group.map(|group| group as usize);
                     let failed = || EngineError::query(documents.given());
-                    let file_number = settings
+                    let part_number = settings
                         .decision_columns
-                        .then_some(item.file_number as usize);
+                        .then_some(item.part_number as usize);
                     let id_type = settings.id_type();
-                    let table =
-                        documents.row_group_table(&context, id_type, row_group, file_number)?;
-                    let rows = fingerprint::with_fingerprints(table, &recipe, &counters);
+                    let crawl = &counters.crawl;
+                    let table = documents.extent_table(
+                        &context,
+                        id_type,
+                        &item.extent,
+                        part_number,
+                        crawl,
+                    )?;
+                    let rows = fingerprint::with_fingerprints(table, &recipe, &counters.texts);
                     let rows = rows
                         .map_err(failed())?
                         .execute_stream()
@@ -211,7 +216,10 @@ impl ExecutionPlan for FingerprintExec {
                     resources.progress.note_answered([item.number]);
                 }
             }
-            resources.progress.texts.add(&counters.counts());
+            resources.progress.texts.add(&counters.texts.counts());
+            if let Some(records) = counters.crawl.counts() {
+                resources.progress.crawl.add(&records);
+            }
             Ok(())
         });
         Ok(builder.build())

@@ -6,6 +6,8 @@
 use std::sync::atomic::Ordering;
 
 use engine::cluster::ExecutorSummary;
+use engine::crawl_counts::CrawlRecordCounts;
+use engine::map_counters::MapCounters;
 use engine::progress::Progress;
 use engine::text_counts::TextCounts;
 use serde::{Deserialize, Serialize};
@@ -27,6 +29,8 @@ pub(crate) struct Receipt {
     pub(crate) without_sketch: u64,
     /// Counts of the texts that were fingerprinted.
     pub(crate) texts: TextCounts,
+    /// The records of WARC files that were read; `None` without such files.
+    pub(crate) crawl_records: Option<CrawlRecordCounts>,
     /// Seconds in the stages of the probe: read, decode, partition, filter, verify, ids.
     pub(crate) stages: [f64; 6],
     /// The executor, and what it did for this slice.
@@ -46,6 +50,7 @@ impl Receipt {
             dissimilar: load(&progress.dissimilar),
             without_sketch: load(&progress.without_sketch),
             texts: progress.texts.counts(),
+            crawl_records: progress.crawl.counts(),
             stages: stages.map(|spent| spent.seconds()),
             executor: ExecutorSummary {
                 slices: 1,
@@ -58,7 +63,15 @@ impl Receipt {
         }
     }
 
-    /// Adds the counts to the progress of the run.
+    /// Adds the counts of texts and records to those of the map.
+    pub(crate) fn count(&self, counters: &MapCounters) {
+        counters.texts.add(&self.texts);
+        if let Some(records) = &self.crawl_records {
+            counters.crawl.add(records);
+        }
+    }
+
+    /// Adds the other counts to the progress of the run.
     pub(crate) fn add_to(&self, progress: &Progress) {
         let counters = [
             (&progress.probed, self.executor.probed),

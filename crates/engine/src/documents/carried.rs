@@ -42,7 +42,15 @@ impl Documents {
         let (sketches, carried) = (self.has_sketches(), self.carried_fields());
         let schema = table_columns::schema(id_type, content, sketches, false, carried);
         let splits = numbered_splits(&files);
-        read_table(context, schema, id_type, partitions, &Rows::All, splits)
+        read_table(
+            context,
+            schema,
+            id_type,
+            partitions,
+            &Rows::All,
+            splits,
+            None,
+        )
     }
 
     /// Whether there are carried columns.
@@ -114,5 +122,13 @@ fn carried_columns_table(
     // There are no ids.
     let id_type = IdType::String;
     let splits = numbered_splits(&files);
-    read_table(context, schema, id_type, partitions, &Rows::Carried, splits)
+    read_table(
+        context,
+        schema,
+        id_type,
+        partitions,
+        &Rows::Carried,
+        splits,
+        None,
+    )
 }

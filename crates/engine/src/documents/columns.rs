@@ -6,7 +6,6 @@ use archive::schema::SKETCH;
 use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
-use super::crawl_counts::FileCounts;
 use super::preference::Prefer;
 use crate::error::{EngineError, Result};
 
@@ -155,8 +154,6 @@ pub(super) struct FoundColumns {
     pub(super) pages: Pages,
     /// Which records of a crawl are documents.
     pub(super) crawl: CrawlRecords,
-    /// How many records of a WARC file are documents.
-    pub(super) crawl_counts: FileCounts,
 }
 
 /// What a column is read for.
@@ -286,7 +283,6 @@ impl Columns {
             delimiter: self.delimiter.unwrap_or(b','),
             pages: self.pages,
             crawl: self.crawl.clone(),
-            crawl_counts: FileCounts::default(),
             prefer: self.prefer.clone(),
         })
     }

@@ -241,7 +241,6 @@ mod tests {
             is_one_document: false,
             pages: Default::default(),
             crawl: Default::default(),
-            crawl_counts: Default::default(),
             id: Some("key".into()),
             content: Some(Content::Text("text".into())),
             sketches: false,

@@ -18,6 +18,12 @@ use crate::error::{EngineError, Result};
 /// Record batches of the columns that [`FoundColumns::names`] lists, under the file's column names.
 pub(super) type Batches = BoxStream<'static, Result<RecordBatch>>;
 
+/// Rows of a file, and their numbers in it, from 0 on. Positions name a document by them.
+pub(super) struct NumberedRows {
+    pub(super) rows: RecordBatch,
+    pub(super) numbers: Vec<u64>,
+}
+
 /// A file of documents, or of ready fingerprints.
 #[derive(Debug, Clone)]
 pub(super) struct InputFile {
@@ -51,8 +57,12 @@ pub(super) enum Source {
         format: &'static dyn RowFormat,
         /// The compression.
         compression: Compression,
+        /// Encoded bytes.
+        size: u64,
         /// Estimated bytes after decompression.
         bytes: u64,
+        /// Offsets at which the file is cut into parts that are read one by one, ascending; none if it is read as a whole.
+        cuts: Vec<u64>,
         /// The file as it was when it was opened; `None` for an object in a store.
         local: Option<UnchangedFile>,
     },
@@ -74,6 +84,44 @@ impl InputFile {
         match &self.source {
             Source::Rows { bytes, .. } => *bytes,
             Source::Local(_) | Source::Remote(_) => 0,
+        }
+    }
+
+    /// Encoded bytes of a row file; 0 for Parquet, whose footer has the sizes.
+    pub(super) fn encoded_bytes(&self) -> u64 {
+        match &self.source {
+            Source::Rows { size, .. } => *size,
+            Source::Local(_) | Source::Remote(_) => 0,
+        }
+    }
+
+    /// The parts that are read one by one, in order; `None` stands for the whole file.
+    pub(super) fn parts(&self) -> Vec<Option<Range<u64>>> {
+        match &self.source {
+            Source::Rows { cuts, size, .. } if !cuts.is_empty() => {
+                let starts = [0].into_iter().chain(cuts.iter().copied());
+                let ends = cuts.iter().copied().chain([*size]);
+                starts
+                    .zip(ends)
+                    .map(|(start, end)| Some(start..end))
+                    .collect()
+            }
+            _ => vec![None],
+        }
+    }
+
+    /// Cuts a row file into parts.
+    pub(super) fn cut_at(&mut self, places: Vec<u64>) {
+        if let Source::Rows { cuts, .. } = &mut self.source {
+            *cuts = places;
+        }
+    }
+
+    /// Where the file is cut.
+    pub(super) fn cuts(&self) -> &[u64] {
+        match &self.source {
+            Source::Rows { cuts, .. } => cuts,
+            Source::Local(_) | Source::Remote(_) => &[],
         }
     }
 

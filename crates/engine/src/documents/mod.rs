@@ -6,7 +6,7 @@
 mod carried;
 mod columns;
 mod conform;
-mod crawl_counts;
+mod cuts;
 mod file;
 mod formats;
 mod id;
@@ -23,6 +23,7 @@ mod splits;
 mod table_columns;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use archive::IdType;
@@ -43,7 +44,6 @@ use splits::Split;
 pub use columns::{
     CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES,
 };
-pub use crawl_counts::CrawlRecordCounts;
 pub use formats::extensions;
 pub use id::DocumentId;
 pub use kept::{KeptDrafts, KeptFiles, KeptPlace, Replace};
@@ -55,6 +55,7 @@ pub(crate) use table_columns::{
     DECISION_COLUMNS, POSITION, PREFERENCE, TEXT, TextRows, positions_and_bytes,
 };
 
+use crate::crawl_counts::CrawlCounters;
 use crate::error::{EngineError, Result};
 use crate::resources::Resources;
 
@@ -83,14 +84,25 @@ fn without_stray_texts(path: &str, mut files: Vec<Location>) -> Vec<Location> {
 pub struct DocumentSplit {
     /// The file.
     pub location: Location,
-    /// Number of the file among those of the batch.
-    pub file_number: usize,
-    /// The row group of a Parquet file; `None` for a whole file of another format.
-    pub row_group: Option<usize>,
-    /// Encoded bytes; `None` when they are not known.
-    pub bytes: Option<u64>,
+    /// Number that positions have for it: of its part of the file among all parts of all files. A file that is not cut is one part.
+    pub part_number: usize,
+    /// What it has of the file.
+    pub extent: Extent,
+    /// Encoded bytes.
+    pub bytes: u64,
     /// Number of documents; `None` when it is not known.
     pub rows: Option<u64>,
+}
+
+/// What a split has of its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extent {
+    /// All of it.
+    Whole,
+    /// A row group of a Parquet file.
+    RowGroup(usize),
+    /// The records that start within these bytes of a WARC file.
+    Bytes(Range<u64>),
 }
 
 /// Files of documents, opened, with their columns found.
@@ -106,10 +118,19 @@ pub struct Documents {
 
 /// The splits of files that have the numbers 0, 1, 2, ..., in order.
 fn numbered_splits(files: &[Arc<InputFile>]) -> Vec<Split> {
-    let files = files.iter().enumerate();
+    let files = files.iter().zip(first_parts(files)).enumerate();
     files
-        .flat_map(|(number, file)| Split::all(number, file))
+        .flat_map(|(number, (file, part))| Split::all(number, part, file))
         .collect()
+}
+
+/// The number of the first part of each file, among all parts of all files.
+fn first_parts(files: &[Arc<InputFile>]) -> impl Iterator<Item = usize> {
+    files.iter().scan(0, |next, file| {
+        let first = *next;
+        *next += file.cuts().len() + 1;
+        Some(first)
+    })
 }
 
 impl Documents {
@@ -190,7 +211,13 @@ impl Documents {
             pages: self.columns.pages,
             ..columns.clone()
         };
-        Self::open_files(context, self.given.clone(), locations.collect(), &columns).await
+        let given = self.given.clone();
+        let mut reopened = Self::open_files(context, given, locations.collect(), &columns).await?;
+        // Positions name the parts.
+        for (file, cut) in reopened.files.iter_mut().zip(&self.files) {
+            Arc::make_mut(file).cut_at(cut.cuts().to_vec());
+        }
+        Ok(reopened)
     }
 
     /// The columns that were asked for, but for the carried ones, and how pages are read.
@@ -212,14 +239,6 @@ impl Documents {
         for file in &mut self.files {
             Arc::make_mut(file).columns.pages = pages;
         }
-    }
-
-    /// How many records of WARC files are documents, of the files that were read in this process to their ends; `None` if
-    /// there are none.
-    #[must_use]
-    pub fn crawl_counts(&self) -> Option<CrawlRecordCounts> {
-        let counts = self.files.iter();
-        CrawlRecordCounts::sum(counts.filter_map(|file| file.columns.crawl_counts.get()))
     }
 
     /// The paths as they were given, joined by commas.
@@ -323,44 +342,61 @@ impl Documents {
             let footer = split.file.footer.as_ref();
             let group = split.row_group().zip(footer);
             let group = group.map(|(row_group, footer)| footer.metadata().row_group(row_group));
+            let (extent, bytes) = match (split.row_group(), &split.bytes_of_part) {
+                (Some(number), _) => {
+                    let bytes = group.map_or(0, |group| group.compressed_size());
+                    (Extent::RowGroup(number), bytes.max(0).cast_unsigned())
+                }
+                (None, Some(part)) => (Extent::Bytes(part.clone()), part.end - part.start),
+                (None, None) => (Extent::Whole, split.file.encoded_bytes()),
+            };
             DocumentSplit {
                 location: split.file.location.clone(),
-                file_number: split.file_number,
-                row_group: split.row_group(),
-                bytes: group.map(|group| group.compressed_size().max(0).cast_unsigned()),
+                part_number: split.part_number,
+                extent,
+                bytes,
                 rows: group.map(|group| group.num_rows().max(0).cast_unsigned()),
             }
         };
         self.all_splits().into_iter().map(named).collect()
     }
 
-    /// As [`Self::table`], in one partition, with only row group `row_group` of each file, or all
-    /// row groups if it is `None`. With a `file_number`, the table has the decision columns, as if each
-    /// file had this number among the batch's files.
+    /// As [`Self::table`], in one partition, with only this `extent` of each file. With a `part_number`, the table has the
+    /// decision columns, as if each file were this part of the batch. Counts the records of WARC files in `crawl`.
     ///
     /// # Errors
     /// None in practice.
-    pub fn row_group_table(
+    pub fn extent_table(
         &self,
         context: &SessionContext,
         id_type: IdType,
-        row_group: Option<usize>,
-        file_number: Option<usize>,
+        extent: &Extent,
+        part_number: Option<usize>,
+        crawl: &Arc<CrawlCounters>,
     ) -> Result<DataFrame> {
-        let mut splits = self.all_splits();
-        splits.retain(|split| row_group.is_none() || split.row_group() == row_group);
-        let rows = match file_number {
-            Some(number) => {
-                for split in &mut splits {
-                    split.file_number = number;
-                }
-                Rows::WithDecisionColumns
+        let mut splits = match extent {
+            Extent::Whole => self.all_splits(),
+            Extent::RowGroup(group) => {
+                let mut splits = self.all_splits();
+                splits.retain(|split| split.row_group() == Some(*group));
+                splits
             }
-            None => Rows::All,
+            Extent::Bytes(part) => {
+                let files = self.files.iter().enumerate();
+                let split = |(number, file)| Split::of_part(number, 0, file, Some(part.clone()));
+                files.map(split).collect()
+            }
         };
-        self.table_of_splits(context, id_type, 1, rows, splits)
+        if let Some(number) = part_number {
+            for split in &mut splits {
+                split.part_number = number;
+            }
+        }
+        let rows = Rows::to_fingerprint(part_number.is_some());
+        self.table_of_splits(context, id_type, 1, rows, splits, Some(crawl))
     }
 
+    /// The splits of all files, in order.
     fn all_splits(&self) -> Vec<Split> {
         numbered_splits(&self.files)
     }
@@ -456,26 +492,26 @@ impl Documents {
         id_type: IdType,
         partitions: usize,
     ) -> Result<DataFrame> {
-        self.table_of_splits(context, id_type, partitions, Rows::All, self.all_splits())
+        let splits = self.all_splits();
+        self.table_of_splits(context, id_type, partitions, Rows::All, splits, None)
     }
 
-    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too.
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too if `decision_columns`. Counts the records of WARC files
+    /// in `crawl`.
     ///
     /// # Errors
     /// None in practice.
-    pub(crate) fn table_with_decision_columns(
+    pub(crate) fn table_to_fingerprint(
         &self,
         context: &SessionContext,
         id_type: IdType,
         partitions: usize,
+        decision_columns: bool,
+        crawl: &Arc<CrawlCounters>,
     ) -> Result<DataFrame> {
-        self.table_of_splits(
-            context,
-            id_type,
-            partitions,
-            Rows::WithDecisionColumns,
-            self.all_splits(),
-        )
+        let splits = self.all_splits();
+        let rows = Rows::to_fingerprint(decision_columns);
+        self.table_of_splits(context, id_type, partitions, rows, splits, Some(crawl))
     }
 
     /// As [`Self::table`], with only the documents that have `wanted` ids. In Parquet files with an
@@ -490,12 +526,12 @@ impl Documents {
         partitions: usize,
         wanted: Arc<HashSet<DocumentId>>,
     ) -> Result<DataFrame> {
-        let wanted = Rows::Wanted(wanted);
-        self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
+        let (wanted, splits) = (Rows::Wanted(wanted), self.all_splits());
+        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
     }
 
-    /// As [`Self::table_with_decision_columns`], with only the documents at the positions in
-    /// `wanted`. In Parquet files, the reader decodes no other text.
+    /// As [`Self::table`], with the columns of [`DECISION_COLUMNS`] too, and only the documents at the positions in `wanted`. In
+    /// Parquet files, the reader decodes no other text.
     ///
     /// # Errors
     /// None in practice.
@@ -506,8 +542,8 @@ impl Documents {
         partitions: usize,
         wanted: Arc<RowSet>,
     ) -> Result<DataFrame> {
-        let wanted = Rows::At(wanted);
-        self.table_of_splits(context, id_type, partitions, wanted, self.all_splits())
+        let (wanted, splits) = (Rows::At(wanted), self.all_splits());
+        self.table_of_splits(context, id_type, partitions, wanted, splits, None)
     }
 
     fn table_of_splits(
@@ -517,12 +553,13 @@ impl Documents {
         partitions: usize,
         rows: Rows,
         splits: Vec<Split>,
+        crawl: Option<&Arc<CrawlCounters>>,
     ) -> Result<DataFrame> {
         let content = self.files.first();
         let content = content.and_then(|file| file.columns.content.as_ref());
         let (sketches, decision_columns) = (self.has_sketches(), rows.have_decision_columns());
         let schema = table_columns::schema(id_type, content, sketches, decision_columns, vec![]);
-        read_table(context, schema, id_type, partitions, &rows, splits)
+        read_table(context, schema, id_type, partitions, &rows, splits, crawl)
     }
 }
 
@@ -534,6 +571,7 @@ fn read_table(
     partitions: usize,
     rows: &Rows,
     splits: Vec<Split>,
+    crawl: Option<&Arc<CrawlCounters>>,
 ) -> Result<DataFrame> {
     let dealt = splits::deal(splits, partitions);
     let cores_to_spare = dealt.len() < partitions;
@@ -546,6 +584,7 @@ fn read_table(
                 schema: Arc::clone(&schema),
                 id_type,
                 rows: rows.clone(),
+                crawl: crawl.map(Arc::clone),
                 context: context.clone(),
             }) as Arc<dyn PartitionStream>
         })

@@ -14,12 +14,13 @@ use datafusion::physical_plan::streaming::PartitionStream;
 use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 
-use super::file::Batches;
+use super::file::{Batches, NumberedRows};
 use super::id::DocumentId;
 use super::row_set::{RowSet, position};
 use super::rows::limit::Limit;
 use super::splits::Split;
 use super::{conform, parquet, rows};
+use crate::crawl_counts::CrawlCounters;
 use crate::error::Result;
 use crate::memory;
 use crate::resources::Resources;
@@ -41,6 +42,14 @@ pub(super) enum Rows {
 }
 
 impl Rows {
+    /// The rows that are fingerprinted: all, with the decision columns if `decision_columns`.
+    pub(super) fn to_fingerprint(decision_columns: bool) -> Self {
+        match decision_columns {
+            true => Self::WithDecisionColumns,
+            false => Self::All,
+        }
+    }
+
     /// Whether the rows have the columns of [`DECISION_COLUMNS`](super::DECISION_COLUMNS).
     pub(super) fn have_decision_columns(&self) -> bool {
         matches!(self, Self::WithDecisionColumns | Self::At(_))
@@ -61,6 +70,8 @@ pub(super) struct PartitionReader {
     pub(super) schema: SchemaRef,
     pub(super) id_type: IdType,
     pub(super) rows: Rows,
+    /// Where the records of WARC files are counted, if they are.
+    pub(super) crawl: Option<Arc<CrawlCounters>>,
     pub(super) context: SessionContext,
 }
 
@@ -128,7 +139,9 @@ impl PartitionReader {
             // A row without an id is an error, unless only wanted ids are read: such a row is not
             // wanted.
             let by_id = matches!(self.rows, Rows::Wanted(_));
-            let batches = rows::batches(file, limit, by_id).map(conformed);
+            let crawl = self.crawl.clone();
+            let part = split.bytes_of_part.clone();
+            let batches = rows::batches(file, part, limit, by_id, crawl).map(conformed);
             // A separate thread parses the file while another core fingerprints. A file in a store
             // must be read on a blocking thread.
             return Ok(match self.cores_to_spare || split.is_remote() {
@@ -138,31 +151,37 @@ impl PartitionReader {
         };
         let bytes = memory::limit_bytes(&self.context.runtime_env().memory_pool);
         let raw = parquet::read(&file, rows, object, self.wanted_rows(&split), bytes).await?;
-        Ok(raw.map(conformed).boxed())
+        let mut numbers = self.row_numbers(&split);
+        let numbered = move |rows: RecordBatch| {
+            let numbers = numbers.by_ref().take(rows.num_rows()).collect();
+            NumberedRows { rows, numbers }
+        };
+        Ok(raw.map_ok(numbered).map(conformed).boxed())
     }
 
-    /// Returns a function that converts the record batches of a split, in their order, to the
-    /// table's schema, and keeps the selected rows. Errors name the split `object`.
+    /// Returns a function that converts the rows of a split to the table's schema, and keeps the selected ones. Errors name the
+    /// split `object`.
     fn conformed(
         &self,
         split: &Split,
         object: String,
-    ) -> impl FnMut(Result<RecordBatch>) -> Result<RecordBatch> + Send + use<> {
+    ) -> impl FnMut(Result<NumberedRows>) -> Result<RecordBatch> + Send + use<> {
         let (schema, id_type) = (Arc::clone(&self.schema), self.id_type);
         let file = Arc::clone(&split.file);
         let selected = self.rows.clone();
-        let file_number = split.file_number;
-        let mut numbers = self.row_numbers(split);
-        move |batch: Result<RecordBatch>| {
-            let mut batch = batch?;
+        let part_number = split.part_number;
+        move |batch: Result<NumberedRows>| {
+            let NumberedRows {
+                rows: mut batch,
+                numbers: mut rows,
+            } = batch?;
             let failed = |source| archive::ArchiveError::Arrow {
                 object: object.clone(),
                 source,
             };
-            let mut rows: Vec<u64> = numbers.by_ref().take(batch.num_rows()).collect();
             let columns = &file.columns;
             let positions = |rows: &[u64]| {
-                let positions = rows.iter().map(|&row| position(file_number, row));
+                let positions = rows.iter().map(|&row| position(part_number, row));
                 Int64Array::from_iter_values(positions)
             };
             if matches!(selected, Rows::Carried) {
@@ -179,7 +198,7 @@ impl PartitionReader {
                 Rows::All | Rows::WithDecisionColumns | Rows::Carried => None,
                 Rows::Wanted(wanted) => Some(are_wanted(&ids, id_type, wanted).map_err(failed)?),
                 Rows::At(set) => {
-                    let is_selected = |row: &u64| Some(set.contains(file_number, *row));
+                    let is_selected = |row: &u64| Some(set.contains(part_number, *row));
                     Some(rows.iter().map(is_selected).collect())
                 }
             };
@@ -194,14 +213,14 @@ impl PartitionReader {
         }
     }
 
-    /// The numbers, in their file, of the rows that the reader of a split returns.
+    /// The numbers, in their file, of the rows that the Parquet reader returns of a split.
     fn row_numbers(&self, split: &Split) -> Box<dyn Iterator<Item = u64> + Send> {
         let numbers = split.first_row()..;
         match &self.rows {
-            // The Parquet reader skips the other rows.
-            Rows::At(set) if split.rows.is_some() => {
-                let (set, file_number) = (Arc::clone(set), split.file_number);
-                Box::new(numbers.filter(move |&row| set.contains(file_number, row)))
+            // The reader skips the other rows.
+            Rows::At(set) => {
+                let (set, part_number) = (Arc::clone(set), split.part_number);
+                Box::new(numbers.filter(move |&row| set.contains(part_number, row)))
             }
             _ => Box::new(numbers),
         }
@@ -221,10 +240,10 @@ impl PartitionReader {
                 )))
             }
             Rows::At(set) => {
-                let (set, file_number) = (Arc::clone(set), split.file_number);
+                let (set, part_number) = (Arc::clone(set), split.part_number);
                 let first = split.first_row();
                 Some(parquet::WantedRows::AtRows(Box::new(move |row| {
-                    set.contains(file_number, first + row)
+                    set.contains(part_number, first + row)
                 })))
             }
         }

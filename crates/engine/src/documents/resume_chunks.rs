@@ -1,6 +1,8 @@
 //! Cuts a batch into chunks: a run with `--resume` fingerprints one chunk after the other, and
 //! keeps the finished ones.
 
+use std::sync::Arc;
+
 use archive::IdType;
 use datafusion::dataframe::DataFrame;
 use datafusion::prelude::SessionContext;
@@ -9,6 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::Documents;
 use super::partition_reader::Rows;
 use super::splits::Split;
+use crate::crawl_counts::CrawlCounters;
 use crate::error::Result;
 
 /// The number of chunks that the chunk size aims at.
@@ -75,8 +78,7 @@ impl Documents {
         Ok(chunks)
     }
 
-    /// The table of a chunk's documents: as [`Self::table`] or, with `decision_columns`, as
-    /// [`Self::table_with_decision_columns`].
+    /// The table of a chunk's documents, as [`Self::table_to_fingerprint`].
     ///
     /// # Errors
     /// None in practice.
@@ -87,12 +89,10 @@ impl Documents {
         partitions: usize,
         decision_columns: bool,
         chunk: &ResumeChunk,
+        crawl: &Arc<CrawlCounters>,
     ) -> Result<DataFrame> {
-        let rows = if decision_columns {
-            Rows::WithDecisionColumns
-        } else {
-            Rows::All
-        };
-        self.table_of_splits(context, id_type, partitions, rows, chunk.splits.clone())
+        let splits = chunk.splits.clone();
+        let rows = Rows::to_fingerprint(decision_columns);
+        self.table_of_splits(context, id_type, partitions, rows, splits, Some(crawl))
     }
 }

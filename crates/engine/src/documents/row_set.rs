@@ -1,74 +1,91 @@
 //! Sets of rows of the inputs, and the positions that name rows.
 
-/// Bits of a position that are the number of the row in its file.
+/// Bits of a position that are the number of the row in its part.
 const ROW_BITS: u32 = 40;
 
-/// The position of a row in the inputs: its file's number, then its own number in the file.
-/// Positions sort in the order of the inputs.
-pub(super) fn position(file: usize, row: u64) -> i64 {
-    ((file as u64) << ROW_BITS | row).cast_signed()
+/// The position of a row in the inputs: the number of its part of a file, then its own number in the part. Positions sort in the
+/// order of the inputs.
+pub(super) fn position(part: usize, row: u64) -> i64 {
+    ((part as u64) << ROW_BITS | row).cast_signed()
 }
 
-/// The number of the file of a position, and that of the row in it.
-fn file_and_row(position: i64) -> (usize, u64) {
+/// The number of the part of a position, and that of the row in it.
+fn part_and_row(position: i64) -> (usize, u64) {
     let position = position.cast_unsigned();
-    let file = (position >> ROW_BITS) as usize;
-    (file, position & ((1 << ROW_BITS) - 1))
+    let part = (position >> ROW_BITS) as usize;
+    (part, position & ((1 << ROW_BITS) - 1))
 }
 
 /// Gives positions 32-bit numbers, which sort as the positions do.
 #[derive(Debug)]
-pub(crate) struct InputNumbers {
-    /// The number of the first row of each file, then that behind the last row.
-    firsts: Vec<u64>,
+pub(crate) enum InputNumbers {
+    /// The number of the first row of each part, then that behind the last row.
+    Rows { firsts: Vec<u64> },
+    /// The positions in order, if there are too many rows, which need not all be documents.
+    Ranks { positions: Vec<i64> },
 }
 
 impl InputNumbers {
-    /// Numbers for `positions`, and for those between them.
+    /// Numbers for `positions`, of which there are fewer than 2^32.
     pub(crate) fn new(positions: &[i64]) -> Self {
         let mut firsts = vec![0];
-        for (file, row) in positions.iter().map(|position| file_and_row(*position)) {
-            if firsts.len() < file + 2 {
-                firsts.resize(file + 2, 0);
+        for (part, row) in positions.iter().map(|position| part_and_row(*position)) {
+            if firsts.len() < part + 2 {
+                firsts.resize(part + 2, 0);
             }
-            firsts[file + 1] = firsts[file + 1].max(row + 1);
+            firsts[part + 1] = firsts[part + 1].max(row + 1);
         }
-        for file in 1..firsts.len() {
-            firsts[file] += firsts[file - 1];
+        for part in 1..firsts.len() {
+            firsts[part] += firsts[part - 1];
         }
-        Self { firsts }
+        if firsts.last().is_none_or(|rows| *rows <= 1 << 32) {
+            return Self::Rows { firsts };
+        }
+        let mut positions = positions.to_vec();
+        positions.sort_unstable();
+        Self::Ranks { positions }
     }
 
     /// All numbers are below this.
     pub(crate) fn end(&self) -> usize {
-        self.firsts.last().map_or(0, |end| *end as usize)
+        match self {
+            Self::Rows { firsts } => firsts.last().map_or(0, |end| *end as usize),
+            Self::Ranks { positions } => positions.len(),
+        }
     }
 
-    /// The number of a position; `None` if it is behind the last one of its file that [`Self::new`] got.
+    /// The number of a position. One that [`Self::new`] did not get may have none.
     pub(crate) fn number(&self, position: i64) -> Option<u32> {
-        let (file, row) = file_and_row(position);
-        let number = self.firsts.get(file)? + row;
-        let end = self.firsts.get(file + 1)?;
-        // A batch has fewer than 2^32 documents.
-        (number < *end).then_some(number as u32)
+        match self {
+            Self::Rows { firsts } => {
+                let (part, row) = part_and_row(position);
+                let number = firsts.get(part)? + row;
+                let end = firsts.get(part + 1)?;
+                (number < *end).then_some(number as u32)
+            }
+            Self::Ranks { positions } => {
+                let rank = positions.binary_search(&position).ok()?;
+                Some(rank as u32)
+            }
+        }
     }
 }
 
 /// A set of rows of the inputs, one bit for each row.
 #[derive(Debug, Clone, Default)]
 pub struct RowSet {
-    /// For each file, the bits of its rows, 64 in a word.
-    files: Vec<Vec<u64>>,
+    /// For each part of a file, the bits of its rows, 64 in a word.
+    parts: Vec<Vec<u64>>,
 }
 
 impl RowSet {
     /// Adds the row at a position.
     pub(crate) fn add(&mut self, position: i64) {
-        let (file, row) = file_and_row(position);
-        if self.files.len() <= file {
-            self.files.resize_with(file + 1, Vec::new);
+        let (part, row) = part_and_row(position);
+        if self.parts.len() <= part {
+            self.parts.resize_with(part + 1, Vec::new);
         }
-        let words = &mut self.files[file];
+        let words = &mut self.parts[part];
         let word = (row / 64) as usize;
         if words.len() <= word {
             words.resize(word + 1, 0);
@@ -76,11 +93,11 @@ impl RowSet {
         words[word] |= 1 << (row % 64);
     }
 
-    /// Whether the row of a file was added.
-    pub(super) fn contains(&self, file: usize, row: u64) -> bool {
+    /// Whether the row of a part was added.
+    pub(super) fn contains(&self, part: usize, row: u64) -> bool {
         let word = self
-            .files
-            .get(file)
+            .parts
+            .get(part)
             .and_then(|words| words.get((row / 64) as usize));
         word.is_some_and(|word| word >> (row % 64) & 1 == 1)
     }
@@ -96,10 +113,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_several_files_are_kept_apart() {
+    fn rows_of_several_parts_are_kept_apart() {
         let mut kept = RowSet::default();
-        for (file, row) in [(0, 0), (0, 64), (2, 1_000_000)] {
-            kept.add(position(file, row));
+        for (part, row) in [(0, 0), (0, 64), (2, 1_000_000)] {
+            kept.add(position(part, row));
         }
         assert!(kept.contains(0, 0) && kept.contains(0, 64) && kept.contains(2, 1_000_000));
         assert!(!kept.contains(0, 1) && !kept.contains(1, 0) && !kept.contains(2, 64));
@@ -109,15 +126,22 @@ mod tests {
     #[test]
     fn numbers_have_the_order_of_the_inputs() {
         let places = [(2, 5), (0, 3), (0, 0), (2, 0), (5, 1)];
-        let positions = places.map(|(file, row)| position(file, row));
+        let positions = places.map(|(part, row)| position(part, row));
         let numbers = InputNumbers::new(&positions);
         let found = positions.map(|position| numbers.number(position).unwrap());
         assert_eq!((found, numbers.end()), ([9, 3, 0, 4, 11], 12));
-        // One between the others, and those that are behind the last of their files.
+        // One between the others, and those that are behind the last of their parts.
         assert_eq!(numbers.number(position(2, 1)), Some(5));
-        for (file, row) in [(0, 4), (1, 0), (2, 6), (5, 2), (6, 0)] {
-            assert_eq!(numbers.number(position(file, row)), None);
+        for (part, row) in [(0, 4), (1, 0), (2, 6), (5, 2), (6, 0)] {
+            assert_eq!(numbers.number(position(part, row)), None);
         }
         assert_eq!(InputNumbers::new(&[]).end(), 0);
+        // More rows than numbers.
+        let far = [(1, 7), (0, 1 << 33), (1, 0), (0, 9)];
+        let positions = far.map(|(part, row)| position(part, row));
+        let numbers = InputNumbers::new(&positions);
+        let found = positions.map(|position| numbers.number(position).unwrap());
+        assert_eq!((found, numbers.end()), ([3, 1, 2, 0], 4));
+        assert_eq!(numbers.number(position(0, 10)), None);
     }
 }

@@ -11,9 +11,9 @@ use super::parquet;
 /// Splits that each partition gets of one large row group: enough to deal evenly, whatever the
 /// sizes of other files.
 const SPLITS_PER_PARTITION: u64 = 4;
-/// A row group is cut only if it has more bytes of ids and content than this. Two splits that
-/// share a page both decode it, and some writers make pages of many megabytes.
-const MIN_SPLIT_BYTES: u64 = 32 << 20;
+/// A row group is cut only if it has more bytes of ids and content than this, and a file of rows only if it has more decompressed
+/// bytes. Two splits that share a page both decode it, and some writers make pages of many megabytes.
+pub(super) const MIN_SPLIT_BYTES: u64 = 32 << 20;
 /// A row group with more rows is not cut, because its reader would keep large lists of rows. No
 /// writer makes so many.
 const MAX_ROWS: usize = 1 << 28;
@@ -24,8 +24,12 @@ pub(super) struct Split {
     pub(super) file: Arc<InputFile>,
     /// Number of the file among the documents' files.
     pub(super) file_number: usize,
-    /// The rows in a Parquet file; `None` for a whole file of another format.
+    /// Number of the part of a file among all parts of all files, in order; a file that is not cut is one part. Positions name it.
+    pub(super) part_number: usize,
+    /// The rows in a Parquet file; `None` for other formats.
     pub(super) rows: Option<RowRange>,
+    /// The bytes of the part of a file that is cut; `None` for a whole file, and in Parquet.
+    pub(super) bytes_of_part: Option<Range<u64>>,
     /// Estimated bytes of ids and content, before compression.
     bytes: u64,
 }
@@ -34,6 +38,9 @@ pub(super) struct Split {
 impl fmt::Display for Split {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = &self.file.location;
+        if let Some(Range { start, end }) = &self.bytes_of_part {
+            return write!(f, "{location}, bytes {start} to {end}");
+        }
         match &self.rows {
             None => write!(f, "{location}"),
             Some(RowRange { row_group, cut }) => {
@@ -48,24 +55,52 @@ impl fmt::Display for Split {
 }
 
 impl Split {
-    /// The splits of a file, in order: its row groups, or the whole file.
-    pub(super) fn all(file_number: usize, file: &Arc<InputFile>) -> Vec<Self> {
-        let split = |rows, bytes| Self {
-            file: Arc::clone(file),
-            file_number,
-            rows,
-            bytes,
-        };
+    /// The splits of a file, in order: its row groups, its parts, or the whole file. The first part is number `part_number` of all
+    /// parts.
+    pub(super) fn all(file_number: usize, part_number: usize, file: &Arc<InputFile>) -> Vec<Self> {
         let Some(footer) = &file.footer else {
-            return vec![split(None, file.decompressed_bytes())];
+            let parts = (part_number..).zip(file.parts());
+            let of_part = |(number, part)| Self::of_part(file_number, number, file, part);
+            return parts.map(of_part).collect();
         };
         let groups = 0..footer.metadata().num_row_groups();
         let of_row_group = |row_group| {
             let cut = None;
-            let bytes = parquet::bytes(file, footer, row_group);
-            split(Some(RowRange { row_group, cut }), bytes)
+            Self {
+                file: Arc::clone(file),
+                file_number,
+                part_number,
+                rows: Some(RowRange { row_group, cut }),
+                bytes_of_part: None,
+                bytes: parquet::bytes(file, footer, row_group),
+            }
         };
         groups.map(of_row_group).collect()
+    }
+
+    /// The split of a part of a row file, or of the whole file.
+    pub(super) fn of_part(
+        file_number: usize,
+        part_number: usize,
+        file: &Arc<InputFile>,
+        part: Option<Range<u64>>,
+    ) -> Self {
+        let bytes = file.decompressed_bytes();
+        let bytes = match &part {
+            None => bytes,
+            Some(part) => {
+                let length = part.end.saturating_sub(part.start);
+                share(bytes, length, file.encoded_bytes())
+            }
+        };
+        Self {
+            file: Arc::clone(file),
+            file_number,
+            part_number,
+            rows: None,
+            bytes_of_part: part,
+            bytes,
+        }
     }
 
     /// The number of its first row in the file.
@@ -109,7 +144,9 @@ impl Split {
                 let ranges = ranges(rows, self.bytes, bytes);
                 let split = |cut: Range<usize>| Self {
                     file_number: self.file_number,
-                    bytes: share(self.bytes, cut.len(), rows),
+                    part_number: self.part_number,
+                    bytes: share(self.bytes, cut.len() as u64, rows as u64),
+                    bytes_of_part: None,
                     file: Arc::clone(&self.file),
                     rows: Some(RowRange {
                         row_group,
@@ -133,9 +170,9 @@ fn ranges(rows: usize, bytes: u64, most: u64) -> impl Iterator<Item = Range<usiz
         .map(move |start| start..rows.min(start + each))
 }
 
-/// The bytes of `part` rows out of `rows`, which have `bytes` bytes in all.
-fn share(bytes: u64, part: usize, rows: usize) -> u64 {
-    (u128::from(bytes) * part as u128 / rows.max(1) as u128) as u64
+/// The bytes of a part of something that has `bytes` bytes in all, by the sizes of both.
+fn share(bytes: u64, part: u64, whole: u64) -> u64 {
+    (u128::from(bytes) * u128::from(part) / u128::from(whole.max(1))) as u64
 }
 
 /// Deals the splits to partitions, as evenly by bytes as possible; each partition has its splits in order, and none is
@@ -171,7 +208,7 @@ pub(super) fn deal(splits: Vec<Split>, partitions: usize) -> Vec<Vec<Split>> {
 
 /// The most bytes of a split, for `total` bytes in all. If one row group has all these bytes, every
 /// partition then gets the same number of splits.
-fn split_bytes(total: u64, partitions: u64) -> u64 {
+pub(super) fn split_bytes(total: u64, partitions: u64) -> u64 {
     let each = (total / partitions / MIN_SPLIT_BYTES).clamp(1, SPLITS_PER_PARTITION);
     total.div_ceil(each * partitions).max(MIN_SPLIT_BYTES)
 }
@@ -242,7 +279,7 @@ mod tests {
             let rows = 1_000_000;
             let most = split_bytes(bytes, partitions);
             let sizes: Vec<u64> = ranges(rows, bytes, most)
-                .map(|range| share(bytes, range.len(), rows))
+                .map(|range| share(bytes, range.len() as u64, rows as u64))
                 .collect();
             let loads = deal_evenly(&sizes, partitions as usize).into_iter();
             let load = |own: Vec<usize>| own.into_iter().map(|number| sizes[number]).sum::<u64>();

@@ -129,13 +129,12 @@ pub async fn run(
         resume.remove();
     }
     clock.end(Stage::Commit);
-    summary.new.crawl_records = documents.crawl_counts();
     summary.network = Network::from_stores(&resources.stores);
     summary.seconds = clock.total();
     Ok(summary)
 }
 
-/// The summary of a run, without the counts of WARC files, its network traffic and its seconds.
+/// The summary of a run, without its network traffic and its seconds.
 fn summarize(
     run: Run<'_>,
     recipe: &Recipe,
@@ -158,7 +157,7 @@ fn summarize(
             duplicate_ids: batch.duplicate_ids,
             invalid_utf8: batch.texts.invalid_utf8,
             short: batch.short_documents(recipe, settings.max_distance),
-            crawl_records: None,
+            crawl_records: batch.crawl_records.clone(),
             distinct_fingerprints: compared.distinct as u64,
             digest: batch.file.digest.clone(),
         },

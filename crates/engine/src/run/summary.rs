@@ -6,8 +6,8 @@ use serde::Serialize;
 use storage::Stores;
 
 use crate::cluster::ClusterSummary;
+use crate::crawl_counts::CrawlRecordCounts;
 use crate::decide::DecisionCounts;
-use crate::documents::CrawlRecordCounts;
 use crate::fingerprint::ShortDocuments;
 use crate::progress::{Stage, Stages};
 use crate::verify::Verified;
@@ -90,7 +90,7 @@ pub struct NewSummary {
     /// fingerprints, and if it is not known which documents these are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub short: Option<ShortDocuments>,
-    /// The records of WARC files that this process read; `None` without such files.
+    /// The records of the batch's WARC files; `None` without such files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crawl_records: Option<CrawlRecordCounts>,
     /// Distinct fingerprints.

@@ -21,13 +21,15 @@ mod search;
 mod zstandard;
 
 use std::io::{self, BufRead};
+use std::ops::Range;
 
-use crate::fault::{Broken, Fault};
+use crate::fault::{Broken, Fault, WrongCut};
 use crate::headers::{START_LENGTH, is_record_start};
 use crate::input::{Input, MAX_PEEK};
 pub(crate) use decoded::Decoded;
 pub(crate) use gzip::Gzip;
-use search::{LONGEST_START, find_member};
+use search::LONGEST_START;
+pub(crate) use search::find_member;
 pub(crate) use zstandard::Zstandard;
 use zstandard::{DICTIONARY_FRAME, MAX_DICTIONARY, SKIPPABLE};
 
@@ -38,7 +40,7 @@ pub(crate) const ZSTD_MAGIC: &[u8] = &zstandard::MAGIC;
 
 /// How a member is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+pub(crate) enum Format {
     Plain,
     Gzip,
     Zstd,
@@ -100,9 +102,11 @@ impl Start {
     }
 }
 
-/// The members of a file, from its start.
+/// The members of a file, or of a part of it.
 pub(crate) struct Members<R> {
     input: Input<R>,
+    /// The offset at which the part ends: no member starts there or behind.
+    end: u64,
     state: State,
     /// Where the last member starts.
     offset: u64,
@@ -115,10 +119,16 @@ pub(crate) struct Members<R> {
 impl<R: BufRead> Members<R> {
     /// The members of a file. Windows of zstd have at most 2^`window_log` bytes.
     pub(crate) fn new(input: R, window_log: u32) -> Self {
+        Self::of_part(input, window_log, 0..u64::MAX)
+    }
+
+    /// The members that start in a part of a file. `input` starts with the part, and goes on behind it.
+    pub(crate) fn of_part(input: R, window_log: u32, part: Range<u64>) -> Self {
         Self {
-            input: Input::new(input),
+            input: Input::at(input, part.start),
+            end: part.end,
             state: State::Between,
-            offset: 0,
+            offset: part.start,
             format: None,
             gzip: Gzip::new(),
             zstd: Zstandard::new(window_log),
@@ -145,6 +155,7 @@ impl<R: BufRead> Members<R> {
                 Decoded::Bytes(count) => Step::Bytes(count),
                 Decoded::End => {
                     self.state = State::Between;
+                    self.check_end()?;
                     Step::MemberEnd
                 }
                 Decoded::Broken(fault) => self.give_up(fault)?,
@@ -155,6 +166,9 @@ impl<R: BufRead> Members<R> {
     /// Begins the next member; `None` if the state changed, or something was skipped.
     fn begin(&mut self) -> io::Result<Option<Step>> {
         self.offset = self.input.offset();
+        if self.offset >= self.end {
+            return Ok(Some(Step::End));
+        }
         let format = match Start::from_bytes(self.input.peek(START_LENGTH)?) {
             Start::End => return Ok(Some(Step::End)),
             Start::Padding => {
@@ -202,13 +216,31 @@ impl<R: BufRead> Members<R> {
                 fault: Fault::Damaged,
             })));
         }
+        self.check_end()?;
         Ok(None)
     }
 
-    /// Copies the next bytes of a plain file.
+    /// Refuses a whole member that starts in the part and ends behind it: the part does not end where a member does.
+    fn check_end(&self) -> io::Result<()> {
+        let offset = self.end;
+        match self.offset < offset && offset < self.input.offset() {
+            true => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                WrongCut { offset },
+            )),
+            false => Ok(()),
+        }
+    }
+
+    /// Copies the next bytes of a plain file, or of a part of it.
     fn copy(&mut self, output: &mut [u8]) -> io::Result<Decoded> {
+        let left = self.end.saturating_sub(self.input.offset());
+        if left == 0 {
+            return Ok(Decoded::End);
+        }
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
         let bytes = self.input.fill()?;
-        let count = bytes.len().min(output.len());
+        let count = bytes.len().min(output.len()).min(left);
         output[..count].copy_from_slice(&bytes[..count]);
         self.input.consume(count);
         Ok(match count {

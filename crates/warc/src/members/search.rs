@@ -16,7 +16,7 @@ pub(super) const LONGEST_START: usize = {
 };
 
 /// Where the first member in `bytes` starts: of this format, or of any.
-pub(super) fn find_member(bytes: &[u8], format: Option<Format>) -> Option<usize> {
+pub(crate) fn find_member(bytes: &[u8], format: Option<Format>) -> Option<usize> {
     match format {
         Some(Format::Gzip) => find_gzip(bytes),
         Some(Format::Zstd) => find_zstd(bytes),

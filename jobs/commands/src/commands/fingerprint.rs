@@ -2,7 +2,7 @@
 
 use ::archive::{Append, Archive, Existing, FingerprintWriter};
 use chrono::NaiveDate;
-use engine::documents::CrawlRecordCounts;
+use engine::crawl_counts::CrawlRecordCounts;
 use engine::fingerprint::{self, FingerprintedBatch, ShortDocuments};
 use engine::output::OutputKind;
 use engine::progress::Stage;
@@ -110,12 +110,14 @@ pub fn fingerprint(
         let options = spec.spec_options(stores).await?;
         let opened = archive.map(|archive| OpenedArchive::Archive(Box::new(archive)));
         let columns = columns.columns();
-        let (documents, recipe, id_type) =
+        let (mut documents, recipe, id_type) =
             open_batch(context, input, &columns, opened.as_ref(), &options).await?;
         let day = match target {
             Target::Day(_, day) => Some(day.resolve(context, &documents).await?),
             Target::File { .. } => None,
         };
+        let threads = context.state().config().target_partitions();
+        documents.cut(context, threads).await?;
         progress.enter(Stage::Fingerprint);
         let (given, spec, scratch) = (documents.given(), recipe.spec(), scratch.path());
         let writer = match &draft {
@@ -144,7 +146,6 @@ pub fn fingerprint(
         Ok(Made {
             batch,
             short,
-            crawl_records: documents.crawl_counts(),
             day,
             commit,
         })
@@ -156,7 +157,6 @@ pub fn fingerprint(
 struct Made {
     batch: FingerprintedBatch,
     short: Option<ShortDocuments>,
-    crawl_records: Option<CrawlRecordCounts>,
     /// The day of the archive.
     day: Option<NaiveDate>,
     commit: Commit,
@@ -166,7 +166,6 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
     let Made {
         batch,
         short,
-        crawl_records,
         day,
         commit,
     } = made;
@@ -182,7 +181,7 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
             duplicate_ids: batch.duplicate_ids,
             invalid_utf8: batch.texts.invalid_utf8,
             short,
-            crawl_records,
+            crawl_records: batch.crawl_records.clone(),
             digest: file.digest.clone(),
             spec: file.spec.clone(),
             spec_digest: file.spec.digest(),
@@ -205,7 +204,8 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
     let short = short.map_or(String::new(), |short| {
         short_documents(short, DEFAULT_MAX_DISTANCE)
     });
-    let records = crawl_records.map_or(String::new(), |records| {
+    let records = batch.crawl_records.as_ref();
+    let records = records.map_or(String::new(), |records| {
         format!("  WARC records: {records}\n")
     });
     print(&format!(

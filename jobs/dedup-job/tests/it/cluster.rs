@@ -5,6 +5,7 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::helpers::certificates::certificate;
+use crate::helpers::crawl_files::{write_crawl, write_large_crawl};
 use crate::helpers::processes::*;
 use crate::helpers::servers::*;
 use crate::helpers::support::*;
@@ -157,6 +158,113 @@ fn local_files() {
         assert!(fs::read(&there).unwrap() == expected);
     }
     dedup(&format!("archive info {data}/archive --verify")).ok();
+}
+
+/// WARC files are dealt out to the executors, which report what they read and what they did not. Pairs, decisions and kept
+/// records are those of one process.
+#[test]
+fn crawls() {
+    let dir = Dir::new();
+    write_crawl(&dir.join("first"), 0..200);
+    write_crawl(&dir.join("second"), 200..500);
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --markup text")).ok();
+    let first = dir.at("first");
+    dedup(&format!(
+        "archive append {archive} --input {first}/ --day 2026-01-01"
+    ))
+    .ok();
+    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
+    let run = |place: &str, options: &str| {
+        let at = |name: &str| dir.at(&format!("{place}-{name}"));
+        let (pairs, decisions) = (at("pairs.parquet"), at("decisions.parquet"));
+        dedup(&format!(
+            "run --new {}/ --base {archive} --day 2026-01-31 -k 8 --output {pairs} --decisions {decisions} --kept {}/ \
+             --metrics {} --json {options}",
+            dir.at("second"),
+            at("kept"),
+            at("metrics.prom")
+        ))
+        .ok()
+        .json()
+    };
+    let alone = run("here", "");
+    let summary = run("there", &format!("--cluster {}", cluster.address()));
+    for field in ["new", "hits", "spec_digest"] {
+        assert_eq!(summary[field], alone[field], "{field}");
+    }
+    let expected =
+        serde_json::json!({ "other status": 30, "request": 300, "truncated": 1, "warcinfo": 5 });
+    let records = &summary["new"]["crawl_records"];
+    assert_eq!(records["skipped"], expected);
+    assert_eq!(records["documents"], 269);
+    assert_eq!(records["statuses"]["404"], 30);
+    let executors = summary["cluster"]["executors"].as_array().unwrap();
+    let documents = executors.iter().map(|of| of["documents"].as_u64().unwrap());
+    assert_eq!(documents.sum::<u64>(), 269);
+    assert!(read_hits(dir.join("there-pairs.parquet")).len() > 200);
+    for name in ["pairs.parquet", "decisions.parquet"] {
+        let [here, there] =
+            ["here", "there"].map(|place| fs::read(dir.join(&format!("{place}-{name}"))).unwrap());
+        assert!(here == there, "{name}");
+    }
+    let [here, there] = ["here", "there"].map(|place| {
+        let kept = dir.join(&format!("{place}-kept"));
+        let files = contents(&kept).into_iter();
+        let named =
+            files.map(|(path, bytes)| (path.strip_prefix(&kept).unwrap().to_owned(), bytes));
+        named.collect::<Vec<_>>()
+    });
+    assert!(here == there && here.len() == 5);
+    let metrics = fs::read_to_string(dir.join("there-metrics.prom")).unwrap();
+    for line in [
+        "dedup_job_new_crawl_records{outcome=\"document\"} 269",
+        "dedup_job_new_crawl_records{outcome=\"request\"} 300",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+}
+
+/// A large WARC file is cut where members start, and several threads or executors read it. The results are those of one reader.
+#[test]
+fn a_large_crawl_is_shared() {
+    let dir = Dir::new();
+    let crawl = dir.at("crawl.warc.gz");
+    write_large_crawl(&dir.join("crawl.warc.gz"));
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --markup text")).ok();
+    // Files of less than 8 MiB are not cut.
+    assert!(fs::metadata(&crawl).unwrap().len() > 10 << 20);
+    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
+    let by_cluster = format!("--cluster {}", cluster.address());
+    let mut all = Vec::new();
+    for (place, options) in [
+        ("one", "--threads 1"),
+        ("two", "--threads 2"),
+        ("cluster", by_cluster.as_str()),
+    ] {
+        let at = |name: &str| dir.at(&format!("{place}-{name}"));
+        let paths = ["pairs.parquet", "decisions.parquet", "kept.warc.gz"].map(at);
+        let [pairs, decisions, kept] = &paths;
+        let summary = dedup(&format!(
+            "run --new {crawl} --base {archive} --output {pairs} --decisions {decisions} --kept {kept} -k 6 --json {options}"
+        ));
+        let summary = summary.ok().json();
+        assert_eq!(summary["new"]["crawl_records"]["documents"], 3_000);
+        if place == "cluster" {
+            let executors = summary["cluster"]["executors"].as_array().unwrap();
+            let documents = executors.iter().map(|of| of["documents"].as_u64().unwrap());
+            assert_eq!(documents.sum::<u64>(), 3_000);
+        }
+        assert!(read_hits(pairs).len() > 1_400);
+        let bytes = paths.map(|path| fs::read(path).unwrap());
+        all.push((
+            summary["new"].clone(),
+            summary["decisions"]["kept"].clone(),
+            bytes,
+        ));
+    }
+    assert!(all[0] == all[1] && all[0] == all[2]);
 }
 
 /// Specs with tables of words, which the executors read from the archive or from this process.

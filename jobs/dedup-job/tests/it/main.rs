@@ -13,6 +13,7 @@ mod cluster_faults;
 mod columns;
 mod corpora;
 mod crash;
+mod crawls;
 mod decided_days;
 mod decisions;
 mod faults;

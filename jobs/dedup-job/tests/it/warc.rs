@@ -9,13 +9,12 @@ use arrow::array::AsArray as _;
 use arrow::datatypes::Int64Type;
 use flate2::read::MultiGzDecoder;
 
+use crate::helpers::crawl_files::write_crawl_with_skipped_frames;
 use crate::helpers::support::*;
 
-/// A directory with the files of `tests/warc_files.py`.
-fn files() -> Option<Dir> {
-    let dir = Dir::new();
+/// `PYTHON`, or `python3`, if it has the package warcio.
+pub fn python() -> Option<String> {
     let python = std::env::var("PYTHON").unwrap_or_else(|_| "python3".into());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/warc_files.py");
     let has = Command::new(&python)
         .args(["-c", "import warcio"])
         .output()
@@ -25,6 +24,14 @@ fn files() -> Option<Dir> {
         say(&format!("SKIPPED: {python} lacks warcio"));
         return None;
     }
+    Some(python)
+}
+
+/// A directory with the files of `tests/warc_files.py`.
+fn files() -> Option<Dir> {
+    let python = python()?;
+    let dir = Dir::new();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/warc_files.py");
     let output = Command::new(&python)
         .args([script, &dir.at("")])
         .output()
@@ -156,6 +163,23 @@ fn damage_is_counted_and_the_rest_is_read() {
         dir.at("no.warc")
     ))
     .fails(65, &["no.warc", "no WARC record"]);
+}
+
+/// Fault 53: whoever makes a file can make it look as if it could be cut where it cannot.
+#[test]
+fn a_cut_within_a_member_is_an_error() {
+    let dir = Dir::new();
+    let crawl = dir.at("crawl.warc.zst");
+    write_crawl_with_skipped_frames(&dir.join("crawl.warc.zst"));
+    let output = dir.at("fp.parquet");
+    let fingerprint = |threads: usize| {
+        dedup(&format!(
+            "fingerprint --input {crawl} --output {output} --threads {threads} --json"
+        ))
+    };
+    fingerprint(2).fails(65, &["crawl.warc.zst, byte", "compress it again"]);
+    assert!(!dir.join("fp.parquet").exists());
+    assert_eq!(fingerprint(1).ok().json()["documents"], 3);
 }
 
 #[test]

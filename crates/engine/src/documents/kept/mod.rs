@@ -16,7 +16,7 @@ use super::file::{InputFile, Source};
 use super::partition_reader::row_limit;
 use super::row_set::RowSet;
 use super::rows::limit::Limit;
-use super::{Documents, parquet};
+use super::{Documents, first_parts, parquet};
 use crate::error::{EngineError, Result};
 
 /// Where kept documents are copied to.
@@ -147,10 +147,14 @@ impl Documents {
     ) -> Result<KeptDrafts> {
         let limit = row_limit(context);
         let threads = context.state().config().target_partitions();
-        let copying = self.files.iter().zip(&files.files).enumerate();
-        let copying = copying.map(|(number, (input, target))| {
+        let copying = self
+            .files
+            .iter()
+            .zip(&files.files)
+            .zip(first_parts(&self.files));
+        let copying = copying.map(|((input, target), first_part)| {
             let copying = Copying {
-                number,
+                first_part,
                 input: Arc::clone(input),
                 target: target.clone(),
                 kept: Arc::clone(kept),
@@ -178,8 +182,8 @@ impl Documents {
 
 /// The copy of one input file.
 struct Copying {
-    /// Number of the file among the inputs.
-    number: usize,
+    /// Number of the file's first part among the parts of all inputs.
+    first_part: usize,
     input: Arc<InputFile>,
     target: Location,
     kept: Arc<RowSet>,
@@ -192,8 +196,8 @@ impl Copying {
     /// is not kept.
     async fn copy(self, limit: Limit) -> Result<Option<(Draft, u64)>> {
         let Self { input, target, .. } = &self;
-        let is_kept = |row| self.kept.contains(self.number, row);
-        if input.columns.is_one_document && !is_kept(0) {
+        let is_kept = |part, row| self.kept.contains(self.first_part + part, row);
+        if input.columns.is_one_document && !is_kept(0, 0) {
             return Ok(None);
         }
         if let Some(directory) = target.local().and_then(Path::parent) {
@@ -209,7 +213,9 @@ impl Copying {
         };
         match &input.source {
             Source::Rows { .. } => rows::copy(input, limit, out, &is_kept).await?,
-            Source::Local(_) | Source::Remote(_) => parquet::copy(input, out, &is_kept).await?,
+            Source::Local(_) | Source::Remote(_) => {
+                parquet::copy(input, out, &|row| is_kept(0, row)).await?;
+            }
         }
         if self.replace == Replace::Same && target.exists().await? {
             let same = target.digest().await? == draft.digest().await?;

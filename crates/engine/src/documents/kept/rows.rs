@@ -14,12 +14,13 @@ use crate::error::{EngineError, Result};
 /// The compression level of zstd: the default of the `zstd` program.
 const ZSTD_LEVEL: i32 = 3;
 
-/// Copies the header of a file, and the records whose number `is_kept` accepts.
+/// Copies the header of a file, and the records that `is_kept` accepts by the number of their part of the file, and their own in
+/// the part.
 pub(super) async fn copy(
     file: &InputFile,
     limit: Limit,
     out: Output,
-    is_kept: &(dyn Fn(u64) -> bool + Sync),
+    is_kept: &(dyn Fn(usize, u64) -> bool + Sync),
 ) -> Result<()> {
     let Source::Rows { compression, .. } = &file.source else {
         return Err(EngineError::Internal(format!(
@@ -41,30 +42,35 @@ fn copy_blocking(
     compression: Compression,
     limit: Limit,
     out: Output,
-    is_kept: &dyn Fn(u64) -> bool,
+    is_kept: &dyn Fn(usize, u64) -> bool,
 ) -> Result<()> {
     let Output { file: target, name } = out;
     let failed = |source| Output::failed(&name, source);
-    let mut records = rows::raw_records(file, limit)?;
     let compresses_each = file.compresses_each_record();
     let mut writer = Writer::new(BufWriter::new(target), compression).map_err(failed)?;
-    writer.write_all(records.header()).map_err(failed)?;
-    let separator = records.separator();
-    let (mut row, mut copied) = (0, 0);
-    while let Some(record) = records.next_record()? {
-        if is_kept(row) {
-            if copied > 0 {
-                writer.write_all(separator).map_err(failed)?;
-                if compresses_each {
-                    writer = writer.next_member(compression).map_err(failed)?;
+    let (mut copied, mut footer) = (0, &b""[..]);
+    // Only files without header, separator and footer are cut into several parts.
+    for (part, bytes) in file.parts().into_iter().enumerate() {
+        let mut records = rows::raw_records(file, bytes, limit)?;
+        writer.write_all(records.header()).map_err(failed)?;
+        let separator = records.separator();
+        let mut row = 0;
+        while let Some(record) = records.next_record()? {
+            if is_kept(part, row) {
+                if copied > 0 {
+                    writer.write_all(separator).map_err(failed)?;
+                    if compresses_each {
+                        writer = writer.next_member(compression).map_err(failed)?;
+                    }
                 }
+                writer.write_all(record).map_err(failed)?;
+                copied += 1;
             }
-            writer.write_all(record).map_err(failed)?;
-            copied += 1;
+            row += 1;
         }
-        row += 1;
+        footer = records.footer();
     }
-    writer.write_all(records.footer()).map_err(failed)?;
+    writer.write_all(footer).map_err(failed)?;
     writer.finish().map_err(failed)
 }
 

@@ -194,7 +194,6 @@ mod tests {
             is_one_document: false,
             pages: Default::default(),
             crawl: Default::default(),
-            crawl_counts: Default::default(),
             prefer: Default::default(),
             carried: Vec::new(),
             id: Some("id".into()),

@@ -6,13 +6,14 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, Read};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{Buf as _, Bytes};
 use datafusion::common::runtime::SpawnedTask;
 use futures::StreamExt as _;
-use object_store::ObjectStoreExt as _;
+use object_store::{GetOptions, GetRange, ObjectStore as _};
 use storage::Location;
 use tokio::sync::mpsc::{Receiver, Sender};
 
@@ -71,31 +72,44 @@ impl Read for Head {
 
 /// An object that a task fetches. Its reader blocks until the next part is there.
 pub(super) struct Remote {
-    name: String,
+    location: Location,
     parts: Receiver<Result<Option<Bytes>>>,
     part: Bytes,
     ended: bool,
+    /// The offset of the bytes behind those that are fetched; they are fetched only if a reader goes on.
+    rest: Option<u64>,
     /// Aborted when this is dropped.
     _task: SpawnedTask<()>,
 }
 
 impl Remote {
-    /// Starts to fetch the object at `location`.
-    pub(super) fn start(location: &Location) -> Self {
+    /// Starts to fetch the object at `location`, of `size` bytes, from its start or from that of `range`.
+    pub(super) fn start(location: &Location, range: Option<Range<u64>>, size: u64) -> Self {
+        let end = range.as_ref().map(|range| range.end);
+        let rest = end.filter(|end| *end < size);
+        Self::fetch(location, range.map(GetRange::Bounded), rest)
+    }
+
+    fn fetch(location: &Location, range: Option<GetRange>, rest: Option<u64>) -> Self {
         let (sender, parts) = tokio::sync::mpsc::channel(1);
         Self {
-            name: location.to_string(),
+            location: location.clone(),
             parts,
             part: Bytes::new(),
             ended: false,
-            _task: SpawnedTask::spawn(fetch(location.clone(), sender)),
+            rest,
+            _task: SpawnedTask::spawn(fetch(location.clone(), range, sender)),
         }
     }
 }
 
-/// Sends an object's parts, then `None`; or the error that ended the fetch.
-async fn fetch(location: Location, parts: Sender<Result<Option<Bytes>>>) {
-    let mut stream = match location.store().get(location.path()).await {
+/// Sends the parts of an object, or of a range of it, then `None`; or the error that ended the fetch.
+async fn fetch(location: Location, range: Option<GetRange>, parts: Sender<Result<Option<Bytes>>>) {
+    let options = GetOptions {
+        range,
+        ..GetOptions::default()
+    };
+    let mut stream = match location.store().get_opts(location.path(), options).await {
         Ok(object) => object.into_stream(),
         Err(error) => {
             // The reader may be gone.
@@ -115,13 +129,17 @@ async fn fetch(location: Location, parts: Sender<Result<Option<Bytes>>>) {
 
 impl BufRead for Remote {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        while self.part.is_empty() && !self.ended {
+        while self.part.is_empty() {
+            if self.ended {
+                let Some(rest) = self.rest else { break };
+                *self = Self::fetch(&self.location, Some(GetRange::Offset(rest)), None);
+            }
             match self.parts.blocking_recv() {
                 Some(Ok(Some(part))) => self.part = part,
                 Some(Ok(None)) => self.ended = true,
                 Some(Err(error)) => return Err(io::Error::other(error)),
                 None => {
-                    let reason = format!("{}: it is no longer fetched", self.name);
+                    let reason = format!("{}: it is no longer fetched", self.location);
                     return Err(io::Error::other(EngineError::Internal(reason)));
                 }
             }

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use archive::IdType;
 use storage::Location;
+use warc::Counts;
 
 use super::builder::BatchBuilder;
 use super::input::Input;
@@ -20,7 +21,7 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
     /// thread.
     fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>>;
 
-    /// The records of a file, from its start. Called on a blocking thread.
+    /// The records of a file, or of a part of it, from its start. Called on a blocking thread.
     fn records(
         &self,
         input: Input,
@@ -30,6 +31,11 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
 
     /// Whether the format decompresses a file itself, and so gets the encoded bytes.
     fn decompresses(&self) -> bool {
+        false
+    }
+
+    /// Whether a file can be cut into parts that are read one by one, where [`warc::Cuts`] says.
+    fn can_be_cut(&self) -> bool {
         false
     }
 
@@ -48,7 +54,7 @@ pub(in crate::documents) trait RowFormat: Debug + Sync {
         &[]
     }
 
-    /// The unparsed records of a file, from its start. Called on a blocking thread.
+    /// The unparsed records of a file, or of a part of it, from its start. Called on a blocking thread.
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>>;
 }
 
@@ -63,7 +69,8 @@ pub(in crate::documents) trait RawRecords {
     /// The bytes before the records: a header, or nothing.
     fn header(&self) -> &[u8];
 
-    /// Reads the next record, with its line end if it is a line; returns `None` at the end of the file.
+    /// Reads the next record, with its line end if it is a line; returns `None` at the end of the file. The result is empty for a
+    /// record that counts, but is no document.
     fn next_record(&mut self) -> Result<Option<&[u8]>>;
 
     /// The bytes between two records.
@@ -82,4 +89,14 @@ pub(in crate::documents) trait Records: Send {
     /// Adds the next record's values in the columns of [`FoundColumns::names`] to `batch`; returns `false` after the last
     /// record.
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool>;
+
+    /// The number of the record that was added last, if the format counts others than those that are added.
+    fn number(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many of the records are documents, in a WARC file; complete after the last record.
+    fn crawl_counts(&self) -> Option<&Counts> {
+        None
+    }
 }

@@ -1,6 +1,7 @@
 //! The decompressed bytes of a row file.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +13,7 @@ use super::compression::Compression;
 use super::encoded_bytes::{Head, Local, Remote};
 use super::limit::Limit;
 use crate::error::{EngineError, Result};
+use crate::threads::blocking;
 
 /// Bytes that are read or decompressed at a time.
 const BUFFER: usize = 128 << 10;
@@ -27,22 +29,33 @@ pub(super) struct RowFile {
     pub(super) location: Location,
     /// The file as it was when it was first opened; `None` for an object in a store.
     pub(super) local: Option<UnchangedFile>,
+    /// Encoded bytes.
+    pub(super) size: u64,
     pub(super) compression: Compression,
     pub(super) limit: Limit,
 }
 
 impl RowFile {
-    /// Opens the file at its start. A file in a store must be opened and read on a blocking thread.
-    pub(super) fn open(&self) -> Result<Input> {
+    /// Opens the file at its start, or at that of `part`. A file in a store must be opened and read on a blocking thread.
+    pub(super) fn open(&self, part: Option<Range<u64>>) -> Result<Input> {
         match &self.local {
             Some(local) => {
-                let file = Local {
-                    file: local.open()?,
-                    name: self.location.to_string(),
-                };
-                Input::new(self, BufReader::with_capacity(BUFFER, file))
+                let mut file = local.open()?;
+                let name = self.location.to_string();
+                if let Some(part) = &part {
+                    let sought = file.seek(SeekFrom::Start(part.start));
+                    sought.map_err(|source| EngineError::Io {
+                        path: name.clone(),
+                        source,
+                    })?;
+                }
+                let file = BufReader::with_capacity(BUFFER, Local { file, name });
+                Input::new(self, file, part)
             }
-            None => Input::new(self, Remote::start(&self.location)),
+            None => {
+                let remote = Remote::start(&self.location, part.clone(), self.size);
+                Input::new(self, remote, part)
+            }
         }
     }
 
@@ -72,33 +85,32 @@ impl RowFile {
                     is_cut: Arc::clone(&is_cut),
                 };
                 let file = self.clone();
-                let found = on_blocking_thread(move || read(Input::new(&file, head)?)).await;
+                let found = blocking(move || read(Input::new(&file, head, None)?)).await;
                 if found.is_ok() || !is_cut.load(Ordering::Relaxed) {
                     return found;
                 }
                 length *= 8;
             }
         }
-        on_blocking_thread(move || read(self.open()?)).await
+        blocking(move || read(self.open(None)?)).await
     }
 }
 
-/// Does `work` on a blocking thread.
-async fn on_blocking_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    tokio::task::spawn_blocking(work)
-        .await
-        .unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
-}
-
-/// The decompressed bytes of a file, from its start.
+/// The decompressed bytes of a file, from its start, or from that of a part.
 pub(in crate::documents) struct Input {
     pub(super) bytes: Box<dyn BufRead + Send>,
     pub(super) limit: Limit,
+    /// The part to read, in encoded bytes; `bytes` goes on behind it. `None` for the whole file.
+    pub(super) part: Option<Range<u64>>,
     name: String,
 }
 
 impl Input {
-    fn new(file: &RowFile, encoded: impl BufRead + Send + 'static) -> Result<Self> {
+    fn new(
+        file: &RowFile,
+        encoded: impl BufRead + Send + 'static,
+        part: Option<Range<u64>>,
+    ) -> Result<Self> {
         let name = file.location.to_string();
         let bytes: Box<dyn BufRead + Send> = match file.compression {
             Compression::None => Box::new(encoded),
@@ -119,6 +131,7 @@ impl Input {
         Ok(Self {
             bytes,
             limit: file.limit,
+            part,
             name,
         })
     }
@@ -164,10 +177,11 @@ mod tests {
         let file = RowFile {
             location: Stores::default().locate("/day.jsonl")?,
             local: None,
+            size: encoded.len() as u64,
             compression,
             limit: Limit::from_memory(memory, 2),
         };
-        let mut input = Input::new(&file, io::Cursor::new(encoded.to_vec()))?;
+        let mut input = Input::new(&file, io::Cursor::new(encoded.to_vec()), None)?;
         let mut all = Vec::new();
         let read = input.bytes.read_to_end(&mut all);
         read.map(|_| all).map_err(|error| input.failed(7, error))

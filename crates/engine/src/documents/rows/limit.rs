@@ -22,7 +22,7 @@ pub(in crate::documents) struct Limit {
     /// Whether a larger memory limit would allow longer records.
     by_memory: bool,
     /// The largest window of a zstd frame, as a power of two.
-    pub(super) window_log: u32,
+    pub(in crate::documents) window_log: u32,
     /// Threads that the memory is divided among.
     threads: usize,
 }

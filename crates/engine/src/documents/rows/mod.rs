@@ -18,18 +18,19 @@ pub(super) mod limit;
 pub(super) mod warc;
 pub(super) mod whole_file;
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
 use storage::{Location, UnchangedFile};
 
 use super::columns::{Columns, Content};
-use super::file::{InputFile, Source};
+use super::file::{InputFile, NumberedRows, Source};
+use crate::crawl_counts::CrawlCounters;
 use crate::error::{EngineError, Result};
 use builder::BatchBuilder;
 use compression::Compression;
 use format::{RawRecords, Records, RowFormat};
-use input::RowFile;
+use input::{Input, RowFile};
 use limit::Limit;
 
 /// Opens a file, and finds its columns in its first record; `None` if it has none.
@@ -60,6 +61,7 @@ pub(super) async fn open(
     let file = RowFile {
         location: location.clone(),
         local: local.clone(),
+        size,
         compression: input_compression(format, compression),
         limit,
     };
@@ -90,31 +92,41 @@ pub(super) async fn open(
         source: Source::Rows {
             format,
             compression,
+            size,
             bytes,
+            cuts: Vec::new(),
             local,
         },
         location,
     }))
 }
 
-/// The columns to read of a file, in record batches. A row without an id is an error unless
-/// `null_ids`. The first `next` opens the file. A file in a store must be read on a blocking
-/// thread.
+/// The columns to read of a file, or of a part of it, in record batches. A row without an id is an error unless
+/// `null_ids`. The first `next` opens the file. At the end, the records of a WARC file are counted in `crawl`. A file in a store
+/// must be read on a blocking thread.
 pub(super) fn batches(
     file: Arc<InputFile>,
+    part: Option<Range<u64>>,
     limit: Limit,
     null_ids: bool,
-) -> impl Iterator<Item = Result<RecordBatch>> + Send + 'static {
-    let mut unopened = Some(file);
+    crawl: Option<Arc<CrawlCounters>>,
+) -> impl Iterator<Item = Result<NumberedRows>> + Send + 'static {
+    let mut unopened = Some((file, part));
     let mut open = None;
     std::iter::from_fn(move || {
-        if let Some(file) = unopened.take() {
-            match OpenFile::open(&file, limit, null_ids) {
+        if let Some((file, part)) = unopened.take() {
+            match OpenFile::open(&file, part, limit, null_ids) {
                 Ok(opened) => open = Some(opened),
                 Err(error) => return Some(Err(error)),
             }
         }
-        let batch = open.as_mut()?.next_batch();
+        let opened = open.as_mut()?;
+        let batch = opened.next_batch();
+        if let (Ok(None), Some(crawl)) = (&batch, &crawl)
+            && let Some(counts) = opened.records.crawl_counts()
+        {
+            crawl.add(&counts.into());
+        }
         if !matches!(batch, Ok(Some(_))) {
             open = None;
         }
@@ -122,10 +134,14 @@ pub(super) fn batches(
     })
 }
 
-/// The unparsed records of a file. A file in a store must be opened and read on a blocking thread.
-pub(super) fn raw_records(file: &InputFile, limit: Limit) -> Result<Box<dyn RawRecords>> {
-    let (rows, format) = row_file(file, limit)?;
-    format.raw_records(rows.open()?, &file.columns)
+/// The unparsed records of a file, or of a part of it. A file in a store must be opened and read on a blocking thread.
+pub(super) fn raw_records(
+    file: &InputFile,
+    part: Option<Range<u64>>,
+    limit: Limit,
+) -> Result<Box<dyn RawRecords>> {
+    let (input, format) = open_input(file, part, limit)?;
+    format.raw_records(input, &file.columns)
 }
 
 /// The compression that is taken off before a format gets the bytes.
@@ -136,11 +152,16 @@ fn input_compression(format: &dyn RowFormat, compression: Compression) -> Compre
     }
 }
 
-/// The bytes of a file, and its format.
-fn row_file(file: &InputFile, limit: Limit) -> Result<(RowFile, &'static dyn RowFormat)> {
+/// The bytes of a file, or of a part of it, and its format.
+fn open_input(
+    file: &InputFile,
+    part: Option<Range<u64>>,
+    limit: Limit,
+) -> Result<(Input, &'static dyn RowFormat)> {
     let Source::Rows {
         format,
         compression,
+        size,
         local,
         ..
     } = &file.source
@@ -150,32 +171,56 @@ fn row_file(file: &InputFile, limit: Limit) -> Result<(RowFile, &'static dyn Row
             file.location
         )));
     };
+    if part.is_some() && !format.can_be_cut() {
+        return Err(EngineError::Internal(format!(
+            "{}: files of this format are not cut",
+            file.location
+        )));
+    }
     let rows = RowFile {
         location: file.location.clone(),
         local: local.clone(),
+        size: *size,
         compression: input_compression(*format, *compression),
         limit,
     };
-    Ok((rows, *format))
+    Ok((rows.open(part)?, *format))
 }
 
 /// An open row file.
 struct OpenFile {
     records: Box<dyn Records>,
     batch: BatchBuilder,
+    /// The numbers of the records in `batch`.
+    numbers: Vec<u64>,
+    /// The number of records that were read.
+    read: u64,
 }
 
 impl OpenFile {
-    fn open(file: &InputFile, limit: Limit, null_ids: bool) -> Result<Self> {
-        let (rows, format) = row_file(file, limit)?;
+    fn open(
+        file: &InputFile,
+        part: Option<Range<u64>>,
+        limit: Limit,
+        null_ids: bool,
+    ) -> Result<Self> {
+        let (input, format) = open_input(file, part, limit)?;
         Ok(Self {
-            records: format.records(rows.open()?, &file.columns, file.id_type)?,
+            records: format.records(input, &file.columns, file.id_type)?,
             batch: BatchBuilder::new(&file.columns, file.id_type, null_ids),
+            numbers: Vec::new(),
+            read: 0,
         })
     }
 
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        while !self.batch.is_full() && self.records.read(&mut self.batch)? {}
-        self.batch.finish()
+    fn next_batch(&mut self) -> Result<Option<NumberedRows>> {
+        while !self.batch.is_full() && self.records.read(&mut self.batch)? {
+            let number = self.records.number().unwrap_or(self.read);
+            self.numbers.push(number);
+            self.read += 1;
+        }
+        let numbers = std::mem::take(&mut self.numbers);
+        let rows = self.batch.finish()?;
+        Ok(rows.map(|rows| NumberedRows { rows, numbers }))
     }
 }

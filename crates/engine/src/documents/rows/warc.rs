@@ -6,13 +6,12 @@ use std::io::BufRead;
 use archive::IdType;
 use arrow::datatypes::DataType;
 use storage::Location;
-use warc::{Broken, Choice, Counts, Document, Event, Limits, Outcome, Reader};
+use warc::{Broken, Choice, Counts, Document, Event, Limits, Outcome, Reader, WrongCut};
 
 use super::builder::BatchBuilder;
 use super::format::{FirstRecord, RawRecords, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{CRAWL_COLUMNS, Columns, CrawlId, FoundColumns, Pages};
-use crate::documents::crawl_counts::FileCounts;
 use crate::documents::page_text::{self, Form};
 use crate::error::{EngineError, Result};
 
@@ -56,6 +55,10 @@ impl RowFormat for Warc {
         true
     }
 
+    fn can_be_cut(&self) -> bool {
+        true
+    }
+
     fn compresses_each_record(&self) -> bool {
         true
     }
@@ -84,19 +87,29 @@ impl FirstRecord for Known {
     }
 }
 
-/// A file that is being read.
+/// A file, or a part of it, that is being read.
 struct File {
     reader: Reader<Box<dyn BufRead + Send>>,
     documents: warc::Documents,
     input: InputName,
+    /// Whether the whole file is read.
+    is_whole: bool,
     counts: Counts,
-    /// Where the counts go at the end of the file.
-    file_counts: FileCounts,
     /// Records read so far.
     records: u64,
     /// Parts that cannot be read.
     broken: u64,
     first_broken: Option<Broken>,
+}
+
+/// What a file has next.
+enum Next<T> {
+    /// A document.
+    Document(T),
+    /// A record that is no document, or a part that cannot be read.
+    Other,
+    /// Nothing.
+    End,
 }
 
 /// The name of the file. It makes the errors of reading its bytes.
@@ -105,10 +118,20 @@ struct InputName(String);
 impl InputName {
     fn failed(&self, error: std::io::Error) -> EngineError {
         // Errors of the disk and the store name their object themselves.
-        error.downcast().unwrap_or_else(|source| EngineError::Io {
-            path: self.0.clone(),
-            source,
-        })
+        let error = match error.downcast::<EngineError>() {
+            Ok(own) => return own,
+            Err(error) => error,
+        };
+        match error.downcast::<WrongCut>() {
+            Ok(cut) => EngineError::BadData {
+                object: format!("{}, byte {}", self.0, cut.offset),
+                reason: "bytes within a record look like records, so that the file was cut here to be read in parts; compress it again, all records at once, and it is read as a whole".into(),
+            },
+            Err(source) => EngineError::Io {
+                path: self.0.clone(),
+                source,
+            },
+        }
     }
 }
 
@@ -126,61 +149,72 @@ impl File {
             let statuses = columns.crawl.statuses.iter();
             choice.statuses = statuses.map(|&status| status..=status).collect();
         }
+        let name = input.name().to_owned();
+        let is_whole = input.part.is_none();
+        let reader = match input.part {
+            Some(part) => Reader::of_part(input.bytes, limits, part),
+            None => Reader::new(input.bytes, limits),
+        };
         Self {
             documents: warc::Documents::new(choice, limits.record),
-            input: InputName(input.name().to_owned()),
-            reader: Reader::new(input.bytes, limits),
+            input: InputName(name),
+            reader,
+            is_whole,
             counts: Counts::default(),
-            file_counts: columns.crawl_counts.clone(),
             records: 0,
             broken: 0,
             first_broken: None,
         }
     }
 
-    /// Calls `each` on the next document; returns `None` at the end of the file.
+    /// Reads what comes next, and calls `each` if it is a document.
     fn next<T>(
         &mut self,
         each: impl FnOnce(&Document<'_>, &InputName) -> Result<T>,
-    ) -> Result<Option<T>> {
-        loop {
-            let event = self.reader.next_event();
-            match event.map_err(|error| self.input.failed(error))? {
-                None => return self.end().map(|()| None),
-                Some(Event::Broken(broken)) => {
-                    self.counts.count_broken(broken);
-                    self.first_broken.get_or_insert(broken);
-                    self.broken += 1;
-                    if self.broken <= MAX_LOGGED {
-                        tracing::warn!(
-                            "{}, byte {}: {}; the rest of the file is read",
-                            self.input.0,
-                            broken.offset,
-                            broken.fault
-                        );
-                    }
+    ) -> Result<Next<T>> {
+        let event = self.reader.next_event();
+        match event.map_err(|error| self.input.failed(error))? {
+            None => return self.end().map(|()| Next::End),
+            Some(Event::Broken(broken)) => {
+                self.counts.count_broken(broken);
+                self.first_broken.get_or_insert(broken);
+                self.broken += 1;
+                if self.broken <= MAX_LOGGED {
+                    tracing::warn!(
+                        "{}, byte {}: {}; the rest of the file is read",
+                        self.input.0,
+                        broken.offset,
+                        broken.fault
+                    );
                 }
-                Some(Event::Record(record)) => {
-                    self.records += 1;
-                    let outcome = self.documents.read(&record);
-                    self.counts.count(&outcome);
-                    if let Outcome::Document(document) = &outcome {
-                        return each(document, &self.input).map(Some);
-                    }
+            }
+            Some(Event::Record(record)) => {
+                self.records += 1;
+                let outcome = self.documents.read(&record);
+                self.counts.count(&outcome);
+                if let Outcome::Document(document) = &outcome {
+                    return each(document, &self.input).map(Next::Document);
                 }
             }
         }
+        Ok(Next::Other)
     }
 
-    /// Refuses a file without a record, and hands over the counts.
-    fn end(&mut self) -> Result<()> {
-        if let (0, Some(broken)) = (self.records, self.first_broken) {
+    /// The number of what was read last. All records count, so that a document has the same number under any memory limit, which
+    /// may make a record too long.
+    fn number(&self) -> u64 {
+        (self.records + self.broken).saturating_sub(1)
+    }
+
+    /// Refuses a file without a record.
+    fn end(&self) -> Result<()> {
+        // Of a file that is cut, the first part has a record.
+        if let (true, 0, Some(broken)) = (self.is_whole, self.records, self.first_broken) {
             return Err(EngineError::BadData {
                 object: format!("{}, byte {}", self.input.0, broken.offset),
                 reason: format!("{}; there is no WARC record in the file", broken.fault),
             });
         }
-        self.file_counts.set(self.counts.clone());
         Ok(())
     }
 }
@@ -230,38 +264,52 @@ impl Records for WarcRecords {
             has_ids,
             pages,
         } = self;
-        let read = file.next(|document, input| {
-            let text = || {
-                let form = match document.form {
-                    warc::Form::Html => Form::Html,
-                    warc::Form::Text => Form::Plain,
+        loop {
+            let next = file.next(|document, input| {
+                let text = || {
+                    let form = match document.form {
+                        warc::Form::Html => Form::Html,
+                        warc::Form::Text => Form::Plain,
+                    };
+                    page_text::content(*pages, form, Cow::Borrowed(document.text))
                 };
-                page_text::content(*pages, form, Cow::Borrowed(document.text))
-            };
-            let mut values: Vec<Option<Cow<'_, str>>> = columns
-                .iter()
-                .map(|column| match column.as_str() {
-                    TEXT => Some(text()),
-                    column => value(document, column),
+                let mut values: Vec<Option<Cow<'_, str>>> = columns
+                    .iter()
+                    .map(|column| match column.as_str() {
+                        TEXT => Some(text()),
+                        column => value(document, column),
+                    })
+                    .collect();
+                if *has_ids && values.first().is_some_and(Option::is_none) {
+                    // A record need not have an id: then its URL stands for it, or its place.
+                    let known = value(document, RECORD_ID).or_else(|| value(document, URL));
+                    let place = || format!("{}:{}", input.0, document.offset).into();
+                    values[0] = Some(known.unwrap_or_else(place));
+                }
+                let values: Vec<Option<&[u8]>> = values
+                    .iter()
+                    .map(|value| value.as_ref().map(|value| value.as_bytes()))
+                    .collect();
+                let added = batch.push(&values);
+                added.map_err(|reason| EngineError::BadData {
+                    object: format!("{}, byte {}", input.0, document.offset),
+                    reason,
                 })
-                .collect();
-            if *has_ids && values.first().is_some_and(Option::is_none) {
-                // A record need not have an id: then its URL stands for it, or its place.
-                let known = value(document, RECORD_ID).or_else(|| value(document, URL));
-                let place = || format!("{}:{}", input.0, document.offset).into();
-                values[0] = Some(known.unwrap_or_else(place));
+            })?;
+            match next {
+                Next::Document(()) => return Ok(true),
+                Next::Other => {}
+                Next::End => return Ok(false),
             }
-            let values: Vec<Option<&[u8]>> = values
-                .iter()
-                .map(|value| value.as_ref().map(|value| value.as_bytes()))
-                .collect();
-            let added = batch.push(&values);
-            added.map_err(|reason| EngineError::BadData {
-                object: format!("{}, byte {}", input.0, document.offset),
-                reason,
-            })
-        })?;
-        Ok(read.is_some())
+        }
+    }
+
+    fn number(&self) -> Option<u64> {
+        Some(self.file.number())
+    }
+
+    fn crawl_counts(&self) -> Option<&Counts> {
+        Some(&self.file.counts)
     }
 }
 
@@ -278,12 +326,15 @@ impl RawRecords for RawWarc {
 
     fn next_record(&mut self) -> Result<Option<&[u8]>> {
         let Self { file, record } = self;
-        let found = file.next(|document, _| {
-            record.clear();
+        record.clear();
+        let next = file.next(|document, _| {
             record.extend_from_slice(document.raw);
             Ok(())
         })?;
-        Ok(found.map(|()| record.as_slice()))
+        Ok(match next {
+            Next::Document(()) | Next::Other => Some(record.as_slice()),
+            Next::End => None,
+        })
     }
 }
 

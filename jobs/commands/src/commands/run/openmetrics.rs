@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use engine::Summary;
+use engine::crawl_counts::CrawlRecordCounts;
 use prometheus_client::encoding::text::encode as encode_text;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -67,6 +68,13 @@ pub(super) fn encode(outcome: Result<&Summary, u8>, duration: Duration) -> Strin
             "Seconds of each stage",
             stage_seconds(summary),
         );
+        if let Some(records) = &summary.new.crawl_records {
+            registry.register(
+                "new_crawl_records",
+                "Records of WARC files in the batch: documents, and others by the reason why they are none",
+                crawl_records(records),
+            );
+        }
     }
     let mut text = String::new();
     // Writing to a string does not fail.
@@ -86,6 +94,18 @@ fn stage_seconds(summary: &Summary) -> Family<[(&'static str, &'static str); 1],
         ("commit", seconds.commit),
     ] {
         family.get_or_create(&[("stage", stage)]).set(spent);
+    }
+    family
+}
+
+/// The records of WARC files: documents, and the others by reason.
+fn crawl_records(records: &CrawlRecordCounts) -> Family<[(&'static str, String); 1], Number> {
+    let family = Family::<[(&'static str, String); 1], Number>::default();
+    let skipped = records.skipped.iter();
+    let skipped = skipped.map(|(reason, number)| (reason.as_str(), *number));
+    for (outcome, number) in [("document", records.documents)].into_iter().chain(skipped) {
+        let gauge = family.get_or_create(&[("outcome", outcome.to_owned())]);
+        gauge.set(number as f64);
     }
     family
 }

@@ -2,6 +2,7 @@
 //! clusters.
 
 pub mod certificates;
+pub mod crawl_files;
 pub mod days;
 pub mod foreign_writer;
 pub mod processes;

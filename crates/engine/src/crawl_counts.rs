@@ -1,0 +1,151 @@
+//! How many records of WARC files are documents, and why the others are not.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use warc::Counts;
+
+/// The most reasons, and the most media types, that are counted one by one: executors may send any.
+const MAX_NAMES: usize = 100;
+/// The name under which the others are counted.
+const OTHER: &str = "other";
+
+/// How many records of a batch's WARC files are documents, and how many are not, by reason.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CrawlRecordCounts {
+    /// Records that are documents.
+    pub documents: u64,
+    /// Records that are not read, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Responses that are not read because of their status, by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// Records that are not text, by media type.
+    pub media_types: BTreeMap<String, u64>,
+}
+
+impl From<&Counts> for CrawlRecordCounts {
+    fn from(counts: &Counts) -> Self {
+        let names = |counts: Vec<(&str, u64)>| {
+            let owned = counts.into_iter();
+            owned
+                .map(|(name, records)| (name.to_owned(), records))
+                .collect()
+        };
+        Self {
+            documents: counts.documents(),
+            skipped: names(counts.all_skipped()),
+            statuses: counts.statuses().into_iter().collect(),
+            media_types: names(counts.media_types()),
+        }
+    }
+}
+
+impl CrawlRecordCounts {
+    /// Adds the counts of other records.
+    pub fn add(&mut self, other: &Self) {
+        self.documents = self.documents.saturating_add(other.documents);
+        add_names(&mut self.skipped, &other.skipped);
+        for (status, records) in &other.statuses {
+            let sum = self.statuses.entry(*status).or_default();
+            *sum = sum.saturating_add(*records);
+        }
+        add_names(&mut self.media_types, &other.media_types);
+    }
+}
+
+/// Adds numbers by name; beyond [`MAX_NAMES`] names, under [`OTHER`].
+fn add_names(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
+    for (name, records) in more {
+        let is_counted = sums.len() < MAX_NAMES || sums.contains_key(name);
+        let name = if is_counted { name.as_str() } else { OTHER };
+        let sum = sums.entry(name.to_owned()).or_default();
+        *sum = sum.saturating_add(*records);
+    }
+}
+
+/// `7 documents; not read: 3 redirect, 1 truncated`.
+impl fmt::Display for CrawlRecordCounts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} documents", self.documents)?;
+        let mut skipped: Vec<_> = self.skipped.iter().collect();
+        skipped.sort_by_key(|(_, records)| std::cmp::Reverse(**records));
+        for (number, (name, records)) in skipped.into_iter().enumerate() {
+            f.write_str(if number == 0 { "; not read: " } else { ", " })?;
+            write!(f, "{records} {name}")?;
+        }
+        Ok(())
+    }
+}
+
+/// [`CrawlRecordCounts`] that tasks share.
+#[derive(Debug, Default)]
+pub struct CrawlCounters(Mutex<Option<CrawlRecordCounts>>);
+
+impl CrawlCounters {
+    /// Adds the counts of a file, or of a part of it.
+    pub fn add(&self, counts: &CrawlRecordCounts) {
+        let mut sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.get_or_insert_default().add(counts);
+    }
+
+    /// The counts so far; `None` if no WARC file was read.
+    #[must_use]
+    pub fn counts(&self) -> Option<CrawlRecordCounts> {
+        let sum = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sum.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(media_types: &[(&str, u64)]) -> CrawlRecordCounts {
+        let owned = media_types
+            .iter()
+            .map(|(name, number)| ((*name).to_owned(), *number));
+        CrawlRecordCounts {
+            documents: 2,
+            skipped: BTreeMap::from([("not text".to_owned(), 3)]),
+            statuses: BTreeMap::from([(404, 1)]),
+            media_types: owned.collect(),
+        }
+    }
+
+    #[test]
+    fn counts_add_up() {
+        let counters = CrawlCounters::default();
+        assert_eq!(counters.counts(), None);
+        counters.add(&counts(&[("image/png", 2), ("font/ttf", 1)]));
+        counters.add(&counts(&[("image/png", 3)]));
+        let sum = counters.counts().unwrap();
+        assert_eq!((sum.documents, sum.skipped["not text"]), (4, 6));
+        assert_eq!((sum.statuses[&404], sum.media_types["image/png"]), (2, 5));
+        assert_eq!(sum.to_string(), "4 documents; not read: 6 not text");
+        let json = serde_json::to_string(&sum).unwrap();
+        assert_eq!(
+            serde_json::from_str::<CrawlRecordCounts>(&json).unwrap(),
+            sum
+        );
+    }
+
+    /// Fault 47 (docs/faults.md), a process that is not ours: the claims of an executor are bounded.
+    #[test]
+    fn any_counts_are_added() {
+        let mut sum = CrawlRecordCounts::default();
+        for number in 0..1_000 {
+            let name = format!("type/{number}");
+            sum.add(&counts(&[(name.as_str(), 1)]));
+        }
+        assert_eq!(sum.media_types.len(), MAX_NAMES + 1);
+        assert_eq!(sum.media_types[OTHER], 1_000 - MAX_NAMES as u64);
+        sum.documents = u64::MAX;
+        sum.add(&counts(&[(OTHER, u64::MAX)]));
+        assert_eq!(
+            (sum.documents, sum.media_types[OTHER]),
+            (u64::MAX, u64::MAX)
+        );
+    }
+}

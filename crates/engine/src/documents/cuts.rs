@@ -1,0 +1,170 @@
+//! Cuts large WARC files into parts, so that several threads or executors read a file.
+//!
+//! The places are found once, before documents are read, from a few bytes of the file around each: see [`warc::Cuts`].
+
+use std::io::BufReader;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::prelude::SessionContext;
+use futures::{StreamExt as _, TryStreamExt as _};
+use object_store::ObjectStoreExt as _;
+use storage::{Location, UnchangedFile};
+use warc::{Cuts, MemberCuts, RecordStarts};
+
+use super::Documents;
+use super::file::{InputFile, Source};
+use super::partition_reader::row_limit;
+use super::splits;
+use crate::error::{EngineError, Result};
+use crate::threads::blocking;
+
+/// Files whose places are found at the same time.
+const FILES_AT_ONCE: usize = 4;
+/// Places of a file that are found at the same time.
+const PLACES_AT_ONCE: usize = 4;
+/// Bytes in which a place is sought, first and then: if there is none, the file is not cut there.
+const WINDOWS: [u64; 2] = [512 << 10, 4 << 20];
+/// Bytes that are read at a time of a file whose records are found by their lengths.
+const BUFFER: usize = 128 << 10;
+
+impl Documents {
+    /// Whether [`Self::cut`] may cut some of the files.
+    #[must_use]
+    pub fn can_be_cut(&self) -> bool {
+        self.files.iter().any(|file| pieces(file, 0) > 1)
+    }
+
+    /// Cuts large WARC files, so that `readers` readers can share the documents evenly. Files that are one gzip member or one
+    /// zstd frame, zstd files with a dictionary, and files in a store that are not compressed stay whole.
+    ///
+    /// # Errors
+    /// [`EngineError`] when a file cannot be read.
+    pub async fn cut(&mut self, context: &SessionContext, readers: usize) -> Result<()> {
+        if readers <= 1 || !self.can_be_cut() {
+            return Ok(());
+        }
+        let splits = self.all_splits().into_iter();
+        let total = splits
+            .map(|split| split.bytes())
+            .fold(0, u64::saturating_add);
+        let most = splits::split_bytes(total, readers as u64);
+        let window_log = row_limit(context).window_log;
+        let finding = self.files.iter().enumerate().map(|(number, file)| {
+            let file = Arc::clone(file);
+            async move {
+                let pieces = pieces(&file, most);
+                let found = match pieces {
+                    0 | 1 => Vec::new(),
+                    _ => find(&file, pieces, window_log).await?,
+                };
+                Ok::<_, EngineError>((number, found))
+            }
+        });
+        let found: Vec<(usize, Vec<u64>)> = futures::stream::iter(finding)
+            .buffered(FILES_AT_ONCE)
+            .try_collect()
+            .await?;
+        for (number, places) in found.into_iter().filter(|(_, places)| !places.is_empty()) {
+            Arc::make_mut(&mut self.files[number]).cut_at(places);
+        }
+        Ok(())
+    }
+}
+
+/// The parts that a file should have, of about `most` decompressed bytes each, but not less than a split has; 1 if its format is
+/// not cut.
+fn pieces(file: &InputFile, most: u64) -> u64 {
+    match &file.source {
+        Source::Rows { format, bytes, .. } if format.can_be_cut() => {
+            bytes.div_ceil(most.max(splits::MIN_SPLIT_BYTES))
+        }
+        _ => 1,
+    }
+}
+
+/// Places that cut a file into about `pieces` equal parts, ascending.
+async fn find(file: &InputFile, pieces: u64, window_log: u32) -> Result<Vec<u64>> {
+    let Source::Rows { size, local, .. } = &file.source else {
+        return Ok(Vec::new());
+    };
+    let (size, location) = (*size, &file.location);
+    let wanted = (1..pieces).map(|piece| {
+        let at = u128::from(size) * u128::from(piece) / u128::from(pieces);
+        at as u64
+    });
+    let start = window(location, size, 0, WINDOWS[0]).await?;
+    let mut places = match Cuts::of_file(&start, window_log) {
+        None => Vec::new(),
+        Some(Cuts::Members(cuts)) => {
+            let finding = wanted.map(|at| find_member(location, size, at, cuts));
+            let found = futures::stream::iter(finding).buffered(PLACES_AT_ONCE);
+            let found: Vec<Option<u64>> = found.try_collect().await?;
+            found.into_iter().flatten().collect()
+        }
+        Some(Cuts::Records) => match local {
+            Some(local) => {
+                let (local, name) = (local.clone(), location.to_string());
+                let wanted: Vec<u64> = wanted.collect();
+                blocking(move || find_records(&local, &name, wanted)).await?
+            }
+            // To find a record by lengths takes the whole file.
+            None => Vec::new(),
+        },
+    };
+    places.retain(|place| 0 < *place && *place < size);
+    places.sort_unstable();
+    places.dedup();
+    Ok(places)
+}
+
+/// The first place at `at` or behind where a member starts; `None` if the bytes there show none.
+async fn find_member(
+    location: &Location,
+    size: u64,
+    at: u64,
+    cuts: MemberCuts,
+) -> Result<Option<u64>> {
+    for length in WINDOWS {
+        let bytes = window(location, size, at, length).await?;
+        let is_end = at + bytes.len() as u64 == size;
+        let found = blocking(move || Ok(cuts.find(&bytes, is_end))).await?;
+        if found.is_some() || is_end {
+            return Ok(found.map(|found| at + found as u64));
+        }
+    }
+    Ok(None)
+}
+
+/// For each of the `wanted` offsets, the first record there or behind.
+fn find_records(local: &UnchangedFile, name: &str, wanted: Vec<u64>) -> Result<Vec<u64>> {
+    let failed = |source| EngineError::Io {
+        path: name.to_owned(),
+        source,
+    };
+    let input = BufReader::with_capacity(BUFFER, local.open()?);
+    let mut starts = RecordStarts::new(input);
+    let mut places = Vec::new();
+    for at in wanted {
+        while places.last().is_none_or(|last| *last < at) {
+            match starts.next_start().map_err(failed)? {
+                Some(start) if start >= at => places.push(start),
+                Some(_) => {}
+                None => return Ok(places),
+            }
+        }
+    }
+    Ok(places)
+}
+
+/// At most `length` bytes of a file from `at` on.
+async fn window(location: &Location, size: u64, at: u64, length: u64) -> Result<Bytes> {
+    let end = size.min(at.saturating_add(length));
+    // Some servers ignore a range that covers the whole object, and answer as without a range.
+    if at == 0 && end == size {
+        return Ok(location.read().await?);
+    }
+    let (store, path) = (location.store(), location.path());
+    let fetched = store.get_range(path, at..end).await;
+    Ok(fetched.map_err(|error| location.store_error(error))?)
+}

@@ -1,0 +1,224 @@
+//! [`Cuts`]: where a file can be cut into parts whose records are, one part after the other, those of the file.
+//!
+//! A file of a member for each record is cut where a member starts. An index of the file is not needed: a place near a wanted
+//! offset is found by its bytes. The header of a member there may be a coincidence. Text that starts with `WARC/` behind it is
+//! none, but may come from a WARC file that was crawled: a record may hold such a file, and what cannot be compressed further
+//! stands literally in compressed data.
+//!
+//! ```text
+//!    member     member                                member
+//!  ├─────────┼─────────────────────────────────────┼─────────┤
+//!              ├──────┼────┼──    ──┼──────┼──       a crawled WARC file in the second member
+//!                           ▲      ▲
+//!                           the compressed data of the member goes on here: a chain of members breaks
+//! ```
+//!
+//! So a cut is where a chain of members starts, each directly behind the other and each with the right checksum, that is
+//! longer than any literal part of compressed data. Whoever tries can still make a file in which such a place is no start of a
+//! member; the reader of the part before it notices that ([`WrongCut`](crate::WrongCut)).
+//!
+//! The records of a plain file are found by their lengths, from its start on, because nothing else tells them from records of a
+//! crawled file.
+
+use std::io::{self, BufRead, Read as _, Seek};
+
+use crate::fault::Fault;
+use crate::headers::{FieldTable, START_LENGTH, Scan, is_record_start};
+use crate::members::{Format, GZIP_MAGIC, Members, Step, ZSTD_MAGIC, find_member};
+use crate::reader::MAX_HEADER;
+
+/// Bytes of a chain of members: more than a stored block of deflate has (65,535), more than a raw block of zstd has (131,072).
+const CHAIN: usize = (128 << 10) + 1;
+/// Bytes that are decompressed at a time.
+const PIECE: usize = 64 << 10;
+
+/// How a file can be cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cuts {
+    /// Where compressed members start.
+    Members(MemberCuts),
+    /// Where records of a plain file start; [`RecordStarts`] finds them.
+    Records,
+}
+
+impl Cuts {
+    /// How the file can be cut that starts with `bytes`; `None` if it is one member, its first member is longer than `bytes`,
+    /// or its frames need a dictionary. Windows of zstd have at most 2^`window_log` bytes.
+    #[must_use]
+    pub fn of_file(bytes: &[u8], window_log: u32) -> Option<Self> {
+        if is_record_start(bytes) {
+            return Some(Self::Records);
+        }
+        let format = if bytes.starts_with(GZIP_MAGIC) {
+            Format::Gzip
+        } else if bytes.starts_with(ZSTD_MAGIC) {
+            Format::Zstd
+        } else {
+            return None;
+        };
+        let cuts = MemberCuts {
+            format,
+            window_log,
+            chain: CHAIN,
+        };
+        // Two members are enough: the start of the file is the start of a member.
+        let chain = follow(bytes, 1, false, window_log);
+        (chain == Chain::Whole).then_some(Self::Members(cuts))
+    }
+}
+
+/// Finds where a file of compressed members can be cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberCuts {
+    format: Format,
+    window_log: u32,
+    /// Bytes of a chain.
+    chain: usize,
+}
+
+impl MemberCuts {
+    /// The place of the first cut in `bytes`, which are a part of the file; `is_end` says whether the file ends with them.
+    /// `None` if there is none, or more bytes have to be seen.
+    #[must_use]
+    pub fn find(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
+        let mut from = 0;
+        loop {
+            let at = from + find_member(&bytes[from..], Some(self.format))?;
+            match follow(&bytes[at..], self.chain, is_end, self.window_log) {
+                Chain::Whole => return Some(at),
+                Chain::CutOff => return None,
+                // The members before the last one are within another member, too.
+                Chain::Broken { last } => from = at + last + 1,
+            }
+        }
+    }
+}
+
+/// A chain of members.
+#[derive(Debug, PartialEq, Eq)]
+enum Chain {
+    /// It is long enough, or goes to the end of the file.
+    Whole,
+    /// The bytes end within it.
+    CutOff,
+    /// Its last member, which starts at this offset, is none.
+    Broken { last: usize },
+}
+
+/// Follows the members that `bytes` start with. The chain is whole if another member starts behind `length` bytes.
+fn follow(bytes: &[u8], length: usize, is_end: bool, window_log: u32) -> Chain {
+    let mut members = Members::new(bytes, window_log);
+    let mut output = vec![0; PIECE];
+    // The first bytes of the first member.
+    let mut start = Vec::new();
+    let mut last = 0;
+    loop {
+        match members.read(&mut output) {
+            Ok(Step::Member {
+                offset,
+                is_compressed: true,
+            }) => {
+                last = offset as usize;
+                if last >= length {
+                    return Chain::Whole;
+                }
+            }
+            Ok(Step::Bytes(count)) if start.len() < START_LENGTH => {
+                let missing = START_LENGTH - start.len();
+                start.extend_from_slice(&output[..count.min(missing)]);
+                if start.len() == START_LENGTH && !is_record_start(&start) {
+                    return Chain::Broken { last };
+                }
+            }
+            Ok(Step::Bytes(_)) => {}
+            Ok(Step::MemberEnd) if start.len() < START_LENGTH => return Chain::Broken { last },
+            Ok(Step::MemberEnd) => {}
+            Ok(Step::End) if is_end => return Chain::Whole,
+            Ok(Step::End) => return Chain::CutOff,
+            Ok(Step::Broken(broken)) if broken.fault == Fault::Truncated && !is_end => {
+                return Chain::CutOff;
+            }
+            // A slice has no errors, and a chain has no plain member.
+            _ => return Chain::Broken { last },
+        }
+    }
+}
+
+/// The offsets at which the records of a plain file start. They are read from the headers alone.
+pub struct RecordStarts<R> {
+    input: R,
+    /// Offset of the next byte.
+    offset: u64,
+    header: Vec<u8>,
+    fields: FieldTable,
+}
+
+impl<R: BufRead + Seek> RecordStarts<R> {
+    /// Finds the records of the file that `input` is at the start of.
+    pub fn new(input: R) -> Self {
+        Self {
+            input,
+            offset: 0,
+            header: Vec::new(),
+            fields: FieldTable::default(),
+        }
+    }
+
+    /// The offset of the next record; `None` at the end of the file, or where it is broken: the place of a record behind that
+    /// does not follow from the headers.
+    ///
+    /// # Errors
+    /// Those of the input.
+    pub fn next_start(&mut self) -> io::Result<Option<u64>> {
+        self.skip_blanks()?;
+        let start = self.offset;
+        let Some(length) = self.read_header()? else {
+            return Ok(None);
+        };
+        let Ok(relative) = i64::try_from(length) else {
+            return Ok(None);
+        };
+        self.input.seek_relative(relative)?;
+        self.offset = self.offset.saturating_add(length);
+        Ok(Some(start))
+    }
+
+    /// Skips what may stand between records.
+    fn skip_blanks(&mut self) -> io::Result<()> {
+        loop {
+            let bytes = self.input.fill_buf()?;
+            let is_blank = |byte: &&u8| byte.is_ascii_whitespace() || **byte == 0;
+            let blanks = bytes.iter().take_while(is_blank).count();
+            let is_last = blanks < bytes.len() || bytes.is_empty();
+            self.input.consume(blanks);
+            self.offset += blanks as u64;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the header that comes next, and returns the length of the block behind it; `None` if there is no whole header.
+    fn read_header(&mut self) -> io::Result<Option<u64>> {
+        self.header.clear();
+        self.fields.clear();
+        loop {
+            let room = MAX_HEADER + 1 - self.header.len();
+            let mut line = self.input.by_ref().take(room as u64);
+            let read = line.read_until(b'\n', &mut self.header)?;
+            self.offset += read as u64;
+            if read == 0 || !is_record_start(&self.header) {
+                return Ok(None);
+            }
+            match self.fields.scan(&self.header) {
+                Scan::Whole(length) if length <= MAX_HEADER => break,
+                Scan::Partial if self.header.len() <= MAX_HEADER => {}
+                _ => return Ok(None),
+            }
+        }
+        Ok(self.fields.headers(&self.header).content_length())
+    }
+}
+
+#[cfg(test)]
+mod tests;
