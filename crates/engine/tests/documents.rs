@@ -569,7 +569,7 @@ async fn large_crawls_are_cut_into_parts() {
             (format!("s3://bucket/{name}"), is_cut_there),
         ] {
             let columns = Columns::default();
-            let opened = Documents::open(&context, &[given.clone()], &columns).await;
+            let opened = Documents::open(&context, std::slice::from_ref(&given), &columns).await;
             let mut documents = opened.unwrap();
             assert!(documents.can_be_cut(), "{given}");
             documents.cut(&context, PARTITIONS).await.unwrap();
