@@ -242,8 +242,8 @@ fn columns_need_little_memory() {
         let column = |name: &str| batch.column_by_name(name).unwrap();
         let (ids, found) = (texts(column("id")), column("long").as_string::<i32>());
         let numbers = column("number").as_primitive::<Int64Type>();
-        for row in 0..batch.num_rows() {
-            let (own, number) = (ids[row].parse::<i64>().unwrap(), numbers.value(row));
+        for (row, own) in ids.iter().enumerate() {
+            let (own, number) = (own.parse::<i64>().unwrap(), numbers.value(row));
             assert!(own > last && own == id(number));
             assert!(found.value(row) == long(number), "{number}");
             last = own;
