@@ -34,10 +34,10 @@ pub struct CrawlArgs {
     /// What the id of a document is: the WARC-Record-ID, or the URL [default: record]
     #[arg(long, value_name = "WHAT", conflicts_with = "id_column")]
     pub id_from: Option<IdFrom>,
-    /// Read responses of these HTTP statuses [default: 200]
+    /// Read responses of these HTTP statuses, separated by commas [default: 200]
     #[arg(long, value_name = "STATUS", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(100..=599))]
     pub status: Vec<u16>,
-    /// Check the digests of records (WARC-Block-Digest, WARC-Payload-Digest); do not read a record with another digest
+    /// Leave out records whose digest (WARC-Block-Digest, or else WARC-Payload-Digest) is wrong
     #[arg(long)]
     pub check_digests: bool,
 }
@@ -61,8 +61,9 @@ pub struct FeatureArgs {
     /// How a text is normalised before it is cut
     #[arg(long, value_name = "FORM", value_parser = choice(Some(Spec::default().normalize)))]
     pub normalize: Option<simhash::Normalize>,
-    /// Which text of an HTML page counts; texts that are no pages are parsed as HTML, too, if it is not none [default: text for
-    /// WARC files and files of HTML, otherwise none]
+    /// Which text of HTML pages counts. With any value but none, texts of other formats are parsed as HTML, too. An archive
+    /// fixes it: the default of `archive create` is none, or with --learn that of the documents. Without an archive, the default
+    /// is text for HTML files and .warc files, and none for all others (.wet, too)
     #[arg(long, value_name = "HOW", value_parser = choice(None::<simhash::Markup>))]
     pub markup: Option<simhash::Markup>,
     /// File of words to leave out, one per line
@@ -106,7 +107,8 @@ impl SpecArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct FingerprintArgs {
-    /// Documents: Parquet, or JSON Lines or CSV, plain or compressed (.gz, .zst); files, directories or patterns
+    /// Documents: files, directories or patterns. Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each also
+    /// compressed (.gz, .zst)
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub input: Vec<String>,
     /// Write the fingerprints to this .parquet file
@@ -129,7 +131,8 @@ pub struct FingerprintArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct IdfArgs {
-    /// Documents: Parquet, or JSON Lines or CSV, plain or compressed (.gz, .zst); files, directories or patterns
+    /// Documents: files, directories or patterns. Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each also
+    /// compressed (.gz, .zst)
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
     /// Write the table to this .parquet file

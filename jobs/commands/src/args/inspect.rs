@@ -33,7 +33,8 @@ pub struct PlanArgs {
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct TuneArgs {
-    /// Documents: Parquet, or JSON Lines or CSV, plain or compressed (.gz, .zst); files, directories or patterns
+    /// Documents: files, directories or patterns. Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each also
+    /// compressed (.gz, .zst)
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
     /// Compare all pairs of N documents: those whose ids have the smallest hashes [default: 20000]

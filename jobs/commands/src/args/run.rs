@@ -17,7 +17,8 @@ const DAY: &str = "{day}";
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct RunArgs {
-    /// Documents of the batch: Parquet, or JSON Lines or CSV, plain or compressed (.gz, .zst); files, directories or patterns
+    /// Documents of the batch: files, directories or patterns. Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each
+    /// also compressed (.gz, .zst)
     #[arg(value_name = "NEW", conflicts_with = "new", value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
     /// The same as NEW, as an option
@@ -75,7 +76,8 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub rows_per_file: Option<u64>,
     /// Date of the batch: YYYY-MM-DD, or yesterday or today (in UTC). It replaces {day} in --new, --resume and the paths of all
-    /// outputs. Or from-records: the day of the dates of all records, which reads the WARC files once more
+    /// outputs. Or from-records: the day on which the documents of WARC files were fetched, which must be one; the run reads the
+    /// files twice, and {day} cannot be used
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     pub day: Option<DaySource>,
     /// Keep finished fingerprints in a directory below this one until the run succeeds, and then delete them. If the run is stopped,
@@ -130,7 +132,8 @@ pub struct VerifyArgs {
     next_help_heading = "Cluster (see `dedup-job cluster --help`; without --cluster, this process does the work)"
 )]
 pub struct RemoteArgs {
-    /// Let the executors of this scheduler do the work. They must be able to read the archive and the --scratch directory
+    /// Let the executors of this scheduler do the work. They must be able to read the documents, the archive and the
+    /// --scratch directory
     #[arg(long, value_name = "df://HOST:PORT")]
     pub cluster: Option<String>,
     /// Submit the work again, up to N times, if the scheduler is lost [default: 0]

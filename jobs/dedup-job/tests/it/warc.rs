@@ -210,6 +210,14 @@ fn the_spec_of_an_archive_says_how_pages_are_read() {
             .any(|hit| hit.0 == "https://a.example/0")
     );
     append(&plain, "pages.wet.gz").ok();
+    // Learning from pages counts the words of their visible texts.
+    let learnt = dir.at("learnt");
+    dedup(&format!(
+        "archive create {learnt} --learn {}",
+        dir.at("pages.warc.gz")
+    ))
+    .ok();
+    append(&learnt, "pages.warc.gz").ok();
 }
 
 #[test]

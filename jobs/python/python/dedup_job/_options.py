@@ -154,7 +154,7 @@ class CompareOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
     base_text
         Files with the documents of the archive, whose texts are compared by `verify`.
     day
-        Date of the batch; or, for WARC files, "from-records": the day of the dates of all records.
+        Date of the batch; or, for WARC files, "from-records": the day on which their documents were fetched.
     design
         Design of the tables; by default the cheapest that fits the memory limit.
     cluster

@@ -39,6 +39,8 @@ pub(super) fn run(
             let bytes = frequencies::encode(&name, model.spec(), &learnt.frequencies)?.into();
             options.idf = Some(OptionFile { name, bytes });
             options.sketch = options.sketch.or(Some(LEARNT_SKETCH));
+            // If nothing else was asked for, that of the documents: of pages, the visible text.
+            options.markup = options.markup.or(Some(model.spec().markup));
         }
         let (model, files) = options.model_and_files()?;
         let Table { id_type, decisions } = table;
