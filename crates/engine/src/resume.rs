@@ -44,7 +44,7 @@ const LOCK: &str = "lock";
 const DRAFT: &str = ".tmp";
 /// Version of the format of chunks. Raise it when the same documents under the same spec give other
 /// rows or counts.
-const FORMAT: &str = "4";
+const FORMAT: &str = "5";
 /// Metadata key of a chunk's file: the [`TextCounts`], as JSON.
 const TEXTS: &str = "texts";
 /// Metadata key of a chunk's file: the [`CrawlRecordCounts`], as JSON; `null` without WARC files.

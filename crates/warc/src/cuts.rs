@@ -31,6 +31,9 @@ use crate::reader::MAX_HEADER;
 const CHAIN: usize = (128 << 10) + 1;
 /// Bytes that are decompressed at a time.
 const PIECE: usize = 64 << 10;
+/// The most bytes that are decompressed to find a cut: this many, and this many times those that it is sought in.
+const LEAST_ROOM: usize = 16 << 20;
+const MOST_GROWTH: usize = 8;
 
 /// How a file can be cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +65,7 @@ impl Cuts {
             chain: CHAIN,
         };
         // Two members are enough: the start of the file is the start of a member.
-        let chain = follow(bytes, 1, false, window_log);
+        let chain = Follower::new(bytes.len(), window_log).follow(bytes, 1, false);
         (chain == Chain::Whole).then_some(Self::Members(cuts))
     }
 }
@@ -78,15 +81,16 @@ pub struct MemberCuts {
 
 impl MemberCuts {
     /// The place of the first cut in `bytes`, which are a part of the file; `is_end` says whether the file ends with them.
-    /// `None` if there is none, or more bytes have to be seen.
+    /// `None` if there is none, if more bytes have to be seen, or if that takes too long.
     #[must_use]
     pub fn find(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
+        let mut follower = Follower::new(bytes.len(), self.window_log);
         let mut from = 0;
         loop {
             let at = from + find_member(&bytes[from..], Some(self.format))?;
-            match follow(&bytes[at..], self.chain, is_end, self.window_log) {
+            match follower.follow(&bytes[at..], self.chain, is_end) {
                 Chain::Whole => return Some(at),
-                Chain::CutOff => return None,
+                Chain::CutOff | Chain::TooLong => return None,
                 // The members before the last one are within another member, too.
                 Chain::Broken { last } => from = at + last + 1,
             }
@@ -103,62 +107,104 @@ enum Chain {
     CutOff,
     /// Its last member, which starts at this offset, is none.
     Broken { last: usize },
+    /// There is no room for more decompressed bytes.
+    TooLong,
 }
 
-/// Follows the members that `bytes` start with. The chain is whole if another member starts behind `length` bytes.
-fn follow(bytes: &[u8], length: usize, is_end: bool, window_log: u32) -> Chain {
-    let mut members = Members::new(bytes, window_log);
-    let mut output = vec![0; PIECE];
-    // The first bytes of the first member.
-    let mut start = Vec::new();
-    let mut last = 0;
-    loop {
-        match members.read(&mut output) {
-            Ok(Step::Member {
-                offset,
-                is_compressed: true,
-            }) => {
-                last = offset as usize;
-                if last >= length {
-                    return Chain::Whole;
-                }
-            }
-            Ok(Step::Bytes(count)) if start.len() < START_LENGTH => {
-                let missing = START_LENGTH - start.len();
-                start.extend_from_slice(&output[..count.min(missing)]);
-                if start.len() == START_LENGTH && !is_record_start(&start) {
-                    return Chain::Broken { last };
-                }
-            }
-            Ok(Step::Bytes(_)) => {}
-            Ok(Step::MemberEnd) if start.len() < START_LENGTH => return Chain::Broken { last },
-            Ok(Step::MemberEnd) => {}
-            Ok(Step::End) if is_end => return Chain::Whole,
-            Ok(Step::End) => return Chain::CutOff,
-            Ok(Step::Broken(broken)) if broken.fault == Fault::Truncated && !is_end => {
-                return Chain::CutOff;
-            }
-            // A slice has no errors, and a chain has no plain member.
-            _ => return Chain::Broken { last },
+/// Follows chains of members, for a bounded time.
+struct Follower {
+    window_log: u32,
+    output: Vec<u8>,
+    /// The bytes that may still be decompressed. A chain costs [`PIECE`] more.
+    room: usize,
+}
+
+impl Follower {
+    /// For chains in `length` bytes.
+    fn new(length: usize, window_log: u32) -> Self {
+        Self {
+            window_log,
+            output: vec![0; PIECE],
+            room: LEAST_ROOM.saturating_add(length.saturating_mul(MOST_GROWTH)),
         }
     }
+
+    /// Follows the members that `bytes` start with. The chain is whole if another member starts behind `length` bytes.
+    fn follow(&mut self, bytes: &[u8], length: usize, is_end: bool) -> Chain {
+        let mut members = Members::new(bytes, self.window_log);
+        // The first bytes of the first member.
+        let mut start = Vec::new();
+        let mut last = 0;
+        let mut cost = PIECE;
+        loop {
+            match self.room.checked_sub(std::mem::take(&mut cost)) {
+                Some(room) => self.room = room,
+                None => return Chain::TooLong,
+            }
+            match members.read(&mut self.output) {
+                Ok(Step::Member {
+                    offset,
+                    is_compressed: true,
+                }) => {
+                    last = offset as usize;
+                    if has_extra_fields(&bytes[last..]) {
+                        return Chain::Broken { last };
+                    }
+                    if last >= length {
+                        return Chain::Whole;
+                    }
+                }
+                Ok(Step::Bytes(count)) => {
+                    cost = count;
+                    if start.len() < START_LENGTH {
+                        let missing = START_LENGTH - start.len();
+                        start.extend_from_slice(&self.output[..count.min(missing)]);
+                        if start.len() == START_LENGTH && !is_record_start(&start) {
+                            return Chain::Broken { last };
+                        }
+                    }
+                }
+                Ok(Step::MemberEnd) if start.len() < START_LENGTH => return Chain::Broken { last },
+                Ok(Step::MemberEnd) => {}
+                Ok(Step::End) if is_end => return Chain::Whole,
+                Ok(Step::End) => return Chain::CutOff,
+                Ok(Step::Broken(broken)) if broken.fault == Fault::Truncated && !is_end => {
+                    return Chain::CutOff;
+                }
+                // A slice has no errors, and a chain has no plain member.
+                _ => return Chain::Broken { last },
+            }
+        }
+    }
+}
+
+/// Whether the header of a gzip member has fields of any bytes. They could hide the breaks in a chain, and files with them need not
+/// be cut.
+fn has_extra_fields(member: &[u8]) -> bool {
+    member.starts_with(GZIP_MAGIC) && member.get(3).is_some_and(|&flags| flags != 0)
 }
 
 /// The offsets at which the records of a plain file start. They are read from the headers alone.
 pub struct RecordStarts<R> {
     input: R,
+    /// Bytes of the file.
+    size: u64,
     /// Offset of the next byte.
     offset: u64,
+    /// Whether no more records follow from the headers.
+    ended: bool,
     header: Vec<u8>,
     fields: FieldTable,
 }
 
 impl<R: BufRead + Seek> RecordStarts<R> {
-    /// Finds the records of the file that `input` is at the start of.
-    pub fn new(input: R) -> Self {
+    /// Finds the records of the file of `size` bytes that `input` is at the start of.
+    pub fn new(input: R, size: u64) -> Self {
         Self {
             input,
+            size,
             offset: 0,
+            ended: false,
             header: Vec::new(),
             fields: FieldTable::default(),
         }
@@ -170,16 +216,23 @@ impl<R: BufRead + Seek> RecordStarts<R> {
     /// # Errors
     /// Those of the input.
     pub fn next_start(&mut self) -> io::Result<Option<u64>> {
+        if self.ended {
+            return Ok(None);
+        }
         self.skip_blanks()?;
         let start = self.offset;
         let Some(length) = self.read_header()? else {
+            self.ended = true;
             return Ok(None);
         };
-        let Ok(relative) = i64::try_from(length) else {
-            return Ok(None);
-        };
-        self.input.seek_relative(relative)?;
-        self.offset = self.offset.saturating_add(length);
+        let next = self.offset.checked_add(length);
+        match next.filter(|next| *next <= self.size) {
+            Some(next) => {
+                self.input.seek_relative(length.cast_signed())?;
+                self.offset = next;
+            }
+            None => self.ended = true,
+        }
         Ok(Some(start))
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archive::IdType;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, UInt32Array};
-use arrow::compute::{BatchCoalescer, filter_record_batch, is_not_null};
+use arrow::compute::{filter_record_batch, is_not_null};
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, UInt32Type};
 use arrow::error::ArrowError;
 use datafusion::dataframe::DataFrame;
@@ -33,6 +33,8 @@ use crate::threads::blocking;
 const RANK: &str = "rank";
 /// Stands for the rank of a row that is no document of the batch.
 const NONE: u32 = u32::MAX;
+/// About how many bytes of carried columns are sorted or written at once.
+const BYTES_AT_ONCE: u64 = 4 << 20;
 /// Bytes of memory of a document while ranks are made: its position.
 const POSITION_BYTES: usize = 8;
 
@@ -58,9 +60,8 @@ impl Decided {
         let schema = Arc::new(Schema::new(fields));
         let both = SideBySide {
             schema: Arc::clone(&schema),
-            decisions,
-            coalescer: BatchCoalescer::new(carried.schema(), ROWS_AT_ONCE),
-            carried: carried.fuse(),
+            decisions: Rest::new(decisions),
+            carried: Rest::new(carried),
             given: documents.given().to_owned(),
             rank: 0,
         };
@@ -77,6 +78,8 @@ struct Ranks {
     numbers: InputNumbers,
     /// The rank of each row of the inputs, by its number.
     ranks: Vec<u32>,
+    /// The number of decisions.
+    count: usize,
     _memory: MemoryReservation,
 }
 
@@ -107,6 +110,7 @@ impl Ranks {
         Ok(Self {
             numbers,
             ranks,
+            count: by_id.len(),
             _memory: memory,
         })
     }
@@ -140,6 +144,7 @@ async fn sorted(
     ranks: Arc<Ranks>,
 ) -> datafusion::error::Result<SendableRecordBatchStream> {
     let partitions = context.state().config().target_partitions();
+    let rows_at_once = rows_of(documents.carried_bytes(), ranks.count);
     let table = documents.carried_table(context, partitions)?;
     let partitions = table.execute_stream_partitioned().await?;
     let carried = partitions.first().map(|rows| rows.schema());
@@ -160,21 +165,23 @@ async fn sorted(
     let (mut state, plan) = ranked
         .sort(vec![ident(RANK).sort(true, false)])?
         .into_parts();
-    // Few rows at once, as of the decisions: a value may be long.
-    let config = state.config().clone().with_batch_size(ROWS_AT_ONCE);
+    // Few rows at once: a value may be long.
+    let config = state.config().clone().with_batch_size(rows_at_once);
     *state.config_mut() = config;
     DataFrame::new(state, plan).execute_stream().await
+}
+
+/// How many of `rows` rows with `bytes` bytes are read, sorted and written at once.
+fn rows_of(bytes: u64, rows: usize) -> usize {
+    let bytes_of_row = bytes.div_ceil(rows.max(1) as u64).max(1);
+    (BYTES_AT_ONCE / bytes_of_row).clamp(1, ROWS_AT_ONCE as u64) as usize
 }
 
 /// Decisions and the carried columns of their documents, both in the order of the decisions.
 struct SideBySide {
     schema: SchemaRef,
-    /// Record batches of [`ROWS_AT_ONCE`] rows, but for the last one.
-    decisions: SendableRecordBatchStream,
-    /// Record batches of any number of rows.
-    carried: Fuse<SendableRecordBatchStream>,
-    /// Makes them record batches of as many rows as those of the decisions have.
-    coalescer: BatchCoalescer,
+    decisions: Rest,
+    carried: Rest,
     /// The name of the documents in errors.
     given: String,
     /// The rank of the next decision.
@@ -184,43 +191,26 @@ struct SideBySide {
 impl SideBySide {
     /// The next decisions with their carried columns; `None` at the end.
     async fn next(&mut self) -> datafusion::error::Result<Option<RecordBatch>> {
-        let Some(decisions) = self.decisions.next().await.transpose()? else {
+        let (decisions, carried) = (self.decisions.rows().await?, self.carried.rows().await?);
+        if decisions == 0 && carried == 0 {
             return Ok(None);
-        };
-        let carried = self.next_carried().await?;
-        let carried = carried.filter(|carried| self.is_of_next(carried, decisions.num_rows()));
-        let carried = carried.ok_or_else(|| self.changed())?;
-        self.rank += decisions.num_rows() as u32;
+        }
+        // Nothing is copied, so the carried values are never more at once than the sort gives.
+        let rows = decisions.min(carried);
+        let (decisions, carried) = (self.decisions.take(rows), self.carried.take(rows));
+        let ranks = carried.column(0).as_primitive::<UInt32Type>().values();
+        // Ranks are sorted, and none repeats: so it suffices that the first and the last are right.
+        let end = self.rank + rows as u32;
+        if ranks.first() != Some(&self.rank) || ranks.last().map(|last| last + 1) != Some(end) {
+            return Err(self.changed().into());
+        }
+        self.rank = end;
         let columns = decisions.columns().iter().chain(&carried.columns()[1..]);
         let columns = columns.cloned().collect();
         Ok(Some(RecordBatch::try_new(
             Arc::clone(&self.schema),
             columns,
         )?))
-    }
-
-    async fn next_carried(&mut self) -> datafusion::error::Result<Option<RecordBatch>> {
-        loop {
-            if let Some(batch) = self.coalescer.next_completed_batch() {
-                return Ok(Some(batch));
-            }
-            match self.carried.next().await.transpose()? {
-                Some(batch) => self.coalescer.push_batch(batch)?,
-                None if self.coalescer.is_empty() => return Ok(None),
-                None => self.coalescer.finish_buffered_batch()?,
-            }
-        }
-    }
-
-    /// Whether these are the carried columns of the next `rows` decisions. Ranks are sorted, and none repeats: so it suffices
-    /// that the first and the last are right.
-    fn is_of_next(&self, carried: &RecordBatch, rows: usize) -> bool {
-        let ranks = carried.column(0).as_primitive::<UInt32Type>().values();
-        let (first, last) = (ranks.first(), ranks.last());
-        let expected = self.rank.checked_add(rows as u32);
-        carried.num_rows() == rows
-            && first == Some(&self.rank)
-            && last.map(|last| last + 1) == expected
     }
 
     /// The error when documents are missing that were there before.
@@ -232,5 +222,39 @@ impl SideBySide {
                 self.given
             ),
         }
+    }
+}
+
+/// The rows of a stream that are not taken yet.
+struct Rest {
+    stream: Fuse<SendableRecordBatchStream>,
+    /// Those that were received.
+    rows: RecordBatch,
+}
+
+impl Rest {
+    fn new(stream: SendableRecordBatchStream) -> Self {
+        Self {
+            rows: RecordBatch::new_empty(stream.schema()),
+            stream: stream.fuse(),
+        }
+    }
+
+    /// How many rows can be taken; 0 at the end.
+    async fn rows(&mut self) -> datafusion::error::Result<usize> {
+        while self.rows.num_rows() == 0 {
+            match self.stream.next().await.transpose()? {
+                Some(rows) => self.rows = rows,
+                None => return Ok(0),
+            }
+        }
+        Ok(self.rows.num_rows())
+    }
+
+    /// Takes the first `count` rows, of as many at least.
+    fn take(&mut self, count: usize) -> RecordBatch {
+        let taken = self.rows.slice(0, count);
+        self.rows = self.rows.slice(count, self.rows.num_rows() - count);
+        taken
     }
 }

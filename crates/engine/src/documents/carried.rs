@@ -9,6 +9,7 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use super::columns::CarriedColumn;
 use super::file::InputFile;
 use super::partition_reader::Rows;
+use super::splits::Split;
 use super::table_columns;
 use super::{Documents, numbered_splits, read_table};
 use crate::error::Result;
@@ -87,6 +88,14 @@ impl Documents {
         let files = self.files.iter().map(|file| file.only(&file.carried));
         let files = files.map(Arc::new).collect();
         carried_columns_table(context, partitions, files, self.carried_fields())
+    }
+
+    /// About how many bytes are read for [`Self::carried_table`].
+    pub(crate) fn carried_bytes(&self) -> u64 {
+        let files = self.files.iter().map(|file| file.only(&file.carried));
+        let files: Vec<Arc<InputFile>> = files.map(Arc::new).collect();
+        let splits = numbered_splits(&files);
+        splits.iter().map(Split::bytes).fold(0, u64::saturating_add)
     }
 
     /// The table of a column that all files have by their formats, as text, beside the positions of the documents. Nothing

@@ -163,6 +163,12 @@ fn as_carried(batch: &RecordBatch, name: &str, field: &Field, object: &str) -> R
             let texts = texts.map(|text| text.map(String::from_utf8_lossy));
             Ok(Arc::new(texts.collect::<StringArray>()))
         }
+        // Arrow has no such cast.
+        (DataType::FixedSizeBinary(_), DataType::Utf8) => {
+            let texts = column.as_fixed_size_binary().iter();
+            let texts = texts.map(|text| text.map(String::from_utf8_lossy));
+            Ok(Arc::new(texts.collect::<StringArray>()))
+        }
         (_, wanted) => arrow::compute::cast(column, wanted).map_err(|error| EngineError::BadData {
             object: format!("{object}, column {name:?}"),
             reason: error.to_string(),

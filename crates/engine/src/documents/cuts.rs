@@ -1,6 +1,7 @@
 //! Cuts large WARC files into parts, so that several threads or executors read a file.
 //!
-//! The places are found once, before documents are read, from a few bytes of the file around each: see [`warc::Cuts`].
+//! The places are found once, before documents are read: of compressed files, from a few bytes around each; of plain ones, from
+//! the headers of all records up to the last place. See [`warc::Cuts`].
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -94,7 +95,8 @@ async fn find(file: &InputFile, pieces: u64, window_log: u32) -> Result<Vec<u64>
         at as u64
     });
     let start = window(location, size, 0, WINDOWS[0]).await?;
-    let mut places = match Cuts::of_file(&start, window_log) {
+    let cuts = blocking(move || Ok(Cuts::of_file(&start, window_log))).await?;
+    let mut places = match cuts {
         None => Vec::new(),
         Some(Cuts::Members(cuts)) => {
             let finding = wanted.map(|at| find_member(location, size, at, cuts));
@@ -106,7 +108,7 @@ async fn find(file: &InputFile, pieces: u64, window_log: u32) -> Result<Vec<u64>
             Some(local) => {
                 let (local, name) = (local.clone(), location.to_string());
                 let wanted: Vec<u64> = wanted.collect();
-                blocking(move || find_records(&local, &name, wanted)).await?
+                blocking(move || find_records(&local, size, &name, wanted)).await?
             }
             // To find a record by lengths takes the whole file.
             None => Vec::new(),
@@ -136,14 +138,19 @@ async fn find_member(
     Ok(None)
 }
 
-/// For each of the `wanted` offsets, the first record there or behind.
-fn find_records(local: &UnchangedFile, name: &str, wanted: Vec<u64>) -> Result<Vec<u64>> {
+/// For each of the `wanted` offsets, the first record there or behind. The file has `size` bytes.
+fn find_records(
+    local: &UnchangedFile,
+    size: u64,
+    name: &str,
+    wanted: Vec<u64>,
+) -> Result<Vec<u64>> {
     let failed = |source| EngineError::Io {
         path: name.to_owned(),
         source,
     };
     let input = BufReader::with_capacity(BUFFER, local.open()?);
-    let mut starts = RecordStarts::new(input);
+    let mut starts = RecordStarts::new(input, size);
     let mut places = Vec::new();
     for at in wanted {
         while places.last().is_none_or(|last| *last < at) {

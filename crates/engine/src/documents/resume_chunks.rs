@@ -52,10 +52,11 @@ impl Documents {
         for split in splits {
             let bytes = split.bytes();
             let number = split.file_number;
-            // A document without an id gets one from its file's short name, which depends on all
-            // files.
+            // Rows name the part of their document by its number, which depends on how the files before it are cut. A document
+            // without an id gets one from its file's short name, which depends on all files.
             let of_file = format!(
-                "{number} {:?} {:?} {:?}\n",
+                "{} {:?} {:?} {:?}\n",
+                split.part_number,
                 split.to_string(),
                 split.file.short_name,
                 versions[number]
@@ -94,5 +95,44 @@ impl Documents {
         let splits = chunk.splits.clone();
         let rows = Rows::to_fingerprint(decision_columns);
         self.table_of_splits(context, id_type, partitions, rows, splits, Some(crawl))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::documents::Columns;
+    use crate::resources::Resources;
+    use crate::session::{Limits, session};
+
+    /// Rows keep the numbers of their parts, so the rows of a file have other names when a file before it is cut otherwise.
+    #[tokio::test]
+    async fn a_cut_of_an_earlier_file_gives_other_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["a.jsonl", "b.jsonl"].map(|name| dir.path().join(name));
+        for path in &paths {
+            std::fs::write(path, "{\"id\":\"x\",\"text\":\"one two three four\"}\n").unwrap();
+        }
+        let given = paths.map(|path| path.to_str().unwrap().to_owned());
+        let resources = Resources::new(storage::Stores::new(storage::StoreOptions::default()));
+        let limits = Limits {
+            threads: 1,
+            memory: 1 << 30,
+            spill: dir.path().to_owned(),
+        };
+        let context = session(&limits, Arc::new(resources)).unwrap();
+        let mut documents = Documents::open(&context, &given, &Columns::default())
+            .await
+            .unwrap();
+        let mut names = Vec::new();
+        for cuts in [vec![], vec![10], vec![20]] {
+            Arc::make_mut(&mut documents.files[0]).cut_at(cuts);
+            let chunks = documents.chunks(1).await.unwrap();
+            let of_last_file = chunks.last().and_then(|chunk| chunk.name.lines().last());
+            names.push(of_last_file.unwrap().to_owned());
+        }
+        assert!(names[0] != names[1] && names[1] == names[2], "{names:?}");
     }
 }

@@ -229,15 +229,15 @@ impl<'a> Inputs<'a> {
         let new = &settings.new;
         let (mut documents, recipe, id_type) =
             open_batch(context, new, columns, Some(&opened), &settings.spec_options).await?;
-        let day = match settings.day {
-            Some(day) => Some(day.resolve(context, &documents).await?),
-            None => None,
-        };
         let readers = match &settings.cluster {
             Some(cluster) if documents.can_be_cut() => cluster.capacity().await?.slots,
             _ => context.state().config().target_partitions(),
         };
         documents.cut(context, readers).await?;
+        let day = match settings.day {
+            Some(day) => Some(day.resolve(context, &documents).await?),
+            None => None,
+        };
         let kept = decide.as_ref().and_then(|decide| decide.kept.as_ref());
         let kept_files = match kept {
             Some(kept) => {

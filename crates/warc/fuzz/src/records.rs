@@ -76,7 +76,7 @@ fn find_cut(file: &[u8], from: usize) -> Option<u64> {
     match Cuts::of_file(file, LIMITS.window_log)? {
         Cuts::Members(cuts) => Some((from + cuts.find(&file[from..], true)?) as u64),
         Cuts::Records => {
-            let mut starts = RecordStarts::new(Cursor::new(file));
+            let mut starts = RecordStarts::new(Cursor::new(file), file.len() as u64);
             let mut starts =
                 std::iter::from_fn(|| starts.next_start().expect("a slice has no errors"));
             starts.find(|start| *start >= from as u64)

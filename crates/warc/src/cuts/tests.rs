@@ -265,8 +265,42 @@ fn damage_before_a_cut_is_reported_once() {
     check_parts(&file, &found);
 }
 
+#[test]
+fn members_with_fields_of_any_bytes_are_no_cuts() {
+    let plain = gzip_member(&response(b"one"));
+    // The flag of an extra field, and the field: two bytes.
+    let mut extra = plain.clone();
+    extra[3] = 4;
+    extra.splice(10..10, [2, 0, 7, 7]);
+    assert!(Cuts::of_file(&plain.repeat(3), 23).is_some());
+    for file in [[&extra[..], &plain].concat(), [&plain[..], &extra].concat()] {
+        assert_eq!(read_all(&file).len(), 2);
+        assert_eq!(Cuts::of_file(&file, 23), None);
+    }
+}
+
+#[test]
+fn a_cut_is_sought_for_a_bounded_time() {
+    let member = gzip_member(&response(b"one"));
+    let cuts = MemberCuts {
+        chain: 1,
+        ..member_cuts(&member.repeat(3))
+    };
+    // Each is the start of a member that has 65,511 bytes of what follows literally, and no end.
+    let mut hostile = Vec::new();
+    for _ in 0..1_000 {
+        hostile.extend_from_slice(b"\x1f\x8b\x08\0\0\0\0\0\0\x03\0\xe7\xff\x18\0WARC/1.");
+    }
+    hostile.extend_from_slice(&[0xff; 70_000]);
+    for (units, found) in [(10, true), (1_000, false)] {
+        let from = hostile.len() - 70_000 - 22 * units;
+        let file = [&hostile[from..], &member.repeat(3)].concat();
+        assert_eq!(cuts.find(&file, true).is_some(), found, "{units}");
+    }
+}
+
 fn starts(file: &[u8]) -> BTreeSet<u64> {
-    let mut starts = RecordStarts::new(Cursor::new(file));
+    let mut starts = RecordStarts::new(Cursor::new(file), file.len() as u64);
     std::iter::from_fn(|| starts.next_start().unwrap()).collect()
 }
 
@@ -288,8 +322,9 @@ fn plain_files_are_cut_at_each_record() {
         ("WARC/1.0\r\nA: b\r\n\r\nx", 0),
         (
             "WARC/1.0\r\nContent-Length: 18446744073709551615\r\n\r\nx",
-            0,
+            1,
         ),
+        ("WARC/1.0\r\nContent-Length: 99999999999999\r\n\r\nx", 1),
         ("WARC/1.0\r\nContent-Length: 9000\r\n\r\nx", 1),
         ("garbage", 0),
         ("WARC/1.0\r\nContent", 0),

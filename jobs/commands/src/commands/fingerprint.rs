@@ -112,12 +112,12 @@ pub fn fingerprint(
         let columns = columns.columns();
         let (mut documents, recipe, id_type) =
             open_batch(context, input, &columns, opened.as_ref(), &options).await?;
+        let threads = context.state().config().target_partitions();
+        documents.cut(context, threads).await?;
         let day = match target {
             Target::Day(_, day) => Some(day.resolve(context, &documents).await?),
             Target::File { .. } => None,
         };
-        let threads = context.state().config().target_partitions();
-        documents.cut(context, threads).await?;
         progress.enter(Stage::Fingerprint);
         let (given, spec, scratch) = (documents.given(), recipe.spec(), scratch.path());
         let writer = match &draft {

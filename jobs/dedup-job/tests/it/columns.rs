@@ -452,3 +452,43 @@ fn columns_in_structures_have_paths() {
         .fails(65, &parts);
     }
 }
+
+#[test]
+fn texts_with_control_characters_have_columns() {
+    let dir = Dir::new();
+    let (new, output) = (dir.at("d.jsonl"), dir.at("o.jsonl"));
+    fs::write(
+        &new,
+        "{\"id\":\"a\",\"text\":\"one\ttwo three four five\",\"url\":\"u\"}\n",
+    )
+    .unwrap();
+    dedup(&format!("run {new} --decisions {output} --columns url")).ok();
+    let decisions = fs::read_to_string(&output).unwrap();
+    assert!(decisions.contains("\"url\":\"u\""), "{decisions}");
+}
+
+#[test]
+fn long_values_of_columns_are_sorted_on_the_disk() {
+    let dir = Dir::new();
+    let (new, output) = (dir.at("d.parquet"), dir.at("o.parquet"));
+    let count = 160;
+    let id = |number: i64| number * 79 % 161;
+    let long = |number: i64| format!("{number} {}", "x".repeat(1 << 20));
+    let columns = vec![
+        ("id", numbers((0..count).map(id))),
+        ("fp", numbers((0..count).map(fingerprint))),
+        ("long", strings((0..count).map(long))),
+    ];
+    write_parquet_in_groups(&new, columns, 10);
+    dedup(&format!(
+        "run {new} -k 0 --decisions {output} --columns long --memory-limit 100MiB --threads 2"
+    ))
+    .ok();
+    let mut lengths = Vec::new();
+    for batch in read_parquet(&output) {
+        let long = batch.column_by_name("long").unwrap().as_string::<i32>();
+        lengths.extend(long.iter().map(|long| long.unwrap().len()));
+    }
+    assert_eq!(lengths.len(), count as usize);
+    assert!(lengths.iter().all(|length| *length > 1 << 20));
+}

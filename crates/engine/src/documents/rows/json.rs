@@ -4,6 +4,7 @@
 //! It builds nothing from the other fields: a tree of them, or Arrow's tape, would take many times
 //! the bytes of the line.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{BufRead as _, Read as _};
 
@@ -308,7 +309,9 @@ impl Records for JsonRecords {
             return Ok(false);
         }
         let line = &self.objects.text;
-        let replaced = self.needs_utf8.then(|| String::from_utf8_lossy(line));
+        let replaced = self
+            .needs_utf8
+            .then(|| escape_controls(String::from_utf8_lossy(line)));
         let line = replaced.as_ref().map_or(&line[..], |line| line.as_bytes());
         let record = self.fields.parse(line);
         let record = record.map_err(|error| bad_line(&self.objects.name(), &error))?;
@@ -321,9 +324,42 @@ impl Records for JsonRecords {
     }
 }
 
+/// Escapes the control characters in the strings of a line. JSON has none there, but a text may have some, and a line that is read
+/// for its text must not be refused when it is read for other fields.
+fn escape_controls(line: Cow<'_, str>) -> Cow<'_, str> {
+    if !line.bytes().any(|byte| byte < b' ') {
+        return line;
+    }
+    let mut escaped = String::with_capacity(line.len() + 16);
+    let (mut is_within, mut is_after_backslash) = (false, false);
+    for character in line.chars() {
+        if is_within && character < ' ' {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(character)));
+            is_after_backslash = false;
+            continue;
+        }
+        is_within ^= character == '"' && !is_after_backslash;
+        is_after_backslash = is_within && character == '\\' && !is_after_backslash;
+        escaped.push(character);
+    }
+    Cow::Owned(escaped)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn controls_in_strings_are_escaped() {
+        for (line, expected) in [
+            ("{\"a\":\t1}\n", "{\"a\":\t1}\n"),
+            ("{\"a\":\t\"x\ty\n\"}\n", "{\"a\":\t\"x\\u0009y\\u000a\"}\n"),
+            (r#"{"a":"\\","b":"\""}"#, r#"{"a":"\\","b":"\""}"#),
+            ("{\"a\":\"\\\"\t\"}\t", "{\"a\":\"\\\"\\u0009\"}\t"),
+        ] {
+            assert_eq!(escape_controls(line.into()), expected);
+        }
+    }
 
     #[test]
     fn errors_say_where_in_the_line() {

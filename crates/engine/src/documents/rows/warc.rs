@@ -125,7 +125,7 @@ impl InputName {
         match error.downcast::<WrongCut>() {
             Ok(cut) => EngineError::BadData {
                 object: format!("{}, byte {}", self.0, cut.offset),
-                reason: "bytes within a record look like records, so that the file was cut here to be read in parts; compress it again, all records at once, and it is read as a whole".into(),
+                reason: "bytes within a record look like records, so that the file was cut here to be read in parts; run it with --threads 1 and without --cluster, or compress it again, all records at once, and it is read as a whole".into(),
             },
             Err(source) => EngineError::Io {
                 path: self.0.clone(),
