@@ -1,7 +1,7 @@
 """Measures the module beside the command and beside other packages: bench.py OUT.json [OPTION...]; it prints a Markdown table.
 
     fingerprint   texts from pyarrow, beside `dedup-job fingerprint` on the same texts in Parquet
-    pairs         new fingerprints against archived ones, beside `dedup-job run` on the same in Parquet
+    pairs         new fingerprints against archived ones, ascending, beside `dedup-job run` on the same in Parquet
     signatures    some of the same texts, from a list of str: the module, rensa, simhash-pybind, Daft and datasketch, each in a
                   process of its own on one core, with one thread
 
@@ -93,8 +93,10 @@ def bench_pairs(new_count, base_count, threads, random, directory):
     new = random.integers(0, 2**64, new_count, dtype=numpy.uint64)
     near = new_count // 10
     new[:near] = base[:near] ^ (numpy.uint64(1) << random.integers(0, 64, near, dtype=numpy.uint64))
+    # In the order of fingerprint files and archives.
+    new, base = (numpy.sort(values.view(numpy.int64)).view(numpy.uint64) for values in (new, base))
     for name, values in [("new", new), ("base", base)]:
-        table = pyarrow.table({"id": numpy.arange(len(values)), "fp": numpy.sort(values.view(numpy.int64))})
+        table = pyarrow.table({"id": numpy.arange(len(values)), "fp": values.view(numpy.int64)})
         pyarrow.parquet.write_table(table, directory / f"{name}.parquet")
     pairs, seconds = best(lambda: dedup_job.pairs(new, base, 3, threads=threads))
     paths = ["--new", directory / "new.parquet", "--base", directory / "base.parquet", "--threads", threads]
