@@ -85,17 +85,20 @@ impl Documents {
         context: &SessionContext,
         partitions: usize,
     ) -> Result<DataFrame> {
-        let files = self.files.iter().map(|file| file.only(&file.carried));
-        let files = files.map(Arc::new).collect();
+        let files = self.only_carried();
         carried_columns_table(context, partitions, files, self.carried_fields())
     }
 
     /// About how many bytes are read for [`Self::carried_table`].
     pub(crate) fn carried_bytes(&self) -> u64 {
-        let files = self.files.iter().map(|file| file.only(&file.carried));
-        let files: Vec<Arc<InputFile>> = files.map(Arc::new).collect();
-        let splits = numbered_splits(&files);
+        let splits = numbered_splits(&self.only_carried());
         splits.iter().map(Split::bytes).fold(0, u64::saturating_add)
+    }
+
+    /// The files; their readers read the carried columns and no others.
+    fn only_carried(&self) -> Vec<Arc<InputFile>> {
+        let files = self.files.iter().map(|file| file.only(&file.carried));
+        files.map(Arc::new).collect()
     }
 
     /// The table of a column that all files have by their formats, as text, beside the positions of the documents. Nothing
@@ -120,7 +123,7 @@ impl Documents {
     }
 }
 
-/// The table of positions with the carried columns of `files`, of which nothing else is read.
+/// The table of the positions of documents and the carried columns of `files`. Reads no other columns.
 fn carried_columns_table(
     context: &SessionContext,
     partitions: usize,

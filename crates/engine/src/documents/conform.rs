@@ -136,7 +136,7 @@ pub(super) fn conform(
         .map_err(|error| bad_data(name, error.to_string()))
 }
 
-/// Converts a record batch of a file, of which only carried columns are read, to the schema of positions with carried columns.
+/// Converts a record batch that has only carried columns to `schema`: the positions of the documents, then these columns.
 pub(super) fn conform_carried(
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -158,22 +158,22 @@ fn as_carried(batch: &RecordBatch, name: &str, field: &Field, object: &str) -> R
     let column = file_column(batch, name, object)?;
     match (column.data_type(), field.data_type()) {
         (found, wanted) if found == wanted => Ok(Arc::clone(column)),
-        (DataType::Binary, DataType::Utf8) => {
-            let texts = column.as_binary::<i32>().iter();
-            let texts = texts.map(|text| text.map(String::from_utf8_lossy));
-            Ok(Arc::new(texts.collect::<StringArray>()))
-        }
+        (DataType::Binary, DataType::Utf8) => Ok(lossy_texts(column.as_binary::<i32>().iter())),
         // Arrow has no such cast.
         (DataType::FixedSizeBinary(_), DataType::Utf8) => {
-            let texts = column.as_fixed_size_binary().iter();
-            let texts = texts.map(|text| text.map(String::from_utf8_lossy));
-            Ok(Arc::new(texts.collect::<StringArray>()))
+            Ok(lossy_texts(column.as_fixed_size_binary().iter()))
         }
         (_, wanted) => arrow::compute::cast(column, wanted).map_err(|error| EngineError::BadData {
             object: format!("{object}, column {name:?}"),
             reason: error.to_string(),
         }),
     }
+}
+
+/// Texts of bytes. Those that are no UTF-8 become replacement characters.
+fn lossy_texts<'a>(texts: impl Iterator<Item = Option<&'a [u8]>>) -> ArrayRef {
+    let texts = texts.map(|text| text.map(String::from_utf8_lossy));
+    Arc::new(texts.collect::<StringArray>())
 }
 
 /// The length of each text in bytes; null for a null text, and for ready fingerprints.

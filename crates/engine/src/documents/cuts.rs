@@ -24,7 +24,8 @@ use crate::threads::blocking;
 const FILES_AT_ONCE: usize = 4;
 /// Places of a file that are found at the same time.
 const PLACES_AT_ONCE: usize = 4;
-/// Bytes in which a place is sought, first and then: if there is none, the file is not cut there.
+/// How many bytes behind a wanted place are searched for a cut: first the smaller number, then the larger. If they have none, the
+/// file is not cut there.
 const WINDOWS: [u64; 2] = [512 << 10, 4 << 20];
 /// Bytes that are read at a time of a file whose records are found by their lengths.
 const BUFFER: usize = 128 << 10;

@@ -141,14 +141,14 @@ impl InputFile {
         }
     }
 
-    /// The same file, of which the carried columns are read, too.
+    /// The same file; its readers also read the carried columns.
     pub(super) fn with_carried(&self) -> Self {
         let mut file = self.clone();
         file.columns.carried.clone_from(&self.carried);
         file
     }
 
-    /// The same file, of which only `carried` columns are read.
+    /// The same file; its readers read the columns `carried` and no others.
     pub(super) fn only(&self, carried: &[CarriedColumn]) -> Self {
         let mut file = self.clone();
         file.columns = FoundColumns {

@@ -26,7 +26,7 @@ pub(crate) enum InputNumbers {
 }
 
 impl InputNumbers {
-    /// Numbers for `positions`, of which there are fewer than 2^32.
+    /// Gives numbers to fewer than 2^32 `positions`.
     pub(crate) fn new(positions: &[i64]) -> Self {
         let mut firsts = vec![0];
         for (part, row) in positions.iter().map(|position| part_and_row(*position)) {

@@ -50,7 +50,8 @@ impl DaySource {
     }
 }
 
-/// The only day of all records, or why there is none; `days` has the number of records of each day, and of those without a date.
+/// Returns the one day of all records, or the reason why they do not have one. `days` counts the records of each day, and those
+/// without a date.
 fn the_only_day(days: &BTreeMap<Option<NaiveDate>, u64>) -> Result<NaiveDate, String> {
     if let Some(records) = days.get(&None) {
         return Err(format!("{records} records have no date; {REMEDY}"));

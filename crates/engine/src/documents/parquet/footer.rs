@@ -189,7 +189,8 @@ fn bad_column(object: &str, column: &str, reason: &str) -> EngineError {
     }
 }
 
-/// Index of the leaf column called `column`, or else of that at this path. `None` if there is none, or if it is repeated.
+/// The index of the leaf column that is called `column`, or else of the one at the path `column`. `None` if there is no such
+/// column, or if it repeats in a row.
 pub(super) fn leaf(schema: &SchemaDescriptor, column: &str) -> Option<usize> {
     let mut leaves = schema.columns().iter().map(|leaf| leaf.path().parts());
     let own = leaves.clone().position(|parts| parts == [column]);

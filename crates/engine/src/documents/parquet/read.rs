@@ -108,7 +108,7 @@ struct LeafColumn {
     name: String,
     /// Its index.
     leaf: usize,
-    /// The names of the structures that it is in, the outermost first, and its own.
+    /// The names of the structures around the column, the outermost first, and then its own name.
     path: Vec<String>,
 }
 

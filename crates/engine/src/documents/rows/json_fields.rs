@@ -61,7 +61,7 @@ struct Value<'a> {
 }
 
 impl Node {
-    /// What is below, by name; a new place if there is none.
+    /// The place of the member `name` of the object here. Adds the place if it is missing.
     fn child(&mut self, name: &str) -> &mut Self {
         let found = self.children.iter().position(|(child, _)| child == name);
         let at = found.unwrap_or_else(|| {
@@ -129,7 +129,7 @@ impl<'f, 'de> Place<'f, '_, 'de> {
         self.node.field.map(|number| &fields[number])
     }
 
-    /// The kind of the field here; `None` if there is none.
+    /// How the field here is read; `None` if no field was asked for here.
     fn kind(&self) -> Option<Kind> {
         self.field().map(|field| field.kind)
     }
@@ -158,7 +158,7 @@ impl<'f, 'de> Place<'f, '_, 'de> {
         self.set(Some(Cow::Owned(number.to_string().into_bytes())));
     }
 
-    /// Reads a value as it is written, and what is below it.
+    /// Stores the value as it is written, and reads the fields inside it that were asked for.
     fn read_as_written<D: Deserializer<'de>>(mut self, value: D) -> Result<(), D::Error> {
         let custom = <D::Error as de::Error>::custom::<serde_json::Error>;
         let raw = <&'de RawValue as Deserialize<'de>>::deserialize(value)?;
