@@ -1,5 +1,7 @@
 //! Counts how often each feature occurs in a text.
 
+use std::hint::select_unpredictable;
+
 /// Distinct hashes and the number of occurrences of each. Reused from text to text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Count {
@@ -15,31 +17,36 @@ impl Count {
     /// Counts `hashes`, and forgets all earlier counts.
     pub(crate) fn fill(&mut self, hashes: &[u64]) {
         let bits = (2 * hashes.len() as u64 + 1).next_power_of_two().ilog2();
-        self.distinct.clear();
-        self.occurrences.clear();
         self.slots.clear();
         self.slots.resize(1 << bits, 0);
+        // Room for one more than all, so that the place behind the last can be written.
+        self.distinct.resize(hashes.len() + 1, 0);
+        self.occurrences.clear();
+        self.occurrences.resize(hashes.len() + 1, 0);
         let mask = self.slots.len() - 1;
+        let mut len = 0;
+        // Branches only if another hash has the slot, which is rare: whether a hash is new is
+        // unpredictable.
         for &hash in hashes {
+            // Where a new hash belongs, so that a free slot, too, leads to an equal hash.
+            self.distinct[len] = hash;
             // The highest `bits` bits choose the slot. Two shifts, because `bits` may be 0.
             let mut at = (hash >> 1 >> (63 - bits)) as usize;
-            loop {
-                match self.slots[at] {
-                    0 => {
-                        self.distinct.push(hash);
-                        self.occurrences.push(1);
-                        self.slots[at] = self.distinct.len() as u32;
-                        break;
-                    }
-                    index if self.distinct[index as usize - 1] == hash => {
-                        let count = &mut self.occurrences[index as usize - 1];
-                        *count = count.saturating_add(1);
-                        break;
-                    }
-                    _ => at = (at + 1) & mask,
+            let index = loop {
+                let slot = self.slots[at] as usize;
+                let index = select_unpredictable(slot == 0, len, slot.wrapping_sub(1));
+                if self.distinct[index] == hash {
+                    break index;
                 }
-            }
+                at = (at + 1) & mask;
+            };
+            self.slots[at] = index as u32 + 1;
+            let count = &mut self.occurrences[index];
+            *count = count.saturating_add(1);
+            len += usize::from(index == len);
         }
+        self.distinct.truncate(len);
+        self.occurrences.truncate(len);
     }
 }
 

@@ -10,7 +10,7 @@ use crate::normalize::Markup;
 use crate::sketch::Sketcher;
 use crate::spec::{Hash, Spec};
 use crate::text::{Feature, Folded};
-use crate::tokenize::{Extract as _, Extractor};
+use crate::tokenize::{Extract as _, Extractor, TakeFeature};
 use crate::weight::Summed;
 
 /// Makes fingerprints under one [`Model`]. Cheap to create: it shares the model's tables and owns only buffers.
@@ -23,6 +23,8 @@ pub struct Fingerprinter {
     folded: Folded,
     hashes: Vec<u64>,
     weights: Vec<u32>,
+    /// The weights of features that occur 0 to 15 times, without idf.
+    few: [u32; 16],
     count: Count,
     /// Makes sketches, if the spec asks for them.
     sketcher: Option<Sketcher>,
@@ -55,6 +57,7 @@ impl Fingerprinter {
         let stop_words = model.stop_word_hashes();
         let extractor = Extractor::new(spec.tokenizer, kernel, stop_words, spec.seed);
         let sketcher = Sketcher::new(spec.sketch);
+        let few = std::array::from_fn(|tf| spec.weight.weigh(tf as u32));
         Self {
             model,
             kernel,
@@ -63,6 +66,7 @@ impl Fingerprinter {
             folded: Folded::default(),
             hashes: Vec::new(),
             weights: Vec::new(),
+            few,
             count: Count::default(),
             sketcher,
         }
@@ -110,8 +114,9 @@ impl Fingerprinter {
         let Hash::Murmur3X64128Low64 = self.model.spec().hash;
         let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
-        self.extract(text, &mut |feature| hashes.push(feature.hash(seed)));
-        hashes
+        let mut hashed = Hashed { hashes, seed };
+        self.extract(text, &mut hashed);
+        hashed.hashes
     }
 
     /// The fingerprint of a text whose features have these hashes.
@@ -122,10 +127,8 @@ impl Fingerprinter {
             (Summed::Occurrences, None) => has_distinct(hashes, enough)
                 .then(|| accumulate::unweighted_fingerprint(kernel, hashes)),
             (Summed::Occurrences, Some(idf)) => has_distinct(hashes, enough).then(|| {
-                let weights = &mut self.weights;
-                weights.clear();
-                weights.extend(hashes.iter().map(|&hash| idf.weight(hash)));
-                accumulate::weighted_fingerprint(kernel, hashes, weights)
+                idf.weights(hashes, &mut self.weights);
+                accumulate::weighted_fingerprint(kernel, hashes, &self.weights)
             }),
             (Summed::Presences, None) => {
                 self.count.fill(hashes);
@@ -135,7 +138,7 @@ impl Fingerprinter {
             }
             (Summed::Presences | Summed::Weights, _) => {
                 self.count.fill(hashes);
-                weigh(&self.model, &self.count, &mut self.weights);
+                weigh(&self.model, &self.few, &self.count, &mut self.weights);
                 let distinct = &self.count.distinct;
                 (distinct.len() >= enough)
                     .then(|| accumulate::weighted_fingerprint(kernel, distinct, &self.weights))
@@ -154,7 +157,7 @@ impl Fingerprinter {
     /// Calls `each` with the hash and the text of every feature of `text`, in the order of the text, once per occurrence.
     pub fn for_each_feature(&mut self, text: &str, mut each: impl FnMut(u64, &str)) {
         let seed = self.model.spec().seed;
-        self.extract(text, &mut |feature| {
+        self.extract(text, &mut |feature: Feature<'_>| {
             each(feature.hash(seed), feature.text());
         });
     }
@@ -164,7 +167,7 @@ impl Fingerprinter {
         let seed = self.model.spec().seed;
         let (mut hashes, mut names) = (Vec::new(), Vec::new());
         let mut known = HashSet::new();
-        self.extract(text, &mut |feature| {
+        self.extract(text, &mut |feature: Feature<'_>| {
             let hash = feature.hash(seed);
             hashes.push(hash);
             if known.insert(hash) {
@@ -172,7 +175,7 @@ impl Fingerprinter {
             }
         });
         self.count.fill(&hashes);
-        weigh(&self.model, &self.count, &mut self.weights);
+        weigh(&self.model, &self.few, &self.count, &mut self.weights);
         let (count, weights) = (&self.count, &self.weights);
         let each = names.into_iter().enumerate();
         each.map(|(at, feature)| WeightedFeature {
@@ -187,8 +190,8 @@ impl Fingerprinter {
         .collect()
     }
 
-    /// Calls `each` with every feature of `text`.
-    fn extract(&mut self, text: &str, each: &mut impl FnMut(Feature<'_>)) {
+    /// Gives `each` every feature of `text`.
+    fn extract(&mut self, text: &str, each: &mut impl TakeFeature) {
         let spec = self.model.spec();
         let text = match spec.markup {
             Markup::None => text,
@@ -203,18 +206,38 @@ impl Fingerprinter {
     }
 }
 
-/// Fills `weights` with the weight of each distinct feature, below 2²⁷. For
-/// [`Summed::Occurrences`], it is the weight of one occurrence.
-fn weigh(model: &Model, count: &Count, weights: &mut Vec<u32>) {
+/// Hashes features.
+struct Hashed {
+    hashes: Vec<u64>,
+    seed: u32,
+}
+
+impl TakeFeature for Hashed {
+    #[inline(always)]
+    fn take(&mut self, feature: Feature<'_>) {
+        self.hashes.push(feature.hash(self.seed));
+    }
+}
+
+/// Fills `weights` with the weight of each distinct feature, below 2²⁷; `few` has the weights of
+/// features that occur a few times, without idf. For [`Summed::Occurrences`], it is the weight of
+/// one occurrence.
+fn weigh(model: &Model, few: &[u32; 16], count: &Count, weights: &mut Vec<u32>) {
     let weight = model.spec().weight;
-    let idf = |hash| model.idf().map_or(1, |idf| idf.weight(hash));
-    weights.clear();
-    let each = count.distinct.iter().zip(&count.occurrences);
-    weights.extend(each.map(|(&hash, &tf)| match weight.summed() {
-        Summed::Occurrences => idf(hash),
-        // Does not overflow: a weight below 2¹⁵ times an idf below 2¹².
-        Summed::Presences | Summed::Weights => weight.weigh(tf) * idf(hash),
-    }));
+    match model.idf() {
+        Some(idf) => idf.weights(&count.distinct, weights),
+        None => {
+            weights.clear();
+            weights.resize(count.distinct.len(), 1);
+        }
+    }
+    if let Summed::Presences | Summed::Weights = weight.summed() {
+        for (sum, &tf) in weights.iter_mut().zip(&count.occurrences) {
+            let by_tf = few.get(tf as usize).copied();
+            // Does not overflow: a weight below 2¹⁵ times an idf below 2¹².
+            *sum *= by_tf.unwrap_or_else(|| weight.weigh(tf));
+        }
+    }
     weight.apply_levels(weights);
 }
 

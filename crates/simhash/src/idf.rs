@@ -158,6 +158,27 @@ impl Idf {
         }
     }
 
+    /// Replaces `weights` by the [`Idf::weight`] of each hash.
+    pub(crate) fn weights(&self, hashes: &[u64], weights: &mut Vec<u32>) {
+        /// So many slots are read before the first is looked at, so that the processor waits for
+        /// all of them at once.
+        const AHEAD: usize = 16;
+        weights.clear();
+        weights.reserve(hashes.len());
+        for hashes in hashes.chunks(AHEAD) {
+            let mut slots = [0; AHEAD];
+            for (slot, &hash) in slots.iter_mut().zip(hashes) {
+                *slot = self.slots[self.home_slot(hash)];
+            }
+            weights.extend(slots.iter().zip(hashes).map(|(&slot, &hash)| {
+                match slot & KEY == hash & KEY && slot != 0 {
+                    true => (slot & !KEY) as u32,
+                    false => self.weight(hash),
+                }
+            }));
+        }
+    }
+
     /// The spec under which the features were extracted.
     #[must_use]
     pub fn spec(&self) -> &Spec {
@@ -229,6 +250,16 @@ mod tests {
             ["the", "a", "simhash", "unknown"].map(weight_of),
             [44, 44, 372, 398]
         );
+        // More features than are looked up together.
+        let hashes: Vec<u64> = (0..100)
+            .flat_map(|at| ["the".to_owned(), "simhash".to_owned(), at.to_string()])
+            .map(|feature| murmur3_low64(feature.as_bytes(), 0))
+            .chain([0, u64::MAX])
+            .collect();
+        let mut weights = vec![7];
+        idf.weights(&hashes, &mut weights);
+        let one_by_one: Vec<u32> = hashes.iter().map(|&hash| idf.weight(hash)).collect();
+        assert_eq!(weights, one_by_one);
         let of_one = |power| idf_weight(u64::MAX, 1, power);
         assert_eq!(
             [

@@ -12,7 +12,7 @@ pub use markup::Markup;
 
 use crate::choice::{Choice, Name, by_name};
 use crate::text::Folded;
-use crate::tokenize::cjk::HAN;
+use crate::tokenize::cjk::is_common_han;
 
 /// How a text is folded before tokenizing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -81,7 +81,7 @@ fn nfkc_casefold(text: &str, out: &mut String) {
     loop {
         at += ascii_len(&bytes[at..]);
         // Folding leaves Han unchanged.
-        while bytes.get(at).is_some_and(|byte| HAN.contains(byte)) {
+        while is_common_han(bytes, at) {
             at += 3;
         }
         match bytes.get(at) {

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::normalize::Markup;
 use crate::sketch;
 use crate::spec::Spec;
-use crate::text::Folded;
+use crate::text::{Feature, Folded};
 use crate::tokenize::{Cjk, Extract as _, Shingles, Words};
 
 /// A measure of similarity, from 0 to 1.
@@ -132,9 +132,10 @@ impl Similarity {
             return Prepared::Characters(self.folded.as_str().chars().collect());
         }
         let mut shingles = Vec::new();
-        self.shingles.extract(&self.folded, &mut |shingle| {
-            shingles.push(murmur3_low64(shingle.bytes(), 0));
-        });
+        self.shingles
+            .extract(&self.folded, &mut |shingle: Feature<'_>| {
+                shingles.push(murmur3_low64(shingle.bytes(), 0));
+            });
         shingles.sort_unstable();
         shingles.dedup();
         shingles.shrink_to_fit();

@@ -18,10 +18,24 @@ pub(crate) use words::{Cjk, Words};
 use crate::choice::{Choice, Name, by_name};
 use crate::text::{Feature, Folded};
 
+/// Takes the features of a text, one by one. A function does; a type can also say that its code is
+/// to be repeated at every place that finds features, where the length of a feature may be known.
+pub(crate) trait TakeFeature {
+    /// Takes the next feature.
+    fn take(&mut self, feature: Feature<'_>);
+}
+
+impl<F: FnMut(Feature<'_>)> TakeFeature for F {
+    #[inline(always)]
+    fn take(&mut self, feature: Feature<'_>) {
+        self(feature);
+    }
+}
+
 /// Extracts the features of a text.
 pub(crate) trait Extract {
-    /// Calls `each` with every feature of `text`, in the order of the text, once per occurrence.
-    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>));
+    /// Gives `each` every feature of `text`, in the order of the text, once per occurrence.
+    fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature);
 }
 
 /// How a folded text is cut into features.
@@ -121,7 +135,7 @@ pub(crate) fn features(mut extract: impl Extract, text: &str) -> Vec<String> {
     let mut folded = Folded::default();
     folded.fill(|out| out.push_str(text));
     let mut features = Vec::new();
-    extract.extract(&folded, &mut |feature| {
+    extract.extract(&folded, &mut |feature: Feature<'_>| {
         features.push(feature.text().to_owned());
     });
     features

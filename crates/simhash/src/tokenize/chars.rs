@@ -1,7 +1,7 @@
 //! Extracts n-grams of letters and digits; for n = 2 they are the literature's "two-letter grams".
 
-use super::Extract;
-use crate::text::{Feature, Folded};
+use super::{Extract, TakeFeature};
+use crate::text::Folded;
 
 /// Extracts n consecutive letters and digits, ignoring all characters between them.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ impl Chars {
 }
 
 impl Extract for Chars {
-    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+    fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
         self.starts.clear();
         self.letters.fill(|out| {
             for c in text.as_str().chars().filter(|c| c.is_alphanumeric()) {
@@ -36,10 +36,10 @@ impl Extract for Chars {
         let grams = self.starts.windows(self.n + 1);
         if grams.len() == 0 && self.starts.len() > 1 {
             // A text with fewer than n letters and digits is one gram.
-            each(self.letters.feature(0..self.starts[self.starts.len() - 1]));
+            each.take(self.letters.feature(0..self.starts[self.starts.len() - 1]));
         }
         for gram in grams {
-            each(self.letters.feature(gram[0]..gram[self.n]));
+            each.take(self.letters.feature(gram[0]..gram[self.n]));
         }
     }
 }

@@ -2,6 +2,9 @@
 
 use std::ops::Range;
 
+use super::TakeFeature;
+use crate::text::Folded;
+
 /// Whether `c` is a character of Han, Hiragana, Katakana or Hangul.
 #[must_use]
 pub fn is_cjk(c: char) -> bool {
@@ -22,43 +25,84 @@ pub fn is_cjk(c: char) -> bool {
         | '\u{20000}'..='\u{323af}') // Han, extensions B and later
 }
 
-/// First bytes in UTF-8 that begin only Han characters, of 3 bytes each: those from U+5000 to
-/// U+9FFF.
-pub(crate) const HAN: std::ops::RangeInclusive<u8> = 0xe5..=0xe9;
+/// Whether a Han character from U+4E00 to U+9FFF begins at `at`, as most Han characters are. It has
+/// 3 bytes. `bytes` are UTF-8.
+#[inline(always)]
+pub(crate) fn is_common_han(bytes: &[u8], at: usize) -> bool {
+    // The first two bytes of such a character, in the order of their characters.
+    match bytes.get(at..at + 2) {
+        Some(&[first, second]) => (0xe4b8..=0xe9bf).contains(&u16::from_be_bytes([first, second])),
+        _ => false,
+    }
+}
 
-/// The first run of CJK characters in `text` at or after `from`; an empty range at the end of `text` if there is none.
-pub(crate) fn next_run(text: &str, from: usize) -> Range<usize> {
+/// Whether a CJK character begins at `at`, where a character of `text` begins or the text ends.
+#[inline(always)]
+fn begins_at(text: &str, at: usize) -> bool {
+    let bytes = text.as_bytes();
+    // Every CJK character begins with a byte of at least 0xE1.
+    bytes.get(at).is_some_and(|&first| first >= 0xe1)
+        && (is_common_han(bytes, at) || text[at..].chars().next().is_some_and(is_cjk))
+}
+
+/// Where the first run of CJK characters in `text` at or after `from` begins; the end of `text` if there is none.
+pub(crate) fn next_start(text: &str, from: usize) -> usize {
     let bytes = text.as_bytes();
     let mut start = from;
-    // Every CJK character begins with a byte of at least 0xE1, so smaller bytes are skipped one by one.
     loop {
         match bytes[start..].iter().position(|&byte| byte >= 0xe1) {
-            None => return bytes.len()..bytes.len(),
+            None => return bytes.len(),
             Some(step) => start += step,
         }
-        if HAN.contains(&bytes[start]) {
-            break;
+        if begins_at(text, start) {
+            return start;
         }
-        match text[start..].chars().next() {
-            Some(c) if is_cjk(c) => break,
-            c => start += c.map_or(1, char::len_utf8),
-        }
+        start += utf8_len(bytes[start]);
     }
+}
+
+/// Where the run of CJK characters ends that begins at `start`, or goes on there.
+pub(crate) fn run_end(text: &str, start: usize) -> usize {
+    let bytes = text.as_bytes();
     let mut end = start;
     loop {
-        while bytes.get(end).is_some_and(|byte| HAN.contains(byte)) {
+        while is_common_han(bytes, end) {
             end += 3;
         }
-        // Most runs end before a byte below 0xE1, which begins no CJK character.
-        match bytes.get(end) {
-            Some(0xe1..) => {}
-            _ => return start..end,
-        }
-        match text[end..].chars().next() {
-            Some(c) if is_cjk(c) => end += c.len_utf8(),
-            _ => return start..end,
+        match begins_at(text, end) {
+            true => end += utf8_len(bytes[end]),
+            false => return end,
         }
     }
+}
+
+/// Gives `each` the characters and the overlapping pairs of characters of the run of CJK that begins at `start`, and
+/// returns where the run ends. Reads no further than to `limit`.
+#[inline(always)]
+pub(crate) fn chars_and_bigrams(
+    text: &Folded,
+    mut start: usize,
+    limit: usize,
+    each: &mut impl TakeFeature,
+) -> usize {
+    let whole = &text.as_str()[..limit];
+    let bytes = whole.as_bytes();
+    while start < limit {
+        // Most characters have 3 bytes. With the length known, a feature is hashed in fewer steps.
+        while is_common_han(bytes, start) && is_common_han(bytes, start + 3) {
+            each.take(text.feature(start..start + 3));
+            each.take(text.feature(start..start + 6));
+            start += 3;
+        }
+        let middle = start + utf8_len(bytes[start]);
+        each.take(text.feature(start..middle));
+        if !begins_at(whole, middle) {
+            return middle;
+        }
+        each.take(text.feature(start..middle + utf8_len(bytes[middle])));
+        start = middle;
+    }
+    start
 }
 
 /// Calls `each` with the overlapping pairs of characters of `run`, or with its only character.
@@ -81,20 +125,6 @@ pub(crate) fn bigrams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<
     }
 }
 
-/// Calls `each` with the characters and the overlapping pairs of characters of `run`.
-pub(crate) fn chars_and_bigrams(text: &str, run: Range<usize>, mut each: impl FnMut(Range<usize>)) {
-    let bytes = text.as_bytes();
-    let mut start = run.start;
-    while start < run.end {
-        let middle = start + utf8_len(bytes[start]);
-        each(start..middle);
-        if middle < run.end {
-            each(start..middle + utf8_len(bytes[middle]));
-        }
-        start = middle;
-    }
-}
-
 /// The number of bytes of the character that begins with `first`.
 #[inline(always)]
 pub(crate) fn utf8_len(first: u8) -> usize {
@@ -112,9 +142,14 @@ mod tests {
 
     #[test]
     fn first_bytes_tell_script_and_length() {
-        for c in '\u{5000}'..'\u{a000}' {
-            assert!(is_cjk(c));
-            assert!(HAN.contains(&c.to_string().as_bytes()[0]));
+        for c in '\0'..=char::MAX {
+            let is_common = ('\u{4e00}'..'\u{a000}').contains(&c);
+            assert_eq!(
+                is_common_han(c.to_string().as_bytes(), 0),
+                is_common,
+                "{c:?}"
+            );
+            assert!(!is_common || (is_cjk(c) && c.len_utf8() == 3));
         }
         for c in ['a', 'é', '近', '\u{20000}'] {
             assert_eq!(utf8_len(c.to_string().as_bytes()[0]), c.len_utf8());

@@ -8,9 +8,9 @@ use super::sentences::Sentences;
 use super::shingles::Shingles;
 use super::stop_filter::StopFilter;
 use super::words::{Cjk, Words};
-use super::{Extract, Tokenizer};
+use super::{Extract, TakeFeature, Tokenizer};
 use crate::isa::Kernel;
-use crate::text::{Feature, Folded};
+use crate::text::Folded;
 
 /// Extracts the features of any [`Tokenizer`].
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Extractor {
 
 impl Extract for Extractor {
     #[inline]
-    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+    fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
         match self {
             Self::Words(words) => words.extract(text, each),
             Self::Shingles(shingles) => shingles.extract(text, each),

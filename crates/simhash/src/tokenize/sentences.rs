@@ -1,7 +1,7 @@
 //! Extracts the longest sentences, by which Baidu is said to compare pages.
 
-use super::Extract;
-use crate::text::{Feature, Folded};
+use super::{Extract, TakeFeature};
+use crate::text::Folded;
 
 /// Extracts the n longest sentences, the longest first; of equally long ones the earlier.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ impl Sentences {
 }
 
 impl Extract for Sentences {
-    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+    fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
         let whole = text.as_str();
         let ends = |c: char| matches!(c, '.' | '!' | '?' | ';' | '\n' | '。' | '！' | '？' | '；');
         let mut sentences: Vec<_> = whole
@@ -30,7 +30,7 @@ impl Extract for Sentences {
             .collect();
         sentences.sort_by_key(|(length, range)| (std::cmp::Reverse(*length), range.start));
         for (_, range) in sentences.into_iter().take(self.n) {
-            each(text.feature(range));
+            each.take(text.feature(range));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Extract;
+use super::{Extract, TakeFeature};
 use crate::text::{Feature, Folded};
 
 /// Extracts n consecutive features, joined by spaces; a text with fewer than n is one shingle.
@@ -40,10 +40,10 @@ impl<E> Shingles<E> {
 }
 
 impl<E: Extract> Extract for Shingles<E> {
-    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+    fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
         self.features.clear();
         self.joined.fill(|out| {
-            self.inner.extract(text, &mut |feature| {
+            self.inner.extract(text, &mut |feature: Feature<'_>| {
                 let start = out.len();
                 out.push_str(feature.text());
                 self.features.push(start..out.len());
@@ -52,9 +52,9 @@ impl<E: Extract> Extract for Shingles<E> {
         });
         if self.single {
             for (at, feature) in self.features.iter().enumerate() {
-                each(self.joined.feature(feature.clone()));
+                each.take(self.joined.feature(feature.clone()));
                 if let Some(last) = self.features.get(at + self.n - 1) {
-                    each(self.joined.feature(feature.start..last.end));
+                    each.take(self.joined.feature(feature.start..last.end));
                 }
             }
             return;
@@ -62,7 +62,7 @@ impl<E: Extract> Extract for Shingles<E> {
         let n = self.n.min(self.features.len());
         for shingle in self.features.windows(n.max(1)) {
             let (first, last) = (&shingle[0], &shingle[shingle.len() - 1]);
-            each(self.joined.feature(first.start..last.end));
+            each.take(self.joined.feature(first.start..last.end));
         }
     }
 }

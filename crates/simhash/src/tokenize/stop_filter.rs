@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::Extract;
 use super::words::Words;
+use super::{Extract, TakeFeature};
 use crate::text::{Feature, Folded};
 
 /// Extracts words, except stop words.
@@ -29,12 +29,12 @@ impl StopFilter {
 
 impl Extract for StopFilter {
     #[inline]
-    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+    fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
         match &self.stop_words {
             None => self.words.extract(text, each),
-            Some(stop_words) => self.words.extract(text, &mut |feature| {
+            Some(stop_words) => self.words.extract(text, &mut |feature: Feature<'_>| {
                 if !stop_words.contains(&feature.hash(self.seed)) {
-                    each(feature);
+                    each.take(feature);
                 }
             }),
         }

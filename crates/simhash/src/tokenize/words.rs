@@ -8,9 +8,9 @@ use std::ops::Range;
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::ascii::{self, Chunk};
-use super::{Extract, cjk};
+use super::{Extract, TakeFeature, cjk};
 use crate::isa::Kernel;
-use crate::text::{Feature, Folded};
+use crate::text::Folded;
 
 /// How runs of Han, Hiragana, Katakana and Hangul are cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Words {
 
 impl Extract for Words {
     #[inline]
-    fn extract(&mut self, text: &Folded, each: &mut impl FnMut(Feature<'_>)) {
+    fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
         ascii::classify(self.kernel, text.as_str().as_bytes(), &mut self.chunks);
         let mut from = 0;
         while let Some(other) = self.next_byte(from, |chunk| chunk.other) {
@@ -112,7 +112,7 @@ impl Words {
     /// Extracts the words of a stretch of ASCII, which ends at white space, at CJK text or
     /// punctuation, or at the end of the text.
     #[inline(always)]
-    fn ascii_words(&self, text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
+    fn ascii_words(&self, text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
         if range.is_empty() {
             return;
         }
@@ -123,7 +123,7 @@ impl Words {
         let mut emit = |start: usize, end: usize| {
             // Underscores alone are not a word.
             if bytes[start] != b'_' || bytes[start..end].iter().any(|&byte| byte != b'_') {
-                each(text.feature(start..end));
+                each.take(text.feature(start..end));
             }
         };
         for at in range.start / 64..=(range.end - 1) / 64 {
@@ -157,31 +157,35 @@ impl Words {
     }
 
     /// Extracts the features of a piece in any script.
-    fn mixed_words(&self, text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
+    fn mixed_words(&self, text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
         let whole = text.as_str();
         if self.cjk == Cjk::Words {
             return uax29_words(text, range, each);
         }
         let mut from = range.start;
         while from < range.end {
-            let run = cjk::next_run(&whole[..range.end], from);
-            let piece = without_punctuation(whole, from..run.start);
+            // ASCII begins no run.
+            let other = self.next_byte(from, |chunk| chunk.other);
+            let other = other.map_or(range.end, |other| other.min(range.end));
+            let start = cjk::next_start(&whole[..range.end], other);
+            let piece = without_punctuation(whole, from..start);
             if whole.as_bytes()[piece.clone()].is_ascii() {
                 self.ascii_words(text, piece, each);
             } else {
                 uax29_words(text, piece, each);
             }
+            if self.cjk == Cjk::Grams {
+                from = cjk::chars_and_bigrams(text, start, range.end, each);
+                continue;
+            }
+            from = cjk::run_end(&whole[..range.end], start);
             match self.cjk {
                 #[cfg(feature = "jieba")]
-                Cjk::Jieba => super::jieba::segment(whole, run.clone(), |word| {
-                    each(text.feature(word));
+                Cjk::Jieba => super::jieba::segment(whole, start..from, |word| {
+                    each.take(text.feature(word));
                 }),
-                Cjk::Grams => {
-                    cjk::chars_and_bigrams(whole, run.clone(), |gram| each(text.feature(gram)))
-                }
-                _ => cjk::bigrams(whole, run.clone(), |pair| each(text.feature(pair))),
+                _ => cjk::bigrams(whole, start..from, |pair| each.take(text.feature(pair))),
             }
-            from = run.end;
         }
     }
 }
@@ -204,10 +208,10 @@ fn without_punctuation(text: &str, mut piece: Range<usize>) -> Range<usize> {
 const NONE: usize = usize::MAX;
 
 /// Extracts the words of a piece by UAX #29.
-fn uax29_words(text: &Folded, range: Range<usize>, each: &mut impl FnMut(Feature<'_>)) {
+fn uax29_words(text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
     let start = range.start;
     for (at, word) in text.as_str()[range].unicode_word_indices() {
-        each(text.feature(start + at..start + at + word.len()));
+        each.take(text.feature(start + at..start + at + word.len()));
     }
 }
 
@@ -228,8 +232,9 @@ mod tests {
         all[0].clone()
     }
 
-    /// The definition: runs of CJK are cut into bigrams, and the text between them by UAX #29.
-    fn by_definition(text: &str) -> Vec<String> {
+    /// The definition: runs of CJK are cut into bigrams, or into characters and bigrams, and the text between them by
+    /// UAX #29.
+    fn by_definition(cjk_features: Cjk, text: &str) -> Vec<String> {
         let mut features = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
@@ -240,6 +245,12 @@ mod tests {
             let run: Vec<char> = from[..end].chars().collect();
             match run.len() {
                 0 => {}
+                _ if cjk_features == Cjk::Grams => {
+                    for (at, c) in run.iter().enumerate() {
+                        features.push(c.to_string());
+                        features.extend(run.get(at + 1).map(|next| format!("{c}{next}")));
+                    }
+                }
                 1 => features.push(run.iter().collect()),
                 _ => features.extend(run.windows(2).map(|pair| pair.iter().collect::<String>())),
             }
@@ -287,7 +298,7 @@ mod tests {
             4 => "[a-z0-9_'.:,;]{1,8}",
             2 => "[ \\t\\n]{1,2}",
             1 => "[ -~]{0,70}",
-            1 => "[近似重复网页かなカナ한국]{1,5}",
+            1 => "[近似重复网页一丁㐀龥かなカナ한국𠀀]{1,5}",
             1 => "[，。、《》…—’“”é\\u{301}\\u{200d}א-ת\"]{1,3}",
             1 => "\\PC{0,3}",
             1 => any::<char>().prop_map(String::from),
@@ -299,7 +310,9 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
         fn any_text_is_cut_by_definition(text in text()) {
-            prop_assert_eq!(extract(Cjk::Bigrams, &text), by_definition(&text));
+            for cjk in [Cjk::Bigrams, Cjk::Grams] {
+                prop_assert_eq!(extract(cjk, &text), by_definition(cjk, &text));
+            }
             let words: Vec<_> = text.unicode_words().map(str::to_owned).collect();
             prop_assert_eq!(extract(Cjk::Words, &text), words);
         }
