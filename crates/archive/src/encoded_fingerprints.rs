@@ -6,7 +6,6 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -16,9 +15,8 @@ use parquet::file::reader::{ChunkReader, Length};
 use storage::{StorageError, UnchangedFile};
 
 use crate::page_header::HeaderReader;
+use crate::read_buffer::{READ_BYTES, ReadBuffer, read_ahead};
 
-/// Bytes read from a local file at once.
-const READ_BYTES: u64 = 256 << 10;
 /// An upper bound for the bytes of a page header of fingerprints; `page_header` has that of texts.
 const MAX_HEADER_BYTES: u64 = 16 << 10;
 
@@ -35,12 +33,7 @@ impl Encoded {
     /// The column chunk at `range` of a local file. Asks the system to read it ahead.
     pub(crate) fn local(file: &UnchangedFile, range: &Range<u64>) -> Result<Self, StorageError> {
         let file = file.open()?;
-        #[cfg(target_os = "linux")]
-        {
-            let length = std::num::NonZeroU64::new(range.end.saturating_sub(range.start));
-            // If the advice fails, reading takes longer, nothing else.
-            let _ = rustix::fs::fadvise(&file, range.start, length, rustix::fs::Advice::WillNeed);
-        }
+        read_ahead(&file, range);
         Ok(Self::Local(Arc::new(file)))
     }
 }
@@ -58,30 +51,6 @@ enum Source {
         buffer: Mutex<ReadBuffer>,
         spent: Arc<Mutex<Duration>>,
     },
-}
-
-/// The bytes that were last read from a local file, and their offset in it.
-#[derive(Default)]
-struct ReadBuffer {
-    start: u64,
-    bytes: Bytes,
-    /// The bytes read before these. Pages in use no longer refer to them, so their memory can be reused.
-    previous: Bytes,
-}
-
-impl ReadBuffer {
-    /// Reads `length` bytes from offset `start` on.
-    fn read(&mut self, file: &File, start: u64, length: usize) -> std::io::Result<()> {
-        // Reused memory is already initialised: `resize` zeroes only what it adds.
-        let mut bytes = std::mem::take(&mut self.previous)
-            .try_into_mut()
-            .unwrap_or_default();
-        bytes.resize(length, 0);
-        file.read_exact_at(&mut bytes, start)?;
-        self.previous = std::mem::replace(&mut self.bytes, bytes.freeze());
-        self.start = start;
-        Ok(())
-    }
 }
 
 impl Pages {
@@ -118,22 +87,14 @@ impl Pages {
                 spent,
             } => {
                 let mut buffer = buffer.lock().unwrap_or_else(PoisonError::into_inner);
-                let end = buffer.start + buffer.bytes.len() as u64;
-                if start < buffer.start || start + least > end {
-                    let begin = Instant::now();
-                    let length = left.min(READ_BYTES.max(least)) as usize;
-                    buffer
-                        .read(file, start, length)
-                        .map_err(|error| match error.kind() {
-                            std::io::ErrorKind::UnexpectedEof => ParquetError::EOF(format!(
-                                "the file ends before byte {}",
-                                start + least
-                            )),
-                            _ => ParquetError::External(error.into()),
-                        })?;
-                    *spent.lock().unwrap_or_else(PoisonError::into_inner) += begin.elapsed();
+                if let Some(bytes) = buffer.bytes_from(start, least) {
+                    return Ok(bytes);
                 }
-                Ok(buffer.bytes.slice((start - buffer.start) as usize..))
+                let begin = Instant::now();
+                let end = start + left.min(READ_BYTES.max(least));
+                buffer.read(file, &(start..end))?;
+                *spent.lock().unwrap_or_else(PoisonError::into_inner) += begin.elapsed();
+                Ok(buffer.bytes().clone())
             }
         }
     }

@@ -34,6 +34,9 @@ use crate::validated_pages::{ValidatedRowGroups, WholeFile};
 /// [`FingerprintWriter::write`] split the rows.
 const RECORD_BATCH_ROWS: usize = 4 * PAGE_ROWS;
 
+/// Bytes to write at once: several pages.
+const WRITTEN_BYTES: usize = 256 << 10;
+
 /// SHA-256 over the rows of a batch that have a fingerprint, independent of files and row groups.
 ///
 /// It hashes the spec's digest, then for each row, in the file's order, the fingerprint, the id
@@ -173,9 +176,9 @@ impl FingerprintWriter {
         let options = ArrowWriterOptions::new()
             .with_properties(writer_properties(spec, id_type, lifetime))
             .with_skip_arrow_metadata(true);
-        let writer =
-            ArrowWriter::try_new_with_options(BufWriter::new(file), schema.clone(), options)
-                .map_err(ArchiveError::parquet(name.clone()))?;
+        let file = BufWriter::with_capacity(WRITTEN_BYTES, file);
+        let writer = ArrowWriter::try_new_with_options(file, schema.clone(), options)
+            .map_err(ArchiveError::parquet(name.clone()))?;
         let encoder =
             Encoder::start(writer).map_err(|source| StorageError::Io { path: name, source })?;
         Ok(Self {

@@ -1,11 +1,15 @@
 //! [`UnchangedFile`]: a local file that is opened several times and must stay the same file.
 
 use std::fs::{File, Metadata, OpenOptions};
+use std::io::{ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::digest::Digester;
 use crate::error::{Result, StorageError};
+
+/// Bytes that are read at once for a digest: few enough to stay in the processor's cache.
+const DIGESTED_BYTES: usize = 128 << 10;
 
 /// A local file, and its attributes when it was first seen.
 #[derive(Debug, Clone)]
@@ -62,7 +66,15 @@ impl UnchangedFile {
         let io = |source| io_error(&self.path, source);
         let read = tokio::task::spawn_blocking(move || {
             let mut found = Digester::default();
-            std::io::copy(&mut file, &mut found).map(|_| found.finish())
+            let mut buffer = vec![0; DIGESTED_BYTES];
+            loop {
+                match file.read(&mut buffer) {
+                    Ok(0) => return Ok(found.finish()),
+                    Ok(read) => found.update(&buffer[..read]),
+                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
         });
         read.await
             .unwrap_or_else(|panic| Err(std::io::Error::other(panic)))

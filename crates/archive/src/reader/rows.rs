@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray as _, BinaryArray, BooleanArray, RecordBatch, new_null_array,
+    Array, ArrayRef, AsArray as _, BinaryArray, BooleanArray, RecordBatch, StringArray,
+    new_null_array,
 };
 use arrow::datatypes::DataType;
 use bytes::Bytes;
@@ -15,11 +16,13 @@ use parquet::arrow::arrow_reader::RowSelection;
 use parquet::arrow::async_reader::{AsyncFileReader as _, MetadataFetch};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::reader::ChunkReader;
 use simhash::SketchBits;
 
 use super::FingerprintReader;
 use crate::error::{ArchiveError, Result};
 use crate::file_checksums::SectorSums;
+use crate::local_pages::LocalPages;
 use crate::schema::{self, IdType, KEPT};
 use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
@@ -174,28 +177,33 @@ impl FingerprintReader {
         let total = usize::try_from(group.num_rows()).unwrap_or(0);
         let ranges = rows.iter().map(|&row| row as usize..row as usize + 1);
         let selection = RowSelection::from_consecutive_ranges(ranges, total);
-        let mut reader = match &pages.sector_sums {
-            Some(sums) => self.object.clone().checked_by(sums.clone()),
-            None => self.object.clone(),
-        };
         let ranges = self.catch_panic(row_group, "id", || {
-            let mut ranges = Vec::new();
-            for (leaf, kind) in columns {
-                ranges.extend(self.page_ranges(pages, row_group, (*leaf, kind), &selection)?);
-            }
-            Ok(ranges)
+            let ranges = columns
+                .iter()
+                .map(|(leaf, kind)| self.page_ranges(pages, row_group, (*leaf, kind), &selection));
+            ranges.collect::<Result<Vec<_>>>()
         })?;
-        let bytes = reader.get_byte_ranges(ranges.clone()).await;
-        let bytes = FileParts::new(&ranges, bytes.map_err(failed)?);
         let leaves = columns.iter().map(|(leaf, _)| *leaf);
         let mask = ProjectionMask::leaves(group.schema_descr(), leaves);
-        let metadata = Arc::clone(&pages.metadata);
-        let batches = self.catch_panic(row_group, "id", || {
-            let groups = ValidatedRowGroups::new(bytes, metadata, row_group..row_group + 1);
-            let reader = groups.read(mask, 8192, Some(selection)).map_err(failed)?;
-            let batches: Result<Vec<_>, _> = reader.collect();
-            batches.map_err(arrow_error)
-        })?;
+        let request = (row_group, mask, selection);
+        let batches = match &self.local {
+            Some(file) => {
+                let sums = pages.sector_sums.clone();
+                let file = file.open()?;
+                let source = LocalPages::new(file, sums, &ranges).map_err(failed)?;
+                self.selected_rows(source, pages, request)?
+            }
+            None => {
+                let mut reader = match &pages.sector_sums {
+                    Some(sums) => self.object.clone().checked_by(sums.clone()),
+                    None => self.object.clone(),
+                };
+                let ranges: Vec<Range<u64>> = ranges.into_iter().flatten().collect();
+                let bytes = reader.get_byte_ranges(ranges.clone()).await;
+                let source = FileParts::new(&ranges, bytes.map_err(failed)?);
+                self.selected_rows(source, pages, request)?
+            }
+        };
         let read: usize = batches.iter().map(RecordBatch::num_rows).sum();
         if read != rows.len() {
             return Err(ArchiveError::BadData {
@@ -213,6 +221,24 @@ impl FingerprintReader {
             arrow::compute::concat(&parts).map_err(arrow_error)
         });
         values.collect()
+    }
+
+    /// The selected rows of a row group, whose pages `source` has, in the columns of a mask.
+    fn selected_rows<R: ChunkReader + 'static>(
+        &self,
+        source: R,
+        pages: &RowPages,
+        (row_group, mask, selection): (usize, ProjectionMask, RowSelection),
+    ) -> Result<Vec<RecordBatch>> {
+        self.catch_panic(row_group, "id", || {
+            let object = self.object_name(row_group, "id");
+            let metadata = Arc::clone(&pages.metadata);
+            let groups = ValidatedRowGroups::new(source, metadata, row_group..row_group + 1);
+            let reader = groups.read(mask, 8192, Some(selection));
+            let reader = reader.map_err(ArchiveError::parquet(object.clone()))?;
+            let batches: Result<Vec<_>, _> = reader.collect();
+            batches.map_err(|source| ArchiveError::Arrow { object, source })
+        })
     }
 
     /// Byte ranges to fetch of a leaf column, given by index and kind: the dictionary, and the
@@ -271,11 +297,13 @@ pub fn to_id_type(
 ) -> std::result::Result<ArrayRef, arrow::error::ArrowError> {
     // Bytes that are not UTF-8 become replacement characters, as in the documents' texts.
     if let DataType::Binary = ids.data_type() {
-        let text = ids
-            .as_binary::<i32>()
-            .iter()
-            .map(|id| id.map(String::from_utf8_lossy));
-        let text: arrow::array::StringArray = text.collect();
+        let bytes = ids.as_binary::<i32>();
+        let lossy = || {
+            let ids = bytes.iter();
+            ids.map(|id| id.map(String::from_utf8_lossy)).collect()
+        };
+        // Without such bytes, nothing is copied.
+        let text = StringArray::try_from_binary(bytes.clone()).unwrap_or_else(|_| lossy());
         return arrow::compute::cast(&text, &id_type.data_type());
     }
     let options = arrow::compute::CastOptions {

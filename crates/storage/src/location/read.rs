@@ -10,6 +10,7 @@ use super::Location;
 use crate::digest::Digester;
 use crate::error::{Result, StorageError};
 use crate::error_kind::ErrorKind;
+use crate::unchanged_file::UnchangedFile;
 
 impl Location {
     /// Size of the file in bytes, as a listing or [`Self::with_table_facts`] gave it, or else from
@@ -68,6 +69,9 @@ impl Location {
     /// # Errors
     /// When it cannot be read.
     pub async fn digest(&self) -> Result<(u64, String)> {
+        if let Some(local) = &self.local {
+            return UnchangedFile::at(local)?.digest().await;
+        }
         let got = self.store.get(&self.path).await;
         let mut stream = got.map_err(|error| self.store_error(error))?.into_stream();
         let mut found = Digester::default();
