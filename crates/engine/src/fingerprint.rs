@@ -13,9 +13,11 @@ use arrow::datatypes::{FieldRef, Int64Type, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use chrono::NaiveDate;
 use datafusion::dataframe::DataFrame;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::prelude::{Expr, SessionContext, ident};
 use futures::StreamExt as _;
+use rayon::ThreadPool;
+use rayon::slice::ParallelSliceMut as _;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use simhash::Spec;
@@ -32,13 +34,10 @@ use crate::fingerprint_sort;
 use crate::map_counters::MapCounters;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
-use crate::stream;
+use crate::stream::{self, BATCH_ROWS};
 use crate::text_counts::{TextCounters, TextCounts};
+use crate::threads::thread_pool;
 use crate::udf::{FingerprintAndSketch, Part, Simhash};
-
-/// Rows of a record batch that goes into the sort. If memory is short, DataFusion sorts each record
-/// batch by itself, then merges them.
-const SORTED_ROWS: usize = 1 << 15;
 
 /// A batch's file of fingerprints, with counts of its documents.
 #[derive(Debug, Clone)]
@@ -189,7 +188,7 @@ pub async fn write_sorted(
         .map_err(failed())?;
     let schema = partitions.first().map(|partition| partition.schema());
     let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
-    let coalesced = |partition| stream::coalesced(partition, SORTED_ROWS);
+    let coalesced = |partition| stream::coalesced(partition, BATCH_ROWS);
     let partitions = partitions.into_iter().map(coalesced).collect();
     let has_decision_columns = schema.field_with_name(POSITION).is_ok();
     let sorting = fingerprint_sort::sorted(&context, schema, partitions);
@@ -214,7 +213,7 @@ pub async fn write_sorted(
         writer.write(batch)?;
     }
     let file = writer.finish()?;
-    let duplicate_ids = ids.duplicates(&file)?;
+    let duplicate_ids = ids.duplicates(&file, &thread_pool(&context)?)?;
     Ok(FingerprintedBatch {
         file,
         texts: counters.texts.counts(),
@@ -260,9 +259,10 @@ impl FingerprintedBatch {
         archive: &Archive,
         date: NaiveDate,
         scratch: &Path,
-        pool: &Arc<dyn MemoryPool>,
+        context: &SessionContext,
     ) -> Result<Self> {
         let expected = self.file.rows - self.file.without_fingerprint;
+        let pool = &context.runtime_env().memory_pool;
         let memory = MemoryConsumer::new("remaining documents").register(pool);
         let bytes = usize::try_from(expected).unwrap_or(usize::MAX);
         memory
@@ -317,7 +317,7 @@ impl FingerprintedBatch {
         let filtered = |keys: &Keys| keys.filtered(&scratch.join("left.arrow"), &masks);
         Ok(Self {
             keys: self.keys.as_ref().map(filtered).transpose()?,
-            duplicate_ids: ids.duplicates(&file)?,
+            duplicate_ids: ids.duplicates(&file, &thread_pool(context)?)?,
             file,
             texts: self.texts,
             crawl_records: self.crawl_records.clone(),
@@ -358,12 +358,10 @@ impl IdCount {
     }
 
     /// The number of rows that repeat the id of an earlier row; `file` holds the rows whose ids were added.
-    fn duplicates(mut self, file: &FingerprintFile) -> Result<u64> {
-        #[expect(
-            clippy::unnecessary_sort_by,
-            reason = "the closure makes this crate compile the sort, optimised; without it, the sort is that of a dependency, which is not"
-        )]
-        self.hashes.sort_unstable_by(|a, b| a.cmp(b));
+    fn duplicates(mut self, file: &FingerprintFile, threads: &ThreadPool) -> Result<u64> {
+        // The closure makes this crate compile the sort, optimised; without it, the sort is that of
+        // a dependency, which is not.
+        threads.install(|| self.hashes.par_sort_unstable_by(|a, b| a.cmp(b)));
         let suspects: HashSet<u64> = self
             .hashes
             .windows(2)

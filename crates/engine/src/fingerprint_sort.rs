@@ -31,6 +31,8 @@ use crate::memory::free_bytes;
 use crate::stream::{self, BATCH_ROWS};
 use crate::threads::thread_pool;
 
+/// Rows of a record batch that DataFusion sorts by itself, before it merges them.
+const SORTED_ROWS: usize = 1 << 15;
 /// The most bytes of a column in a record batch of sorted rows, unless a single value has more.
 const SORTED_BYTES: usize = 16 << 20;
 
@@ -134,7 +136,7 @@ async fn sorted_by_datafusion(
         let rest = futures::stream::iter(rest).flatten();
         let rows = futures::stream::iter(handed_over).chain(rest);
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
-        Box::pin(rows) as SendableRecordBatchStream
+        stream::coalesced(Box::pin(rows), SORTED_ROWS)
     });
     let table = stream::table(context, Arc::clone(&schema), partitions.collect())?;
     let order = [FINGERPRINT, ID, SKETCH, POSITION]

@@ -102,17 +102,21 @@ pub fn of_batches(
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// The same rows in record batches of `rows` rows, or of 4 MiB if that is less: sorting and sending
-/// have a cost for each record batch.
+/// The same rows in record batches of `rows_at_most` rows, or of 4 MiB if that is less: sorting and
+/// sending have a cost for each record batch. A record batch of more than half of these rows stays as it is.
 #[must_use]
-pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableRecordBatchStream {
+pub fn coalesced(
+    stream: SendableRecordBatchStream,
+    rows_at_most: usize,
+) -> SendableRecordBatchStream {
     let schema = stream.schema();
-    let coalescer = BatchCoalescer::new(Arc::clone(&schema), rows);
+    let coalescer = BatchCoalescer::new(Arc::clone(&schema), rows_at_most);
     // The stream, the coalescer, and the bytes of the record batches whose rows the coalescer
     // holds.
     let begin = (Some(stream), coalescer, 0_usize);
-    let batches =
-        futures::stream::try_unfold(begin, |(mut stream, mut coalescer, mut held)| async move {
+    let batches = futures::stream::try_unfold(
+        begin,
+        move |(mut stream, mut coalescer, mut held)| async move {
             loop {
                 if let Some(batch) = coalescer.next_completed_batch() {
                     return Ok(Some((batch, (stream, coalescer, held))));
@@ -123,6 +127,10 @@ pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableReco
                 match rows.next().await.transpose()? {
                     Some(batch) => {
                         let bytes = batch.get_array_memory_size();
+                        // Record batches of more rows are cut.
+                        let uncopied =
+                            (batch.num_rows() <= rows_at_most).then_some(rows_at_most / 2);
+                        coalescer.set_biggest_coalesce_batch_size(uncopied);
                         coalescer.push_batch(batch)?;
                         held = match (
                             coalescer.get_buffered_rows(),
@@ -144,7 +152,8 @@ pub fn coalesced(stream: SendableRecordBatchStream, rows: usize) -> SendableReco
                     }
                 }
             }
-        });
+        },
+    );
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 

@@ -62,9 +62,8 @@ impl View {
         let rows = batch.file.rows - batch.file.without_fingerprint;
         let remaining = match is_same && !archive.is_whole(date, digest, rows)? {
             true => {
-                let runtime = run.context.runtime_env();
-                let (scratch, pool) = (&settings.scratch, &runtime.memory_pool);
-                Some(batch.remaining_in(&archive, date, scratch, pool).await?)
+                let (scratch, context) = (&settings.scratch, run.context);
+                Some(batch.remaining_in(&archive, date, scratch, context).await?)
             }
             false => None,
         };
