@@ -1,11 +1,11 @@
 //! Cuts a folded text into features: one file for each kind of feature.
 
-pub(crate) mod ascii;
 mod chars;
 pub mod cjk;
 mod extractor;
 #[cfg(feature = "jieba")]
 mod jieba;
+pub(crate) mod masks;
 mod sentences;
 mod shingles;
 mod stop_filter;

@@ -1,13 +1,13 @@
 //! Extracts words by UAX #29, and words or n-grams of Chinese, Japanese and Korean text.
 //!
-//! White space separates stretches of ASCII from pieces with other characters. [`ascii`] finds the
-//! words of the stretches; the full rules of UAX #29 cut the pieces.
+//! White space separates plain stretches (such as ASCII, see [`masks`]) from pieces with other
+//! characters. [`masks`] finds the words of the stretches; the full rules of UAX #29 cut the pieces.
 
 use std::ops::Range;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-use super::ascii::{self, Chunk};
+use super::masks::{self, Chunk};
 use super::{Extract, TakeFeature, cjk};
 use crate::isa::Kernel;
 use crate::text::Folded;
@@ -47,13 +47,13 @@ impl Words {
 impl Extract for Words {
     #[inline]
     fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
-        ascii::classify(self.kernel, text.as_str().as_bytes(), &mut self.chunks);
+        masks::classify(self.kernel, text.as_str().as_bytes(), &mut self.chunks);
         let mut from = 0;
         while let Some(other) = self.next_byte(from, |chunk| chunk.other) {
             // A combining mark can form a word together with the white space before it.
             let before = self.last_space(from, other);
             let start = before.map_or(from, |space| self.space_start(from, space));
-            self.ascii_words(text, from..start, each);
+            self.plain_words(text, from..start, each);
             // Text in other scripts usually goes on after the white space: take nearby pieces together.
             let mut end = other;
             loop {
@@ -68,11 +68,11 @@ impl Extract for Words {
             self.mixed_words(text, start..end, each);
             from = end;
         }
-        self.ascii_words(text, from..text.as_str().len(), each);
+        self.plain_words(text, from..text.as_str().len(), each);
     }
 }
 
-/// Pieces that are not ASCII become one piece if fewer bytes than this are between them.
+/// Pieces that are not plain become one piece if fewer bytes than this are between them.
 const NEAR: usize = 16;
 
 impl Words {
@@ -109,10 +109,10 @@ impl Words {
         (from..to).rev().take_while(is_space).last().unwrap_or(to)
     }
 
-    /// Extracts the words of a stretch of ASCII, which ends at white space, at CJK text or
+    /// Extracts the words of a plain stretch, which ends at white space, at CJK text or
     /// punctuation, or at the end of the text.
     #[inline(always)]
-    fn ascii_words(&self, text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
+    fn plain_words(&self, text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
         if range.is_empty() {
             return;
         }
@@ -164,13 +164,13 @@ impl Words {
         }
         let mut from = range.start;
         while from < range.end {
-            // ASCII begins no run.
+            // What is plain begins no run.
             let other = self.next_byte(from, |chunk| chunk.other);
             let other = other.map_or(range.end, |other| other.min(range.end));
             let start = cjk::next_start(&whole[..range.end], other);
             let piece = without_punctuation(whole, from..start);
             if whole.as_bytes()[piece.clone()].is_ascii() {
-                self.ascii_words(text, piece, each);
+                self.plain_words(text, piece, each);
             } else {
                 uax29_words(text, piece, each);
             }
