@@ -47,15 +47,23 @@ impl LocalPages {
     /// them ahead. If there are `sector_sums`, whole sectors are read and checked.
     ///
     /// # Errors
-    /// When a page is not inside the row groups.
+    /// When a page is not inside the file, or not inside the row groups.
     pub(crate) fn new(
         file: File,
         sector_sums: Option<SectorSums>,
         columns: &[Vec<Range<u64>>],
     ) -> Result<Self> {
+        let size = file.metadata()?.len();
         let mut windows: Vec<Window> = Vec::new();
         for (column, pages) in columns.iter().enumerate() {
             for page in pages {
+                // Before memory is taken for it: the file may be forged.
+                if page.start > page.end || page.end > size {
+                    return Err(ParquetError::EOF(format!(
+                        "bytes {}..{} of a file of {size}",
+                        page.start, page.end
+                    )));
+                }
                 let range = match &sector_sums {
                     Some(sums) => sums.whole_sectors(page)?,
                     None => page.clone(),
@@ -200,6 +208,8 @@ mod tests {
         let outside = vec![vec![0..3 * SECTOR_BYTES + 1]];
         let opened = file.reopen().unwrap();
         assert!(LocalPages::new(opened, Some(sums.clone()), &outside).is_err());
+        let outside = vec![vec![bytes.len() as u64 - 1..u64::from(u32::MAX)]];
+        assert!(LocalPages::new(file.reopen().unwrap(), None, &outside).is_err());
         let mut damaged = bytes.clone();
         damaged[2 * SECTOR_BYTES as usize + 5] ^= 1;
         std::fs::write(file.path(), &damaged).unwrap();
