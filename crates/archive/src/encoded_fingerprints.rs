@@ -15,7 +15,7 @@ use parquet::file::reader::{ChunkReader, Length};
 use storage::{StorageError, UnchangedFile};
 
 use crate::page_header::HeaderReader;
-use crate::read_buffer::{READ_BYTES, ReadBuffer, read_ahead};
+use crate::read_buffer::{READ_BYTES, ReadBuffer, read_ahead, read_error};
 
 /// An upper bound for the bytes of a page header of fingerprints; `page_header` has that of texts.
 const MAX_HEADER_BYTES: u64 = 16 << 10;
@@ -92,7 +92,9 @@ impl Pages {
                 }
                 let begin = Instant::now();
                 let end = start + left.min(READ_BYTES.max(least));
-                buffer.read(file, &(start..end))?;
+                let range = start..end;
+                let read = buffer.read(file, &range);
+                read.map_err(|error| read_error(error, &range))?;
                 *spent.lock().unwrap_or_else(PoisonError::into_inner) += begin.elapsed();
                 Ok(buffer.bytes().clone())
             }

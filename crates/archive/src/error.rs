@@ -269,6 +269,17 @@ impl ArchiveError {
         }
     }
 
+    /// Wraps the error of opening, once more, a file that was there before.
+    pub(crate) fn read_file(object: &str) -> impl FnOnce(StorageError) -> Self {
+        move |error| match error {
+            StorageError::NotFound { .. } => Self::BadData {
+                object: object.to_owned(),
+                reason: "it was removed while it was in use".into(),
+            },
+            other => other.into(),
+        }
+    }
+
     /// The kind of failure: what it asks of the user, and the exit code.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

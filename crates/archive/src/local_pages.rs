@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf as _, Bytes};
 use parquet::errors::{ParquetError, Result};
@@ -13,7 +13,7 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::file_checksums::SectorSums;
 use crate::page_header::HeaderReader;
-use crate::read_buffer::{READ_BYTES, ReadBuffer, read_ahead};
+use crate::read_buffer::{READ_BYTES, ReadBuffer, read_ahead, read_error};
 
 /// Pages of a local file, addressed by their offsets in it.
 pub(crate) struct LocalPages {
@@ -23,6 +23,26 @@ pub(crate) struct LocalPages {
     windows: Vec<Window>,
     /// For each column.
     last: Vec<Mutex<LastWindow>>,
+    read_failure: Arc<ReadFailure>,
+}
+
+/// The first error of reading the file. The Parquet reader passes on no more than its message.
+#[derive(Debug, Default)]
+pub(crate) struct ReadFailure(Mutex<Option<std::io::Error>>);
+
+impl ReadFailure {
+    /// Takes the error, if reading failed.
+    pub(crate) fn take(&self) -> Option<std::io::Error> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Keeps `error` if it is the first. Returns an error of the Parquet library with its message.
+    fn keep(&self, error: std::io::Error) -> ParquetError {
+        let message = error.to_string();
+        let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert(error);
+        ParquetError::General(message)
+    }
 }
 
 /// The window of a column that was read last.
@@ -36,7 +56,8 @@ struct LastWindow {
 /// Pages of a column that are read at once.
 #[derive(Debug)]
 struct Window {
-    /// Offset of its first page. Windows of whole sectors may overlap, their pages do not.
+    /// Offset of its first page, by which it is found: no two windows have the same, but their ranges may overlap, because
+    /// they are whole sectors.
     first_page: u64,
     range: Range<u64>,
     column: usize,
@@ -93,7 +114,13 @@ impl LocalPages {
             sector_sums,
             windows,
             last: columns.iter().map(|_| Mutex::default()).collect(),
+            read_failure: Arc::default(),
         })
+    }
+
+    /// Where the first error of reading the file is kept.
+    pub(crate) fn read_failure(&self) -> Arc<ReadFailure> {
+        Arc::clone(&self.read_failure)
     }
 
     /// The bytes from offset `start` to the end of its window: at least `least`.
@@ -112,7 +139,11 @@ impl LocalPages {
             .unwrap_or_else(PoisonError::into_inner);
         if last.index != Some(index) {
             last.index = None;
-            last.buffer.read(&self.file, range)?;
+            let read = last.buffer.read(&self.file, range);
+            read.map_err(|error| match error.kind() {
+                std::io::ErrorKind::UnexpectedEof => read_error(error, range),
+                _ => self.read_failure.keep(error),
+            })?;
             if let Some(sums) = &self.sector_sums {
                 sums.check(range.start, last.buffer.bytes())?;
             }
@@ -222,11 +253,24 @@ mod tests {
             let error = pages.get_bytes(2 * SECTOR_BYTES + 100, 10).unwrap_err();
             assert!(error.to_string().contains("damaged"), "{error}");
         }
+        assert!(pages.read_failure().take().is_none());
         std::fs::write(file.path(), &bytes[..30_000]).unwrap();
         let error = pages.get_bytes(2 * SECTOR_BYTES + 100, 10).unwrap_err();
         assert!(
             error.to_string().contains("the file ends before"),
             "{error}"
         );
+    }
+    #[test]
+    fn an_error_of_the_disk_is_kept() {
+        let (file, _, sums) = file(SECTOR_BYTES as usize);
+        // A file that is open for writing only cannot be read.
+        let unreadable = File::options().write(true).open(file.path()).unwrap();
+        let pages =
+            LocalPages::new(unreadable, Some(sums), &[std::iter::once(10..20).collect()]).unwrap();
+        let error = pages.get_bytes(10, 10).unwrap_err();
+        let kept = pages.read_failure().take().unwrap();
+        assert!(error.to_string().contains(&kept.to_string()), "{error}");
+        assert!(pages.read_failure().take().is_none());
     }
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
 use bytes::Bytes;
-use parquet::errors::{ParquetError, Result};
+use parquet::errors::ParquetError;
 
 /// Bytes to read from a local file at once: few enough to stay in the processor's cache until they are decoded.
 pub(crate) const READ_BYTES: u64 = 256 << 10;
@@ -15,7 +15,7 @@ pub(crate) const READ_BYTES: u64 = 256 << 10;
 pub(crate) struct ReadBuffer {
     start: u64,
     bytes: Bytes,
-    /// The bytes read before these. Pages in use no longer refer to them, so their memory can be reused.
+    /// The bytes read before these. No page that is still in use is among them, so their memory can be reused.
     previous: Bytes,
 }
 
@@ -23,20 +23,14 @@ impl ReadBuffer {
     /// Reads the bytes at `range` of `file`, in place of those it has.
     ///
     /// # Errors
-    /// [`ParquetError::EOF`] when the file ends before; [`ParquetError::External`] when it cannot be read.
-    pub(crate) fn read(&mut self, file: &File, range: &Range<u64>) -> Result<()> {
+    /// [`std::io::ErrorKind::UnexpectedEof`] when the file ends before.
+    pub(crate) fn read(&mut self, file: &File, range: &Range<u64>) -> std::io::Result<()> {
         // Reused memory is already initialised: `resize` zeroes only what it adds.
         let mut bytes = std::mem::take(&mut self.previous)
             .try_into_mut()
             .unwrap_or_default();
         bytes.resize((range.end - range.start) as usize, 0);
-        file.read_exact_at(&mut bytes, range.start)
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::UnexpectedEof => {
-                    ParquetError::EOF(format!("the file ends before byte {}", range.end))
-                }
-                _ => ParquetError::External(error.into()),
-            })?;
+        file.read_exact_at(&mut bytes, range.start)?;
         self.previous = std::mem::replace(&mut self.bytes, bytes.freeze());
         self.start = range.start;
         Ok(())
@@ -52,6 +46,16 @@ impl ReadBuffer {
         let skipped = usize::try_from(start.checked_sub(self.start)?).ok()?;
         let left = self.bytes.len().checked_sub(skipped)?;
         (left as u64 >= least).then(|| self.bytes.slice(skipped..))
+    }
+}
+
+/// The error of the Parquet library when [`ReadBuffer::read`] fails at `range`.
+pub(crate) fn read_error(error: std::io::Error, range: &Range<u64>) -> ParquetError {
+    match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => {
+            ParquetError::EOF(format!("the file ends before byte {}", range.end))
+        }
+        _ => ParquetError::External(error.into()),
     }
 }
 

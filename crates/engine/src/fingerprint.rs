@@ -34,7 +34,7 @@ use crate::fingerprint_sort;
 use crate::map_counters::MapCounters;
 use crate::progress::Progress;
 use crate::recipe::Recipe;
-use crate::stream::{self, BATCH_ROWS};
+use crate::stream::{self, BatchSize};
 use crate::text_counts::{TextCounters, TextCounts};
 use crate::threads::thread_pool;
 use crate::udf::{FingerprintAndSketch, Part, Simhash};
@@ -188,7 +188,7 @@ pub async fn write_sorted(
         .map_err(failed())?;
     let schema = partitions.first().map(|partition| partition.schema());
     let schema = schema.ok_or_else(|| EngineError::Internal("no plan of the batch".into()))?;
-    let coalesced = |partition| stream::coalesced(partition, BATCH_ROWS);
+    let coalesced = |partition| stream::coalesced(partition, BatchSize::default());
     let partitions = partitions.into_iter().map(coalesced).collect();
     let has_decision_columns = schema.field_with_name(POSITION).is_ok();
     let sorting = fingerprint_sort::sorted(&context, schema, partitions);

@@ -27,8 +27,9 @@ use futures::stream::BoxStream;
 use rayon::slice::ParallelSliceMut as _;
 
 use crate::documents::POSITION;
+use crate::memory;
 use crate::memory::free_bytes;
-use crate::stream::{self, BATCH_ROWS};
+use crate::stream::{self, BATCH_ROWS, BatchSize};
 use crate::threads::thread_pool;
 
 /// Rows of a record batch that DataFusion sorts by itself, before it merges them.
@@ -122,6 +123,11 @@ async fn sorted_by_datafusion(
     schema: SchemaRef,
     collected: Vec<Collected>,
 ) -> Result<Rows> {
+    let partitions = context.state().config().target_partitions();
+    let size = BatchSize {
+        rows: SORTED_ROWS,
+        bytes: memory::sorted_bytes(&context.runtime_env().memory_pool, partitions),
+    };
     let partitions = collected.into_iter().map(|part| {
         let Collected {
             batches,
@@ -136,7 +142,7 @@ async fn sorted_by_datafusion(
         let rest = futures::stream::iter(rest).flatten();
         let rows = futures::stream::iter(handed_over).chain(rest);
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
-        stream::coalesced(Box::pin(rows), SORTED_ROWS)
+        stream::coalesced(Box::pin(rows), size)
     });
     let table = stream::table(context, Arc::clone(&schema), partitions.collect())?;
     let order = [FINGERPRINT, ID, SKETCH, POSITION]

@@ -1,8 +1,21 @@
-//! The size of a session's memory pool.
+//! The memory pool of a session.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
+use datafusion::common::resources_datafusion_err;
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, human_readable_size,
+};
+
+/// DataFusion's consumers of this name merge sorted runs. They take as much as they get, and fail without any.
+const MERGE: &str = "ExternalSorterMerge";
+/// The part of the free memory, in eighths, that consumers that can spill share.
+const SPILLABLE_EIGHTHS: usize = 2;
+/// The part of the free memory, in eighths, that merges share. The rest is for what reads them.
+const MERGE_EIGHTHS: usize = 5;
 
 /// The pool's limit in bytes; `usize::MAX` if it has none.
 pub(crate) fn limit_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
@@ -15,4 +28,268 @@ pub(crate) fn limit_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
 /// Bytes that the pool has left.
 pub(crate) fn free_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
     limit_bytes(pool).saturating_sub(pool.reserved())
+}
+
+/// The most bytes of a record batch that is sorted.
+const MOST_SORTED_BYTES: usize = 4 << 20;
+/// A record batch that is sorted has at most this part of the memory of a partition.
+const SORTED_PART: usize = 256;
+/// Runs that are merged at once take at most this part of the memory of a partition.
+const MERGED_PART: usize = 16;
+/// DataFusion reserves this many times the largest record batch of a run that it merges.
+const MERGED_COPIES: usize = 4;
+
+/// The bytes of a record batch that is sorted: the shares of a sort and of its merge in [`SortPool`] hold several.
+pub(crate) fn sorted_bytes(pool: &Arc<dyn MemoryPool>, partitions: usize) -> usize {
+    sorted_bytes_within(limit_bytes(pool), partitions)
+}
+
+/// The same for a pool of `bytes` bytes.
+pub(crate) fn sorted_bytes_within(bytes: usize, partitions: usize) -> usize {
+    (bytes / SORTED_PART / partitions.max(1)).min(MOST_SORTED_BYTES)
+}
+
+/// How many sorted runs are merged at once. Without a limit, DataFusion's aggregates leave no memory for what they merge.
+pub(crate) fn merged_runs_within(bytes: usize, partitions: usize) -> usize {
+    let run = MERGED_COPIES * sorted_bytes_within(bytes, partitions).max(1);
+    (bytes / MERGED_PART / partitions.max(1) / run).max(2)
+}
+
+/// A pool that shares memory fairly among sorts, and leaves enough for their merges.
+///
+/// DataFusion's own fair pool lets sorts take all memory. Their merges then find none, or the first merge takes what the
+/// others need. Here, of the bytes that no other consumer has,
+///
+/// - one quarter is shared by the consumers that can spill;
+/// - five eighths are shared by the merges: before a sort writes its rows to the disk, it merges sorted copies of them, by
+///   keys that take two to three times their bytes;
+/// - one eighth stays free for others, such as the merge of all partitions.
+///
+/// Other consumers, such as the tables of the batch, get what is free.
+#[derive(Debug)]
+pub(crate) struct SortPool {
+    bytes: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spillable: Sharers,
+    merges: Sharers,
+    /// Bytes of all other consumers.
+    others: usize,
+}
+
+/// Consumers that share a part of the pool.
+#[derive(Debug, Default)]
+struct Sharers {
+    /// The bytes of each, by its id.
+    consumers: HashMap<usize, usize>,
+    bytes: usize,
+}
+
+/// What a consumer does with its memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Spillable,
+    Merge,
+    Other,
+}
+
+impl Kind {
+    fn of(consumer: &MemoryConsumer) -> Self {
+        match (consumer.can_spill(), consumer.name().starts_with(MERGE)) {
+            (true, _) => Self::Spillable,
+            (false, true) => Self::Merge,
+            (false, false) => Self::Other,
+        }
+    }
+}
+
+impl State {
+    fn sharers(&mut self, kind: Kind) -> Option<&mut Sharers> {
+        match kind {
+            Kind::Spillable => Some(&mut self.spillable),
+            Kind::Merge => Some(&mut self.merges),
+            Kind::Other => None,
+        }
+    }
+
+    fn reserved(&self) -> usize {
+        self.spillable.bytes + self.merges.bytes + self.others
+    }
+
+    /// The bytes by which `consumer` may grow in a pool of `bytes` bytes.
+    fn available(&self, consumer: &MemoryConsumer, bytes: usize) -> usize {
+        let free = bytes.saturating_sub(self.reserved());
+        let shared = bytes.saturating_sub(self.others);
+        let merges = self.merges.consumers.len();
+        let (sharers, eighths, count) = match Kind::of(consumer) {
+            // A sort that is still there when others have ended must not get more than its merge can hold.
+            Kind::Spillable => {
+                let count = self.spillable.consumers.len().max(merges);
+                (&self.spillable, SPILLABLE_EIGHTHS, count)
+            }
+            Kind::Merge => (&self.merges, MERGE_EIGHTHS, merges),
+            Kind::Other => return free,
+        };
+        let share = shared / 8 * eighths / count.max(1);
+        let own = sharers.consumers.get(&consumer.id());
+        free.min(share.saturating_sub(own.copied().unwrap_or(0)))
+    }
+
+    fn grow(&mut self, consumer: &MemoryConsumer, additional: usize) {
+        match self.sharers(Kind::of(consumer)) {
+            Some(sharers) => {
+                *sharers.consumers.entry(consumer.id()).or_default() += additional;
+                sharers.bytes += additional;
+            }
+            None => self.others += additional,
+        }
+    }
+
+    fn shrink(&mut self, consumer: &MemoryConsumer, less: usize) {
+        match self.sharers(Kind::of(consumer)) {
+            Some(sharers) => {
+                if let Some(own) = sharers.consumers.get_mut(&consumer.id()) {
+                    *own = own.saturating_sub(less);
+                }
+                sharers.bytes = sharers.bytes.saturating_sub(less);
+            }
+            None => self.others = self.others.saturating_sub(less),
+        }
+    }
+}
+
+impl SortPool {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self {
+            bytes,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Display for SortPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = human_readable_size(self.bytes);
+        write!(f, "{}(pool_size: {bytes})", self.name())
+    }
+}
+
+impl MemoryPool for SortPool {
+    fn name(&self) -> &str {
+        "sort"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        if let Some(sharers) = self.state().sharers(Kind::of(consumer)) {
+            sharers.consumers.insert(consumer.id(), 0);
+        }
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        if let Some(sharers) = self.state().sharers(Kind::of(consumer)) {
+            sharers.consumers.remove(&consumer.id());
+        }
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        self.state().grow(reservation.consumer(), additional);
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, less: usize) {
+        self.state().shrink(reservation.consumer(), less);
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let consumer = reservation.consumer();
+        let mut state = self.state();
+        let available = state.available(consumer, self.bytes);
+        if additional > available {
+            let [additional, available, pool] =
+                [additional, available, self.bytes].map(human_readable_size);
+            let name = consumer.name();
+            return Err(resources_datafusion_err!(
+                "{name} needs another {additional}; {available} of {pool} are left for it"
+            ));
+        }
+        state.grow(consumer, additional);
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        self.state().reserved()
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merges_find_memory_that_no_sort_takes() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(SortPool::new(8000));
+        let sorts = ["a", "b"].map(|name| {
+            let consumer = MemoryConsumer::new(name).with_can_spill(true);
+            consumer.register(&pool)
+        });
+        let merges = [0, 1].map(|number| {
+            let consumer = MemoryConsumer::new(format!("{MERGE}[{number}]"));
+            consumer.register(&pool)
+        });
+        for sort in &sorts {
+            sort.try_grow(1500).unwrap();
+            sort.try_grow(1).unwrap_err();
+        }
+        for merge in &merges {
+            merge.try_grow(2000).unwrap();
+            merge.try_grow(1).unwrap_err();
+        }
+        let other = MemoryConsumer::new("other").register(&pool);
+        other.try_grow(1000).unwrap();
+        other.try_grow(1).unwrap_err();
+        assert_eq!((pool.reserved(), free_bytes(&pool)), (8000, 0));
+        // What one merge frees is not for the other.
+        merges[0].free();
+        merges[1].try_grow(1).unwrap_err();
+        other.try_grow(2000).unwrap();
+        drop((sorts, merges, other));
+        assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn a_consumer_has_one_share_however_many_reservations_it_has() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(SortPool::new(8000));
+        let consumer = MemoryConsumer::new("sort").with_can_spill(true);
+        let first = consumer.register(&pool);
+        first.try_grow(3000).unwrap();
+        let second = first.new_empty();
+        second.try_grow(1).unwrap_err();
+        drop(first);
+        second.try_grow(3000).unwrap();
+    }
+
+    #[test]
+    fn others_take_what_is_free_and_sorts_share_the_rest() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(SortPool::new(8000));
+        let table = MemoryConsumer::new("tables").register(&pool);
+        table.try_grow(6000).unwrap();
+        let sort = MemoryConsumer::new("sort").with_can_spill(true);
+        let sort = sort.register(&pool);
+        sort.try_grow(751).unwrap_err();
+        sort.try_grow(750).unwrap();
+        table.try_grow(1251).unwrap_err();
+        table.try_grow(1250).unwrap();
+        let error = sort.try_grow(1).unwrap_err().to_string();
+        assert!(error.contains("sort needs another 1"), "{error}");
+    }
 }

@@ -1,6 +1,5 @@
 //! The session: its limits, and the one registration of everything that our plans need.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,7 +8,6 @@ use datafusion::catalog::Session;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::{FairSpillPool, TrackConsumersPool};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
@@ -18,10 +16,16 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use simhash::{Model, Spec};
 
 use crate::error::{EngineError, Result};
+use crate::memory::{self, SortPool};
 use crate::probe::ProbePlanner;
 use crate::resources::Resources;
 use crate::stream::BATCH_ROWS;
 use crate::udf::{FingerprintBits, HammingDistance, Simhash};
+
+/// The bytes of a pair with long ids, such as addresses.
+const BYTES_OF_ROW: usize = 512;
+/// The fewest rows of a record batch between operators, however little memory there is.
+const LEAST_ROWS: usize = 64;
 
 /// The threads, memory and spill directory that a process may use.
 #[derive(Debug, Clone)]
@@ -41,6 +45,12 @@ impl Limits {
     pub fn pool_bytes(&self) -> usize {
         self.memory - self.memory / 8
     }
+
+    /// Rows of a record batch between operators: fewer if the memory is small.
+    fn rows_at_once(&self) -> usize {
+        let bytes = memory::sorted_bytes_within(self.pool_bytes(), self.threads);
+        (bytes / BYTES_OF_ROW).clamp(LEAST_ROWS, BATCH_ROWS)
+    }
 }
 
 /// Creates a session within `limits`, with our functions and our planner registered.
@@ -51,7 +61,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
     let failed = EngineError::query("setting up the session");
     let mut config = SessionConfig::new()
         .with_target_partitions(limits.threads)
-        .with_batch_size(BATCH_ROWS)
+        .with_batch_size(limits.rows_at_once())
         // Our own code reads footers.
         .with_collect_statistics(false)
         // The default of 10 MB for each partition does not fit small limits.
@@ -64,13 +74,15 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         .execution
         .parquet
         .schema_force_view_types = false;
-    let pool = FairSpillPool::new(limits.pool_bytes());
-    let top = NonZeroUsize::MIN.saturating_add(2);
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(TrackConsumersPool::new(pool, top)))
+        .with_memory_pool(Arc::new(SortPool::new(limits.pool_bytes())))
         .with_disk_manager_builder(
             DiskManagerBuilder::default()
                 .with_mode(DiskManagerMode::Directories(vec![limits.spill.clone()]))
+                .with_max_spill_merge_fan_in(memory::merged_runs_within(
+                    limits.pool_bytes(),
+                    limits.threads,
+                ))
                 // The disk itself is the limit.
                 .with_max_temp_directory_size(u64::MAX >> 1),
         )

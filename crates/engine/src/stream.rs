@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow::compute::BatchCoalescer;
+use arrow::array::{Array as _, RecordBatch, UInt64Array};
+use arrow::compute::{BatchCoalescer, take_record_batch};
 use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::exec_err;
 use datafusion::common::runtime::SpawnedTask;
@@ -21,8 +23,8 @@ use tokio::sync::mpsc::{Receiver, Sender};
 pub const BATCH_ROWS: usize = 8192;
 /// The most items of a stream that are read ahead.
 const AHEAD: usize = 2;
-/// Bytes at which a coalesced batch is finished, however few rows it has: ids may be long.
-const COALESCED_BYTES: usize = 4 << 20;
+/// The most bytes of a record batch between operators, however few rows it has: ids may be long.
+const BATCH_BYTES: usize = 4 << 20;
 
 /// Waits for a task, and returns its result. A panic of the task continues in the caller.
 pub(crate) async fn join<T: Send + 'static>(task: SpawnedTask<Result<T>>) -> Result<T> {
@@ -96,65 +98,132 @@ fn received<T: Send + 'static>(
 /// A stream of the record batches that an iterator makes.
 pub fn of_batches(
     schema: SchemaRef,
-    batches: impl Iterator<Item = arrow::array::RecordBatch> + Send + 'static,
+    batches: impl Iterator<Item = RecordBatch> + Send + 'static,
 ) -> SendableRecordBatchStream {
     let batches = futures::stream::iter(batches.map(Ok));
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
-/// The same rows in record batches of `rows_at_most` rows, or of 4 MiB if that is less: sorting and
-/// sending have a cost for each record batch. A record batch of more than half of these rows stays as it is.
+/// The most rows and bytes of a record batch.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchSize {
+    /// Rows.
+    pub rows: usize,
+    /// Bytes of the values. A single row may have more.
+    pub bytes: usize,
+}
+
+impl Default for BatchSize {
+    /// The size between operators.
+    fn default() -> Self {
+        Self {
+            rows: BATCH_ROWS,
+            bytes: BATCH_BYTES,
+        }
+    }
+}
+
+/// The same rows in record batches of about `size`: sorting and sending have a cost for each record batch, and memory is
+/// reserved for whole record batches.
+///
+/// Small record batches are copied together, and large ones are cut into copies. One of more than half of `size` stays as it
+/// is, unless it is a part of much larger buffers.
 #[must_use]
-pub fn coalesced(
-    stream: SendableRecordBatchStream,
-    rows_at_most: usize,
-) -> SendableRecordBatchStream {
+pub fn coalesced(stream: SendableRecordBatchStream, size: BatchSize) -> SendableRecordBatchStream {
     let schema = stream.schema();
-    let coalescer = BatchCoalescer::new(Arc::clone(&schema), rows_at_most);
-    // The stream, the coalescer, and the bytes of the record batches whose rows the coalescer
-    // holds.
-    let begin = (Some(stream), coalescer, 0_usize);
-    let batches = futures::stream::try_unfold(
-        begin,
-        move |(mut stream, mut coalescer, mut held)| async move {
-            loop {
-                if let Some(batch) = coalescer.next_completed_batch() {
-                    return Ok(Some((batch, (stream, coalescer, held))));
-                }
-                let Some(rows) = &mut stream else {
-                    return Ok(None);
-                };
-                match rows.next().await.transpose()? {
-                    Some(batch) => {
-                        let bytes = batch.get_array_memory_size();
-                        // Record batches of more rows are cut.
-                        let uncopied =
-                            (batch.num_rows() <= rows_at_most).then_some(rows_at_most / 2);
-                        coalescer.set_biggest_coalesce_batch_size(uncopied);
-                        coalescer.push_batch(batch)?;
-                        held = match (
-                            coalescer.get_buffered_rows(),
-                            coalescer.has_completed_batch(),
-                        ) {
-                            (0, _) => 0,
-                            // Rows after a completed record batch are from the last pushed one.
-                            (_, true) => bytes,
-                            (_, false) => held + bytes,
-                        };
-                        if held >= COALESCED_BYTES {
-                            coalescer.finish_buffered_batch()?;
-                            held = 0;
-                        }
-                    }
-                    None => {
-                        stream = None;
-                        coalescer.finish_buffered_batch()?;
-                    }
+    let begin = (Some(stream), Coalescer::new(Arc::clone(&schema), size));
+    let batches = futures::stream::try_unfold(begin, |(mut stream, mut coalescer)| async move {
+        loop {
+            if let Some(batch) = coalescer.completed.next_completed_batch() {
+                return Ok(Some((batch, (stream, coalescer))));
+            }
+            let Some(rows) = &mut stream else {
+                return Ok(None);
+            };
+            match rows.next().await.transpose()? {
+                Some(batch) => coalescer.push(batch)?,
+                None => {
+                    stream = None;
+                    coalescer.finish()?;
                 }
             }
-        },
-    );
+        }
+    });
     Box::pin(RecordBatchStreamAdapter::new(schema, batches))
+}
+
+/// Makes record batches of a size out of others.
+struct Coalescer {
+    size: BatchSize,
+    completed: BatchCoalescer,
+    /// The bytes of the rows that are not completed.
+    held: usize,
+}
+
+impl Coalescer {
+    fn new(schema: SchemaRef, size: BatchSize) -> Self {
+        Self {
+            size,
+            completed: BatchCoalescer::new(schema, size.rows),
+            held: 0,
+        }
+    }
+
+    fn push(&mut self, batch: RecordBatch) -> Result<(), ArrowError> {
+        let (rows, bytes) = (batch.num_rows(), bytes_of_values(&batch)?);
+        if rows > self.size.rows || bytes > self.size.bytes {
+            return self.push_cut(&batch, bytes);
+        }
+        if self.held + bytes > self.size.bytes {
+            self.finish()?;
+        }
+        let is_large = rows > self.size.rows / 2 || bytes > self.size.bytes / 2;
+        if is_large && batch.get_array_memory_size() / 2 <= bytes {
+            return self.push_uncopied(batch);
+        }
+        self.completed.push_batch(batch)?;
+        self.held = match self.completed.get_buffered_rows() {
+            0 => 0,
+            _ => self.held + bytes,
+        };
+        Ok(())
+    }
+
+    /// Completes the rows that were pushed before.
+    fn finish(&mut self) -> Result<(), ArrowError> {
+        self.held = 0;
+        self.completed.finish_buffered_batch()
+    }
+
+    fn push_cut(&mut self, batch: &RecordBatch, bytes: usize) -> Result<(), ArrowError> {
+        self.finish()?;
+        let rows = batch.num_rows();
+        let rows_at_once = rows.saturating_mul(self.size.bytes) / bytes.max(1);
+        let rows_at_once = rows_at_once.clamp(1, self.size.rows);
+        for start in (0..rows).step_by(rows_at_once) {
+            let end = (start + rows_at_once).min(rows);
+            // A slice would keep, and count, the buffers of the whole record batch.
+            let copied = UInt64Array::from_iter_values(start as u64..end as u64);
+            self.push_uncopied(take_record_batch(batch, &copied)?)?;
+        }
+        Ok(())
+    }
+
+    fn push_uncopied(&mut self, batch: RecordBatch) -> Result<(), ArrowError> {
+        self.finish()?;
+        self.completed.set_biggest_coalesce_batch_size(Some(0));
+        let pushed = self.completed.push_batch(batch);
+        self.completed.set_biggest_coalesce_batch_size(None);
+        pushed
+    }
+}
+
+/// The bytes of the values in a record batch, without the rest of their buffers.
+fn bytes_of_values(batch: &RecordBatch) -> Result<usize, ArrowError> {
+    let columns = batch.columns().iter();
+    columns
+        .map(|column| column.to_data().get_slice_memory_size())
+        .sum()
 }
 
 /// A table of the rows of `streams`, with a partition for each. It can be read once.
@@ -318,7 +387,7 @@ mod tests {
         let schema = batches[0].schema();
         let stream = futures::stream::iter(batches.into_iter().map(Ok));
         let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), stream);
-        let found: Vec<RecordBatch> = coalesced(Box::pin(stream), 8192)
+        let found: Vec<RecordBatch> = coalesced(Box::pin(stream), BatchSize::default())
             .try_collect()
             .await
             .unwrap();
@@ -331,6 +400,38 @@ mod tests {
         let (last, others) = found.split_last().unwrap();
         assert!(others.iter().all(|batch| batch.num_rows() == 8192));
         assert!((1..=8192).contains(&last.num_rows()));
+    }
+
+    /// The record batches of `batches`, coalesced to `size`.
+    async fn all_coalesced(batches: Vec<RecordBatch>, size: BatchSize) -> Vec<RecordBatch> {
+        let schema = batches[0].schema();
+        let stream = of_batches(schema, batches.into_iter());
+        coalesced(stream, size).try_collect().await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn parts_of_large_buffers_are_copied() {
+        let values: StringArray = (0..6000).map(|row| Some(format!("{row:>100}"))).collect();
+        let values: ArrayRef = Arc::new(values);
+        let whole = RecordBatch::try_from_iter([("value", values)]).unwrap();
+        let size = BatchSize {
+            rows: 1000,
+            bytes: 50_000,
+        };
+        // One record batch that must be cut, and three that refer to the same buffers.
+        let parts = (0..6000).step_by(300).map(|start| whole.slice(start, 300));
+        for batches in [vec![whole.clone()], parts.collect()] {
+            let found = all_coalesced(batches, size).await;
+            for batch in &found {
+                assert!(batch.get_array_memory_size() < 2 * size.bytes);
+            }
+            let schema = whole.schema();
+            assert!(arrow::compute::concat_batches(&schema, &found).unwrap() == whole);
+        }
+        // One that has its buffers for itself stays as it is.
+        let found = all_coalesced(vec![whole.clone()], BatchSize::default()).await;
+        let data = |batch: &RecordBatch| batch.column(0).as_string::<i32>().values().as_ptr();
+        assert_eq!(data(&found[0]), data(&whole));
     }
 
     #[tokio::test]
@@ -350,13 +451,14 @@ mod tests {
             let pushed = (0..60).step_by(3).map(|first| Ok(batch(first)));
             let stream = futures::stream::iter(pushed);
             let stream = RecordBatchStreamAdapter::new(Arc::clone(&schema), stream);
-            let coalesced = coalesced(Box::pin(stream), rows);
+            let bytes = 4 << 20;
+            let coalesced = coalesced(Box::pin(stream), BatchSize { rows, bytes });
             let found: Vec<RecordBatch> = coalesced.try_collect().await.unwrap();
             let mut next = 0;
             for batch in &found {
                 assert!((1..=rows).contains(&batch.num_rows()));
                 let values = batch.column(0).as_string::<i32>();
-                assert!(values.values().len() < 2 * COALESCED_BYTES);
+                assert!(values.values().len() <= bytes);
                 for found in values {
                     assert!(found == Some(value(next).as_str()), "{next}");
                     next += 1;

@@ -24,7 +24,7 @@ pub struct Fingerprinter {
     hashes: Vec<u64>,
     weights: Vec<u32>,
     /// The weights of features that occur 0 to 15 times, without idf.
-    few: [u32; 16],
+    weights_of_few: [u32; 16],
     count: Count,
     /// Makes sketches, if the spec asks for them.
     sketcher: Option<Sketcher>,
@@ -57,7 +57,7 @@ impl Fingerprinter {
         let stop_words = model.stop_word_hashes();
         let extractor = Extractor::new(spec.tokenizer, kernel, stop_words, spec.seed);
         let sketcher = Sketcher::new(spec.sketch);
-        let few = std::array::from_fn(|tf| spec.weight.weigh(tf as u32));
+        let weights_of_few = std::array::from_fn(|tf| spec.weight.weigh(tf as u32));
         Self {
             model,
             kernel,
@@ -66,7 +66,7 @@ impl Fingerprinter {
             folded: Folded::default(),
             hashes: Vec::new(),
             weights: Vec::new(),
-            few,
+            weights_of_few,
             count: Count::default(),
             sketcher,
         }
@@ -138,7 +138,12 @@ impl Fingerprinter {
             }
             (Summed::Presences | Summed::Weights, _) => {
                 self.count.fill(hashes);
-                weigh(&self.model, &self.few, &self.count, &mut self.weights);
+                weigh(
+                    &self.model,
+                    &self.weights_of_few,
+                    &self.count,
+                    &mut self.weights,
+                );
                 let distinct = &self.count.distinct;
                 (distinct.len() >= enough)
                     .then(|| accumulate::weighted_fingerprint(kernel, distinct, &self.weights))
@@ -175,7 +180,12 @@ impl Fingerprinter {
             }
         });
         self.count.fill(&hashes);
-        weigh(&self.model, &self.few, &self.count, &mut self.weights);
+        weigh(
+            &self.model,
+            &self.weights_of_few,
+            &self.count,
+            &mut self.weights,
+        );
         let (count, weights) = (&self.count, &self.weights);
         let each = names.into_iter().enumerate();
         each.map(|(at, feature)| WeightedFeature {
@@ -219,10 +229,9 @@ impl TakeFeature for Hashed {
     }
 }
 
-/// Fills `weights` with the weight of each distinct feature, below 2²⁷; `few` has the weights of
-/// features that occur a few times, without idf. For [`Summed::Occurrences`], it is the weight of
-/// one occurrence.
-fn weigh(model: &Model, few: &[u32; 16], count: &Count, weights: &mut Vec<u32>) {
+/// Fills `weights` with the weight of each distinct feature, below 2²⁷. For [`Summed::Occurrences`], it is the weight of one
+/// occurrence. `weights_of_few` has the weights of features that occur 0 to 15 times, without idf.
+fn weigh(model: &Model, weights_of_few: &[u32; 16], count: &Count, weights: &mut Vec<u32>) {
     let weight = model.spec().weight;
     match model.idf() {
         Some(idf) => idf.weights(&count.distinct, weights),
@@ -233,7 +242,7 @@ fn weigh(model: &Model, few: &[u32; 16], count: &Count, weights: &mut Vec<u32>) 
     }
     if let Summed::Presences | Summed::Weights = weight.summed() {
         for (sum, &tf) in weights.iter_mut().zip(&count.occurrences) {
-            let by_tf = few.get(tf as usize).copied();
+            let by_tf = weights_of_few.get(tf as usize).copied();
             // Does not overflow: a weight below 2¹⁵ times an idf below 2¹².
             *sum *= by_tf.unwrap_or_else(|| weight.weigh(tf));
         }

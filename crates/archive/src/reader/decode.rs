@@ -76,7 +76,7 @@ impl FingerprintReader {
                     source: std::io::Error::other(panic),
                 })
             });
-            return Ok(opened?);
+            return opened.map_err(ArchiveError::read_file(&object()));
         }
         let bytes = self.object.read_range(range).await;
         bytes

@@ -18,6 +18,7 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::reader::ChunkReader;
 use simhash::SketchBits;
+use storage::{StorageError, UnchangedFile};
 
 use super::FingerprintReader;
 use crate::error::{ArchiveError, Result};
@@ -188,10 +189,15 @@ impl FingerprintReader {
         let request = (row_group, mask, selection);
         let batches = match &self.local {
             Some(file) => {
-                let sums = pages.sector_sums.clone();
-                let file = file.open()?;
-                let source = LocalPages::new(file, sums, &ranges).map_err(failed)?;
-                self.selected_rows(source, pages, request)?
+                let (file, reader, pages) = (file.clone(), self.clone(), pages.clone());
+                // Pages are read from the disk while they are decoded.
+                let reading = tokio::task::spawn_blocking(move || {
+                    reader.local_rows(&file, &pages, &ranges, request)
+                });
+                reading.await.map_err(|panic| StorageError::Io {
+                    path: object.clone(),
+                    source: std::io::Error::other(panic),
+                })??
             }
             None => {
                 let mut reader = match &pages.sector_sums {
@@ -221,6 +227,30 @@ impl FingerprintReader {
             arrow::compute::concat(&parts).map_err(arrow_error)
         });
         values.collect()
+    }
+
+    /// The selected rows of a row group of a local file: `ranges` are the pages to read of each column.
+    fn local_rows(
+        &self,
+        file: &UnchangedFile,
+        pages: &RowPages,
+        ranges: &[Vec<Range<u64>>],
+        request: (usize, ProjectionMask, RowSelection),
+    ) -> Result<Vec<RecordBatch>> {
+        let object = self.object_name(request.0, "id");
+        let file = file.open().map_err(ArchiveError::read_file(&object))?;
+        let source = LocalPages::new(file, pages.sector_sums.clone(), ranges);
+        let source = source.map_err(ArchiveError::parquet(object.clone()))?;
+        let failure = source.read_failure();
+        self.selected_rows(source, pages, request)
+            .map_err(|error| match failure.take() {
+                None => error,
+                Some(source) => StorageError::Io {
+                    path: object,
+                    source,
+                }
+                .into(),
+            })
     }
 
     /// The selected rows of a row group, whose pages `source` has, in the columns of a mask.

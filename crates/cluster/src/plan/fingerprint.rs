@@ -24,7 +24,7 @@ use datafusion::prelude::SessionContext;
 use engine::documents::Columns;
 use engine::map_counters::MapCounters;
 use engine::resources::Resources;
-use engine::stream::{self, BATCH_ROWS};
+use engine::stream::{self, BatchSize};
 use engine::{EngineError, Recipe, fingerprint};
 use futures::StreamExt as _;
 use serde::{Deserialize, Serialize};
@@ -202,7 +202,7 @@ impl ExecutionPlan for FingerprintExec {
                         .execute_stream()
                         .await
                         .map_err(failed())?;
-                    let mut rows = stream::coalesced(rows, BATCH_ROWS);
+                    let mut rows = stream::coalesced(rows, BatchSize::default());
                     while let Some(batch) = rows.next().await {
                         let batch = batch.map_err(failed())?;
                         count += batch.num_rows() as u64;

@@ -26,15 +26,14 @@ use super::keys::Keys;
 use super::output_rows::ROWS_AT_ONCE;
 use crate::documents::{Documents, InputNumbers};
 use crate::error::{EngineError, Result};
-use crate::stream;
+use crate::memory;
+use crate::stream::{self, BatchSize};
 use crate::threads::blocking;
 
 /// Column of ranks. No carried column has this name: theirs have a prefix.
 const RANK: &str = "rank";
 /// Stands for the rank of a row that is no document of the batch.
 const NONE: u32 = u32::MAX;
-/// About how many bytes of carried columns are sorted or written at once.
-const BYTES_AT_ONCE: u64 = 4 << 20;
 /// Bytes of memory of a document while ranks are made: its position.
 const POSITION_BYTES: usize = 8;
 
@@ -144,7 +143,14 @@ async fn sorted(
     ranks: Arc<Ranks>,
 ) -> datafusion::error::Result<SendableRecordBatchStream> {
     let partitions = context.state().config().target_partitions();
-    let rows_at_once = rows_of(documents.carried_bytes(), ranks.count);
+    let bytes_of_row = documents.carried_bytes() / ranks.count.max(1) as u64;
+    let bytes = memory::sorted_bytes(&context.runtime_env().memory_pool, partitions);
+    // Few rows at once: a value may be long.
+    let rows = bytes / bytes_of_row.max(1) as usize;
+    let size = BatchSize {
+        rows: rows.clamp(1, ROWS_AT_ONCE),
+        bytes,
+    };
     let table = documents.carried_table(context, partitions)?;
     let partitions = table.execute_stream_partitioned().await?;
     let carried = partitions.first().map(|rows| rows.schema());
@@ -159,22 +165,15 @@ async fn sorted(
             Ok(ranks.ranked(&batch?, &of_rows)?)
         });
         let rows = RecordBatchStreamAdapter::new(Arc::clone(&schema), rows);
-        Box::pin(rows) as SendableRecordBatchStream
+        stream::coalesced(Box::pin(rows), size)
     });
     let ranked = stream::table(context, Arc::clone(&schema), ranked.collect())?;
     let (mut state, plan) = ranked
         .sort(vec![ident(RANK).sort(true, false)])?
         .into_parts();
-    // Few rows at once: a value may be long.
-    let config = state.config().clone().with_batch_size(rows_at_once);
+    let config = state.config().clone().with_batch_size(size.rows);
     *state.config_mut() = config;
     DataFrame::new(state, plan).execute_stream().await
-}
-
-/// How many of `rows` rows with `bytes` bytes are read, sorted and written at once.
-fn rows_of(bytes: u64, rows: usize) -> usize {
-    let bytes_of_row = bytes.div_ceil(rows.max(1) as u64).max(1);
-    (BYTES_AT_ONCE / bytes_of_row).clamp(1, ROWS_AT_ONCE as u64) as usize
 }
 
 /// Decisions and the carried columns of their documents, both in the order of the decisions.

@@ -2,8 +2,8 @@
 //! (Latin) and from U+0400 to U+047F (Cyrillic), of two bytes each; and the commonest quotation marks
 //! and dashes, of three bytes each.
 //!
-//! UAX #29 restricted to these: a word consists of letters, digits and `_`; one of `'.:` may stand between two letters, and
-//! one of `',.;` between two digits. A mask of 64 bits marks each kind of byte, and shifts of the masks apply the rules.
+//! UAX #29 restricted to these: a word consists of letters, digits and `_`; one of `'.:‘’` may stand between two letters, and
+//! one of `',.;‘’` between two digits. A mask of 64 bits marks each kind of byte, and shifts of the masks apply the rules.
 
 use crate::isa::{Kernel, Work, top_bits};
 
@@ -54,7 +54,7 @@ impl Work for Classify<'_> {
         let mut last = [0; 64];
         last[..rest.len()].copy_from_slice(rest);
         self.chunks.reserve(full.len() + 1);
-        // The rules need the last byte of the chunk before and the first byte of the chunk after.
+        // The rules need the last two bytes of the chunk before and the first bytes of the chunk after.
         let mut before = Kinds::default();
         let bytes_of = |at: usize| full.get(at).unwrap_or(&last);
         let kinds_of = |at: usize| {
@@ -77,7 +77,7 @@ impl Work for Classify<'_> {
                 let (before, own, after) = (kind(&before), kind(&own), kind(&after));
                 (own << 1 | before >> 63) & (own >> 1 | after << 63)
             };
-            // The same for marks of three bytes.
+            // The first bytes of marks of three bytes that stand between two characters of a kind.
             let around = |kind: fn(&Kinds) -> u64| {
                 let (before, own, after) = (kind(&before), kind(&own), kind(&after));
                 (own << 1 | before >> 63) & (own >> 3 | after << 61)
@@ -158,7 +158,8 @@ impl Longer {
         let is_sign = |byte: u8| (byte == 0x97) | (byte == 0xb7);
         let signs = mask(bytes, |byte| byte == 0xc3) & second(is_sign);
         let letters = firsts & !signs;
-        let open = is_first(before[1]) && !(before[1] == 0xc3 && is_sign(bytes[0]));
+        // A letter or a mark that began in the chunk before may end here.
+        let end_of_letter = is_first(before[1]) && !(before[1] == 0xc3 && is_sign(bytes[0]));
         let is_quote = |byte: u8| byte.wrapping_sub(0x98) < 2;
         let is_break = |byte: u8| {
             (byte.wrapping_sub(0x93) < 2) | (byte.wrapping_sub(0x9c) < 3) | (byte == 0xa2)
@@ -167,14 +168,14 @@ impl Longer {
         let quotes = begun & third(is_quote);
         let marks = quotes | begun & third(is_break);
         let is_mark = |byte| is_quote(byte) || is_break(byte);
-        let open_mark = match (before, bytes[0], bytes[1]) {
+        let end_of_mark = match (before, bytes[0], bytes[1]) {
             ([0xe2, 0x80], last, _) if is_mark(last) => 0b1,
             ([_, 0xe2], 0x80, last) if is_mark(last) => 0b11,
             _ => 0,
         };
         Self {
-            letters: letters | letters << 1 | u64::from(open),
-            punctuation: marks | marks << 1 | marks << 2 | open_mark,
+            letters: letters | letters << 1 | u64::from(end_of_letter),
+            punctuation: marks | marks << 1 | marks << 2 | end_of_mark,
             quotes,
         }
     }

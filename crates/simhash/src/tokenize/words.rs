@@ -164,7 +164,7 @@ impl Words {
         }
         let mut from = range.start;
         while from < range.end {
-            // What is plain begins no run.
+            // No run of CJK characters begins before the next character that is not plain.
             let other = self.next_byte(from, |chunk| chunk.other);
             let other = other.map_or(range.end, |other| other.min(range.end));
             let start = cjk::next_start(&whole[..range.end], other);

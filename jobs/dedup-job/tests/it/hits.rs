@@ -608,6 +608,42 @@ fn little_memory_cuts_the_day_into_parts_and_finds_the_same() {
     assert!(fs::read(&hits).unwrap() == fs::read(format!("{data}/expected.parquet")).unwrap());
 }
 
+#[test]
+fn pairs_that_do_not_fit_into_memory_are_sorted_on_the_disk() {
+    let dir = Dir::new();
+    let (new, whole, hits) = (
+        dir.at("d.parquet"),
+        dir.at("w.parquet"),
+        dir.at("h.parquet"),
+    );
+    // Among 20,000 documents, 1,500 have the same fingerprint: 1.1 million pairs of ids of 36 bytes.
+    let id = |number: i64| format!("{:036}", number.wrapping_mul(0x2545_f491_4f6c_dd1d) as u64);
+    let fingerprint = |number: i64| match number % 13 {
+        0 if number < 19_500 => 77,
+        _ => number.wrapping_mul(0x1e37_79b9_7f4a_7c15),
+    };
+    let columns = vec![
+        ("id", strings((0..20_000).map(id))),
+        ("fp", numbers((0..20_000).map(fingerprint))),
+    ];
+    write_parquet_in_groups(&new, columns, 2000);
+    dedup(&format!(
+        "run {new} -k 0 --output {whole} --memory-limit 2GiB"
+    ))
+    .ok();
+    let rows: usize = read_parquet(&whole)
+        .iter()
+        .map(|batch| batch.num_rows())
+        .sum();
+    assert_eq!(rows, 1500 * 1499 / 2);
+    let whole = fs::read(&whole).unwrap();
+    for (threads, limit) in [(1, 40), (2, 40), (2, 64), (8, 40), (8, 100)] {
+        let run = format!("run {new} -k 0 --output {hits} --threads {threads}");
+        dedup(&format!("{run} --memory-limit {limit}MiB")).ok();
+        assert!(fs::read(&hits).unwrap() == whole, "{threads} {limit}");
+    }
+}
+
 /// Without --base, a run compares the batch with itself, and needs nothing but the documents.
 #[test]
 fn a_batch_alone() {
