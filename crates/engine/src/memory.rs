@@ -247,21 +247,21 @@ mod tests {
             consumer.register(&pool)
         });
         for sort in &sorts {
-            sort.try_grow(1500).unwrap();
+            sort.try_grow(1000).unwrap();
             sort.try_grow(1).unwrap_err();
         }
         for merge in &merges {
-            merge.try_grow(2000).unwrap();
+            merge.try_grow(2500).unwrap();
             merge.try_grow(1).unwrap_err();
         }
         let other = MemoryConsumer::new("other").register(&pool);
         other.try_grow(1000).unwrap();
         other.try_grow(1).unwrap_err();
         assert_eq!((pool.reserved(), free_bytes(&pool)), (8000, 0));
-        // What one merge frees is not for the other.
+        // What one merge frees is for other consumers, not for the other merge.
         merges[0].free();
         merges[1].try_grow(1).unwrap_err();
-        other.try_grow(2000).unwrap();
+        other.try_grow(2500).unwrap();
         drop((sorts, merges, other));
         assert_eq!(pool.reserved(), 0);
     }
@@ -271,11 +271,11 @@ mod tests {
         let pool: Arc<dyn MemoryPool> = Arc::new(SortPool::new(8000));
         let consumer = MemoryConsumer::new("sort").with_can_spill(true);
         let first = consumer.register(&pool);
-        first.try_grow(3000).unwrap();
+        first.try_grow(2000).unwrap();
         let second = first.new_empty();
         second.try_grow(1).unwrap_err();
         drop(first);
-        second.try_grow(3000).unwrap();
+        second.try_grow(2000).unwrap();
     }
 
     #[test]
@@ -285,10 +285,10 @@ mod tests {
         table.try_grow(6000).unwrap();
         let sort = MemoryConsumer::new("sort").with_can_spill(true);
         let sort = sort.register(&pool);
-        sort.try_grow(751).unwrap_err();
-        sort.try_grow(750).unwrap();
-        table.try_grow(1251).unwrap_err();
-        table.try_grow(1250).unwrap();
+        sort.try_grow(501).unwrap_err();
+        sort.try_grow(500).unwrap();
+        table.try_grow(1501).unwrap_err();
+        table.try_grow(1500).unwrap();
         let error = sort.try_grow(1).unwrap_err().to_string();
         assert!(error.contains("sort needs another 1"), "{error}");
     }

@@ -1,5 +1,6 @@
 //! Reads streams ahead, coalesces their record batches, and makes tables of them.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow::array::{Array as _, RecordBatch, UInt64Array};
@@ -171,20 +172,27 @@ impl Coalescer {
 
     fn push(&mut self, batch: RecordBatch) -> Result<(), ArrowError> {
         let (rows, bytes) = (batch.num_rows(), bytes_of_values(&batch)?);
-        if rows > self.size.rows || bytes > self.size.bytes {
+        if bytes > self.size.bytes {
             return self.push_cut(&batch, bytes);
+        }
+        let is_large = rows > self.size.rows / 2 || bytes > self.size.bytes / 2;
+        let is_part = batch.get_array_memory_size() / 2 > bytes;
+        let batch = match is_part {
+            true => copied(&batch, 0..rows)?,
+            false => batch,
+        };
+        if is_large && rows <= self.size.rows {
+            return self.push_uncopied(batch);
         }
         if self.held + bytes > self.size.bytes {
             self.finish()?;
         }
-        let is_large = rows > self.size.rows / 2 || bytes > self.size.bytes / 2;
-        if is_large && batch.get_array_memory_size() / 2 <= bytes {
-            return self.push_uncopied(batch);
-        }
         self.completed.push_batch(batch)?;
-        self.held = match self.completed.get_buffered_rows() {
-            0 => 0,
-            _ => self.held + bytes,
+        let held = self.completed.get_buffered_rows();
+        self.held = match held > rows {
+            true => self.held + bytes,
+            // Only rows of this record batch are left.
+            false => bytes * held / rows.max(1),
         };
         Ok(())
     }
@@ -202,9 +210,7 @@ impl Coalescer {
         let rows_at_once = rows_at_once.clamp(1, self.size.rows);
         for start in (0..rows).step_by(rows_at_once) {
             let end = (start + rows_at_once).min(rows);
-            // A slice would keep, and count, the buffers of the whole record batch.
-            let copied = UInt64Array::from_iter_values(start as u64..end as u64);
-            self.push_uncopied(take_record_batch(batch, &copied)?)?;
+            self.push_uncopied(copied(batch, start..end)?)?;
         }
         Ok(())
     }
@@ -216,6 +222,12 @@ impl Coalescer {
         self.completed.set_biggest_coalesce_batch_size(None);
         pushed
     }
+}
+
+/// A copy of some rows of a record batch. A slice would keep, and count, the buffers of all its rows.
+fn copied(batch: &RecordBatch, rows: Range<usize>) -> Result<RecordBatch, ArrowError> {
+    let rows = UInt64Array::from_iter_values(rows.start as u64..rows.end as u64);
+    take_record_batch(batch, &rows)
 }
 
 /// The bytes of the values in a record batch, without the rest of their buffers.
