@@ -227,7 +227,7 @@ async fn sample(
                 memory
                     .try_grow(size(&text))
                     .map_err(|_| EngineError::OutOfMemory {
-                        what: format!("a sample of {most} documents; or lower --sample"),
+                        what: format!("the sample of {most} documents does not fit, and --sample can make it smaller"),
                     })?;
                 kept.push((hash, id, text));
             }
