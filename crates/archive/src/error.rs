@@ -269,7 +269,7 @@ impl ArchiveError {
         }
     }
 
-    /// Wraps the error of opening, once more, a file that was there before.
+    /// Wraps the error of opening a file again.
     pub(crate) fn read_file(object: &str) -> impl FnOnce(StorageError) -> Self {
         move |error| match error {
             StorageError::NotFound { .. } => Self::BadData {

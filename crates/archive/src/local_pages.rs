@@ -26,7 +26,7 @@ pub(crate) struct LocalPages {
     read_failure: Arc<ReadFailure>,
 }
 
-/// The first error of reading the file. The Parquet reader passes on no more than its message.
+/// The first error of reading the file. The Parquet reader keeps no more of it than its message.
 #[derive(Debug, Default)]
 pub(crate) struct ReadFailure(Mutex<Option<std::io::Error>>);
 
@@ -56,8 +56,7 @@ struct LastWindow {
 /// Pages of a column that are read at once.
 #[derive(Debug)]
 struct Window {
-    /// Offset of its first page, by which it is found: no two windows have the same, but their ranges may overlap, because
-    /// they are whole sectors.
+    /// Offset of its first page, by which a window is found. The ranges of windows may overlap, because whole sectors are read.
     first_page: u64,
     range: Range<u64>,
     column: usize,

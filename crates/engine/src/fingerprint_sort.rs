@@ -124,9 +124,12 @@ async fn sorted_by_datafusion(
     collected: Vec<Collected>,
 ) -> Result<Rows> {
     let partitions = context.state().config().target_partitions();
+    let runtime = context.runtime_env();
+    memory::merge_without_limit(&runtime);
+    let bytes = memory::limit_bytes(&runtime.memory_pool);
     let size = BatchSize {
         rows: SORTED_ROWS,
-        bytes: memory::sorted_bytes(&context.runtime_env().memory_pool, partitions),
+        bytes: memory::sorted_bytes(bytes, partitions),
     };
     let partitions = collected.into_iter().map(|part| {
         let Collected {

@@ -9,13 +9,23 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, human_readable_size,
 };
+use datafusion::execution::runtime_env::RuntimeEnv;
 
-/// DataFusion's consumers of this name merge sorted runs. They take as much as they get, and fail without any.
+/// The name, without its number, of the consumers of DataFusion that merge sorted runs. Each takes all memory that it can get,
+/// and fails if it gets none.
 const MERGE: &str = "ExternalSorterMerge";
-/// The part of the free memory, in eighths, that consumers that can spill share.
+/// Consumers that can spill share this many eighths of the memory that others leave.
 const SPILLABLE_EIGHTHS: usize = 2;
-/// The part of the free memory, in eighths, that merges share. The rest is for what reads them.
+/// Merges share this many eighths of it. One eighth remains for the operators that read the merges.
 const MERGE_EIGHTHS: usize = 5;
+/// The most bytes of a record batch that is sorted.
+const MOST_SORTED_BYTES: usize = 4 << 20;
+/// The share of a partition in the memory, divided by the bytes of a record batch that is sorted, if it is not larger anyway.
+const SORTED_PART: usize = 256;
+/// The share of a partition in the memory, divided by the bytes of all runs that are merged at once.
+const MERGED_PART: usize = 16;
+/// DataFusion reserves this many times the largest record batch of a run that it merges.
+const MERGED_COPIES: usize = 4;
 
 /// The pool's limit in bytes; `usize::MAX` if it has none.
 pub(crate) fn limit_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
@@ -30,29 +40,22 @@ pub(crate) fn free_bytes(pool: &Arc<dyn MemoryPool>) -> usize {
     limit_bytes(pool).saturating_sub(pool.reserved())
 }
 
-/// The most bytes of a record batch that is sorted.
-const MOST_SORTED_BYTES: usize = 4 << 20;
-/// A record batch that is sorted has at most this part of the memory of a partition.
-const SORTED_PART: usize = 256;
-/// Runs that are merged at once take at most this part of the memory of a partition.
-const MERGED_PART: usize = 16;
-/// DataFusion reserves this many times the largest record batch of a run that it merges.
-const MERGED_COPIES: usize = 4;
-
-/// The bytes of a record batch that is sorted: the shares of a sort and of its merge in [`SortPool`] hold several.
-pub(crate) fn sorted_bytes(pool: &Arc<dyn MemoryPool>, partitions: usize) -> usize {
-    sorted_bytes_within(limit_bytes(pool), partitions)
-}
-
-/// The same for a pool of `bytes` bytes.
-pub(crate) fn sorted_bytes_within(bytes: usize, partitions: usize) -> usize {
+/// The most bytes of a record batch that is sorted in `partitions` partitions within `bytes` bytes: so few that the share of a
+/// sort holds several of them, and so does the share of its merge.
+pub(crate) fn sorted_bytes(bytes: usize, partitions: usize) -> usize {
     (bytes / SORTED_PART / partitions.max(1)).min(MOST_SORTED_BYTES)
 }
 
-/// How many sorted runs are merged at once. Without a limit, DataFusion's aggregates leave no memory for what they merge.
-pub(crate) fn merged_runs_within(bytes: usize, partitions: usize) -> usize {
-    let run = MERGED_COPIES * sorted_bytes_within(bytes, partitions).max(1);
+/// How many sorted runs an aggregate merges at once. Without this limit, its merge takes its whole share, and no memory is left
+/// for the merged groups.
+pub(crate) fn merged_runs(bytes: usize, partitions: usize) -> usize {
+    let run = MERGED_COPIES * sorted_bytes(bytes, partitions).max(1);
     (bytes / MERGED_PART / partitions.max(1) / run).max(2)
+}
+
+/// Lets DataFusion's sorts merge as many runs at once as [`SortPool`] gives memory for.
+pub(crate) fn merge_without_limit(runtime: &RuntimeEnv) {
+    runtime.disk_manager.set_max_spill_merge_fan_in(0);
 }
 
 /// A pool that shares memory fairly among sorts, and leaves enough for their merges.
@@ -61,11 +64,12 @@ pub(crate) fn merged_runs_within(bytes: usize, partitions: usize) -> usize {
 /// others need. Here, of the bytes that no other consumer has,
 ///
 /// - one quarter is shared by the consumers that can spill;
-/// - five eighths are shared by the merges: before a sort writes its rows to the disk, it merges sorted copies of them, by
-///   keys that take two to three times their bytes;
+/// - five eighths are shared by the merges: before a sort writes its rows to the disk, it merges sorted copies of them; the
+///   copies and their keys take two to three times the bytes of the rows;
 /// - one eighth stays free for others, such as the merge of all partitions.
 ///
-/// Other consumers, such as the tables of the batch, get what is free.
+/// Without merges, the consumers that can spill also share the part of the merges. One that has nothing yet may take it, too,
+/// for its first record batch. Other consumers, such as the tables of the batch, get what is free.
 #[derive(Debug)]
 pub(crate) struct SortPool {
     bytes: usize,
@@ -124,18 +128,23 @@ impl State {
         let free = bytes.saturating_sub(self.reserved());
         let shared = bytes.saturating_sub(self.others);
         let merges = self.merges.consumers.len();
-        let (sharers, eighths, count) = match Kind::of(consumer) {
-            // A sort that is still there when others have ended must not get more than its merge can hold.
+        let own = |sharers: &Sharers| sharers.consumers.get(&consumer.id()).copied().unwrap_or(0);
+        let (own, eighths, count) = match Kind::of(consumer) {
             Kind::Spillable => {
-                let count = self.spillable.consumers.len().max(merges);
-                (&self.spillable, SPILLABLE_EIGHTHS, count)
+                let own = own(&self.spillable);
+                let eighths = match merges == 0 || own == 0 {
+                    true => SPILLABLE_EIGHTHS + MERGE_EIGHTHS,
+                    false => SPILLABLE_EIGHTHS,
+                };
+                // When other sorts have ended, their merges may still run. The share of a sort must not outgrow that of its
+                // merge.
+                (own, eighths, self.spillable.consumers.len().max(merges))
             }
-            Kind::Merge => (&self.merges, MERGE_EIGHTHS, merges),
+            Kind::Merge => (own(&self.merges), MERGE_EIGHTHS, merges),
             Kind::Other => return free,
         };
         let share = shared / 8 * eighths / count.max(1);
-        let own = sharers.consumers.get(&consumer.id());
-        free.min(share.saturating_sub(own.copied().unwrap_or(0)))
+        free.min(share.saturating_sub(own))
     }
 
     fn grow(&mut self, consumer: &MemoryConsumer, additional: usize) {
@@ -215,7 +224,7 @@ impl MemoryPool for SortPool {
                 [additional, available, self.bytes].map(human_readable_size);
             let name = consumer.name();
             return Err(resources_datafusion_err!(
-                "{name} needs another {additional}; {available} of {pool} are left for it"
+                "{name} asked for {additional} more; its share allows {available} (of {pool} in all)"
             ));
         }
         state.grow(consumer, additional);
@@ -247,8 +256,9 @@ mod tests {
             consumer.register(&pool)
         });
         for sort in &sorts {
-            sort.try_grow(1000).unwrap();
-            sort.try_grow(1).unwrap_err();
+            sort.try_grow(500).unwrap();
+            sort.try_grow(501).unwrap_err();
+            sort.try_grow(500).unwrap();
         }
         for merge in &merges {
             merge.try_grow(2500).unwrap();
@@ -271,11 +281,27 @@ mod tests {
         let pool: Arc<dyn MemoryPool> = Arc::new(SortPool::new(8000));
         let consumer = MemoryConsumer::new("sort").with_can_spill(true);
         let first = consumer.register(&pool);
-        first.try_grow(2000).unwrap();
+        first.try_grow(5000).unwrap();
         let second = first.new_empty();
-        second.try_grow(1).unwrap_err();
-        drop(first);
+        second.try_grow(2001).unwrap_err();
         second.try_grow(2000).unwrap();
+        drop(first);
+        second.try_grow(5000).unwrap();
+    }
+
+    #[test]
+    fn a_first_record_batch_may_be_as_large_as_both_shares() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(SortPool::new(8000));
+        let consumer = MemoryConsumer::new("sort").with_can_spill(true);
+        let sort = consumer.register(&pool);
+        let merge = MemoryConsumer::new(MERGE).register(&pool);
+        sort.try_grow(7001).unwrap_err();
+        sort.try_grow(7000).unwrap();
+        sort.try_grow(1).unwrap_err();
+        sort.free();
+        sort.try_grow(1).unwrap();
+        sort.try_grow(2000).unwrap_err();
+        merge.try_grow(5000).unwrap();
     }
 
     #[test]
@@ -285,11 +311,13 @@ mod tests {
         table.try_grow(6000).unwrap();
         let sort = MemoryConsumer::new("sort").with_can_spill(true);
         let sort = sort.register(&pool);
-        sort.try_grow(501).unwrap_err();
-        sort.try_grow(500).unwrap();
+        let _merge = MemoryConsumer::new(MERGE).register(&pool);
+        sort.try_grow(400).unwrap();
+        sort.try_grow(101).unwrap_err();
+        sort.try_grow(100).unwrap();
         table.try_grow(1501).unwrap_err();
         table.try_grow(1500).unwrap();
         let error = sort.try_grow(1).unwrap_err().to_string();
-        assert!(error.contains("sort needs another 1"), "{error}");
+        assert!(error.contains("sort asked for 1.0 B more"), "{error}");
     }
 }

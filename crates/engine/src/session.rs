@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::dataframe::DataFrame;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -22,7 +23,7 @@ use crate::resources::Resources;
 use crate::stream::BATCH_ROWS;
 use crate::udf::{FingerprintBits, HammingDistance, Simhash};
 
-/// The bytes of a pair with long ids, such as addresses.
+/// The bytes of a pair with long ids, such as web addresses.
 const BYTES_OF_ROW: usize = 512;
 /// The fewest rows of a record batch between operators, however little memory there is.
 const LEAST_ROWS: usize = 64;
@@ -48,8 +49,7 @@ impl Limits {
 
     /// Rows of a record batch between operators: fewer if the memory is small.
     fn rows_at_once(&self) -> usize {
-        let bytes = memory::sorted_bytes_within(self.pool_bytes(), self.threads);
-        (bytes / BYTES_OF_ROW).clamp(LEAST_ROWS, BATCH_ROWS)
+        rows_within(self.pool_bytes(), self.threads)
     }
 }
 
@@ -79,7 +79,7 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         .with_disk_manager_builder(
             DiskManagerBuilder::default()
                 .with_mode(DiskManagerMode::Directories(vec![limits.spill.clone()]))
-                .with_max_spill_merge_fan_in(memory::merged_runs_within(
+                .with_max_spill_merge_fan_in(memory::merged_runs(
                     limits.pool_bytes(),
                     limits.threads,
                 ))
@@ -100,6 +100,27 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
     context.register_udf(FingerprintBits::udf());
     context.register_udf(HammingDistance::udf());
     Ok(context)
+}
+
+/// Rows of a record batch between operators in `partitions` partitions that share `bytes` bytes of memory.
+fn rows_within(bytes: usize, partitions: usize) -> usize {
+    let bytes = memory::sorted_bytes(bytes, partitions);
+    (bytes / BYTES_OF_ROW).clamp(LEAST_ROWS, BATCH_ROWS)
+}
+
+/// The same plan, with record batches and merges for the memory that is free now: the tables of the batch may leave little.
+pub(crate) fn within_free_memory(plan: DataFrame) -> DataFrame {
+    let (mut state, plan) = plan.into_parts();
+    let runtime = state.runtime_env();
+    let (free, partitions) = (
+        memory::free_bytes(&runtime.memory_pool),
+        state.config().target_partitions(),
+    );
+    let disk = &runtime.disk_manager;
+    disk.set_max_spill_merge_fan_in(memory::merged_runs(free, partitions));
+    let rows = rows_within(free, partitions);
+    *state.config_mut() = state.config().clone().with_batch_size(rows);
+    DataFrame::new(state, plan)
 }
 
 /// Adds the default features and our planner to the state of a session.

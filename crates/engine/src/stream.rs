@@ -127,8 +127,8 @@ impl Default for BatchSize {
 /// The same rows in record batches of about `size`: sorting and sending have a cost for each record batch, and memory is
 /// reserved for whole record batches.
 ///
-/// Small record batches are copied together, and large ones are cut into copies. One of more than half of `size` stays as it
-/// is, unless it is a part of much larger buffers.
+/// Small record batches are copied together, and those larger than `size` are cut into copies. One of more than half of `size`
+/// is passed on as it is; it is copied before if it is a slice of much larger buffers.
 #[must_use]
 pub fn coalesced(stream: SendableRecordBatchStream, size: BatchSize) -> SendableRecordBatchStream {
     let schema = stream.schema();
@@ -206,8 +206,9 @@ impl Coalescer {
     fn push_cut(&mut self, batch: &RecordBatch, bytes: usize) -> Result<(), ArrowError> {
         self.finish()?;
         let rows = batch.num_rows();
-        let rows_at_once = rows.saturating_mul(self.size.bytes) / bytes.max(1);
-        let rows_at_once = rows_at_once.clamp(1, self.size.rows);
+        // Equal pieces: a small rest would stay by itself.
+        let pieces = bytes.div_ceil(self.size.bytes.max(1)).clamp(1, rows.max(1));
+        let rows_at_once = rows.div_ceil(pieces).clamp(1, self.size.rows);
         for start in (0..rows).step_by(rows_at_once) {
             let end = (start + rows_at_once).min(rows);
             self.push_uncopied(copied(batch, start..end)?)?;
@@ -224,7 +225,8 @@ impl Coalescer {
     }
 }
 
-/// A copy of some rows of a record batch. A slice would keep, and count, the buffers of all its rows.
+/// A copy of some rows of a record batch. A slice would keep the buffers of the whole record batch, and
+/// its size would count them.
 fn copied(batch: &RecordBatch, rows: Range<usize>) -> Result<RecordBatch, ArrowError> {
     let rows = UInt64Array::from_iter_values(rows.start as u64..rows.end as u64);
     take_record_batch(batch, &rows)
@@ -430,7 +432,7 @@ mod tests {
             rows: 1000,
             bytes: 50_000,
         };
-        // One record batch that must be cut, and three that refer to the same buffers.
+        // One record batch that must be cut, and twenty that refer to the same buffers.
         let parts = (0..6000).step_by(300).map(|start| whole.slice(start, 300));
         for batches in [vec![whole.clone()], parts.collect()] {
             let found = all_coalesced(batches, size).await;

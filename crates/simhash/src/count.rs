@@ -28,7 +28,7 @@ impl Count {
         // Branches only if another hash has the slot, which is rare: whether a hash is new is
         // unpredictable.
         for &hash in hashes {
-            // Written before it is known whether the hash is new: a free slot then leads here, and compares as equal.
+            // Written first, so that a free slot, which leads here, holds an equal hash.
             self.distinct[len] = hash;
             // The highest `bits` bits choose the slot. Two shifts, because `bits` may be 0.
             let mut at = (hash >> 1 >> (63 - bits)) as usize;

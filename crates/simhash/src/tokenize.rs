@@ -18,8 +18,8 @@ pub(crate) use words::{Cjk, Words};
 use crate::choice::{Choice, Name, by_name};
 use crate::text::{Feature, Folded};
 
-/// Takes the features of a text, one by one. Functions do. A type can say that its code is inlined at every place that finds
-/// features: there, the length of a feature may be known.
+/// Takes the features of a text, one by one. Functions do. A type can have its code inlined at every place that finds
+/// features, where the compiler may know the length of a feature.
 pub(crate) trait TakeFeature {
     /// Takes the next feature.
     fn take(&mut self, feature: Feature<'_>);

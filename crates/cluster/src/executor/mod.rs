@@ -54,8 +54,8 @@ const IDLE_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval at which expired caches of runs are dropped.
 const DROP_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Largest number of slots. A slot has two tasks, and a task two threads, one that writes and one that computes;
-/// Ballista's task runtime has 512 blocking threads.
+/// Largest number of slots. A slot has two tasks, and a task up to two blocking threads: one writes, and the other
+/// computes or reads ids. Ballista's task runtime has 512 blocking threads.
 pub const MAX_SLOTS: usize = 128;
 
 /// Settings of an executor.

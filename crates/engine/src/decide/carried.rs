@@ -144,7 +144,9 @@ async fn sorted(
 ) -> datafusion::error::Result<SendableRecordBatchStream> {
     let partitions = context.state().config().target_partitions();
     let bytes_of_row = documents.carried_bytes() / ranks.count.max(1) as u64;
-    let bytes = memory::sorted_bytes(&context.runtime_env().memory_pool, partitions);
+    let runtime = context.runtime_env();
+    memory::merge_without_limit(&runtime);
+    let bytes = memory::sorted_bytes(memory::free_bytes(&runtime.memory_pool), partitions);
     // Few rows at once: a value may be long.
     let rows = bytes / bytes_of_row.max(1) as usize;
     let size = BatchSize {

@@ -227,7 +227,9 @@ async fn sample(
                 memory
                     .try_grow(size(&text))
                     .map_err(|_| EngineError::OutOfMemory {
-                        what: format!("the sample of {most} documents does not fit, and --sample can make it smaller"),
+                        what: format!(
+                            "the sample of {most} documents does not fit; lower --sample"
+                        ),
                     })?;
                 kept.push((hash, id, text));
             }

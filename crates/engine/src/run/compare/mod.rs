@@ -26,6 +26,7 @@ use crate::pairs::{self, Similarities};
 use crate::probe::{Answer, CompareSketches, Probe, ProbeNode};
 use crate::progress::Stage;
 use crate::reduce::reduce;
+use crate::session;
 use crate::stream;
 use crate::verify::{self, Counts, Origin, Verified, Verifier};
 use crate::work_items::{self, WorkItem};
@@ -266,6 +267,7 @@ impl Comparison<'_> {
         let (found, expected) = self.begin_probe(probe, distinct).await?;
         let planning = || EngineError::query("planning the probe");
         let pairs = reduce(found).map_err(planning())?;
+        let pairs = session::within_free_memory(pairs);
         let stream = pairs.execute_stream().await.map_err(planning())?;
         let scratch = &self.run.settings.scratch;
         let output = output::write_draft(stream, &schema, target, scratch, max_hits).await?;
