@@ -11,8 +11,8 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 
-/// The name, without its number, of the consumers of DataFusion that merge sorted runs. Each takes all memory that it can get,
-/// and fails if it gets none.
+/// DataFusion gives this name, with a number behind it, to each memory consumer that merges sorted runs. Such a consumer takes
+/// all memory that it can get, and fails if it gets none.
 const MERGE: &str = "ExternalSorterMerge";
 /// Consumers that can spill share this many eighths of the memory that others leave.
 const SPILLABLE_EIGHTHS: usize = 2;

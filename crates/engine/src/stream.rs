@@ -127,8 +127,8 @@ impl Default for BatchSize {
 /// The same rows in record batches of about `size`: sorting and sending have a cost for each record batch, and memory is
 /// reserved for whole record batches.
 ///
-/// Small record batches are copied together, and those larger than `size` are cut into copies. One of more than half of `size`
-/// is passed on as it is; it is copied before if it is a slice of much larger buffers.
+/// Small record batches are copied together, and those larger than `size` are cut into copies. A record batch of more than half
+/// of `size` is passed on without a copy, unless it is a slice of much larger buffers.
 #[must_use]
 pub fn coalesced(stream: SendableRecordBatchStream, size: BatchSize) -> SendableRecordBatchStream {
     let schema = stream.schema();
@@ -442,7 +442,7 @@ mod tests {
             let schema = whole.schema();
             assert!(arrow::compute::concat_batches(&schema, &found).unwrap() == whole);
         }
-        // One that has its buffers for itself stays as it is.
+        // A record batch that fills its buffers is not copied.
         let found = all_coalesced(vec![whole.clone()], BatchSize::default()).await;
         let data = |batch: &RecordBatch| batch.column(0).as_string::<i32>().values().as_ptr();
         assert_eq!(data(&found[0]), data(&whole));
