@@ -126,6 +126,7 @@ async fn sorted_by_datafusion(
     let partitions = context.state().config().target_partitions();
     let runtime = context.runtime_env();
     memory::merge_without_limit(&runtime);
+    // The whole pool counts: the memory of the collected rows is handed over to the sort.
     let bytes = memory::limit_bytes(&runtime.memory_pool);
     let size = BatchSize {
         rows: SORTED_ROWS,

@@ -11,8 +11,8 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 
-/// DataFusion gives this name, with a number behind it, to each memory consumer that merges sorted runs. Such a consumer takes
-/// all memory that it can get, and fails if it gets none.
+/// DataFusion gives this name, with a number behind it, to each memory consumer that merges sorted runs. Such a consumer
+/// reserves as much as the pool gives it. If the pool gives it nothing, the merge fails.
 const MERGE: &str = "ExternalSorterMerge";
 /// Consumers that can spill share this many eighths of the memory that others leave.
 const SPILLABLE_EIGHTHS: usize = 2;

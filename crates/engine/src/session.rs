@@ -46,11 +46,6 @@ impl Limits {
     pub fn pool_bytes(&self) -> usize {
         self.memory - self.memory / 8
     }
-
-    /// Rows of a record batch between operators: fewer if the memory is small.
-    fn rows_at_once(&self) -> usize {
-        rows_within(self.pool_bytes(), self.threads)
-    }
 }
 
 /// Creates a session within `limits`, with our functions and our planner registered.
@@ -59,15 +54,14 @@ impl Limits {
 /// [`EngineError`] when the spill directory cannot be used.
 pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionContext> {
     let failed = EngineError::query("setting up the session");
+    let (bytes, threads) = (limits.pool_bytes(), limits.threads);
     let mut config = SessionConfig::new()
-        .with_target_partitions(limits.threads)
-        .with_batch_size(limits.rows_at_once())
+        .with_target_partitions(threads)
+        .with_batch_size(rows_within(bytes, threads))
         // Our own code reads footers.
         .with_collect_statistics(false)
         // The default of 10 MB for each partition does not fit small limits.
-        .with_sort_spill_reservation_bytes(
-            (limits.memory / 64 / limits.threads.max(1)).min(8 << 20),
-        )
+        .with_sort_spill_reservation_bytes((limits.memory / 64 / threads.max(1)).min(8 << 20))
         .with_extension(resources);
     config
         .options_mut()
@@ -75,14 +69,11 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
         .parquet
         .schema_force_view_types = false;
     let runtime = RuntimeEnvBuilder::new()
-        .with_memory_pool(Arc::new(SortPool::new(limits.pool_bytes())))
+        .with_memory_pool(Arc::new(SortPool::new(bytes)))
         .with_disk_manager_builder(
             DiskManagerBuilder::default()
                 .with_mode(DiskManagerMode::Directories(vec![limits.spill.clone()]))
-                .with_max_spill_merge_fan_in(memory::merged_runs(
-                    limits.pool_bytes(),
-                    limits.threads,
-                ))
+                .with_max_spill_merge_fan_in(memory::merged_runs(bytes, threads))
                 // The disk itself is the limit.
                 .with_max_temp_directory_size(u64::MAX >> 1),
         )
@@ -102,7 +93,8 @@ pub fn session(limits: &Limits, resources: Arc<Resources>) -> Result<SessionCont
     Ok(context)
 }
 
-/// Rows of a record batch between operators in `partitions` partitions that share `bytes` bytes of memory.
+/// Rows of a record batch between operators in `partitions` partitions that share `bytes` bytes of memory: fewer if there is
+/// little of it.
 fn rows_within(bytes: usize, partitions: usize) -> usize {
     let bytes = memory::sorted_bytes(bytes, partitions);
     (bytes / BYTES_OF_ROW).clamp(LEAST_ROWS, BATCH_ROWS)

@@ -24,8 +24,8 @@ use tokio::sync::mpsc::{Receiver, Sender};
 pub const BATCH_ROWS: usize = 8192;
 /// The most items of a stream that are read ahead.
 const AHEAD: usize = 2;
-/// The most bytes of a record batch between operators, however few rows it has: ids may be long.
-const BATCH_BYTES: usize = 4 << 20;
+/// Bytes of values at which a record batch between operators is full, however few rows it has: values may be long.
+pub(crate) const BATCH_BYTES: usize = 4 << 20;
 
 /// Waits for a task, and returns its result. A panic of the task continues in the caller.
 pub(crate) async fn join<T: Send + 'static>(task: SpawnedTask<Result<T>>) -> Result<T> {
@@ -108,9 +108,9 @@ pub fn of_batches(
 /// The most rows and bytes of a record batch.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchSize {
-    /// Rows.
+    /// The most rows.
     pub rows: usize,
-    /// Bytes of the values. A single row may have more.
+    /// The most bytes of all values. A single row may have more.
     pub bytes: usize,
 }
 

@@ -9,10 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use crate::documents::columns::{Content, FoundColumns, Role};
 use crate::documents::conform;
 use crate::error::{EngineError, Result};
-use crate::stream::BATCH_ROWS;
-
-/// Bytes of values at which a record batch is full.
-pub(super) const BATCH_BYTES: usize = 4 << 20;
+use crate::stream::{BATCH_BYTES, BATCH_ROWS};
 
 /// Collects the values of records into a record batch.
 pub(in crate::documents) struct BatchBuilder {

@@ -8,11 +8,12 @@ use archive::IdType;
 use csv_core::ReadRecordResult;
 use storage::Location;
 
-use super::builder::{BATCH_BYTES, BatchBuilder};
+use super::builder::BatchBuilder;
 use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use crate::documents::columns::{Columns, FoundColumns};
 use crate::error::{EngineError, Result};
+use crate::stream::BATCH_BYTES;
 
 /// What may separate the fields; of two that make as many fields of a header, the first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];

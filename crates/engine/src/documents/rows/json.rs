@@ -12,7 +12,7 @@ use archive::IdType;
 use serde::de::{self, Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use storage::Location;
 
-use super::builder::{BATCH_BYTES, BatchBuilder, integer};
+use super::builder::{BatchBuilder, integer};
 use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use super::json_array::{Array, Element};
@@ -20,6 +20,7 @@ use super::json_fields::{Fields, Kind};
 use crate::documents::columns::{Columns, Content, FoundColumns, Role};
 use crate::documents::conform::NO_ID;
 use crate::error::{EngineError, Result};
+use crate::stream::BATCH_BYTES;
 
 /// The objects of a file: its lines that are not blank, or the elements of its array.
 struct Objects {
