@@ -20,12 +20,12 @@ pub fn count(texts: &[String], spec: &Spec) -> HashMap<String, u64> {
     counts
 }
 
-/// Returns the table of `counts` in `documents` texts, in the order that [`simhash::Idf`] requires.
+/// Returns the table of `counts` in `documents` texts, as `dedup-job idf` makes it, in the order that [`simhash::Idf`] requires.
 pub fn table(documents: usize, counts: HashMap<String, u64>) -> DocumentFrequencies {
     let mut features: Vec<_> = counts.into_iter().collect();
     features.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     DocumentFrequencies {
-        documents: documents as u64,
+        documents: (documents as u64).max(DocumentFrequencies::LEAST_DOCUMENTS),
         rest: REST,
         features,
     }

@@ -34,6 +34,9 @@ use crate::progress::Progress;
 pub struct Learnt {
     /// The frequencies of the features that are kept.
     pub frequencies: DocumentFrequencies,
+    /// Documents that were read. [`DocumentFrequencies::documents`] is at least
+    /// [`DocumentFrequencies::LEAST_DOCUMENTS`].
+    pub documents: u64,
     /// Distinct features in all documents.
     pub distinct: u64,
 }
@@ -79,7 +82,7 @@ pub async fn learn(
     let others = counted.distinct - features.len() as u64;
     Ok(Learnt {
         frequencies: DocumentFrequencies {
-            documents: read,
+            documents: read.max(DocumentFrequencies::LEAST_DOCUMENTS),
             // Every feature that is not kept, and every unseen one, gets the mean of those not kept.
             rest: (counted.total - listed)
                 .checked_div(others)
@@ -87,6 +90,7 @@ pub async fn learn(
                 .max(1),
             features,
         },
+        documents: read,
         distinct: counted.distinct,
     })
 }

@@ -29,12 +29,22 @@ pub struct Idf {
 /// Document frequencies of a collection's features, the most frequent first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DocumentFrequencies {
-    /// The number of documents of the collection.
+    /// The number of documents of the collection: N in the formula of [`Idf`]. A sample that was counted may have fewer:
+    /// see [`DocumentFrequencies::LEAST_DOCUMENTS`].
     pub documents: u64,
     /// The document frequency assumed for each feature that is not listed.
     pub rest: u64,
     /// The listed features, each with the number of documents that contain it.
     pub features: Vec<(String, u64)>,
+}
+
+impl DocumentFrequencies {
+    /// A smaller sample counts as a part of a collection of so many documents, whose other documents have none of its
+    /// features.
+    ///
+    /// Otherwise the words of its subject, which most of its documents contain, weigh as little as stop words do. Rare
+    /// words then decide the fingerprint, and an edit of a few of them separates two revisions.
+    pub const LEAST_DOCUMENTS: u64 = 20_000;
 }
 
 /// Why document frequencies are refused.

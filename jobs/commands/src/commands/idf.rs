@@ -94,7 +94,7 @@ fn report(common: &CommonArgs, output: &str, learnt: &Learnt, digest: &str) -> R
     if common.json {
         return print_json(&json!({
             "output": output,
-            "documents": table.documents,
+            "documents": learnt.documents,
             "distinct_features": learnt.distinct,
             "terms": table.features.len(),
             "rest": table.rest,
@@ -114,7 +114,7 @@ fn report(common: &CommonArgs, output: &str, learnt: &Learnt, digest: &str) -> R
         "{output}: {} of {} features of {} documents; each other feature counts as if it were in {} documents\n  most frequent: {}\n",
         count(table.features.len() as u64),
         count(learnt.distinct),
-        count(table.documents),
+        count(learnt.documents),
         count(table.rest),
         most_frequent.join(", ")
     ))

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use arrow::array::AsArray as _;
 use arrow::datatypes::Int64Type;
+use parquet::file::metadata::KeyValue;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
 
 use crate::helpers::support::*;
 
@@ -120,6 +123,11 @@ fn document_frequencies_are_counted_exactly() {
     assert_eq!(read_frequencies(&idf), expected);
     assert_eq!(ran.json()["documents"], 60);
     assert_eq!(ran.json()["terms"], expected.len());
+    // So small a sample counts as a part of a larger collection.
+    let file = SerializedFileReader::try_from(Path::new(&idf)).unwrap();
+    let footer = file.metadata().file_metadata().key_value_metadata();
+    let documents = KeyValue::new("dedup-job.documents".to_owned(), "20000".to_owned());
+    assert!(footer.unwrap().contains(&documents));
     // --terms keeps the most frequent features, the same for any number of threads.
     let few = dir.at("few.parquet");
     for threads in [1, 3] {
