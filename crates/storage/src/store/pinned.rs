@@ -28,6 +28,9 @@ use crate::explain::REPLACED;
 
 /// Maximum bytes of one request.
 const PIECE_BYTES: u64 = 16 << 20;
+/// Ranges with at most this many bytes between them are fetched by one request. Reading rows of few pairs would otherwise fetch
+/// most of the archive's ids: rows of pairs lie some 100 KiB apart. Where they lie closer, requests are fewer than rows.
+const GAP_BYTES: u64 = 32 << 10;
 /// Maximum number of pieces fetched concurrently.
 const CONCURRENT_PIECES: usize = 3;
 /// Maximum retries of a request when the body of an error answer breaks off.
@@ -337,8 +340,7 @@ impl ObjectStore for PinnedStore {
             return self.inner.get_ranges(location, ranges).await;
         }
         let fetch = |range| self.get_range(location, range);
-        object_store::coalesce_ranges(ranges, fetch, object_store::OBJECT_STORE_COALESCE_DEFAULT)
-            .await
+        object_store::coalesce_ranges(ranges, fetch, GAP_BYTES).await
     }
 
     fn delete_stream(

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow::array::{Array as _, ArrayRef, AsArray as _, BinaryArray};
 use arrow::datatypes::Int64Type;
 
+use crate::helpers::servers::seaweed;
 use crate::helpers::support::*;
 use crate::verify::{Documents, Similar, jaccard, read_similar, write};
 
@@ -343,6 +344,64 @@ fn other_programs_read_sketches() {
             assert_eq!(summary["verified"]["without_text"], 1);
         }
     }
+}
+
+/// A run reads only the pages of ids and sketches that have rows of pairs.
+#[test]
+fn rows_of_pairs_take_few_bytes_from_a_store() {
+    let Some(storage) = seaweed() else { return };
+    let dir = Dir::new();
+    // Words that no other text has, and ids like UUIDs.
+    let document = |number: u64| {
+        let word = |at: u64| {
+            format!(
+                "{:x}",
+                (8 * number + at).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            )
+        };
+        let words: Vec<String> = (0..8).map(word).collect();
+        (
+            format!("{}-{}-{}", words[0], words[1], words[2]),
+            words.join(" "),
+        )
+    };
+    let write = |name: &str, numbers: &mut dyn Iterator<Item = u64>| {
+        let documents: Vec<(String, String)> = numbers.map(document).collect();
+        let path = dir.at(name);
+        write_parquet(
+            &path,
+            vec![
+                ("id", strings(documents.iter().map(|d| &d.0))),
+                ("text", strings(documents.iter().map(|d| &d.1))),
+            ],
+        );
+        path
+    };
+    let archive = storage.unique("archive");
+    storage
+        .dedup(&format!("archive create {archive} --sketch 256"))
+        .ok();
+    let old = write("old.parquet", &mut (0..400_000));
+    storage
+        .dedup(&format!(
+            "fingerprint --input {old} --append {archive} --day 2026-01-01"
+        ))
+        .ok();
+    let received = |input: &str, pairs: u64| {
+        let output = dir.at("pairs.parquet");
+        let summary = storage
+            .dedup(&format!(
+                "run --new {input} --base {archive} --day 2026-01-02 --output {output} --json"
+            ))
+            .ok()
+            .json();
+        assert_eq!(summary["hits"], pairs);
+        summary["network"]["bytes_received"].as_u64().unwrap()
+    };
+    let without = write("without.parquet", &mut (500_000..500_060));
+    let with = write("with.parquet", &mut (0..400_000).step_by(6_667));
+    let bytes = received(&with, 60) - received(&without, 0);
+    assert!(bytes / 60 <= 32 << 10, "{bytes} bytes of 60 rows");
 }
 
 /// A run reads each text once, though it makes two columns of it; and it may replace a file of
