@@ -253,7 +253,7 @@ mod tests {
             assert!(error.to_string().contains("damaged"), "{error}");
         }
         assert!(pages.read_failure().take().is_none());
-        std::fs::write(file.path(), &bytes[..30_000]).unwrap();
+        std::fs::write(file.path(), &bytes[..9_000]).unwrap();
         let error = pages.get_bytes(2 * SECTOR_BYTES + 100, 10).unwrap_err();
         assert!(
             error.to_string().contains("the file ends before"),

@@ -39,7 +39,7 @@ pub(crate) fn work_items() -> Result<Plan> {
         part: 0,
         bytes: 5000,
         facts: TailFacts {
-            tail: "xxh3-16384:5:7:00000000000000ff:0000000000000001"
+            tail: "xxh3-4096:5:7:00000000000000ff:0000000000000001"
                 .parse()
                 .ok(),
         },

@@ -333,7 +333,7 @@ mod tests {
                 part: 0,
                 bytes: 7,
                 facts: TailFacts {
-                    tail: "xxh3-16384:5:7:00000000000000ff:0000000000000001"
+                    tail: "xxh3-4096:5:7:00000000000000ff:0000000000000001"
                         .parse()
                         .ok(),
                 },

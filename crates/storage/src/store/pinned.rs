@@ -21,6 +21,7 @@ use object_store::{
     MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt as _, PutMode, PutMultipartOptions,
     PutOptions, PutPayload, PutResult, RenameOptions, Result,
 };
+use tokio::sync::Semaphore;
 
 use super::create::create;
 use crate::delta_log::LOG_DIRECTORY;
@@ -28,9 +29,15 @@ use crate::explain::REPLACED;
 
 /// Maximum bytes of one request.
 const PIECE_BYTES: u64 = 16 << 20;
-/// Ranges with at most this many bytes between them are fetched by one request. Reading rows of few pairs would otherwise fetch
-/// most of the archive's ids: rows of pairs lie some 100 KiB apart. Where they lie closer, requests are fewer than rows.
+/// Ranges with at most this many bytes between them are fetched by one request. Rows of pairs lie some 100 KiB apart: with a
+/// larger gap, reading their ids would fetch most ids of the archive.
 const GAP_BYTES: u64 = 32 << 10;
+/// Many ranges are fetched in so many parts at the same time; of each part, the library fetches ten ranges concurrently.
+const PARTS: usize = 4;
+/// Minimum ranges of a part.
+const PART_RANGES: usize = 16;
+/// Maximum concurrent requests for ranges of all objects of a store. More would be answered by "slow down".
+const CONCURRENT_RANGES: usize = 128;
 /// Maximum number of pieces fetched concurrently.
 const CONCURRENT_PIECES: usize = 3;
 /// Maximum retries of a request when the body of an error answer breaks off.
@@ -45,6 +52,8 @@ pub(super) struct PinnedStore {
     seen: Arc<Mutex<HashMap<Path, Seen>>>,
     /// How long a conditional create is retried; `None` for the local file system, where its outcome is always known.
     deadline: Option<Duration>,
+    /// One for each concurrent request for one of several ranges.
+    range_permits: Arc<Semaphore>,
 }
 
 /// A put option for the test of conditional creates: the put returns the service's own answer, and
@@ -96,6 +105,7 @@ impl PinnedStore {
             inner,
             seen: Arc::default(),
             deadline: None,
+            range_permits: range_permits(),
         }
     }
 
@@ -105,6 +115,7 @@ impl PinnedStore {
             inner,
             seen: Arc::default(),
             deadline: Some(deadline),
+            range_permits: range_permits(),
         }
     }
 
@@ -213,6 +224,10 @@ impl PinnedStore {
             .buffered(CONCURRENT_PIECES)
             .boxed()
     }
+}
+
+fn range_permits() -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(CONCURRENT_RANGES))
 }
 
 /// Whether the body of an error answer broke off.
@@ -339,8 +354,14 @@ impl ObjectStore for PinnedStore {
                 .await?;
             return self.inner.get_ranges(location, ranges).await;
         }
-        let fetch = |range| self.get_range(location, range);
-        object_store::coalesce_ranges(ranges, fetch, GAP_BYTES).await
+        let fetch = |range| async move {
+            let _permit = self.range_permits.acquire().await;
+            self.get_range(location, range).await
+        };
+        let parts = ranges
+            .chunks(ranges.len().div_ceil(PARTS).max(PART_RANGES))
+            .map(|part| object_store::coalesce_ranges(part, fetch, GAP_BYTES));
+        Ok(futures::future::try_join_all(parts).await?.concat())
     }
 
     fn delete_stream(
