@@ -137,7 +137,8 @@ impl Documents {
     /// Opens files, directories or patterns, and finds their columns.
     ///
     /// # Errors
-    /// [`EngineError`] when a file cannot be read, has no usable columns, or has other content than the first.
+    /// [`EngineError`] when a file cannot be read, has no usable columns, or has other content than the first; or when a carried
+    /// column cannot get the type that it has in the decisions.
     pub async fn open(
         context: &SessionContext,
         given: &[String],
@@ -193,12 +194,14 @@ impl Documents {
             }
         }
         let mut columns = columns.clone();
-        Ok(Self {
+        let documents = Self {
             files,
             given,
             carried: std::mem::take(&mut columns.carried),
             columns,
-        })
+        };
+        documents.check_carried()?;
+        Ok(documents)
     }
 
     /// Opens the same files again, and finds `columns` in them.
