@@ -114,6 +114,8 @@ pub struct Documents {
     columns: Columns,
     /// The names of the carried columns.
     carried: Vec<String>,
+    /// Whether a file was cut within a record.
+    had_wrong_cut: bool,
 }
 
 /// The splits of files that have the numbers 0, 1, 2, ..., in order.
@@ -199,6 +201,7 @@ impl Documents {
             given,
             carried: std::mem::take(&mut columns.carried),
             columns,
+            had_wrong_cut: false,
         };
         documents.check_carried()?;
         Ok(documents)
@@ -216,10 +219,7 @@ impl Documents {
         };
         let given = self.given.clone();
         let mut reopened = Self::open_files(context, given, locations.collect(), &columns).await?;
-        // Positions name the parts.
-        for (file, cut) in reopened.files.iter_mut().zip(&self.files) {
-            Arc::make_mut(file).cut_at(cut.cuts().to_vec());
-        }
+        reopened.cut_as(self);
         Ok(reopened)
     }
 
