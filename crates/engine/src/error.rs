@@ -32,6 +32,17 @@ pub enum EngineError {
         /// What is wrong.
         reason: String,
     },
+    /// A large file was cut within a record, to be read in parts. Without a cluster,
+    /// [`Documents::uncut`](crate::documents::Documents::uncut) makes it whole again.
+    #[error(
+        "{file}, byte {offset}: bytes within a record look like records, so that the file was cut here to be read in parts; run it without --cluster, and it is read as a whole"
+    )]
+    WrongCut {
+        /// The file.
+        file: String,
+        /// Offset of the cut, in bytes.
+        offset: u64,
+    },
     /// An option that the data does not allow, such as `--append` to plain files.
     #[error("{0}")]
     Usage(String),
@@ -111,6 +122,20 @@ impl EngineError {
         }
     }
 
+    /// The file and the offset of a cut within a record, if that is the cause.
+    pub(crate) fn wrong_cut(&self) -> Option<(&str, u64)> {
+        match self {
+            Self::WrongCut { file, offset } => Some((file.as_str(), *offset)),
+            Self::Query { source, .. } => {
+                causes(source).find_map(|cause| match cause.downcast_ref::<Self>() {
+                    Some(Self::WrongCut { file, offset }) => Some((file.as_str(), *offset)),
+                    _ => None,
+                })
+            }
+            _ => None,
+        }
+    }
+
     /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -121,7 +146,7 @@ impl EngineError {
             Self::Plan(PlanError::OutOfMemory { .. }) | Self::OutOfMemory { .. } => {
                 ErrorKind::TryAgain
             }
-            Self::BadData { .. } => ErrorKind::Data,
+            Self::BadData { .. } | Self::WrongCut { .. } => ErrorKind::Data,
             Self::Configuration(_) => ErrorKind::Configuration,
             Self::Internal(_) => ErrorKind::Internal,
             Self::Cluster { kind, .. } => *kind,

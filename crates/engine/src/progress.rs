@@ -190,6 +190,11 @@ impl Progress {
         items
     }
 
+    /// Resets the number of documents read, to read them again.
+    pub fn reset_documents(&self) {
+        self.documents.store(0, Ordering::Relaxed);
+    }
+
     /// Resets the counters of the probe, for another comparison. Times keep adding up.
     pub fn reset_probe(&self) {
         for counter in [

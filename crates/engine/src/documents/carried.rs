@@ -11,8 +11,8 @@ use super::file::InputFile;
 use super::partition_reader::Rows;
 use super::splits::Split;
 use super::table_columns;
-use super::{Documents, numbered_splits, read_table};
-use crate::error::Result;
+use super::{Documents, conform, numbered_splits, read_table};
+use crate::error::{EngineError, Result};
 
 impl Documents {
     /// The columns that all files have by their formats, beside an id and a text; none if the formats differ in them.
@@ -73,6 +73,26 @@ impl Documents {
             Field::new(name, data_type, true)
         };
         self.carried.iter().enumerate().map(field).collect()
+    }
+
+    /// Refuses carried columns whose values in a file cannot get the type of [`Self::carried_fields`]. They are read when all
+    /// work is done, which is late to find that out.
+    pub(super) fn check_carried(&self) -> Result<()> {
+        let fields = self.carried_fields();
+        for file in &self.files {
+            for (column, field) in file.carried.iter().zip(&fields) {
+                let (found, wanted) = (&column.data_type, field.data_type());
+                if !conform::can_be_carried(found, wanted) {
+                    return Err(EngineError::BadData {
+                        object: format!("{}, column {:?}", file.location, column.name),
+                        reason: format!(
+                            "its type {found} cannot become {wanted}, which the column has in the decisions because the files differ in it; leave it out of --columns, or run files of one type by themselves"
+                        ),
+                    });
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The table of carried columns: the position of each document, then the columns of [`Self::carried_fields`], in that
@@ -143,4 +163,62 @@ fn carried_columns_table(
         splits,
         None,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use storage::ErrorKind;
+
+    use super::*;
+    use crate::documents::Columns;
+    use crate::resources::Resources;
+    use crate::session::{Limits, session};
+
+    #[tokio::test]
+    async fn types_that_cannot_become_text_are_refused_beside_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let paths = ["a.jsonl", "b.jsonl"].map(|name| dir.path().join(name));
+        for path in &paths {
+            std::fs::write(path, "{\"id\":\"x\",\"fp\":1,\"tags\":[]}\n").unwrap();
+        }
+        let given = paths.map(|path| path.to_str().unwrap().to_owned());
+        let resources = Resources::new(storage::Stores::new(storage::StoreOptions::default()));
+        let limits = Limits {
+            threads: 1,
+            memory: 1 << 30,
+            spill: dir.path().to_owned(),
+        };
+        let context = session(&limits, Arc::new(resources)).unwrap();
+        let columns = Columns {
+            carried: vec!["tags".into()],
+            ..Columns::default()
+        };
+        let opened = Documents::open(&context, &given, &columns).await;
+        let mut documents = opened.unwrap();
+        let mut check = |types: [&DataType; 2]| {
+            for (file, data_type) in documents.files.iter_mut().zip(types) {
+                Arc::make_mut(file).carried[0].data_type = data_type.clone();
+            }
+            documents.check_carried()
+        };
+        let structure = DataType::Struct(vec![Field::new("b", DataType::Utf8, true)].into());
+        for types in [
+            [&DataType::Utf8, &DataType::Int64],
+            [&DataType::FixedSizeBinary(16), &DataType::Boolean],
+            [&structure, &structure],
+            [&DataType::Null, &structure],
+        ] {
+            assert!(check(types).is_ok(), "{types:?}");
+        }
+        for (types, name) in [
+            ([&DataType::Utf8, &structure], "b.jsonl"),
+            ([&structure, &DataType::Int64], "a.jsonl"),
+        ] {
+            let error = check(types).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Data);
+            let expected =
+                format!("{name}, column \"tags\": its type {structure} cannot become Utf8, which");
+            assert!(error.to_string().contains(&expected), "{error}");
+        }
+    }
 }

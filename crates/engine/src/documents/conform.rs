@@ -152,6 +152,16 @@ pub(super) fn conform_carried(
         .map_err(|error| EngineError::Internal(format!("{object}: {error}")))
 }
 
+/// Whether [`as_carried`] converts a column of the type `found` to the type `wanted`. A single value may still have no text, such
+/// as a time beyond the calendar.
+pub(super) fn can_be_carried(found: &DataType, wanted: &DataType) -> bool {
+    let is_lossy_text = matches!(
+        (found, wanted),
+        (DataType::FixedSizeBinary(_), DataType::Utf8)
+    );
+    is_lossy_text || arrow::compute::can_cast_types(found, wanted)
+}
+
 /// The column called `name` in a record batch of the file `object`, in the type of `field`. Bytes that are no UTF-8 become
 /// replacement characters in a text.
 fn as_carried(batch: &RecordBatch, name: &str, field: &Field, object: &str) -> Result<ArrayRef> {
@@ -159,6 +169,8 @@ fn as_carried(batch: &RecordBatch, name: &str, field: &Field, object: &str) -> R
     match (column.data_type(), field.data_type()) {
         (found, wanted) if found == wanted => Ok(Arc::clone(column)),
         (DataType::Binary, DataType::Utf8) => Ok(lossy_texts(column.as_binary::<i32>().iter())),
+        // The texts of documents are read as views.
+        (DataType::BinaryView, DataType::Utf8) => Ok(lossy_texts(column.as_binary_view().iter())),
         // Arrow has no such cast.
         (DataType::FixedSizeBinary(_), DataType::Utf8) => {
             Ok(lossy_texts(column.as_fixed_size_binary().iter()))
@@ -235,8 +247,8 @@ fn as_fingerprints(numbers: &ArrayRef) -> Result<ArrayRef, String> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{BinaryArray, Date32Array, Int32Array};
-    use arrow::datatypes::Schema;
+    use arrow::array::{BinaryArray, BinaryViewArray, Date32Array, Int32Array, new_null_array};
+    use arrow::datatypes::{IntervalUnit, Schema, TimeUnit};
 
     use super::*;
 
@@ -301,10 +313,45 @@ mod tests {
         let some = |text: &str| Some(text.to_owned());
         let bytes = BinaryArray::from_opt_vec(vec![Some(b"\xffa".as_slice()), None]);
         assert_eq!(texts(Arc::new(bytes)), [some("\u{fffd}a"), None]);
+        let views = BinaryViewArray::from_iter([Some(b"\xffa".as_slice()), None]);
+        assert_eq!(texts(Arc::new(views)), [some("\u{fffd}a"), None]);
         let numbers = Int32Array::from(vec![7]);
         assert_eq!(texts(Arc::new(numbers)), [some("7")]);
         let days: ArrayRef = Arc::new(Date32Array::from(vec![20_484]));
         assert_eq!(texts(Arc::clone(&days)), [some("2026-01-31")]);
         assert_eq!(&converted(Arc::clone(&days), DataType::Date32), &days);
+    }
+
+    #[test]
+    fn types_that_can_be_carried_are_converted() {
+        let list = |of: DataType| DataType::List(Arc::new(Field::new("item", of, true)));
+        let text = Field::new("a", DataType::Utf8, true);
+        for found in [
+            DataType::Null,
+            DataType::Boolean,
+            DataType::UInt64,
+            DataType::Float16,
+            DataType::Decimal128(38, 2),
+            DataType::Date32,
+            DataType::Time32(TimeUnit::Millisecond),
+            DataType::Time64(TimeUnit::Nanosecond),
+            DataType::Timestamp(TimeUnit::Nanosecond, Some("UTC".into())),
+            DataType::Interval(IntervalUnit::DayTime),
+            DataType::Binary,
+            DataType::BinaryView,
+            DataType::FixedSizeBinary(16),
+            list(DataType::Int64),
+        ] {
+            assert!(can_be_carried(&found, text.data_type()), "{found}");
+            let batch = RecordBatch::try_from_iter([("a", new_null_array(&found, 2))]).unwrap();
+            let texts = as_carried(&batch, "a", &text, "x").unwrap();
+            assert_eq!(texts.data_type(), text.data_type(), "{found}");
+            assert_eq!(texts.null_count(), 2, "{found}");
+        }
+        let structure = DataType::Struct(vec![Field::new("b", DataType::Utf8, true)].into());
+        assert!(can_be_carried(&structure, &structure));
+        for found in [structure.clone(), list(structure)] {
+            assert!(!can_be_carried(&found, text.data_type()), "{found}");
+        }
     }
 }

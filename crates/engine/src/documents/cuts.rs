@@ -2,6 +2,11 @@
 //!
 //! The places are found once, before documents are read: of compressed files, from a few bytes around each; of plain ones, from
 //! the headers of all records up to the last place. See [`warc::Cuts`].
+//!
+//! A place of a file that was made for it may be wrong. Only the reader of the part before it notices that, at the end of the part.
+//! Others have then used rows of the file: so what was made of the documents is thrown away, and made again without the cuts of
+//! the file, see [`Documents::uncut`]. The first pass over the documents reads all parts to their ends, so no later one finds a
+//! wrong cut.
 
 use std::io::BufReader;
 use std::sync::Arc;
@@ -71,6 +76,42 @@ impl Documents {
             Arc::make_mut(&mut self.files[number]).cut_at(places);
         }
         Ok(())
+    }
+
+    /// Makes a file whole again if the cause of `error` is that it was cut within a record. All that was made of the documents has
+    /// to be made again. If it happens a second time, all files are made whole: the number of such files must not be that of the
+    /// passes over the documents.
+    ///
+    /// # Errors
+    /// `error`, if it has another cause.
+    pub fn uncut(&mut self, error: EngineError) -> Result<()> {
+        let Some((name, offset)) = error.wrong_cut() else {
+            return Err(error);
+        };
+        let name = name.to_owned();
+        let is_wrong =
+            |file: &Arc<InputFile>| !file.cuts().is_empty() && file.location.to_string() == name;
+        if !self.files.iter().any(is_wrong) {
+            return Err(error);
+        }
+        let all = std::mem::replace(&mut self.had_wrong_cut, true);
+        let which = if all { "each file" } else { "this file" };
+        tracing::warn!(
+            "{name}, byte {offset}: the file was cut within a record, to be read in parts; the documents are read again, {which} as a whole"
+        );
+        for file in &mut self.files {
+            if all || is_wrong(file) {
+                Arc::make_mut(file).cut_at(Vec::new());
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts the files where those of `other` are cut, which are the same. Positions name the parts.
+    pub(crate) fn cut_as(&mut self, other: &Self) {
+        for (file, cut) in self.files.iter_mut().zip(&other.files) {
+            Arc::make_mut(file).cut_at(cut.cuts().to_vec());
+        }
     }
 }
 
@@ -175,4 +216,65 @@ async fn window(location: &Location, size: u64, at: u64, length: u64) -> Result<
     let (store, path) = (location.store(), location.path());
     let fetched = store.get_range(path, at..end).await;
     Ok(fetched.map_err(|error| location.store_error(error))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::Columns;
+    use crate::resources::Resources;
+    use crate::session::{Limits, session};
+
+    #[tokio::test]
+    async fn a_wrong_cut_makes_its_file_whole_and_a_second_one_all_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let given = ["a.jsonl", "b.jsonl", "c.jsonl"].map(|name| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, "{\"id\":\"x\",\"text\":\"one two three four\"}\n").unwrap();
+            path.to_str().unwrap().to_owned()
+        });
+        let resources = Resources::new(storage::Stores::new(storage::StoreOptions::default()));
+        let limits = Limits {
+            threads: 1,
+            memory: 1 << 30,
+            spill: dir.path().to_owned(),
+        };
+        let context = session(&limits, Arc::new(resources)).unwrap();
+        let opened = Documents::open(&context, &given, &Columns::default()).await;
+        let mut documents = opened.unwrap();
+        for file in &mut documents.files {
+            Arc::make_mut(file).cut_at(vec![10, 20]);
+        }
+        let names: Vec<String> = documents
+            .files
+            .iter()
+            .map(|file| file.location.to_string())
+            .collect();
+        let wrong = |number: usize| {
+            let error = EngineError::WrongCut {
+                file: names[number].clone(),
+                offset: 10,
+            };
+            EngineError::query("reading")(error.into())
+        };
+        let parts = |documents: &Documents| -> Vec<usize> {
+            let parts = documents.files.iter().map(|file| file.parts().len());
+            parts.collect()
+        };
+        let other = documents.uncut(EngineError::Internal("x".into()));
+        assert_eq!(other.unwrap_err().to_string(), "x");
+        assert_eq!(parts(&documents), [3, 3, 3]);
+        documents.uncut(wrong(1)).unwrap();
+        assert_eq!(parts(&documents), [3, 1, 3]);
+        // The parts behind it have other numbers, also when the files are opened again.
+        let again = documents.reopen(&context, &Columns::default()).await;
+        let splits = again.unwrap().splits();
+        assert_eq!(splits.last().unwrap().part_number, 6);
+        // A file that is whole has no wrong cut.
+        let error = documents.uncut(wrong(1)).unwrap_err().to_string();
+        assert!(error.starts_with(&names[1]), "{error}");
+        assert!(error.contains(", byte 10: ") && error.contains("without --cluster"));
+        documents.uncut(wrong(0)).unwrap();
+        assert_eq!(parts(&documents), [1, 1, 1]);
+    }
 }

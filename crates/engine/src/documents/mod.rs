@@ -114,6 +114,8 @@ pub struct Documents {
     columns: Columns,
     /// The names of the carried columns.
     carried: Vec<String>,
+    /// Whether a file was cut within a record.
+    had_wrong_cut: bool,
 }
 
 /// The splits of files that have the numbers 0, 1, 2, ..., in order.
@@ -137,7 +139,8 @@ impl Documents {
     /// Opens files, directories or patterns, and finds their columns.
     ///
     /// # Errors
-    /// [`EngineError`] when a file cannot be read, has no usable columns, or has other content than the first.
+    /// [`EngineError`] when a file cannot be read, has no usable columns, or has other content than the first; or when a carried
+    /// column cannot get the type that it has in the decisions.
     pub async fn open(
         context: &SessionContext,
         given: &[String],
@@ -193,12 +196,15 @@ impl Documents {
             }
         }
         let mut columns = columns.clone();
-        Ok(Self {
+        let documents = Self {
             files,
             given,
             carried: std::mem::take(&mut columns.carried),
             columns,
-        })
+            had_wrong_cut: false,
+        };
+        documents.check_carried()?;
+        Ok(documents)
     }
 
     /// Opens the same files again, and finds `columns` in them.
@@ -213,10 +219,7 @@ impl Documents {
         };
         let given = self.given.clone();
         let mut reopened = Self::open_files(context, given, locations.collect(), &columns).await?;
-        // Positions name the parts.
-        for (file, cut) in reopened.files.iter_mut().zip(&self.files) {
-            Arc::make_mut(file).cut_at(cut.cuts().to_vec());
-        }
+        reopened.cut_as(self);
         Ok(reopened)
     }
 

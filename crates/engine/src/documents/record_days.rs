@@ -15,24 +15,35 @@ const DATE: &str = "date";
 /// Characters of a time that are its day.
 const DAY_CHARS: usize = "2026-01-31".len();
 
+/// Numbers of documents, by their days; `None` for those without one.
+type Days = BTreeMap<Option<NaiveDate>, u64>;
+
 impl Documents {
     /// How many documents were fetched on each day (UTC), as their records say it; `None` among the days stands for documents
-    /// whose records do not say it. `None` if the files are of formats without such dates. Reads all files.
+    /// whose records do not say it. `None` if the files are of formats without such dates. Reads all files; those that were cut
+    /// within a record are whole then.
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read.
-    pub(crate) async fn record_days(
-        &self,
-        context: &SessionContext,
-    ) -> Result<Option<BTreeMap<Option<NaiveDate>, u64>>> {
+    pub(crate) async fn record_days(&mut self, context: &SessionContext) -> Result<Option<Days>> {
         if !self.known_columns().contains(&DATE) {
             return Ok(None);
         }
+        loop {
+            match self.count_days(context).await {
+                Ok(days) => return Ok(Some(days)),
+                Err(error) => self.uncut(error)?,
+            }
+        }
+    }
+
+    /// Reads the dates of all documents.
+    async fn count_days(&self, context: &SessionContext) -> Result<Days> {
         let failed = || EngineError::query(self.given());
         let partitions = context.state().config().target_partitions();
         let table = self.known_column_table(context, partitions, DATE)?;
         let mut rows = table.execute_stream().await.map_err(failed())?;
-        let mut days = BTreeMap::new();
+        let mut days = Days::new();
         while let Some(batch) = rows.next().await {
             let batch = batch.map_err(failed())?;
             let dates = batch.column(1).as_string_opt::<i32>();
@@ -42,6 +53,6 @@ impl Documents {
                 *days.entry(day).or_default() += 1;
             }
         }
-        Ok(Some(days))
+        Ok(days)
     }
 }

@@ -21,7 +21,8 @@ pub enum DaySource {
 }
 
 impl DaySource {
-    /// The day of a batch of `documents`. For the dates of records, all files are read.
+    /// The day of a batch of `documents`. For the dates of records, all files are read; those that were cut within a record are
+    /// whole then.
     ///
     /// # Errors
     /// [`EngineError::Usage`] when the documents have no dates of records; [`EngineError::BadData`] when these are of several
@@ -29,13 +30,13 @@ impl DaySource {
     pub async fn resolve(
         self,
         context: &SessionContext,
-        documents: &Documents,
+        documents: &mut Documents,
     ) -> Result<NaiveDate> {
         match self {
             Self::Date(day) => Ok(day),
             Self::Records => {
-                let given = documents.given();
                 let days = documents.record_days(context).await?;
+                let given = documents.given();
                 let days = days.ok_or_else(|| {
                     EngineError::Usage(format!(
                         "--day from-records: only records of WARC files have dates, and {given} is not WARC files alone; {REMEDY}"

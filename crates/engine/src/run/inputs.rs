@@ -235,7 +235,7 @@ impl<'a> Inputs<'a> {
         };
         documents.cut(context, readers).await?;
         let day = match settings.day {
-            Some(day) => Some(day.resolve(context, &documents).await?),
+            Some(day) => Some(day.resolve(context, &mut documents).await?),
             None => None,
         };
         let kept = decide.as_ref().and_then(|decide| decide.kept.as_ref());
@@ -279,6 +279,15 @@ impl<'a> Inputs<'a> {
             day_decisions,
             kept_files,
         })
+    }
+
+    /// Makes a file whole again after `error`, as [`Documents::uncut`].
+    pub(super) fn uncut(&mut self, error: EngineError) -> Result<()> {
+        self.documents.uncut(error)?;
+        if let Some(verifier) = &mut self.verifier {
+            verifier.cut_as(&self.documents);
+        }
+        Ok(())
     }
 }
 

@@ -74,9 +74,16 @@ pub async fn run(
         settings,
     };
     let mut clock = Clock::start();
-    let inputs = Inputs::open(run).await?;
+    let mut inputs = Inputs::open(run).await?;
     clock.end(Stage::Open);
-    let fingerprints = Fingerprints::make(run, &inputs).await?;
+    let fingerprints = loop {
+        let made = Fingerprints::make(run, &inputs).await;
+        match made {
+            Ok(made) => break made,
+            Err(error) => inputs.uncut(error)?,
+        }
+        resources.progress.reset_documents();
+    };
     clock.end(Stage::Fingerprint);
 
     let Inputs {

@@ -111,6 +111,11 @@ impl<'a> Verifier<'a> {
         })
     }
 
+    /// Cuts the files of the batch's texts where those of `documents` are cut.
+    pub(crate) fn cut_as(&mut self, documents: &Documents) {
+        self.batch.cut_as(documents);
+    }
+
     /// The result of comparing the texts of `checked` pairs.
     pub(crate) fn verified(&self, counts: &Counts, checked: u64) -> Verified {
         Verified {

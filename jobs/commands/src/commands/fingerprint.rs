@@ -115,20 +115,28 @@ pub fn fingerprint(
         let threads = context.state().config().target_partitions();
         documents.cut(context, threads).await?;
         let day = match target {
-            Target::Day(_, day) => Some(day.resolve(context, &documents).await?),
+            Target::Day(_, day) => Some(day.resolve(context, &mut documents).await?),
             Target::File { .. } => None,
         };
         progress.enter(Stage::Fingerprint);
-        let (given, spec, scratch) = (documents.given(), recipe.spec(), scratch.path());
-        let writer = match &draft {
-            Some(draft) => FingerprintWriter::create(draft.path(), id_type, spec)?,
-            None => {
-                let path = scratch.join("fingerprints.parquet");
-                FingerprintWriter::create_scratch(&path, id_type, spec)?
+        let (spec, scratch) = (recipe.spec(), scratch.path());
+        let batch = loop {
+            let writer = match &draft {
+                Some(draft) => FingerprintWriter::create(draft.path(), id_type, spec)?,
+                None => {
+                    let path = scratch.join("fingerprints.parquet");
+                    FingerprintWriter::create_scratch(&path, id_type, spec)?
+                }
+            };
+            let rows =
+                fingerprint::local_rows(context, &documents, &recipe, id_type, false, progress)?;
+            let made = fingerprint::write_sorted(rows, documents.given(), writer, scratch).await;
+            match made {
+                Ok(batch) => break batch,
+                Err(error) => documents.uncut(error)?,
             }
+            progress.reset_documents();
         };
-        let rows = fingerprint::local_rows(context, &documents, &recipe, id_type, false, progress)?;
-        let batch = fingerprint::write_sorted(rows, given, writer, scratch).await?;
         progress.enter(Stage::Commit);
         let commit = match (opened, day) {
             (Some(OpenedArchive::Archive(mut archive)), Some(day)) => {

@@ -5,7 +5,9 @@ use std::fs;
 use std::process::Stdio;
 
 use crate::helpers::certificates::certificate;
-use crate::helpers::crawl_files::{write_crawl, write_large_crawl};
+use crate::helpers::crawl_files::{
+    write_crawl, write_crawl_with_skipped_frames, write_large_crawl,
+};
 use crate::helpers::processes::*;
 use crate::helpers::servers::*;
 use crate::helpers::support::*;
@@ -265,6 +267,26 @@ fn a_large_crawl_is_shared() {
         ));
     }
     assert!(all[0] == all[1] && all[0] == all[2]);
+}
+
+/// Fault 53: an executor finds that a file is cut within a member. Where this process reads the file before, it is whole for the
+/// executors.
+#[test]
+fn a_cut_within_a_member_is_an_error_of_the_cluster() {
+    let dir = Dir::new();
+    let (crawl, archive) = (dir.at("crawl.warc.zst"), dir.at("archive"));
+    write_crawl_with_skipped_frames(&dir.join("crawl.warc.zst"));
+    dedup(&format!("archive create {archive} --markup text")).ok();
+    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
+    let output = dir.at("pairs.parquet");
+    let run = format!(
+        "run --new {crawl} --base {archive} --output {output} --cluster {} --json",
+        cluster.address()
+    );
+    dedup(&run).fails(65, &["crawl.warc.zst, byte", "without --cluster"]);
+    assert!(!dir.join("pairs.parquet").exists());
+    let ran = dedup(&format!("{run} --day from-records")).ok();
+    assert_eq!(ran.json()["new"]["crawl_records"]["documents"], 3);
 }
 
 /// Specs with tables of words, which the executors read from the archive or from this process.

@@ -217,6 +217,37 @@ fn columns_that_cannot_go_along_are_refused() {
     assert_eq!(dir.names(), ["d.csv", "d.parquet"]);
 }
 
+/// A column that cannot go along is refused when the files are opened: no document behind the first of a file is read.
+#[test]
+fn columns_that_cannot_go_along_cost_no_work() {
+    let dir = Dir::new();
+    fs::create_dir(dir.join("in")).unwrap();
+    let line = "{\"id\":\"a\",\"text\":\"one two three four\",\"source\":\"x\"}\n";
+    fs::write(dir.join("in/a.jsonl"), line).unwrap();
+    let name = Arc::new(Field::new("name", DataType::Utf8, true));
+    let source = StructArray::from(vec![(name, strings(["y"]))]);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("id", strings(["b"])),
+        ("text", strings(["five six seven eight"])),
+        ("source", Arc::new(source)),
+    ];
+    write_parquet(dir.join("in/b.parquet"), columns);
+    // Whoever reads this file to its end finds an error in its second line.
+    fs::write(dir.join("in/c.jsonl"), format!("{line}{{\"id\":\"c\",\"te")).unwrap();
+    let (new, archive) = (dir.at("in"), dir.at("archive"));
+    dedup(&format!("archive create {archive}")).ok();
+    let before = contents(&archive);
+    let (output, decisions) = (dir.at("o.parquet"), dir.at("d.parquet"));
+    let run = format!(
+        "run {new} --base {archive} --append --day 2026-01-01 --output {output} --decisions {decisions}"
+    );
+    let parts = ["b.parquet, column \"source\"", "nested or repeated"];
+    dedup(&format!("{run} --columns source")).fails(65, &parts);
+    assert_eq!(dir.names(), ["archive", "in"]);
+    assert!(contents(&archive) == before);
+    dedup(&run).fails(65, &["c.jsonl"]);
+}
+
 /// The sort of the columns takes more memory than there is.
 #[test]
 fn columns_need_little_memory() {

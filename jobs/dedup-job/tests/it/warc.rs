@@ -9,7 +9,7 @@ use arrow::array::AsArray as _;
 use arrow::datatypes::Int64Type;
 use flate2::read::MultiGzDecoder;
 
-use crate::helpers::crawl_files::write_crawl_with_skipped_frames;
+use crate::helpers::crawl_files::{write_crawl, write_crawl_with_skipped_frames};
 use crate::helpers::support::*;
 
 /// `PYTHON`, or `python3`, if it has the package warcio.
@@ -165,21 +165,69 @@ fn damage_is_counted_and_the_rest_is_read() {
     .fails(65, &["no.warc", "no WARC record"]);
 }
 
-/// Fault 53: whoever makes a file can make it look as if it could be cut where it cannot.
+/// Fault 53: whoever makes a file can make it look as if it could be cut where it cannot. It is read as a whole then, and the
+/// results are those of one thread, which cuts no files.
 #[test]
-fn a_cut_within_a_member_is_an_error() {
+fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
     let dir = Dir::new();
-    let crawl = dir.at("crawl.warc.zst");
-    write_crawl_with_skipped_frames(&dir.join("crawl.warc.zst"));
-    let output = dir.at("fp.parquet");
-    let fingerprint = |threads: usize| {
-        dedup(&format!(
-            "fingerprint --input {crawl} --output {output} --threads {threads} --json"
-        ))
+    write_crawl(&dir.join("in"), 100..400);
+    // The files behind this one have other numbers when it is whole.
+    write_crawl_with_skipped_frames(&dir.join("in/a.warc.zst"));
+    let (new, archive, resume) = (dir.at("in/"), dir.at("archive"), dir.at("resume"));
+    dedup(&format!("archive create {archive} --markup text")).ok();
+    // The warnings that name the file.
+    let warnings = |ran: &Ran| {
+        let parts = ["a.warc.zst, byte", "this file as a whole"];
+        let is_warning = |line: &&str| parts.iter().all(|part| line.contains(part));
+        ran.stderr.lines().filter(is_warning).count()
     };
-    fingerprint(2).fails(65, &["crawl.warc.zst, byte", "compress it again"]);
-    assert!(!dir.join("fp.parquet").exists());
-    assert_eq!(fingerprint(1).ok().json()["documents"], 3);
+    let mut all = Vec::new();
+    for (place, options) in [
+        ("one", "--threads 1 --day 2026-01-30".to_owned()),
+        ("several", "--threads 3 --day 2026-01-30".to_owned()),
+        (
+            "chunks",
+            format!("--threads 3 --day 2026-01-30 --resume {resume}"),
+        ),
+        ("days", "--threads 3 --day from-records".to_owned()),
+    ] {
+        let at = |name: &str| dir.at(&format!("{place}-{name}"));
+        let (pairs, decisions) = (at("pairs.parquet"), at("decisions.parquet"));
+        let ran = dedup(&format!(
+            "run --new {new} --base {archive} -k 8 --verify jaccard --output {pairs} --decisions {decisions} --columns url \
+             --kept {}/ --json {options}",
+            at("kept")
+        ))
+        .ok();
+        let expected = usize::from(place != "one");
+        assert_eq!(warnings(&ran), expected, "{place}: {}", ran.stderr);
+        let summary = ran.json();
+        assert_eq!(summary["new"]["crawl_records"]["documents"], 272);
+        let kept = dir.join(&format!("{place}-kept"));
+        let files = contents(&kept).into_iter();
+        let copies: Vec<_> = files
+            .map(|(path, bytes)| (path.strip_prefix(&kept).unwrap().to_owned(), bytes))
+            .collect();
+        assert_eq!(copies.len(), 6);
+        assert!(!read_hits(&pairs).is_empty());
+        let outputs = [pairs, decisions].map(|path| fs::read(path).unwrap());
+        all.push((summary["new"].clone(), outputs, copies));
+    }
+    assert!(all[1..].iter().all(|other| *other == all[0]));
+    assert!(!dir.join("resume").exists());
+    let (crawl, output) = (dir.at("in/a.warc.zst"), dir.at("fp.parquet"));
+    let fingerprint = |threads: usize| {
+        let ran = dedup(&format!(
+            "fingerprint --input {crawl} --output {output} --overwrite --threads {threads} --json"
+        ))
+        .ok();
+        assert_eq!(warnings(&ran), usize::from(threads > 1), "{}", ran.stderr);
+        let summary = ran.json();
+        assert_eq!(summary["documents"], 3);
+        assert_eq!(summary["crawl_records"]["documents"], 3);
+        fs::read(&output).unwrap()
+    };
+    assert!(fingerprint(1) == fingerprint(2));
 }
 
 #[test]

@@ -123,9 +123,9 @@ impl InputName {
             Err(error) => error,
         };
         match error.downcast::<WrongCut>() {
-            Ok(cut) => EngineError::BadData {
-                object: format!("{}, byte {}", self.0, cut.offset),
-                reason: "bytes within a record look like records, so that the file was cut here to be read in parts; run it with --threads 1 and without --cluster, or compress it again, all records at once, and it is read as a whole".into(),
+            Ok(cut) => EngineError::WrongCut {
+                file: self.0.clone(),
+                offset: cut.offset,
             },
             Err(source) => EngineError::Io {
                 path: self.0.clone(),
