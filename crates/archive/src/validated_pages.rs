@@ -3,7 +3,7 @@
 //!
 //! For a forged page of delta-encoded text, the library would allocate memory for as many values as
 //! the page claims, up to 2⁶⁴, which ends the process. Skipping a plain text whose length goes
-//! beyond its page would have the same effect.
+//! beyond its page would have the same effect. So would a row whose list claims 2³² values: a page needs few bytes for them.
 
 use std::fs::File;
 use std::io::{BufReader, Seek as _, SeekFrom};
@@ -199,7 +199,13 @@ impl<R: ChunkReader + 'static> ValidatedRowGroups<R> {
         let source = Arc::clone(&self.source);
         let pages = SerializedPageReader::new(source, chunk, rows, locations)?;
         let column = chunk.column_descr_ptr();
-        Ok(Box::new(ValidatedPages { pages, column }))
+        let values = u64::try_from(chunk.num_values()).unwrap_or(0);
+        let values_left = (column.max_rep_level() > 0).then_some(values);
+        Ok(Box::new(ValidatedPages {
+            pages,
+            column,
+            values_left,
+        }))
     }
 }
 
@@ -220,6 +226,26 @@ impl PageIterator for Chunks {}
 struct ValidatedPages<R: ChunkReader> {
     pages: SerializedPageReader<R>,
     column: ColumnDescPtr,
+    /// In lists, how many more values the chunk has by the footer. Other columns have a value in a row, and readers count rows.
+    values_left: Option<u64>,
+}
+
+impl<R: ChunkReader> ValidatedPages<R> {
+    /// Counts the values of a page, if the column is in lists.
+    fn count_values(&mut self, page: &Page) -> Result<()> {
+        let Some(left) = &mut self.values_left else {
+            return Ok(());
+        };
+        if matches!(page, Page::DictionaryPage { .. }) {
+            return Ok(());
+        }
+        let after = left.checked_sub(page.num_values().into());
+        *left = after.ok_or_else(|| {
+            let reason = "the pages of a list have more values than the footer says";
+            ParquetError::General(reason.into())
+        })?;
+        Ok(())
+    }
 }
 
 impl<R: ChunkReader> Iterator for ValidatedPages<R> {
@@ -238,6 +264,7 @@ impl<R: ChunkReader> PageReader for ValidatedPages<R> {
                 let reason = "a page of text claims more values than its header, or longer ones than the page";
                 ParquetError::General(reason.into())
             })?;
+            self.count_values(page)?;
         }
         Ok(page)
     }
@@ -378,7 +405,9 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use arrow::array::{Array as _, ArrayRef, AsArray as _, RecordBatch, StringArray};
+    use arrow::array::{
+        Array as _, ArrayRef, AsArray as _, ListBuilder, RecordBatch, StringArray, StringBuilder,
+    };
     use parquet::arrow::ArrowWriter;
     use parquet::file::metadata::ParquetMetaDataReader;
     use parquet::file::properties::{WriterProperties, WriterVersion};
@@ -498,6 +527,53 @@ mod tests {
             assert_eq!(check(both, &[one.clone(), one.clone()]), Some(()));
             assert_eq!(check(both, &[one.clone(), bad.clone()]), None);
             assert_eq!(check(both, &[bad.clone(), one.clone()]), None);
+        }
+    }
+
+    #[test]
+    fn lists_with_more_values_than_the_footer_says_are_refused() {
+        for version in [WriterVersion::PARQUET_1_0, WriterVersion::PARQUET_2_0] {
+            let mut lists = ListBuilder::new(StringBuilder::new());
+            for row in 0..ROWS {
+                let items = 0..row % 4;
+                lists.append_value(items.map(|item| (item != 2).then(|| format!("{row}"))));
+            }
+            let lists: ArrayRef = Arc::new(lists.finish());
+            let batch = RecordBatch::try_from_iter([("a", Arc::clone(&lists))]).unwrap();
+            let properties = WriterProperties::builder()
+                .set_writer_version(version)
+                .set_data_page_row_count_limit(1000)
+                .set_write_batch_size(1000)
+                .build();
+            let mut writer =
+                ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties)).unwrap();
+            writer.write(&batch).unwrap();
+            let file: Bytes = writer.into_inner().unwrap().into();
+            let metadata = ParquetMetaDataReader::new()
+                .parse_and_finish(&file)
+                .unwrap();
+            let values = metadata.row_group(0).column(0).num_values();
+            assert!(values > ROWS as i64);
+            let read = |values| {
+                let group = metadata.row_group(0).clone();
+                let column = group.column(0).clone().into_builder();
+                let column = column.set_num_values(values).build().unwrap();
+                let group = group.into_builder().set_column_metadata(vec![column]);
+                let footer = metadata.clone().into_builder();
+                let footer = footer.set_row_groups(vec![group.build().unwrap()]).build();
+                let source = FileParts::whole(file.clone());
+                let groups = ValidatedRowGroups::new(source, Arc::new(footer), 0..1);
+                let read = groups.read(ProjectionMask::all(), ROWS, None).unwrap();
+                let batches: Result<Vec<_>, _> = read.collect();
+                batches.map_err(|error| error.to_string())
+            };
+            let found = read(values).unwrap();
+            assert_eq!(found.len(), 1);
+            let (found, expected) = (found[0].column(0).as_list::<i32>(), lists.as_list::<i32>());
+            assert_eq!(found.value_offsets(), expected.value_offsets());
+            assert_eq!(found.values(), expected.values());
+            let error = read(values - 1).unwrap_err();
+            assert!(error.contains("more values than the footer"), "{error}");
         }
     }
 

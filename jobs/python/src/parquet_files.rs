@@ -8,7 +8,7 @@ use arrow::array::{
     UInt64Array, new_empty_array,
 };
 use arrow::compute::{SortColumn, interleave_record_batch, lexsort_to_indices, take};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use engine::documents::ID_NAMES;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -101,14 +101,24 @@ fn write(mut chunks: Chunks, path: &str, needed: &Needed) -> PyResult<u64> {
 /// The schema with plain columns for dictionaries of string views, such as Polars' categories: the Parquet library panics
 /// on them.
 fn unpack_dictionaries(schema: &Schema) -> SchemaRef {
-    use DataType::{BinaryView, Dictionary, Utf8View};
-    let fields = schema.fields().iter().map(|field| match field.data_type() {
-        Dictionary(_, values) if matches!(**values, Utf8View | BinaryView) => {
-            Arc::new(Field::clone(field).with_data_type(DataType::clone(values)))
-        }
-        _ => Arc::clone(field),
-    });
+    let fields = schema.fields().iter().map(unpacked);
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// A field as by [`unpack_dictionaries`].
+fn unpacked(field: &FieldRef) -> FieldRef {
+    use DataType::{BinaryView, Dictionary, FixedSizeList, LargeList, List, Struct, Utf8View};
+    let data_type = match field.data_type() {
+        Dictionary(_, values) if matches!(**values, Utf8View | BinaryView) => {
+            DataType::clone(values)
+        }
+        List(item) => List(unpacked(item)),
+        LargeList(item) => LargeList(unpacked(item)),
+        FixedSizeList(item, length) => FixedSizeList(unpacked(item), *length),
+        Struct(fields) => Struct(fields.iter().map(unpacked).collect()),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(Field::clone(field).with_data_type(data_type))
 }
 
 /// Rows with columns of the types of `schema`.

@@ -124,6 +124,43 @@ def test_columns_in_structures_are_handed_over(wide, tmp_path):
     assert decided.to_numpy("meta.score").tolist() == decided.to_numpy("rank").tolist() == list(range(400))
 
 
+@pytest.fixture(scope="module")
+def parts(documents):
+    """The words of each document."""
+    return [(text or "").split(" ") for text in documents["text"].to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def decided_parts(documents, parts):
+    """The decisions on documents with each word on a line."""
+    texts = ["\n".join(words) for words in parts]
+    return dedup_job.decide(pyarrow.table({"id": documents["id"], "text": texts})).to_pylist()
+
+
+def test_texts_may_be_in_lists(documents, parts, decided_parts):
+    for kind in [
+        pyarrow.list_(pyarrow.string()),
+        pyarrow.large_list(pyarrow.large_string()),
+        pyarrow.list_(pyarrow.binary()),
+    ]:
+        table = pyarrow.table({"id": documents["id"], "text": pyarrow.array(parts, kind)})
+        assert dedup_job.decide(table).to_pylist() == decided_parts
+    with pytest.raises(dedup_job.DataError, match="texts are strings, not List"):
+        dedup_job.fingerprint(table["text"])
+    messages = [[{"role": "user", "content": word} for word in words] for words in parts]
+    chats = pyarrow.table({"id": documents["id"], "messages": messages})
+    assert dedup_job.decide(chats, text_column="messages.content").to_pylist() == decided_parts
+    with pytest.raises(dedup_job.DataError, match="only texts can be in lists"):
+        dedup_job.decide(chats, text_column="messages.content", columns="messages.role")
+
+
+def test_texts_in_lists_of_categories(documents, parts, decided_parts):
+    polars = import_or_skip("polars")
+    frame = polars.DataFrame({"id": documents["id"].to_pylist(), "text": parts})
+    frame = frame.with_columns(polars.col("text").cast(polars.List(polars.Categorical)))
+    assert dedup_job.decide(frame).to_pylist() == decided_parts
+
+
 def test_sketches_are_handed_over_and_ids_added(wide, tmp_path):
     table = wide.select(["fp", "other"]).append_column("sketch", pyarrow.array([b"12345678"] * 400))
     path = dedup_job._data.write_batch(table, str(tmp_path), options={})

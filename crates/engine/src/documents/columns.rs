@@ -30,10 +30,13 @@ const LISTED: usize = 20;
 /// The most characters of each name: of a file without a header, the first record is taken for
 /// names.
 const LISTED_CHARS: usize = 60;
+/// What stands between two strings of a list in the text that they become.
+pub(super) const ITEM_SEPARATOR: u8 = b'\n';
 /// The name of a column of ready fingerprints.
 const FINGERPRINT_NAME: &str = archive::schema::FINGERPRINT;
 
-/// The columns that the options ask for, each by its name, or by its path in structures: `meta.url`.
+/// The columns that the options ask for, each by its name, or by its path in structures: `meta.url`. The texts may be in lists, too,
+/// which have no name in a path: `messages.content`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Columns {
     /// The id column.

@@ -200,7 +200,7 @@ fn text_bytes(content: &ArrayRef) -> ArrayRef {
 }
 
 /// Converts texts of any type to bytes, which need not be UTF-8.
-fn as_bytes(text: &ArrayRef) -> Result<ArrayRef, String> {
+pub(super) fn as_bytes(text: &ArrayRef) -> Result<ArrayRef, String> {
     match text.data_type() {
         DataType::BinaryView => Ok(Arc::clone(text)),
         DataType::Utf8

@@ -13,7 +13,8 @@ pub struct ColumnArgs {
     /// such as doc_id or url]
     #[arg(long, value_name = "NAME")]
     pub id_column: Option<String>,
-    /// Column of texts [default: text, or another common name such as content or body]
+    /// Column of texts, or of lists of texts, which are joined by newlines, such as messages.content [default: text, or another
+    /// common name such as content or body]
     #[arg(long, value_name = "NAME", conflicts_with = "fingerprint_column")]
     pub text_column: Option<String>,
     /// Column of ready 64-bit fingerprints [default: fp, if the input has it and --text-column is not given]

@@ -209,7 +209,11 @@ fn columns_that_cannot_go_along_are_refused() {
             "nope",
             ["d.parquet: no carried column (nope)", "tags"],
         ),
-        (&parquet, "tags", ["column \"tags\"", "nested or repeated"]),
+        (
+            &parquet,
+            "tags",
+            ["column \"tags\"", "only texts can be in lists"],
+        ),
     ] {
         let run = format!("run {new} --decisions {output} --columns {column}");
         dedup(&run).fails(65, &parts);
@@ -316,9 +320,10 @@ fn a_cluster_loses_no_columns() {
             let words: Vec<String> = (0..30)
                 .map(|at| format!("word{}", (at * 31 + number / 2 * 977) % 5003))
                 .collect();
-            let (text, score) = (words.join(" "), number % 5);
+            let (first, rest) = words.split_at(10);
+            let (first, rest, score) = (first.join(" "), rest.join(" "), number % 5);
             format!(
-                "{{\"meta\":{{\"key\":\"{number}\",\"text\":\"{text}\",\"score\":{score}}},\"url\":\"u{number}\"}}\n"
+                "{{\"meta\":{{\"key\":\"{number}\",\"text\":[\"{first}\",\"{rest}\"],\"score\":{score}}},\"url\":\"u{number}\"}}\n"
             )
         })
         .collect();

@@ -374,7 +374,7 @@ fn errors_say_the_line() {
         ),
         (
             "type.jsonl",
-            format!("{good}\n\n{{\"id\":\"a\",\"text\":[]}}\n"),
+            format!("{good}\n\n{{\"id\":\"a\",\"text\":[1]}}\n"),
             "\"text\"",
         ),
         (

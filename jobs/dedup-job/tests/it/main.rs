@@ -42,6 +42,7 @@ mod short_texts;
 mod show;
 mod sketches;
 mod specs;
+mod texts_in_lists;
 mod verified_decisions;
 mod verify;
 mod warc;

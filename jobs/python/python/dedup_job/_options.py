@@ -84,7 +84,8 @@ class ColumnOptions(TypedDict, total=False):
     id_column
         Column of ids; by default "id", or another common name such as "doc_id" or "url".
     text_column
-        Column of texts; by default "text", or another common name such as "content" or "body", if there is no column "fp".
+        Column of texts; by default "text", or another common name such as "content" or "body", if there is no column "fp". The
+        strings of a list are one text, joined by newlines: "messages.content" is that of all structures in the list "messages".
     fingerprint_column
         Column of 64-bit fingerprints to use instead of texts; by default "fp", if there is one.
     delimiter

@@ -18,7 +18,7 @@ use arrow::array::{ArrayRef, AsArray as _, BooleanArray, RecordBatch, StringArra
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 
 use super::checked::{Checked, DAMAGED};
-use super::footer::{leaf, strings_as_bytes};
+use super::footer::strings_as_bytes;
 use crate::documents::file::{InputFile, Source};
 use crate::documents::kept::Output;
 use crate::error::{EngineError, Result};
@@ -109,10 +109,13 @@ impl Copy {
             .filter(|field| is_text(field))
             .map(|field| field.name())
             .collect();
-        let leaves = texts
-            .iter()
-            .filter_map(|name| leaf(file.schema_descr(), name));
-        let footer = strings_as_bytes(original, &leaves.collect::<Vec<_>>()).map_err(failed)?;
+        let leaves = file.schema_descr().columns().iter().enumerate();
+        let leaves = leaves.filter(|(_, leaf)| match leaf.path().parts() {
+            [name] => texts.contains(&name.as_str()),
+            _ => false,
+        });
+        let leaves: Vec<usize> = leaves.map(|(index, _)| index).collect();
+        let footer = strings_as_bytes(original, &leaves).map_err(failed)?;
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = ArrowReaderMetadata::try_new(Arc::new(footer), options).map_err(failed)?;
         let fields = metadata.schema().fields().iter().map(|field| {

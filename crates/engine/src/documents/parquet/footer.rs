@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ::parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use ::parquet::arrow::{ProjectionMask, parquet_to_arrow_schema_by_columns};
+use ::parquet::arrow::parquet_to_arrow_schema;
 use ::parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
 use ::parquet::errors::ParquetError;
 use ::parquet::file::metadata::{
@@ -12,13 +12,17 @@ use ::parquet::file::metadata::{
 use ::parquet::schema::types::{BasicTypeInfo, SchemaDescriptor, Type, TypePtr};
 use archive::schema::{SKETCH, SPEC_KEY};
 use archive::{ArchiveError, IdType, ObjectReader};
-use arrow::datatypes::{DataType, Field, Schema};
+use arrow::datatypes::{DataType, Schema};
 use simhash::Spec;
 use storage::{Location, UnchangedFile};
 
+use super::leaf::{self, Leaf};
 use crate::documents::columns::{Columns, Content, Role};
 use crate::documents::file::{InputFile, Source};
 use crate::error::{EngineError, Result};
+
+/// Bytes that an item of a list takes in memory beside its own, which are all that it takes in the file: a view and two levels.
+const ITEM_BYTES: u64 = 20;
 
 /// Opens a file: reads its footer, and finds its columns.
 pub(in crate::documents) async fn open(location: Location, columns: &Columns) -> Result<InputFile> {
@@ -52,21 +56,23 @@ fn input_file(
     let name = location.to_string();
     let failed = |error| ArchiveError::parquet(name.clone())(error);
     let schema = footer.file_metadata().schema_descr();
-    let fields = schema.root_schema().get_fields();
-    let paths = paths(schema);
-    let names = fields.iter().map(|field| field.name());
+    let types = parquet_to_arrow_schema(schema, None).map_err(failed)?;
+    let paths = leaf::nested_paths(&types);
+    let names = types.fields().iter().map(|field| field.name().as_str());
     let names: Vec<&str> = names.chain(paths.iter().map(String::as_str)).collect();
     let mut found = columns.find(&name, &names)?;
-    for column in found.names() {
-        leaf(schema, column)
-            .ok_or_else(|| bad_column(&name, column, "nested or repeated values"))?;
+    for (column, role) in found.roles() {
+        leaf_for(&name, &types, column, role)?;
     }
     for column in &mut found.carried {
-        let leaf = leaf(schema, &column.name).unwrap_or_default();
-        column.data_type = carried_type(schema, leaf).map_err(failed)?;
+        let leaf = leaf_for(&name, &types, &column.name, Role::Carried(&DataType::Utf8))?;
+        column.data_type = carried_type(schema, &leaf);
     }
     let id_type = match &found.id {
-        Some(column) => id_type(&name, schema, column)?,
+        Some(column) => {
+            let leaf = leaf_for(&name, &types, column, Role::Id)?;
+            id_type(&name, schema, column, leaf.index)?
+        }
         None => IdType::String,
     };
     let pairs = footer.file_metadata().key_value_metadata();
@@ -90,7 +96,7 @@ fn input_file(
         _ => None,
     };
     found.sketches = spec.as_ref().is_some_and(|spec| !spec.sketch.is_none());
-    if found.sketches && leaf(schema, SKETCH).is_none() {
+    if found.sketches && leaf::find(&types, SKETCH).is_none_or(|leaf| leaf.is_in_lists) {
         return Err(bad_column(
             &name,
             SKETCH,
@@ -101,9 +107,14 @@ fn input_file(
         Role::Carried(data_type) => **data_type == DataType::Utf8,
         _ => true,
     });
-    let texts: Vec<usize> = texts.filter_map(|(name, _)| leaf(schema, name)).collect();
+    let index = |name: &str| Some(leaf::find(&types, name)?.index);
+    let texts: Vec<usize> = texts.filter_map(|(name, _)| index(name)).collect();
+    let viewed = match &found.content {
+        Some(Content::Text(name)) => index(name),
+        _ => None,
+    };
     let footer = strings_as_bytes(footer, &texts);
-    let footer = footer.and_then(|footer| with_views(footer, found.content.as_ref()));
+    let footer = footer.and_then(|footer| with_views(footer, viewed));
     let footer = Some(footer.map_err(failed)?);
     Ok(InputFile {
         source,
@@ -117,30 +128,29 @@ fn input_file(
     })
 }
 
-/// The paths of the columns in structures, as options name them: the names of the levels, joined by dots. Those in lists and
-/// maps cannot be read.
-fn paths(schema: &SchemaDescriptor) -> Vec<String> {
-    let nested = schema.columns().iter();
-    let nested = nested.filter(|column| column.path().parts().len() > 1);
-    let single = nested.filter(|column| column.max_rep_level() == 0);
-    single.map(|column| column.path().string()).collect()
+/// The leaf column of the file `object` that is called `column`, or is at that path, to be read for `role`.
+fn leaf_for<'t>(object: &str, types: &'t Schema, column: &str, role: Role<'_>) -> Result<Leaf<'t>> {
+    let Some(leaf) = leaf::find(types, column) else {
+        return Err(bad_column(object, column, "nested or repeated values"));
+    };
+    match role {
+        Role::Content(Content::Text(_)) => Ok(leaf),
+        _ if leaf.is_in_lists => Err(bad_column(
+            object,
+            column,
+            "values in lists; only texts can be in lists",
+        )),
+        _ => Ok(leaf),
+    }
 }
 
 /// The type that a carried column gets, which is the leaf column `leaf`: its Arrow type, or text if its bytes are said to be
 /// some kind of text.
-fn carried_type(schema: &SchemaDescriptor, leaf: usize) -> Result<DataType, ParquetError> {
-    let column = schema.column(leaf);
-    if is_text(column.self_type().get_basic_info()) {
-        return Ok(DataType::Utf8);
+fn carried_type(schema: &SchemaDescriptor, leaf: &Leaf<'_>) -> DataType {
+    match is_text(schema.column(leaf.index).self_type().get_basic_info()) {
+        true => DataType::Utf8,
+        false => leaf.data_type.clone(),
     }
-    let mask = ProjectionMask::leaves(schema, [leaf]);
-    let schema = parquet_to_arrow_schema_by_columns(schema, mask, None)?;
-    let mut field = schema.fields().first();
-    while let Some(DataType::Struct(fields)) = field.map(|field| field.data_type()) {
-        field = fields.first();
-    }
-    let data_type = field.map(|field| field.data_type().clone());
-    data_type.ok_or_else(|| ParquetError::General("a column has no type".into()))
 }
 
 /// Whether the bytes of a column are said to be text.
@@ -165,9 +175,9 @@ fn is_decimal(info: &BasicTypeInfo) -> bool {
     }
 }
 
-/// The type of the ids in the column `column`, which [`leaf`] finds.
-fn id_type(name: &str, schema: &SchemaDescriptor, column: &str) -> Result<IdType> {
-    let id = schema.column(leaf(schema, column).unwrap_or_default());
+/// The type of the ids in the column `column`, which is the leaf column number `leaf`.
+fn id_type(name: &str, schema: &SchemaDescriptor, column: &str, leaf: usize) -> Result<IdType> {
+    let id = schema.column(leaf);
     match (id.physical_type(), id.logical_type_ref()) {
         (PhysicalType::BYTE_ARRAY, _) => Ok(IdType::String),
         (PhysicalType::INT32 | PhysicalType::INT64, None | Some(LogicalType::Integer(_))) => {
@@ -187,16 +197,6 @@ fn bad_column(object: &str, column: &str, reason: &str) -> EngineError {
         object: format!("{object}, column {column:?}"),
         reason: reason.to_owned(),
     }
-}
-
-/// The index of the leaf column that is called `column`, or else of the one at the path `column`. `None` if there is no such
-/// column, or if it repeats in a row.
-pub(super) fn leaf(schema: &SchemaDescriptor, column: &str) -> Option<usize> {
-    let mut leaves = schema.columns().iter().map(|leaf| leaf.path().parts());
-    let own = leaves.clone().position(|parts| parts == [column]);
-    let is_at = |parts: &[String]| parts.iter().map(String::as_str).eq(column.split('.'));
-    let leaf = own.or_else(|| leaves.position(is_at))?;
-    (schema.column(leaf).max_rep_level() == 0).then_some(leaf)
 }
 
 /// The footer with the logical type removed from those of the leaf columns `leaves` that are byte arrays and no numbers, so
@@ -268,35 +268,29 @@ fn with_bytes(
     group.build().map(Arc::new)
 }
 
-/// The metadata for a reader that reads texts as views of their pages. Those in structures are read as bytes.
+/// The metadata for a reader that reads the leaf column `text` as views of its pages.
 fn with_views(
     footer: ParquetMetaData,
-    content: Option<&Content>,
+    text: Option<usize>,
 ) -> Result<ArrowReaderMetadata, ParquetError> {
     let footer = Arc::new(footer);
-    // An embedded Arrow schema would turn the bytes into text again, unchecked.
+    // An embedded Arrow schema would turn the bytes into text again, unchecked; and it has other types of lists.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     let metadata = ArrowReaderMetadata::try_new(Arc::clone(&footer), options.clone())?;
-    let Some(Content::Text(text)) = content else {
+    let Some(text) = text else {
         return Ok(metadata);
     };
-    let fields = metadata.schema().fields().iter().map(|field| {
-        match field.name() == text && field.data_type() == &DataType::Binary {
-            true => Arc::new(Field::clone(field).with_data_type(DataType::BinaryView)),
-            false => Arc::clone(field),
-        }
-    });
-    let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+    let schema = Arc::new(leaf::with_view(metadata.schema(), text));
     ArrowReaderMetadata::try_new(footer, options.with_schema(schema))
 }
 
-/// Indexes of the leaf columns to read, in the order of `FoundColumns::names`.
-fn leaves(file: &InputFile, footer: &ArrowReaderMetadata) -> Vec<usize> {
-    let schema = footer.parquet_schema();
+/// The leaf columns to read, in the order of `FoundColumns::names`.
+fn leaves<'f>(
+    file: &'f InputFile,
+    footer: &'f ArrowReaderMetadata,
+) -> impl Iterator<Item = Leaf<'f>> {
     let names = file.columns.names().into_iter();
-    names
-        .map(|column| leaf(schema, column).unwrap_or_default())
-        .collect()
+    names.filter_map(move |column| leaf::find(footer.schema(), column))
 }
 
 /// Bytes of a row group's columns that are read, before compression.
@@ -306,9 +300,14 @@ pub(in crate::documents) fn bytes(
     row_group: usize,
 ) -> u64 {
     let group = footer.metadata().row_group(row_group);
-    let bytes = leaves(file, footer).into_iter().map(|leaf| {
-        let size = group.column(leaf).uncompressed_size();
-        size.max(0).cast_unsigned()
+    let bytes = leaves(file, footer).map(|leaf| {
+        let column = group.column(leaf.index);
+        let bytes = column.uncompressed_size().max(0).cast_unsigned();
+        let items = match leaf.is_in_lists {
+            true => column.num_values().max(0).cast_unsigned(),
+            false => 0,
+        };
+        bytes.saturating_add(items.saturating_mul(ITEM_BYTES))
     });
     bytes.fold(0, u64::saturating_add)
 }
@@ -320,8 +319,13 @@ pub(in crate::documents) fn rows(
     row_group: usize,
 ) -> Option<usize> {
     let group = footer.metadata().row_group(row_group);
-    let leaves = leaves(file, footer).into_iter();
-    let mut values = leaves.map(|leaf| group.column(leaf).num_values());
-    let agree = values.all(|values| values == group.num_rows());
+    let agree = leaves(file, footer).all(|leaf| {
+        let values = group.column(leaf.index).num_values();
+        match leaf.is_in_lists {
+            // A list without items counts as a value.
+            true => values >= group.num_rows(),
+            false => values == group.num_rows(),
+        }
+    });
     usize::try_from(group.num_rows()).ok().filter(|_| agree)
 }

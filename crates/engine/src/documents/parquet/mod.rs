@@ -6,6 +6,8 @@
 mod checked;
 mod copy;
 mod footer;
+mod leaf;
+mod nested;
 mod read;
 
 pub(super) use copy::copy;

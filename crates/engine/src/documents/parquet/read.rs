@@ -11,14 +11,14 @@ use ::parquet::errors::ParquetError;
 use ::parquet::file::reader::ChunkReader;
 use archive::validated_pages::{FileParts, ValidatedRowGroups, WholeFile};
 use archive::{ArchiveError, ObjectReader};
-use arrow::array::{Array as _, ArrayRef, AsArray as _, BooleanArray, RecordBatch};
-use arrow::compute::nullif;
-use arrow::datatypes::{Field, Schema};
+use arrow::array::{ArrayRef, BooleanArray, RecordBatch};
 use arrow::error::ArrowError;
 use futures::StreamExt as _;
 
 use super::checked::{Checked, DAMAGED};
-use super::footer::{bytes, leaf};
+use super::footer::bytes;
+use super::leaf;
+use super::nested::{JoinedTexts, LeafColumn, named};
 use crate::documents::file::{Batches, InputFile, RowRange, Source};
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_ROWS;
@@ -49,7 +49,8 @@ pub(in crate::documents) async fn read(
 ) -> Result<Batches> {
     let slice = RowGroup::new(file, rows, object)?;
     // A row is read whole, and a few copies are in memory while it is decoded and fingerprinted.
-    if slice.row_bytes > memory as u64 / 4 {
+    let longest = memory / 4;
+    if slice.row_bytes > longest as u64 {
         return Err(EngineError::OutOfMemory {
             what: format!("{} has rows of {} bytes", slice.object, slice.row_bytes),
         });
@@ -92,54 +93,32 @@ pub(in crate::documents) async fn read(
     let RowGroup {
         columns, object, ..
     } = slice;
-    let rows = batches.map(move |batch| {
-        named(&batch?, &columns).map_err(|source| {
-            let object = object.clone();
-            ArchiveError::Arrow { object, source }.into()
-        })
+    let lists = columns.iter().position(|column| column.is_in_lists);
+    let rows = batches.flat_map(move |batch| -> Pieces {
+        let rows = batch.and_then(|batch| {
+            named(&batch, &columns).map_err(|source| {
+                let object = object.clone();
+                ArchiveError::Arrow { object, source }.into()
+            })
+        });
+        let joined = match (rows, lists) {
+            (Ok(rows), Some(lists)) => JoinedTexts::new(rows, lists, longest, &object),
+            (rows, _) => return one(rows),
+        };
+        match joined {
+            Ok(joined) => Box::new(joined),
+            Err(error) => one(Err(error)),
+        }
     });
     Ok(futures::stream::iter(rows).boxed())
 }
 
-/// A leaf column to read.
-#[derive(Debug, Clone)]
-struct LeafColumn {
-    /// The name by which it is asked for.
-    name: String,
-    /// Its index.
-    leaf: usize,
-    /// The names of the structures around the column, the outermost first, and then its own name.
-    path: Vec<String>,
-}
+/// Record batches that one record batch became.
+type Pieces = Box<dyn Iterator<Item = Result<RecordBatch>> + Send>;
 
-impl LeafColumn {
-    /// Its values in a record batch of the reader, which has structures.
-    fn values(&self, batch: &RecordBatch) -> Result<ArrayRef, ArrowError> {
-        let missing = || ArrowError::SchemaError(format!("column {:?} was not read", self.name));
-        let (root, within) = self.path.split_first().ok_or_else(missing)?;
-        let mut values = Arc::clone(batch.column_by_name(root).ok_or_else(missing)?);
-        for name in within {
-            let structures = values.as_struct_opt().ok_or_else(missing)?;
-            let inner = structures.column_by_name(name).ok_or_else(missing)?;
-            values = match structures.nulls() {
-                // In a structure that is null, there is no value.
-                Some(nulls) => nullif(inner, &BooleanArray::new(!nulls.inner(), None))?,
-                None => Arc::clone(inner),
-            };
-        }
-        Ok(values)
-    }
-}
-
-/// The columns of a record batch of the reader, in this order and under their names.
-fn named(batch: &RecordBatch, columns: &[LeafColumn]) -> Result<RecordBatch, ArrowError> {
-    let values = columns.iter().map(|column| column.values(batch));
-    let values = values.collect::<Result<Vec<ArrayRef>, _>>()?;
-    let field = |(column, values): (&LeafColumn, &ArrayRef)| {
-        Field::new(&column.name, values.data_type().clone(), true)
-    };
-    let fields: Vec<Field> = columns.iter().zip(&values).map(field).collect();
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), values)
+/// A record batch in one piece.
+fn one(rows: Result<RecordBatch>) -> Pieces {
+    Box::new(std::iter::once(rows))
 }
 
 /// Rows of one row group that are to be read.
@@ -176,16 +155,13 @@ impl RowGroup {
         let rows = rows.max(0).cast_unsigned();
         let row_bytes = bytes(file, &metadata, number) / rows.max(1);
         let batch_rows = BATCH_BYTES / row_bytes.max(1);
-        let schema = metadata.parquet_schema();
         let column = |name: &str| {
-            let leaf = leaf(schema, name).unwrap_or_default();
-            LeafColumn {
-                name: name.to_owned(),
-                leaf,
-                path: schema.column(leaf).path().parts().to_vec(),
-            }
+            let found = leaf::find(metadata.schema(), name);
+            let found = found.map(|leaf| LeafColumn::new(name, &leaf));
+            found.ok_or_else(|| EngineError::Internal(format!("{object}: no column {name:?}")))
         };
-        let columns = file.columns.names().into_iter().map(column).collect();
+        let columns = file.columns.names().into_iter().map(column);
+        let columns = columns.collect::<Result<Vec<LeafColumn>>>()?;
         Ok(Self {
             object,
             number,
@@ -214,7 +190,7 @@ impl RowGroup {
         // The Parquet library panics at chunks with negative offsets or lengths.
         let ranges: Vec<Range<u64>> = self.catch_panic(|| {
             let chunks = columns.iter();
-            let chunks = chunks.map(|column| group.column(column.leaf).byte_range());
+            let chunks = chunks.map(|column| group.column(column.index).byte_range());
             let range = |(start, length): (u64, u64)| Some(start..start.checked_add(length)?);
             let ranges: Option<_> = chunks.map(range).collect();
             ranges
@@ -274,7 +250,8 @@ impl RowGroup {
         }
     }
 
-    /// Reads selected rows of `columns`. Columns in structures come in these; [`named`] takes them out.
+    /// Reads selected rows of `columns`. Columns in structures and lists come in these; [`named`] and [`JoinedTexts`] take them
+    /// out.
     fn read<R: ChunkReader + 'static>(
         &self,
         pages: &ValidatedRowGroups<R>,
@@ -283,7 +260,7 @@ impl RowGroup {
     ) -> Result<Checked> {
         let Selected { rows, selection } = selected;
         let schema = self.metadata.parquet_schema();
-        let mask = ProjectionMask::leaves(schema, columns.iter().map(|column| column.leaf));
+        let mask = ProjectionMask::leaves(schema, columns.iter().map(|column| column.index));
         let fields = Some(self.metadata.schema().fields());
         let reader =
             self.catch_panic(|| pages.read_as(fields, mask, self.batch_rows, selection))?;

@@ -291,7 +291,8 @@ impl JsonRecords {
             (Role::Id, IdType::Bigint) | (Role::Content(Content::Fingerprint(_)), _) => {
                 Kind::Number
             }
-            (Role::Id, IdType::String) | (Role::Content(Content::Text(_)), _) => Kind::Text,
+            (Role::Id, IdType::String) => Kind::Text,
+            (Role::Content(Content::Text(_)), _) => Kind::Texts,
             (Role::Preference | Role::Sketch, _) => Kind::Any,
             (Role::Carried(_), _) => Kind::AsWritten,
         };

@@ -1,13 +1,15 @@
 //! Reads fields of a JSON object, at its top or by their paths inside of other objects, and skips all others.
 //!
 //! A path has the names of the levels, joined by dots. A field whose own name is the same text wins over the one at the path.
+//! Texts may be in arrays, too, which have no name in a path: the strings of a record are joined by newlines.
+
+mod place;
 
 use std::borrow::Cow;
-use std::fmt;
 
-use serde::Deserialize;
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use serde::de::Deserializer as _;
+
+use place::Place;
 
 /// The fields to read.
 pub(super) struct Fields {
@@ -27,6 +29,8 @@ struct Field {
 pub(super) enum Kind {
     /// A string. Its bytes need not be UTF-8: that is checked later.
     Text,
+    /// As [`Self::Text`], or all strings in an array.
+    Texts,
     /// A number, or a string that may be one.
     Number,
     /// A string, a number, or a boolean, which becomes 1 or 0.
@@ -58,6 +62,8 @@ struct Value<'a> {
     content: Option<Cow<'a, [u8]>>,
     /// Whether the field's own name led to it.
     is_own: bool,
+    /// Whether it has a string of an array.
+    has_items: bool,
 }
 
 impl Node {
@@ -98,11 +104,7 @@ impl Fields {
     pub(super) fn parse<'a>(&self, line: &'a [u8]) -> serde_json::Result<Record<'a>> {
         let mut record = Record(vec![Value::default(); self.fields.len()]);
         let mut json = serde_json::Deserializer::from_slice(line);
-        json.deserialize_map(Place {
-            fields: &self.fields,
-            node: &self.top,
-            record: &mut record,
-        })?;
+        json.deserialize_map(Place::top(self, &mut record))?;
         json.end()?;
         Ok(record)
     }
@@ -113,229 +115,6 @@ impl Record<'_> {
     pub(super) fn values(&self) -> Vec<Option<&[u8]>> {
         let values = self.0.iter();
         values.map(|value| value.content.as_deref()).collect()
-    }
-}
-
-/// A place that is being read, and where its values go.
-struct Place<'f, 'r, 'de> {
-    fields: &'f [Field],
-    node: &'f Node,
-    record: &'r mut Record<'de>,
-}
-
-impl<'f, 'de> Place<'f, '_, 'de> {
-    fn field(&self) -> Option<&'f Field> {
-        let fields = self.fields;
-        self.node.field.map(|number| &fields[number])
-    }
-
-    /// How the field here is read; `None` if no field was asked for here.
-    fn kind(&self) -> Option<Kind> {
-        self.field().map(|field| field.kind)
-    }
-
-    /// The value below, by name.
-    fn below(&mut self, node: &'f Node) -> Place<'f, '_, 'de> {
-        Place {
-            fields: self.fields,
-            node,
-            record: &mut *self.record,
-        }
-    }
-
-    /// Sets the value of the field here, if there is one.
-    fn set(&mut self, content: Option<Cow<'de, [u8]>>) {
-        let Some(number) = self.node.field else {
-            return;
-        };
-        let (value, is_own) = (&mut self.record.0[number], self.node.is_own);
-        if is_own || !value.is_own {
-            *value = Value { content, is_own };
-        }
-    }
-
-    fn set_number(&mut self, number: impl fmt::Display) {
-        self.set(Some(Cow::Owned(number.to_string().into_bytes())));
-    }
-
-    /// Stores the value as it is written, and reads the fields inside it that were asked for.
-    fn read_as_written<D: Deserializer<'de>>(mut self, value: D) -> Result<(), D::Error> {
-        let custom = <D::Error as de::Error>::custom::<serde_json::Error>;
-        let raw = <&'de RawValue as Deserialize<'de>>::deserialize(value)?;
-        let written = raw.get();
-        if written.starts_with('{') && !self.node.children.is_empty() {
-            let node = self.node;
-            let mut json = serde_json::Deserializer::from_str(written);
-            let read = json.deserialize_map(self.below(node));
-            read.map_err(custom)?;
-        }
-        let content = match written.as_bytes().first() {
-            Some(b'n') => None,
-            Some(b'"') => Some(string_content(written).map_err(custom)?),
-            _ => Some(Cow::Borrowed(written.as_bytes())),
-        };
-        self.set(content);
-        Ok(())
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Place<'_, '_, 'de> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
-        match self.kind() {
-            Some(Kind::Text | Kind::Number | Kind::Any) => value.deserialize_option(self),
-            Some(Kind::AsWritten) => self.read_as_written(value),
-            Some(Kind::Presence) => value.deserialize_ignored_any(self),
-            None => value.deserialize_any(self),
-        }
-    }
-}
-
-impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Some(Field { name, kind }) = self.field() else {
-            return f.write_str("a JSON object");
-        };
-        let kind = match kind {
-            Kind::Text => "a string",
-            Kind::Number => "an integer",
-            Kind::Any => "a string or a number",
-            Kind::AsWritten | Kind::Presence => "a value",
-        };
-        write!(f, "{kind} in column {name:?}")
-    }
-
-    fn visit_none<E: de::Error>(mut self) -> Result<(), E> {
-        self.set(None);
-        Ok(())
-    }
-
-    fn visit_unit<E: de::Error>(mut self) -> Result<(), E> {
-        let is_present = self.kind() == Some(Kind::Presence);
-        self.set(is_present.then_some(Cow::Borrowed(&b""[..])));
-        Ok(())
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
-        match self.kind() {
-            Some(Kind::Text) => value.deserialize_bytes(self),
-            _ => value.deserialize_any(self),
-        }
-    }
-
-    fn visit_borrowed_bytes<E: de::Error>(mut self, text: &'de [u8]) -> Result<(), E> {
-        self.set(Some(Cow::Borrowed(text)));
-        Ok(())
-    }
-
-    fn visit_bytes<E: de::Error>(mut self, text: &[u8]) -> Result<(), E> {
-        self.set(Some(Cow::Owned(text.to_owned())));
-        Ok(())
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
-        self.visit_bytes(text.as_bytes())
-    }
-
-    fn visit_f64<E: de::Error>(mut self, number: f64) -> Result<(), E> {
-        if self.kind() == Some(Kind::Number) {
-            return Err(E::invalid_type(de::Unexpected::Float(number), &self));
-        }
-        self.set_number(number);
-        Ok(())
-    }
-
-    fn visit_bool<E: de::Error>(mut self, value: bool) -> Result<(), E> {
-        if self.kind() == Some(Kind::Number) {
-            return Err(E::invalid_type(de::Unexpected::Bool(value), &self));
-        }
-        self.set_number(u8::from(value));
-        Ok(())
-    }
-
-    fn visit_i64<E: de::Error>(mut self, number: i64) -> Result<(), E> {
-        self.set_number(number);
-        Ok(())
-    }
-
-    fn visit_u64<E: de::Error>(mut self, number: u64) -> Result<(), E> {
-        self.set_number(number);
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut values: A) -> Result<(), A::Error> {
-        if self.node.field.is_some() {
-            return Err(de::Error::invalid_type(de::Unexpected::Seq, &self));
-        }
-        while values.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
-        if matches!(self.kind(), Some(Kind::Text | Kind::Number | Kind::Any)) {
-            return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
-        }
-        let node = self.node;
-        while let Some(found) = values.next_key_seed(Key(&node.children))? {
-            match found {
-                Some(below) => values.next_value_seed(self.below(below))?,
-                None => {
-                    values.next_value::<IgnoredAny>()?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Reads the name of the next field, and tells which place it leads to; `None` if nothing there is read.
-struct Key<'f>(&'f [(String, Node)]);
-
-impl<'f, 'de> DeserializeSeed<'de> for Key<'f> {
-    type Value = Option<&'f Node>;
-
-    fn deserialize<D: Deserializer<'de>>(self, name: D) -> Result<Self::Value, D::Error> {
-        name.deserialize_str(self)
-    }
-}
-
-impl<'f> Visitor<'_> for Key<'f> {
-    type Value = Option<&'f Node>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a field")
-    }
-
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        let found = self.0.iter().find(|(child, _)| child == name);
-        Ok(found.map(|(_, node)| node))
-    }
-}
-
-/// The content of a string that is written as JSON. It need not be Unicode: an escape may be half of a character.
-fn string_content(written: &str) -> serde_json::Result<Cow<'_, [u8]>> {
-    serde_json::Deserializer::from_str(written).deserialize_bytes(Content)
-}
-
-/// Reads the bytes of a string.
-struct Content;
-
-impl<'de> Visitor<'de> for Content {
-    type Value = Cow<'de, [u8]>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a string")
-    }
-
-    fn visit_borrowed_bytes<E: de::Error>(self, text: &'de [u8]) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(text))
-    }
-
-    fn visit_bytes<E: de::Error>(self, text: &[u8]) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(text.to_owned()))
     }
 }
 
@@ -450,7 +229,7 @@ mod tests {
             assert_eq!(read(line), Ok(vec![some("own"), None, None]));
         }
         // Where there is no object on the way, there is no value.
-        for meta in ["1", "null", "\"u\"", "[{\"url\":\"u\"}]", "{\"x\":[1]}"] {
+        for meta in ["1", "null", "\"u\"", "[{\"uri\":\"u\"}]", "{\"x\":[1]}"] {
             let line = format!("{{\"meta\":{meta}}}");
             assert_eq!(read(&line), Ok(vec![None, None, None]), "{meta}");
         }
@@ -459,11 +238,134 @@ mod tests {
     }
 
     #[test]
+    fn strings_in_arrays_are_joined() {
+        let read = |line: &[u8]| -> Result<Option<String>, String> {
+            let values = parse_fields(&[("text", Kind::Texts)], line)?;
+            let [value] = <[_; 1]>::try_from(values).unwrap();
+            Ok(value.map(|value| String::from_utf8_lossy(&value).into_owned()))
+        };
+        let some = |text: &str| Ok::<_, String>(Some(text.to_owned()));
+        for (line, expected) in [
+            (r#"{"text":"a"}"#, "a"),
+            (r#"{"text":["a"]}"#, "a"),
+            (r#"{"text":["a",null,"\u00e9\n","b"]}"#, "a\n\u{e9}\n\nb"),
+            (r#"{"text":[]}"#, ""),
+            (r#"{"text":[null]}"#, ""),
+            (r#"{"text":[""]}"#, ""),
+            (r#"{"text":["","a"]}"#, "\na"),
+            (r#"{"text":[["a","b"],null,[],[["c"]]]}"#, "a\nb\nc"),
+            // As of other fields that come twice, the last counts.
+            (r#"{"text":["a"],"text":["b"]}"#, "b"),
+            (r#"{"text":["a"],"text":"b"}"#, "b"),
+            (r#"{"text":"a","text":[]}"#, ""),
+        ] {
+            assert_eq!(read(line.as_bytes()), some(expected), "{line}");
+        }
+        assert_eq!(
+            read(b"{\"text\":[\"\xff\",\"a\tb\"]}"),
+            some("\u{fffd}\na\tb")
+        );
+        assert_eq!(read(br#"{"text":null}"#), Ok(None));
+        assert_eq!(read(b"{}"), Ok(None));
+        for bad in [
+            &br#"{"text":["a",1]}"#[..],
+            br#"{"text":[{"a":"b"}]}"#,
+            br#"{"text":[["a",true]]}"#,
+            br#"{"text":{"a":["b"]}}"#,
+        ] {
+            let error = read(bad).unwrap_err();
+            assert!(error.contains("a string in column \"text\""), "{error}");
+        }
+        read(br#"{"text":["a",}"#).unwrap_err();
+    }
+
+    #[test]
+    fn a_path_leads_into_arrays() {
+        let fields = [("messages.content", Kind::Texts), ("id", Kind::Text)];
+        let read = |line: &str| {
+            let values = parse_fields(&fields, line.as_bytes()).unwrap();
+            assert_eq!(values[1].as_deref(), Some(&b"i"[..]), "{line}");
+            let text = |text: &Vec<u8>| String::from_utf8_lossy(text).into_owned();
+            values[0].as_ref().map(text)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        for (messages, expected) in [
+            (
+                r#"[{"role":"x","content":"a"},{"content":"b","role":"y"}]"#,
+                some("a\nb"),
+            ),
+            (
+                r#"[null,{"role":"x"},{"content":null},{"content":"a"},"b",3]"#,
+                some("a"),
+            ),
+            (
+                r#"[[{"content":"a"}],[],[{"content":["b",["c"]]}]]"#,
+                some("a\nb\nc"),
+            ),
+            (r#"{"content":["a","b"]}"#, some("a\nb")),
+            (r#"{"content":[]}"#, some("")),
+            (r#"{"content":"a"}"#, some("a")),
+            ("[]", some("")),
+            (r#"[{"role":"x"}]"#, some("")),
+            ("null", None),
+            ("7", None),
+            ("{}", None),
+        ] {
+            for line in [
+                format!(r#"{{"id":"i","messages":{messages}}}"#),
+                format!(r#"{{"messages":{messages},"id":"i"}}"#),
+            ] {
+                assert_eq!(read(&line), expected, "{line}");
+            }
+        }
+        // A field of this name wins, whatever it is, and wherever it stands.
+        for (own, expected) in [
+            (r#"["x","y"]"#, some("x\ny")),
+            ("[]", some("")),
+            (r#""x""#, some("x")),
+            ("null", None),
+        ] {
+            let other = r#""messages":[{"content":"a"},{"content":"b"}]"#;
+            for line in [
+                format!(r#"{{"id":"i","messages.content":{own},{other}}}"#),
+                format!(r#"{{"id":"i",{other},"messages.content":{own}}}"#),
+            ] {
+                assert_eq!(read(&line), expected, "{line}");
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_but_texts_may_be_in_arrays() {
+        for kind in [Kind::Text, Kind::Number, Kind::Any, Kind::AsWritten] {
+            let read = |line: &str| parse_fields(&[("a.b", kind)], line.as_bytes());
+            let error = read(r#"{"a":[{"c":1},{"b":"x"}]}"#).unwrap_err();
+            let expected = "column \"a.b\" is in a list; only texts can be in lists at line 1";
+            assert!(error.starts_with(expected), "{error}");
+            assert_eq!(read(r#"{"a":[{"c":"x"}]}"#), Ok(vec![None]));
+        }
+        for kind in [Kind::Text, Kind::Number, Kind::Any] {
+            let error = parse_fields(&[("a", kind)], br#"{"a":["x"]}"#).unwrap_err();
+            let found = error.contains("sequence") && error.contains("column \"a\"");
+            assert!(found, "{error}");
+        }
+        // Texts in a value that is read as it is written, too.
+        let fields = [("a", Kind::AsWritten), ("a.b", Kind::Texts)];
+        let values = parse_fields(&fields, br#"{"a":[{"b":"x"},{"b":"y"}]}"#).unwrap();
+        let expected = [&br#"[{"b":"x"},{"b":"y"}]"#[..], b"x\ny"];
+        assert_eq!(values, expected.map(|value| Some(value.to_vec())));
+    }
+
+    #[test]
     fn presence_is_told_from_absence() {
         let fields = [("a.b", Kind::Presence), ("c", Kind::Presence)];
         let read = |line: &[u8]| parse_fields(&fields, line).unwrap();
         assert_eq!(read(br#"{"a":{"b":[1]}}"#), [Some(vec![]), None]);
         assert_eq!(read(b"{\"a\":1,\"c\":\"\xff\"}"), [None, Some(vec![])]);
+        assert_eq!(read(br#"{"a":[{"b":null}]}"#), [Some(vec![]), None]);
+        // Nothing is known of the items of an empty array.
+        assert_eq!(read(br#"{"a":[],"c":[]}"#), [Some(vec![]), Some(vec![])]);
+        assert_eq!(read(br#"{"a":[{"x":1}]}"#), [None, None]);
     }
 
     #[test]
