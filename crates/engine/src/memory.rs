@@ -70,6 +70,9 @@ pub(crate) fn merge_without_limit(runtime: &RuntimeEnv) {
 ///
 /// Without merges, the consumers that can spill also share the part of the merges. One that has nothing yet may take it, too,
 /// for its first record batch. Other consumers, such as the tables of the batch, get what is free.
+///
+/// The partitions of a plan start one after the other. A sort that started before others may have a larger share than they leave
+/// it, so its merge gets as much as the rows in it need, and all sorts together do not get more than their part.
 #[derive(Debug)]
 pub(crate) struct SortPool {
     bytes: usize,
@@ -87,9 +90,41 @@ struct State {
 /// Consumers that share a part of the pool.
 #[derive(Debug, Default)]
 struct Sharers {
-    /// The bytes of each, by its id.
-    consumers: HashMap<usize, usize>,
+    /// By id.
+    consumers: HashMap<usize, Sharer>,
     bytes: usize,
+}
+
+#[derive(Debug)]
+struct Sharer {
+    bytes: usize,
+    /// What stands in brackets behind its name.
+    partition: Option<String>,
+    /// The largest share that it was given since it had nothing.
+    share: usize,
+}
+
+impl Sharer {
+    fn new(consumer: &MemoryConsumer) -> Self {
+        Self {
+            bytes: 0,
+            partition: partition(consumer).map(str::to_owned),
+            share: 0,
+        }
+    }
+}
+
+/// The partition that DataFusion names behind a consumer.
+fn partition(consumer: &MemoryConsumer) -> Option<&str> {
+    let (_, partition) = consumer.name().strip_suffix(']')?.rsplit_once('[')?;
+    Some(partition)
+}
+
+impl Sharers {
+    fn own_bytes(&self, consumer: &MemoryConsumer) -> usize {
+        let own = self.consumers.get(&consumer.id());
+        own.map_or(0, |own| own.bytes)
+    }
 }
 
 /// What a consumer does with its memory.
@@ -123,34 +158,69 @@ impl State {
         self.spillable.bytes + self.merges.bytes + self.others
     }
 
-    /// The bytes by which `consumer` may grow in a pool of `bytes` bytes.
-    fn available(&self, consumer: &MemoryConsumer, bytes: usize) -> usize {
+    /// The bytes that `consumer` may take of `additional` bytes or more, in a pool of `bytes` bytes.
+    fn available(&mut self, consumer: &MemoryConsumer, additional: usize, bytes: usize) -> usize {
         let free = bytes.saturating_sub(self.reserved());
-        let shared = bytes.saturating_sub(self.others);
+        let eighth = bytes.saturating_sub(self.others) / 8;
         let merges = self.merges.consumers.len();
-        let own = |sharers: &Sharers| sharers.consumers.get(&consumer.id()).copied().unwrap_or(0);
-        let (own, eighths, count) = match Kind::of(consumer) {
+        match Kind::of(consumer) {
             Kind::Spillable => {
-                let own = own(&self.spillable);
-                let eighths = match merges == 0 || own == 0 {
-                    true => SPILLABLE_EIGHTHS + MERGE_EIGHTHS,
-                    false => SPILLABLE_EIGHTHS,
-                };
+                let own = self.spillable.own_bytes(consumer);
                 // When other sorts have ended, their merges may still run. The share of a sort must not outgrow that of its
                 // merge.
-                (own, eighths, self.spillable.consumers.len().max(merges))
+                let count = self.spillable.consumers.len().max(merges).max(1);
+                let most = match merges == 0 || own == 0 {
+                    true => (SPILLABLE_EIGHTHS + MERGE_EIGHTHS) * eighth / count,
+                    false => {
+                        let part = SPILLABLE_EIGHTHS * eighth;
+                        let left = part.saturating_sub(self.spillable.bytes);
+                        (part / count).min(own + left)
+                    }
+                };
+                free.min(most.saturating_sub(own))
             }
-            Kind::Merge => (own(&self.merges), MERGE_EIGHTHS, merges),
-            Kind::Other => return free,
-        };
-        let share = shared / 8 * eighths / count.max(1);
-        free.min(share.saturating_sub(own))
+            Kind::Merge => {
+                let share = self.merge_share(consumer, eighth);
+                // A merge first asks for each run, [`MERGED_COPIES`] times its largest record batch, until it gets no more.
+                // Later it asks for single record batches: of rows that it has not given away yet. Two of the first requests
+                // must remain for these.
+                let kept = (2 * additional).min(share / 4);
+                free.min(share.saturating_sub(self.merges.own_bytes(consumer) + kept))
+            }
+            Kind::Other => free,
+        }
+    }
+
+    /// The share of the merge `consumer`, where an eighth of the memory has `eighth` bytes. It does not shrink while the merge
+    /// has memory.
+    fn merge_share(&mut self, consumer: &MemoryConsumer, eighth: usize) -> usize {
+        let partition = partition(consumer);
+        let sorts = self.spillable.consumers.values();
+        let sorted: usize = sorts
+            .filter(|sort| sort.partition.as_deref() == partition)
+            .map(|sort| sort.bytes)
+            .sum();
+        let equal = MERGE_EIGHTHS * eighth / self.merges.consumers.len().max(1);
+        let needed = sorted * MERGE_EIGHTHS / SPILLABLE_EIGHTHS;
+        let share = equal.max(needed);
+        match self.merges.consumers.get_mut(&consumer.id()) {
+            Some(own) if own.bytes == 0 => {
+                own.share = share;
+                share
+            }
+            Some(own) => {
+                own.share = own.share.max(share);
+                own.share
+            }
+            None => share,
+        }
     }
 
     fn grow(&mut self, consumer: &MemoryConsumer, additional: usize) {
         match self.sharers(Kind::of(consumer)) {
             Some(sharers) => {
-                *sharers.consumers.entry(consumer.id()).or_default() += additional;
+                let own = sharers.consumers.entry(consumer.id());
+                own.or_insert_with(|| Sharer::new(consumer)).bytes += additional;
                 sharers.bytes += additional;
             }
             None => self.others += additional,
@@ -161,7 +231,7 @@ impl State {
         match self.sharers(Kind::of(consumer)) {
             Some(sharers) => {
                 if let Some(own) = sharers.consumers.get_mut(&consumer.id()) {
-                    *own = own.saturating_sub(less);
+                    own.bytes = own.bytes.saturating_sub(less);
                 }
                 sharers.bytes = sharers.bytes.saturating_sub(less);
             }
@@ -197,7 +267,9 @@ impl MemoryPool for SortPool {
 
     fn register(&self, consumer: &MemoryConsumer) {
         if let Some(sharers) = self.state().sharers(Kind::of(consumer)) {
-            sharers.consumers.insert(consumer.id(), 0);
+            sharers
+                .consumers
+                .insert(consumer.id(), Sharer::new(consumer));
         }
     }
 
@@ -218,7 +290,7 @@ impl MemoryPool for SortPool {
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let consumer = reservation.consumer();
         let mut state = self.state();
-        let available = state.available(consumer, self.bytes);
+        let available = state.available(consumer, additional, self.bytes);
         if additional > available {
             let [additional, available, pool] =
                 [additional, available, self.bytes].map(human_readable_size);
@@ -260,9 +332,17 @@ mod tests {
             sort.try_grow(501).unwrap_err();
             sort.try_grow(500).unwrap();
         }
+        // The last fourth of a share is for small requests.
         for merge in &merges {
-            merge.try_grow(2500).unwrap();
+            merge.try_grow(1876).unwrap_err();
+            merge.try_grow(1875).unwrap();
+            merge.try_grow(209).unwrap_err();
+            merge.try_grow(208).unwrap();
+            for _ in 0..415 {
+                merge.try_grow(1).unwrap();
+            }
             merge.try_grow(1).unwrap_err();
+            merge.grow(2);
         }
         let other = MemoryConsumer::new("other").register(&pool);
         other.try_grow(1000).unwrap();
@@ -274,6 +354,38 @@ mod tests {
         other.try_grow(2500).unwrap();
         drop((sorts, merges, other));
         assert_eq!(pool.reserved(), 0);
+    }
+
+    #[test]
+    fn a_sort_that_started_before_others_can_be_merged() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(SortPool::new(8000));
+        let start = |partition: usize| {
+            let sort = MemoryConsumer::new(format!("ExternalSorter[{partition}]"));
+            let merge = MemoryConsumer::new(format!("{MERGE}[{partition}]"));
+            (
+                sort.with_can_spill(true).register(&pool),
+                merge.register(&pool),
+            )
+        };
+        let (first, merge) = start(0);
+        first.try_grow(1800).unwrap();
+        let others = [1, 2, 3].map(start);
+        for (sort, _) in &others[..2] {
+            // The first record batch may be larger than the share.
+            sort.try_grow(100).unwrap();
+        }
+        // All sorts together have what they may have.
+        others[0].0.try_grow(1).unwrap_err();
+        for _ in 0..43 {
+            merge.try_grow(100).unwrap();
+        }
+        // The share stays when the sort gives its rows away.
+        first.free();
+        merge.try_grow(10).unwrap();
+        merge.free();
+        // Nothing is sorted, and four merges share their part.
+        merge.try_grow(938).unwrap_err();
+        merge.try_grow(937).unwrap();
     }
 
     #[test]
@@ -301,7 +413,7 @@ mod tests {
         sort.free();
         sort.try_grow(1).unwrap();
         sort.try_grow(2000).unwrap_err();
-        merge.try_grow(5000).unwrap();
+        merge.try_grow(3750).unwrap();
     }
 
     #[test]

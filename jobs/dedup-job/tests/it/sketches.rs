@@ -353,17 +353,18 @@ fn rows_of_pairs_take_few_bytes_from_a_store() {
     let dir = Dir::new();
     // Words that no other text has, and ids like UUIDs.
     let document = |number: u64| {
-        let word = |at: u64| {
-            format!(
-                "{:x}",
-                (8 * number + at).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-            )
-        };
-        let words: Vec<String> = (0..8).map(word).collect();
-        (
-            format!("{}-{}-{}", words[0], words[1], words[2]),
-            words.join(" "),
-        )
+        let mix = |at: u64| (8 * number + at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let words: Vec<String> = (0..8).map(|at| format!("{:x}", mix(at))).collect();
+        let (high, low) = (mix(0), mix(1));
+        let id = format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xffff,
+            high & 0xffff,
+            low >> 48,
+            low & 0xffff_ffff_ffff
+        );
+        (id, words.join(" "))
     };
     let write = |name: &str, numbers: &mut dyn Iterator<Item = u64>| {
         let documents: Vec<(String, String)> = numbers.map(document).collect();
@@ -398,10 +399,10 @@ fn rows_of_pairs_take_few_bytes_from_a_store() {
         assert_eq!(summary["hits"], pairs);
         summary["network"]["bytes_received"].as_u64().unwrap()
     };
-    let without = write("without.parquet", &mut (500_000..500_060));
-    let with = write("with.parquet", &mut (0..400_000).step_by(6_667));
-    let bytes = received(&with, 60) - received(&without, 0);
-    assert!(bytes / 60 <= 32 << 10, "{bytes} bytes of 60 rows");
+    let without = write("without.parquet", &mut (500_000..500_120));
+    let with = write("with.parquet", &mut (0..400_000).step_by(3_334));
+    let bytes = received(&with, 120) - received(&without, 0);
+    assert!(bytes / 120 <= 32 << 10, "{bytes} bytes of 120 rows");
 }
 
 /// A run reads each text once, though it makes two columns of it; and it may replace a file of

@@ -346,7 +346,7 @@ fn other_items_and_other_columns_in_lists_are_refused() {
         ("--prefer numbers", "numbers"),
         ("--prefer meta.ranks:desc", "meta.ranks"),
         ("--columns tags", "tags"),
-        ("--columns id,meta.ranks", "meta.ranks"),
+        ("--columns text,meta.ranks", "meta.ranks"),
         ("--text-column tags --columns tags", "tags"),
     ] {
         let object = format!("d.parquet, column {column:?}");

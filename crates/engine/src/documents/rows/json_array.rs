@@ -13,6 +13,8 @@ pub(super) struct Array {
     next_line: u64,
     /// Objects read so far.
     objects: u64,
+    /// Whether its end was read.
+    is_ended: bool,
 }
 
 /// What comes next in an array.
@@ -41,6 +43,7 @@ impl Array {
             line: 1,
             next_line: 1,
             objects: 0,
+            is_ended: false,
         };
         let is_array = array.skip_space(bytes)? == Some(b'[');
         if is_array {
@@ -55,13 +58,16 @@ impl Array {
         self.line
     }
 
-    /// Appends the next object to `text`.
+    /// Appends the next object to `text`. After the end, it ends again.
     pub(super) fn next(
         &mut self,
         bytes: &mut impl BufRead,
         most: usize,
         text: &mut Vec<u8>,
     ) -> io::Result<Element> {
+        if self.is_ended {
+            return Ok(Element::End);
+        }
         let mut next = self.skip_space(bytes)?;
         if self.objects > 0 && next == Some(b',') {
             bytes.consume(1);
@@ -78,7 +84,10 @@ impl Array {
             Some(b']') => {
                 bytes.consume(1);
                 Ok(match self.skip_space(bytes)? {
-                    None => Element::End,
+                    None => {
+                        self.is_ended = true;
+                        Element::End
+                    }
                     Some(_) => Element::Bad("there is more after the end of the array"),
                 })
             }
@@ -168,7 +177,11 @@ mod tests {
                     let text = String::from_utf8(text).unwrap();
                     objects.push(format!("{}:{text}", array.line()));
                 }
-                Element::End => return Some((objects, "")),
+                Element::End => {
+                    let again = array.next(&mut bytes, 40, &mut text).unwrap();
+                    assert!(matches!(again, Element::End));
+                    return Some((objects, ""));
+                }
                 Element::TooLong => return Some((objects, "too long")),
                 Element::Bad(reason) => return Some((objects, reason)),
             }
