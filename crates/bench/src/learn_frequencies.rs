@@ -24,9 +24,5 @@ pub fn count(texts: &[String], spec: &Spec) -> HashMap<String, u64> {
 pub fn table(documents: usize, counts: HashMap<String, u64>) -> DocumentFrequencies {
     let mut features: Vec<_> = counts.into_iter().collect();
     features.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    DocumentFrequencies {
-        documents: (documents as u64).max(DocumentFrequencies::LEAST_DOCUMENTS),
-        rest: REST,
-        features,
-    }
+    DocumentFrequencies::of_sample(documents as u64, REST, features)
 }

@@ -80,16 +80,11 @@ pub async fn learn(
     features.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let listed: u64 = features.iter().map(|(_, count)| count).sum();
     let others = counted.distinct - features.len() as u64;
+    // Every feature that is not kept, and every unseen one, gets the mean of those not kept.
+    let rest = (counted.total - listed).checked_div(others);
+    let rest = rest.unwrap_or(1).max(1);
     Ok(Learnt {
-        frequencies: DocumentFrequencies {
-            documents: read.max(DocumentFrequencies::LEAST_DOCUMENTS),
-            // Every feature that is not kept, and every unseen one, gets the mean of those not kept.
-            rest: (counted.total - listed)
-                .checked_div(others)
-                .unwrap_or(1)
-                .max(1),
-            features,
-        },
+        frequencies: DocumentFrequencies::of_sample(read, rest, features),
         documents: read,
         distinct: counted.distinct,
     })

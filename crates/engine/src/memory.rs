@@ -11,7 +11,9 @@ use datafusion::execution::memory_pool::{
 };
 use datafusion::execution::runtime_env::RuntimeEnv;
 
-/// DataFusion gives this name, with a number behind it, to each memory consumer that merges sorted runs. Such a consumer
+/// DataFusion gives this name, with the number of the partition in brackets, to each memory consumer that sorts rows.
+const SORT: &str = "ExternalSorter[";
+/// DataFusion gives this name, with the same number behind it, to each memory consumer that merges sorted runs. Such a consumer
 /// reserves as much as the pool gives it. If the pool gives it nothing, the merge fails.
 const MERGE: &str = "ExternalSorterMerge";
 /// Consumers that can spill share this many eighths of the memory that others leave.
@@ -71,8 +73,8 @@ pub(crate) fn merge_without_limit(runtime: &RuntimeEnv) {
 /// Without merges, the consumers that can spill also share the part of the merges. One that has nothing yet may take it, too,
 /// for its first record batch. Other consumers, such as the tables of the batch, get what is free.
 ///
-/// The partitions of a plan start one after the other. A sort that started before others may have a larger share than they leave
-/// it, so its merge gets as much as the rows in it need, and all sorts together do not get more than their part.
+/// The partitions of a plan start one after the other. A sort that starts before others may hold more than its share of later. So
+/// its merge gets as much as these rows need, and the other sorts get less meanwhile.
 #[derive(Debug)]
 pub(crate) struct SortPool {
     bytes: usize,
@@ -97,9 +99,8 @@ struct Sharers {
 
 #[derive(Debug)]
 struct Sharer {
+    name: String,
     bytes: usize,
-    /// What stands in brackets behind its name.
-    partition: Option<String>,
     /// The largest share that it was given since it had nothing.
     share: usize,
 }
@@ -107,17 +108,11 @@ struct Sharer {
 impl Sharer {
     fn new(consumer: &MemoryConsumer) -> Self {
         Self {
+            name: consumer.name().to_owned(),
             bytes: 0,
-            partition: partition(consumer).map(str::to_owned),
             share: 0,
         }
     }
-}
-
-/// The partition that DataFusion names behind a consumer.
-fn partition(consumer: &MemoryConsumer) -> Option<&str> {
-    let (_, partition) = consumer.name().strip_suffix(']')?.rsplit_once('[')?;
-    Some(partition)
 }
 
 impl Sharers {
@@ -158,62 +153,64 @@ impl State {
         self.spillable.bytes + self.merges.bytes + self.others
     }
 
-    /// The bytes that `consumer` may take of `additional` bytes or more, in a pool of `bytes` bytes.
-    fn available(&mut self, consumer: &MemoryConsumer, additional: usize, bytes: usize) -> usize {
+    /// The bytes by which `consumer` may grow in a pool of `bytes` bytes.
+    fn available(&mut self, consumer: &MemoryConsumer, bytes: usize) -> usize {
         let free = bytes.saturating_sub(self.reserved());
         let eighth = bytes.saturating_sub(self.others) / 8;
-        let merges = self.merges.consumers.len();
-        match Kind::of(consumer) {
+        let (own, most) = match Kind::of(consumer) {
             Kind::Spillable => {
                 let own = self.spillable.own_bytes(consumer);
-                // When other sorts have ended, their merges may still run. The share of a sort must not outgrow that of its
-                // merge.
-                let count = self.spillable.consumers.len().max(merges).max(1);
-                let most = match merges == 0 || own == 0 {
-                    true => (SPILLABLE_EIGHTHS + MERGE_EIGHTHS) * eighth / count,
-                    false => {
-                        let part = SPILLABLE_EIGHTHS * eighth;
-                        let left = part.saturating_sub(self.spillable.bytes);
-                        (part / count).min(own + left)
-                    }
-                };
-                free.min(most.saturating_sub(own))
+                (own, self.most_of_sort(own, eighth))
             }
             Kind::Merge => {
-                let share = self.merge_share(consumer, eighth);
-                // A merge first asks for each run, [`MERGED_COPIES`] times its largest record batch, until it gets no more.
-                // Later it asks for single record batches: of rows that it has not given away yet. Two of the first requests
-                // must remain for these.
-                let kept = (2 * additional).min(share / 4);
-                free.min(share.saturating_sub(self.merges.own_bytes(consumer) + kept))
+                let own = self.merges.own_bytes(consumer);
+                (own, self.share_of_merge(consumer, eighth))
             }
-            Kind::Other => free,
-        }
+            Kind::Other => return free,
+        };
+        free.min(most.saturating_sub(own))
     }
 
-    /// The share of the merge `consumer`, where an eighth of the memory has `eighth` bytes. It does not shrink while the merge
-    /// has memory.
-    fn merge_share(&mut self, consumer: &MemoryConsumer, eighth: usize) -> usize {
-        let partition = partition(consumer);
-        let sorts = self.spillable.consumers.values();
-        let sorted: usize = sorts
-            .filter(|sort| sort.partition.as_deref() == partition)
-            .map(|sort| sort.bytes)
-            .sum();
-        let equal = MERGE_EIGHTHS * eighth / self.merges.consumers.len().max(1);
-        let needed = sorted * MERGE_EIGHTHS / SPILLABLE_EIGHTHS;
-        let share = equal.max(needed);
-        match self.merges.consumers.get_mut(&consumer.id()) {
-            Some(own) if own.bytes == 0 => {
-                own.share = share;
-                share
-            }
-            Some(own) => {
-                own.share = own.share.max(share);
-                own.share
-            }
-            None => share,
+    /// The share of each merge, where an eighth of the memory has `eighth` bytes and all have the same.
+    fn equal_share_of_merges(&self, eighth: usize) -> usize {
+        MERGE_EIGHTHS * eighth / self.merges.consumers.len().max(1)
+    }
+
+    /// The most bytes of a consumer that can spill and has `own` bytes.
+    fn most_of_sort(&self, own: usize, eighth: usize) -> usize {
+        let merges = self.merges.consumers.len();
+        // When other sorts have ended, their merges may still run. The share of a sort must not outgrow that of its merge.
+        let count = self.spillable.consumers.len().max(merges).max(1);
+        if merges == 0 || own == 0 {
+            return (SPILLABLE_EIGHTHS + MERGE_EIGHTHS) * eighth / count;
         }
+        // Memory is also short if merges have more than their shares.
+        let equal = self.equal_share_of_merges(eighth);
+        let merges = self.merges.consumers.values();
+        let more: usize = merges.map(|merge| merge.bytes.saturating_sub(equal)).sum();
+        let part = SPILLABLE_EIGHTHS * eighth;
+        let taken = self.spillable.bytes + more * SPILLABLE_EIGHTHS / MERGE_EIGHTHS;
+        let share = part / count;
+        share.min((own + part.saturating_sub(taken)).max(share / 2))
+    }
+
+    /// The share of the merge `consumer`: at least what the rows of its sort need. It does not shrink while the merge has memory.
+    fn share_of_merge(&mut self, consumer: &MemoryConsumer, eighth: usize) -> usize {
+        // The number behind both names is the only link between a sort and its merge.
+        let number = consumer.name().strip_prefix(MERGE);
+        let number = number.and_then(|number| number.strip_prefix('['));
+        let is_its_sort =
+            |sort: &&Sharer| number.is_some() && sort.name.strip_prefix(SORT) == number;
+        let sorts = self.spillable.consumers.values().filter(is_its_sort);
+        let sorted = sorts.map(|sort| sort.bytes).max().unwrap_or(0);
+        let needed = sorted * MERGE_EIGHTHS / SPILLABLE_EIGHTHS;
+        let share = self.equal_share_of_merges(eighth).max(needed);
+        let Some(own) = self.merges.consumers.get_mut(&consumer.id()) else {
+            return share;
+        };
+        let before = if own.bytes == 0 { 0 } else { own.share };
+        own.share = share.max(before);
+        own.share
     }
 
     fn grow(&mut self, consumer: &MemoryConsumer, additional: usize) {
@@ -290,7 +287,7 @@ impl MemoryPool for SortPool {
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let consumer = reservation.consumer();
         let mut state = self.state();
-        let available = state.available(consumer, additional, self.bytes);
+        let available = state.available(consumer, self.bytes);
         if additional > available {
             let [additional, available, pool] =
                 [additional, available, self.bytes].map(human_readable_size);
@@ -332,17 +329,9 @@ mod tests {
             sort.try_grow(501).unwrap_err();
             sort.try_grow(500).unwrap();
         }
-        // The last fourth of a share is for small requests.
         for merge in &merges {
-            merge.try_grow(1876).unwrap_err();
-            merge.try_grow(1875).unwrap();
-            merge.try_grow(209).unwrap_err();
-            merge.try_grow(208).unwrap();
-            for _ in 0..415 {
-                merge.try_grow(1).unwrap();
-            }
+            merge.try_grow(2500).unwrap();
             merge.try_grow(1).unwrap_err();
-            merge.grow(2);
         }
         let other = MemoryConsumer::new("other").register(&pool);
         other.try_grow(1000).unwrap();
@@ -370,22 +359,32 @@ mod tests {
         let (first, merge) = start(0);
         first.try_grow(1800).unwrap();
         let others = [1, 2, 3].map(start);
-        for (sort, _) in &others[..2] {
-            // The first record batch may be larger than the share.
+        for (sort, _) in &others {
+            // The first record batch may be larger than the share; then a sort gets half of it, whatever others have.
             sort.try_grow(100).unwrap();
+            sort.try_grow(151).unwrap_err();
+            sort.try_grow(150).unwrap();
         }
-        // All sorts together have what they may have.
-        others[0].0.try_grow(1).unwrap_err();
-        for _ in 0..43 {
-            merge.try_grow(100).unwrap();
-        }
-        // The share stays when the sort gives its rows away.
+        merge.try_grow(4501).unwrap_err();
+        merge.try_grow(4500).unwrap();
+        // Its share stays when its sort gives its rows away. The others get no more until it is smaller.
         first.free();
-        merge.try_grow(10).unwrap();
+        merge.shrink(100);
+        merge.try_grow(100).unwrap();
+        for (sort, _) in &others {
+            sort.try_grow(1).unwrap_err();
+        }
+        for (_, merge) in &others {
+            merge.try_grow(900).unwrap();
+        }
         merge.free();
-        // Nothing is sorted, and four merges share their part.
-        merge.try_grow(938).unwrap_err();
-        merge.try_grow(937).unwrap();
+        // Four merges have equal shares.
+        merge.try_grow(1251).unwrap_err();
+        merge.try_grow(1250).unwrap();
+        for (sort, other) in &others {
+            sort.try_grow(250).unwrap();
+            other.try_grow(350).unwrap();
+        }
     }
 
     #[test]
@@ -413,7 +412,7 @@ mod tests {
         sort.free();
         sort.try_grow(1).unwrap();
         sort.try_grow(2000).unwrap_err();
-        merge.try_grow(3750).unwrap();
+        merge.try_grow(5000).unwrap();
     }
 
     #[test]

@@ -45,6 +45,17 @@ impl DocumentFrequencies {
     /// Otherwise the words of its subject, which most of its documents contain, weigh as little as stop words do. Rare
     /// words then decide the fingerprint, and an edit of a few of them separates two revisions.
     pub const LEAST_DOCUMENTS: u64 = 20_000;
+
+    /// The frequencies of `features`, the most frequent first, that were counted in a sample of `documents` documents. `rest` is
+    /// the frequency assumed for all others.
+    #[must_use]
+    pub fn of_sample(documents: u64, rest: u64, features: Vec<(String, u64)>) -> Self {
+        Self {
+            documents: documents.max(Self::LEAST_DOCUMENTS),
+            rest,
+            features,
+        }
+    }
 }
 
 /// Why document frequencies are refused.

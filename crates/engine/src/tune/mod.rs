@@ -520,11 +520,7 @@ fn frequencies(texts: &[String], model: &Model) -> DocumentFrequencies {
         });
     }
     features.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-    DocumentFrequencies {
-        documents: texts.len() as u64,
-        rest: 1,
-        features,
-    }
+    DocumentFrequencies::of_sample(texts.len() as u64, 1, features)
 }
 
 /// For 0, 1, … pairs seen, the least and the greatest expected number of pairs: two-sided 95 %

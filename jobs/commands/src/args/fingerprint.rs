@@ -13,7 +13,7 @@ pub struct ColumnArgs {
     /// such as doc_id or url]
     #[arg(long, value_name = "NAME")]
     pub id_column: Option<String>,
-    /// Column of texts, or of lists of texts, which are joined by newlines, such as messages.content [default: text, or another
+    /// Column of texts, or of lists such as messages.content, whose texts are joined by newlines [default: text, or another
     /// common name such as content or body]
     #[arg(long, value_name = "NAME", conflicts_with = "fingerprint_column")]
     pub text_column: Option<String>,

@@ -95,6 +95,7 @@ fn report(common: &CommonArgs, output: &str, learnt: &Learnt, digest: &str) -> R
         return print_json(&json!({
             "output": output,
             "documents": learnt.documents,
+            "counted_as_documents": table.documents,
             "distinct_features": learnt.distinct,
             "terms": table.features.len(),
             "rest": table.rest,
@@ -111,10 +112,14 @@ fn report(common: &CommonArgs, output: &str, learnt: &Learnt, digest: &str) -> R
         .map(|(feature, documents)| format!("{feature:?} in {}", count(*documents)))
         .collect();
     print(&format!(
-        "{output}: {} of {} features of {} documents; each other feature counts as if it were in {} documents\n  most frequent: {}\n",
+        "{output}: {} of {} features of {} documents{}; each other feature counts as if it were in {} documents\n  most frequent: {}\n",
         count(table.features.len() as u64),
         count(learnt.distinct),
         count(learnt.documents),
+        match table.documents > learnt.documents {
+            true => format!(", which count as a part of {}", count(table.documents)),
+            false => String::new(),
+        },
         count(table.rest),
         most_frequent.join(", ")
     ))

@@ -375,7 +375,6 @@ fn other_items_and_other_columns_in_lists_are_refused() {
     for options in [
         "--fingerprint-column messages.rank",
         "--prefer messages.rank",
-        "--columns messages.rank",
     ] {
         run(&jsonl, options).fails(65, &["d.jsonl, line 1", in_list]);
     }
@@ -383,7 +382,11 @@ fn other_items_and_other_columns_in_lists_are_refused() {
         let object = format!("d.jsonl, line 1, column {column:?}");
         run(&jsonl, &format!("--id-column {column}")).fails(65, &[&object, "ids are text"]);
     }
-    // An array goes along to decisions as it is written, also if its strings are the text.
+    // What is in an array does not go along to decisions.
+    run(&jsonl, "--columns messages.rank").ok();
+    let decisions = fs::read_to_string(&output).unwrap();
+    assert!(decisions.ends_with(",\n"), "{decisions}");
+    // An array goes along as it is written, also if its strings are the text.
     run(&jsonl, "--columns messages,text").ok();
     let decisions = fs::read_to_string(&output).unwrap();
     assert!(decisions.ends_with(",\"[\"\"x\"\"]\"\n"), "{decisions}");

@@ -223,7 +223,9 @@ impl FirstRecord for FirstObject {
             Some(false) => {
                 return Err(EngineError::BadData {
                     object: format!("{}, column {name:?}", self.name),
-                    reason: "ids are text or integers of 64 bits, and this is neither".into(),
+                    reason:
+                        "ids are text or integers of 64 bits, outside of lists, and this is neither"
+                            .into(),
                 });
             }
         };

@@ -152,7 +152,9 @@ impl<'de> DeserializeSeed<'de> for Place<'_, '_, 'de> {
 
     fn deserialize<D: Deserializer<'de>>(self, value: D) -> Result<(), D::Error> {
         match self.kind() {
-            Some(Kind::Text | Kind::Number | Kind::Any | Kind::AsWritten) if self.is_in_array => {
+            // It is read when all other work is done: too late for an error.
+            Some(Kind::AsWritten) if self.is_in_array => value.deserialize_ignored_any(self),
+            Some(Kind::Text | Kind::Number | Kind::Any) if self.is_in_array => {
                 let name = self.field().map_or("", |field| field.name.as_str());
                 let reason = format!("column {name:?} is in a list; only texts can be in lists");
                 Err(de::Error::custom(reason))
