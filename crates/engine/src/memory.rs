@@ -101,7 +101,7 @@ struct Sharers {
 struct Sharer {
     name: String,
     bytes: usize,
-    /// The largest share that it was given since it had nothing.
+    /// The largest share that a merge had while it had memory; 0 for a sort.
     share: usize,
 }
 

@@ -138,3 +138,15 @@ impl QueryPlanner for Planner {
             .await
     }
 }
+
+/// A session of one thread with `memory` bytes that spills to `directory`, for tests.
+#[cfg(test)]
+pub(crate) fn test_session(directory: &std::path::Path, memory: usize) -> SessionContext {
+    let resources = Resources::new(storage::Stores::new(storage::StoreOptions::default()));
+    let limits = Limits {
+        threads: 1,
+        memory,
+        spill: directory.to_owned(),
+    };
+    session(&limits, Arc::new(resources)).unwrap()
+}

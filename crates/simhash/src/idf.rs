@@ -39,8 +39,8 @@ pub struct DocumentFrequencies {
 }
 
 impl DocumentFrequencies {
-    /// A smaller sample counts as a part of a collection of so many documents, whose other documents have none of its
-    /// features.
+    /// Documents of the smallest collection. A smaller sample counts as a part of it; the other documents of the collection have
+    /// none of the sample's features.
     ///
     /// Otherwise the words of its subject, which most of its documents contain, weigh as little as stop words do. Rare
     /// words then decide the fingerprint, and an edit of a few of them separates two revisions.

@@ -408,9 +408,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Limits;
     use crate::decide::greedy::Decision;
-    use crate::resources::Resources;
+    use crate::session::test_session;
 
     /// Decides about `count` documents with `memory` bytes.
     fn decide(
@@ -420,13 +419,7 @@ mod tests {
         memory: usize,
     ) -> (Vec<Decision>, bool) {
         let scratch = tempfile::tempdir().unwrap();
-        let resources = Resources::new(storage::Stores::new(storage::StoreOptions::default()));
-        let limits = Limits {
-            threads: 1,
-            memory,
-            spill: scratch.path().to_owned(),
-        };
-        let context = crate::session::session(&limits, Arc::new(resources)).unwrap();
+        let context = test_session(scratch.path(), memory);
         let mut sorter = PairSorter::new(&context, count as usize, similarities).unwrap();
         for pair in pairs {
             sorter.add(pair).unwrap();

@@ -171,8 +171,7 @@ mod tests {
 
     use super::*;
     use crate::documents::Columns;
-    use crate::resources::Resources;
-    use crate::session::{Limits, session};
+    use crate::session::test_session;
 
     #[tokio::test]
     async fn types_that_cannot_become_text_are_refused_beside_others() {
@@ -182,13 +181,7 @@ mod tests {
             std::fs::write(path, "{\"id\":\"x\",\"fp\":1,\"tags\":[]}\n").unwrap();
         }
         let given = paths.map(|path| path.to_str().unwrap().to_owned());
-        let resources = Resources::new(storage::Stores::new(storage::StoreOptions::default()));
-        let limits = Limits {
-            threads: 1,
-            memory: 1 << 30,
-            spill: dir.path().to_owned(),
-        };
-        let context = session(&limits, Arc::new(resources)).unwrap();
+        let context = test_session(dir.path(), 1 << 30);
         let columns = Columns {
             carried: vec!["tags".into()],
             ..Columns::default()

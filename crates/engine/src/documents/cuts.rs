@@ -78,8 +78,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Makes a file whole again if the cause of `error` is that it was cut within a record. All that was made of the documents has
-    /// to be made again. If it happens a second time, all files are made whole: the number of such files must not be that of the
+    /// Makes a file whole again, if `error` says that it was cut within a record. The caller then reads all documents again. If it happens a second time, all files are made whole: the number of such files must not be that of the
     /// passes over the documents.
     ///
     /// # Errors
@@ -222,8 +221,7 @@ async fn window(location: &Location, size: u64, at: u64, length: u64) -> Result<
 mod tests {
     use super::*;
     use crate::documents::Columns;
-    use crate::resources::Resources;
-    use crate::session::{Limits, session};
+    use crate::session::test_session;
 
     #[tokio::test]
     async fn a_wrong_cut_makes_its_file_whole_and_a_second_one_all_files() {
@@ -233,13 +231,7 @@ mod tests {
             std::fs::write(&path, "{\"id\":\"x\",\"text\":\"one two three four\"}\n").unwrap();
             path.to_str().unwrap().to_owned()
         });
-        let resources = Resources::new(storage::Stores::new(storage::StoreOptions::default()));
-        let limits = Limits {
-            threads: 1,
-            memory: 1 << 30,
-            spill: dir.path().to_owned(),
-        };
-        let context = session(&limits, Arc::new(resources)).unwrap();
+        let context = test_session(dir.path(), 1 << 30);
         let opened = Documents::open(&context, &given, &Columns::default()).await;
         let mut documents = opened.unwrap();
         for file in &mut documents.files {

@@ -104,8 +104,7 @@ mod tests {
 
     use super::*;
     use crate::documents::Columns;
-    use crate::resources::Resources;
-    use crate::session::{Limits, session};
+    use crate::session::test_session;
 
     /// Rows keep the numbers of their parts, so the rows of a file have other names when a file before it is cut otherwise.
     #[tokio::test]
@@ -116,13 +115,7 @@ mod tests {
             std::fs::write(path, "{\"id\":\"x\",\"text\":\"one two three four\"}\n").unwrap();
         }
         let given = paths.map(|path| path.to_str().unwrap().to_owned());
-        let resources = Resources::new(storage::Stores::new(storage::StoreOptions::default()));
-        let limits = Limits {
-            threads: 1,
-            memory: 1 << 30,
-            spill: dir.path().to_owned(),
-        };
-        let context = session(&limits, Arc::new(resources)).unwrap();
+        let context = test_session(dir.path(), 1 << 30);
         let mut documents = Documents::open(&context, &given, &Columns::default())
             .await
             .unwrap();

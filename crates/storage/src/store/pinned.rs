@@ -32,7 +32,8 @@ const PIECE_BYTES: u64 = 16 << 20;
 /// Ranges with at most this many bytes between them are fetched by one request. Rows of pairs lie some 100 KiB apart: with a
 /// larger gap, reading their ids would fetch most ids of the archive.
 const GAP_BYTES: u64 = 8 << 10;
-/// Many ranges are fetched in so many parts at the same time; of each part, the library fetches ten ranges concurrently.
+/// Maximum parts into which many ranges are divided, to fetch them concurrently: of each part, the library fetches only ten ranges
+/// at a time.
 const PARTS: usize = 4;
 /// Minimum ranges of a part.
 const PART_RANGES: usize = 16;

@@ -359,8 +359,8 @@ mod tests {
         assert_eq!(texts(lists), expected);
     }
 
-    /// Lists of so many structures with a text; the lists and structures that `lists` and `structures` say are null have items and
-    /// texts nevertheless.
+    /// Lists with `lengths` structures, each with a text. A list or a structure is null where `lists` or `structures` has `false`;
+    /// its items or its text are in memory nevertheless.
     fn of_structures(lengths: &[usize], lists: &[bool], structures: &[bool]) -> ListArray {
         let contents: StringArray = (0..structures.len())
             .map(|item| (item != 1).then(|| item.to_string()))
