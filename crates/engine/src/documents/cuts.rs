@@ -78,8 +78,9 @@ impl Documents {
         Ok(())
     }
 
-    /// Makes a file whole again, if `error` says that it was cut within a record. The caller then reads all documents again. If it happens a second time, all files are made whole: the number of such files must not be that of the
-    /// passes over the documents.
+    /// Removes the cuts of a file, if `error` says that one of them is within a record. The caller then reads all documents again.
+    /// The second such error removes the cuts of all files, so that the caller reads the documents at most three times, however
+    /// many files have wrong cuts.
     ///
     /// # Errors
     /// `error`, if it has another cause.

@@ -139,8 +139,8 @@ impl Documents {
     /// Opens files, directories or patterns, and finds their columns.
     ///
     /// # Errors
-    /// [`EngineError`] when a file cannot be read, has no usable columns, or has other content than the first; or when a carried
-    /// column cannot get the type that it has in the decisions.
+    /// [`EngineError`] when a file cannot be read, has no usable columns, or has other content than the first; or when the
+    /// values of a carried column cannot become the type of this column in the decisions.
     pub async fn open(
         context: &SessionContext,
         given: &[String],

@@ -386,7 +386,7 @@ fn other_items_and_other_columns_in_lists_are_refused() {
     run(&jsonl, "--columns messages.rank").ok();
     let decisions = fs::read_to_string(&output).unwrap();
     assert!(decisions.ends_with(",\n"), "{decisions}");
-    // An array goes along as it is written, also if its strings are the text.
+    // The decisions copy the JSON of an array, also if its strings are the text.
     run(&jsonl, "--columns messages,text").ok();
     let decisions = fs::read_to_string(&output).unwrap();
     assert!(decisions.ends_with(",\"[\"\"x\"\"]\"\n"), "{decisions}");
@@ -463,7 +463,7 @@ fn strings_in_lists_need_not_be_unicode() {
     assert_eq!(invalid("liar.parquet"), 1);
 }
 
-/// A row group with so many items that several threads read it.
+/// Several threads read one row group, because its lists have many items.
 #[test]
 fn several_threads_read_a_row_group_of_lists() {
     let dir = Dir::new();

@@ -20,7 +20,7 @@ pub(super) struct Leaf<'s> {
     pub(super) is_in_lists: bool,
 }
 
-/// The leaf column that is called `column`, or else the one at the path `column`. `None` if there is none outside of maps.
+/// Finds the leaf column with the name `column`; without one, the leaf column at the path `column`. `None` if there is none outside of maps.
 ///
 /// `schema` has the types of the file's columns in their order, with lists of the type [`DataType::List`].
 pub(super) fn find<'s>(schema: &'s Schema, column: &str) -> Option<Leaf<'s>> {

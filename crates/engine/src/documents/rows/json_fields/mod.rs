@@ -353,7 +353,7 @@ mod tests {
         let line = br#"{"a":[{"c":1},{"b":"x"}]}"#;
         let values = parse_fields(&[("a.b", Kind::AsWritten)], line);
         assert_eq!(values, Ok(vec![None]));
-        // Texts in a value that is read as it is written, too.
+        // A text is also found inside a value that another field copies as JSON.
         let fields = [("a", Kind::AsWritten), ("a.b", Kind::Texts)];
         let values = parse_fields(&fields, br#"{"a":[{"b":"x"},{"b":"y"}]}"#).unwrap();
         let expected = [&br#"[{"b":"x"},{"b":"y"}]"#[..], b"x\ny"];

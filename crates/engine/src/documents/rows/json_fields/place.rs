@@ -123,7 +123,7 @@ impl<'f, 'de> Place<'f, '_, 'de> {
         value.has_items = true;
     }
 
-    /// Stores the value as it is written, and reads the fields inside it that were asked for.
+    /// Copies the JSON of the value to the record, and reads the fields inside the value that columns name.
     fn read_as_written<D: Deserializer<'de>>(mut self, value: D) -> Result<(), D::Error> {
         let custom = <D::Error as de::Error>::custom::<serde_json::Error>;
         let raw = <&'de RawValue as Deserialize<'de>>::deserialize(value)?;
