@@ -58,5 +58,6 @@ pub use cuts::{Cuts, MemberCuts, RecordStarts};
 pub use documents::{Choice, Document, Documents, Form, Outcome};
 pub use fault::{Broken, Fault, WrongCut};
 pub use headers::{Headers, RecordType};
+pub use members::Dictionary;
 pub use reader::{Event, Limits, Reader, Record};
 pub use reason::Reason;
