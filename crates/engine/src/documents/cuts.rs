@@ -3,7 +3,8 @@
 //! The places are found once, before documents are read: of compressed files, from a few bytes around each; of plain ones, from
 //! the headers of all records up to the last place. See [`warc::Cuts`].
 //!
-//! A place of a file that was made for it may be wrong. Only the reader of the part before it notices that, at the end of the part.
+//! A place of a file that was made for it may be wrong, and so may one behind a second dictionary. Only the reader of the part
+//! before it notices that, at the end of the part.
 //! Others have then used rows of the file: so what was made of the documents is thrown away, and made again without the cuts of
 //! the file, see [`Documents::uncut`]. The first pass over the documents reads all parts to their ends, so no later one finds a
 //! wrong cut.
@@ -16,7 +17,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::ObjectStoreExt as _;
 use storage::{Location, UnchangedFile};
-use warc::{Cuts, MemberCuts, RecordStarts};
+use warc::{Cuts, Dictionary, MemberCuts, RecordStarts};
 
 use super::Documents;
 use super::file::{InputFile, Source};
@@ -43,7 +44,7 @@ impl Documents {
     }
 
     /// Cuts large WARC files, so that `readers` readers can share the documents evenly. Files that are one gzip member or one
-    /// zstd frame, zstd files with a dictionary, and files in a store that are not compressed stay whole.
+    /// zstd frame, and files in a store that are not compressed, stay whole.
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read.
@@ -136,12 +137,16 @@ async fn find(file: &InputFile, pieces: u64, window_log: u32) -> Result<Vec<u64>
         let at = u128::from(size) * u128::from(piece) / u128::from(pieces);
         at as u64
     });
-    let start = window(location, size, 0, WINDOWS[0]).await?;
+    let mut start = window(location, size, 0, WINDOWS[0]).await?;
+    if let Some(dictionary) = Dictionary::frame_length(&start) {
+        // The members behind it have to be seen, too.
+        start = window(location, size, 0, WINDOWS[0] + dictionary as u64).await?;
+    }
     let cuts = blocking(move || Ok(Cuts::of_file(&start, window_log))).await?;
     let mut places = match cuts {
         None => Vec::new(),
         Some(Cuts::Members(cuts)) => {
-            let finding = wanted.map(|at| find_member(location, size, at, cuts));
+            let finding = wanted.map(move |at| find_member(location, size, at, cuts.clone()));
             let found = futures::stream::iter(finding).buffered(PLACES_AT_ONCE);
             let found: Vec<Option<u64>> = found.try_collect().await?;
             found.into_iter().flatten().collect()
@@ -172,6 +177,7 @@ async fn find_member(
     for length in WINDOWS {
         let bytes = window(location, size, at, length).await?;
         let is_end = at + bytes.len() as u64 == size;
+        let cuts = cuts.clone();
         let found = blocking(move || Ok(cuts.find(&bytes, is_end))).await?;
         if found.is_some() || is_end {
             return Ok(found.map(|found| at + found as u64));
