@@ -79,9 +79,9 @@ impl Documents {
         Ok(())
     }
 
-    /// Removes the cuts of a file, if `error` says that one of them is within a record. The caller then reads all documents again.
-    /// The second such error removes the cuts of all files, so that the caller reads the documents at most three times, however
-    /// many files have wrong cuts.
+    /// Removes the cuts of a file, if `error` says that one of them is wrong, whoever read the file: this process or an executor. The
+    /// caller then reads all documents again. The second such error removes the cuts of all files, so that the caller reads the
+    /// documents at most three times, however many files have wrong cuts.
     ///
     /// # Errors
     /// `error`, if it has another cause.
@@ -89,19 +89,26 @@ impl Documents {
         let Some((name, offset)) = error.wrong_cut() else {
             return Err(error);
         };
-        let name = name.to_owned();
-        let is_wrong =
-            |file: &Arc<InputFile>| !file.cuts().is_empty() && file.location.to_string() == name;
-        if !self.files.iter().any(is_wrong) {
+        // Executors get the absolute name.
+        let has_name =
+            |location: &Location| location.to_string() == name || location.absolute_name() == name;
+        let is_wrong: Vec<bool> = self
+            .files
+            .iter()
+            .map(|file| !file.cuts().is_empty() && has_name(&file.location))
+            .collect();
+        let Some(wrong) = is_wrong.iter().position(|is_wrong| *is_wrong) else {
             return Err(error);
-        }
+        };
+        let name = &self.files[wrong].location;
         let all = std::mem::replace(&mut self.had_wrong_cut, true);
         let which = if all { "each file" } else { "this file" };
         tracing::warn!(
-            "{name}, byte {offset}: the file was cut within a record, to be read in parts; the documents are read again, {which} as a whole"
+            "{name}, byte {offset}: the file was cut here to be read in parts, but this is within a record or behind another \
+             zstd dictionary; the documents are read again, {which} as a whole"
         );
-        for file in &mut self.files {
-            if all || is_wrong(file) {
+        for (file, is_wrong) in self.files.iter_mut().zip(is_wrong) {
+            if all || is_wrong {
                 Arc::make_mut(file).cut_at(Vec::new());
             }
         }
@@ -233,11 +240,12 @@ mod tests {
     #[tokio::test]
     async fn a_wrong_cut_makes_its_file_whole_and_a_second_one_all_files() {
         let dir = tempfile::tempdir().unwrap();
-        let given = ["a.jsonl", "b.jsonl", "c.jsonl"].map(|name| {
+        let mut given = ["a.jsonl", "b.jsonl", "c.jsonl"].map(|name| {
             let path = dir.path().join(name);
             std::fs::write(&path, "{\"id\":\"x\",\"text\":\"one two three four\"}\n").unwrap();
             path.to_str().unwrap().to_owned()
         });
+        given[0].insert_str(0, "file://");
         let context = test_session(dir.path(), 1 << 30);
         let opened = Documents::open(&context, &given, &Columns::default()).await;
         let mut documents = opened.unwrap();
@@ -272,8 +280,12 @@ mod tests {
         // A file that is whole has no wrong cut.
         let error = documents.uncut(wrong(1)).unwrap_err().to_string();
         assert!(error.starts_with(&names[1]), "{error}");
-        assert!(error.contains(", byte 10: ") && error.contains("without --cluster"));
-        documents.uncut(wrong(0)).unwrap();
+        assert!(error.contains(", byte 10: "), "{error}");
+        // An executor has the absolute name.
+        let file = documents.files[0].location.absolute_name();
+        assert_ne!(file, names[0]);
+        let of_executor = EngineError::WrongCut { file, offset: 20 };
+        documents.uncut(of_executor).unwrap();
         assert_eq!(parts(&documents), [1, 1, 1]);
     }
 }
