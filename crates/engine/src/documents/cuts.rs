@@ -79,7 +79,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Removes the cuts of a file, if `error` says that one of them is wrong, whoever read the file: this process or an executor. The
+    /// Removes the cuts of a file, if `error` says that one of them is wrong, whether this process or an executor found it. The
     /// caller then reads all documents again. The second such error removes the cuts of all files, so that the caller reads the
     /// documents at most three times, however many files have wrong cuts.
     ///
