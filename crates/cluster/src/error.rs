@@ -82,6 +82,14 @@ pub enum ClusterError {
         /// The message of the executor.
         message: String,
     },
+    /// A large file was cut where it must not be, to be read in parts; see [`EngineError::WrongCut`].
+    #[error("{file}, byte {offset}: the file must not be cut here")]
+    WrongCut {
+        /// The file, as executors name it.
+        file: String,
+        /// Offset of the cut, in bytes.
+        offset: u64,
+    },
     /// A defect of this program, or a foreign process.
     #[error("{0}")]
     Internal(String),
@@ -103,6 +111,7 @@ impl ClusterError {
             Self::Unreachable { .. } | Self::NoExecutors { .. } => ErrorKind::Unreachable,
             Self::SchedulerLost { .. } => ErrorKind::TryAgain,
             Self::Task { kind, .. } => *kind,
+            Self::WrongCut { .. } => ErrorKind::Data,
             Self::Internal(_) => ErrorKind::Internal,
         }
     }
@@ -110,9 +119,12 @@ impl ClusterError {
 
 impl From<ClusterError> for EngineError {
     fn from(error: ClusterError) -> Self {
-        Self::Cluster {
-            kind: error.kind(),
-            message: error.to_string(),
+        match error {
+            ClusterError::WrongCut { file, offset } => Self::WrongCut { file, offset },
+            other => Self::Cluster {
+                kind: other.kind(),
+                message: other.to_string(),
+            },
         }
     }
 }

@@ -246,4 +246,5 @@ pub fn encoded_error(message: &str) -> String {
 /// Decodes an error that a text quotes.
 pub fn read_error(text: &str) {
     let _ = error_text::decode(text);
+    let _ = error_text::decode_wrong_cut(text);
 }

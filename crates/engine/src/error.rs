@@ -32,10 +32,10 @@ pub enum EngineError {
         /// What is wrong.
         reason: String,
     },
-    /// A large file was cut within a record, to be read in parts. Without a cluster,
-    /// [`Documents::uncut`](crate::documents::Documents::uncut) makes it whole again.
+    /// A large file was cut where it must not be, to be read in parts: within a record, or behind another dictionary of zstd than
+    /// the file starts with. [`Documents::uncut`](crate::documents::Documents::uncut) makes it whole again.
     #[error(
-        "{file}, byte {offset}: bytes within a record look like records, so that the file was cut here to be read in parts; run it without --cluster, and it is read as a whole"
+        "{file}, byte {offset}: the file was cut here to be read in parts, but this is within a record or behind another zstd dictionary"
     )]
     WrongCut {
         /// The file.
@@ -122,8 +122,9 @@ impl EngineError {
         }
     }
 
-    /// The file and the offset of a cut within a record, if that is the cause.
-    pub(crate) fn wrong_cut(&self) -> Option<(&str, u64)> {
+    /// The file and the offset of a wrong cut, if [`Self::WrongCut`] is the cause.
+    #[must_use]
+    pub fn wrong_cut(&self) -> Option<(&str, u64)> {
         match self {
             Self::WrongCut { file, offset } => Some((file.as_str(), *offset)),
             Self::Query { source, .. } => {

@@ -545,6 +545,23 @@ async fn crawl_ids(context: &SessionContext, documents: &Documents) -> Vec<Vec<S
     partitions
 }
 
+/// A file with a frame for each record, which needs the dictionary of 1 MiB that the file starts with.
+fn with_dictionary(records: &[Vec<u8>]) -> Vec<u8> {
+    let trained = include_bytes!("../../warc/tests/crawl.dict");
+    let words = b"words of many pages ".repeat(1 << 16);
+    // The text behind the tables comes last, where the records begin.
+    let dictionary = [&trained[..], &words[..1 << 20], &trained[200..]].concat();
+    let mut compressor = zstd::bulk::Compressor::with_dictionary(3, &dictionary).unwrap();
+    let frames = records
+        .iter()
+        .flat_map(|record| compressor.compress(record).unwrap());
+    let mut file = 0x184D_2A5D_u32.to_le_bytes().to_vec();
+    file.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
+    file.extend_from_slice(&dictionary);
+    file.extend(frames);
+    file
+}
+
 #[tokio::test]
 async fn large_crawls_are_cut_into_parts() {
     const PAGES: usize = 5_500;
@@ -557,6 +574,7 @@ async fn large_crawls_are_cut_into_parts() {
     expected.sort_unstable();
     for (name, bytes, is_cut_here, is_cut_there) in [
         ("members.warc.gz", members, true, true),
+        ("dictionary.warc.zst", with_dictionary(&records), true, true),
         ("plain.warc", records.concat(), true, false),
         ("whole.warc.gz", gzip(&records.concat()), false, false),
     ] {

@@ -14,8 +14,26 @@
 //! ```
 //!
 //! So a cut is where a chain of members starts, each directly behind the other and each with the right checksum, that is
-//! longer than any literal part of compressed data. Whoever tries can still make a file in which such a place is no start of a
-//! member; the reader of the part before it notices that ([`WrongCut`](crate::WrongCut)).
+//! longer than any literal part of compressed data. Skippable frames of zstd between them do not count: they could hide a break.
+//! Whoever tries can still make a file in which such a place is no start of a member; the reader of the part before it notices
+//! that ([`WrongCut`](crate::WrongCut)).
+//!
+//! The frames of a `.warc.zst` file may need the dictionary that the file starts with. Chains are decoded with it, and so is each
+//! part. The specification allows no other dictionary in a file, but files that were joined have one for each:
+//!
+//! ```text
+//!    dictionary A   frames   dictionary B   frames   dictionary A   frames
+//!  ├──────────────┼────────┼──────────────┼────────┼──────────────┼────────┤
+//!                     ▲                       ▲                      ▲
+//!                     right                   wrong: this part       right
+//!                                             begins with A
+//! ```
+//!
+//! A reader uses the dictionaries that it meets, and begins its part with that of the file's start. So the parts have the records
+//! of the file if each but the last ends with this same dictionary; a part that does not is an error of its reader, as if the cut
+//! were within a member. That holds whatever the frames are. Chains only make such errors rare: mostly, no frame behind another
+//! dictionary can be decoded with the first. But frames with the same id of a dictionary, or with none, and without a checksum can
+//! be, and so can frames that use nothing of the dictionary.
 //!
 //! The records of a plain file are found by their lengths, from its start on, because nothing else tells them from records of a
 //! crawled file.
@@ -24,7 +42,7 @@ use std::io::{self, BufRead, Read as _, Seek};
 
 use crate::fault::Fault;
 use crate::headers::{FieldTable, START_LENGTH, Scan, is_record_start};
-use crate::members::{Format, GZIP_MAGIC, Members, Step, ZSTD_MAGIC, find_member};
+use crate::members::{Dictionary, Format, GZIP_MAGIC, Members, Step, find_member, format_of};
 use crate::reader::MAX_HEADER;
 
 /// Bytes of a chain of members: more than a stored block of deflate has (65,535), more than a raw block of zstd has (131,072).
@@ -36,7 +54,7 @@ const LEAST_ROOM: usize = 16 << 20;
 const MOST_GROWTH: usize = 8;
 
 /// How a file can be cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cuts {
     /// Where compressed members start.
     Members(MemberCuts),
@@ -45,36 +63,41 @@ pub enum Cuts {
 }
 
 impl Cuts {
-    /// How the file can be cut that starts with `bytes`; `None` if it is one member, its first member is longer than `bytes`,
-    /// or its frames need a dictionary. Windows of zstd have at most 2^`window_log` bytes.
+    /// How the file can be cut that starts with `bytes`; `None` if it is one member, or its first member is longer than `bytes`.
+    /// They must have the whole dictionary that the file may start with, see [`Dictionary::frame_length`]. Windows of zstd have
+    /// at most 2^`window_log` bytes.
     #[must_use]
     pub fn of_file(bytes: &[u8], window_log: u32) -> Option<Self> {
-        if is_record_start(bytes) {
-            return Some(Self::Records);
-        }
-        let format = if bytes.starts_with(GZIP_MAGIC) {
-            Format::Gzip
-        } else if bytes.starts_with(ZSTD_MAGIC) {
-            Format::Zstd
-        } else {
-            return None;
+        let (dictionary, members) = match Dictionary::frame_length(bytes) {
+            Some(length) => (Some(Dictionary::from_start(bytes)?), bytes.get(length..)?),
+            None => (None, bytes),
         };
+        let format = format_of(members)?;
+        match (format, &dictionary) {
+            (Format::Plain, None) => return Some(Self::Records),
+            (Format::Gzip, None) | (Format::Zstd, _) => {}
+            (Format::Plain | Format::Gzip, Some(_)) => return None,
+        }
+        // Two members are enough: the start of the file is the start of a member.
+        let mut follower = Follower::new(members.len(), window_log, dictionary.clone());
+        let chain = follower.follow(members, 1, false);
         let cuts = MemberCuts {
             format,
             window_log,
+            dictionary,
             chain: CHAIN,
         };
-        // Two members are enough: the start of the file is the start of a member.
-        let chain = Follower::new(bytes.len(), window_log).follow(bytes, 1, false);
         (chain == Chain::Whole).then_some(Self::Members(cuts))
     }
 }
 
 /// Finds where a file of compressed members can be cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberCuts {
     format: Format,
     window_log: u32,
+    /// The dictionary that the file starts with.
+    dictionary: Option<Dictionary>,
     /// Bytes of a chain.
     chain: usize,
 }
@@ -84,7 +107,8 @@ impl MemberCuts {
     /// `None` if there is none, if more bytes have to be seen, or if that takes too long.
     #[must_use]
     pub fn find(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
-        let mut follower = Follower::new(bytes.len(), self.window_log);
+        let dictionary = self.dictionary.clone();
+        let mut follower = Follower::new(bytes.len(), self.window_log, dictionary);
         let mut from = 0;
         loop {
             let at = from + find_member(&bytes[from..], Some(self.format))?;
@@ -114,6 +138,7 @@ enum Chain {
 /// Follows chains of members, for a bounded time.
 struct Follower {
     window_log: u32,
+    dictionary: Option<Dictionary>,
     output: Vec<u8>,
     /// The bytes that may still be decompressed. A chain costs [`PIECE`] more.
     room: usize,
@@ -121,20 +146,23 @@ struct Follower {
 
 impl Follower {
     /// For chains in `length` bytes.
-    fn new(length: usize, window_log: u32) -> Self {
+    fn new(length: usize, window_log: u32, dictionary: Option<Dictionary>) -> Self {
         Self {
             window_log,
+            dictionary,
             output: vec![0; PIECE],
             room: LEAST_ROOM.saturating_add(length.saturating_mul(MOST_GROWTH)),
         }
     }
 
-    /// Follows the members that `bytes` start with. The chain is whole if another member starts behind `length` bytes.
+    /// Follows the members that `bytes` start with. The chain is whole if another member starts behind members of `length` bytes.
     fn follow(&mut self, bytes: &[u8], length: usize, is_end: bool) -> Chain {
-        let mut members = Members::new(bytes, self.window_log);
+        let mut members = Members::of_chain(bytes, self.window_log, self.dictionary.clone());
         // The first bytes of the first member.
         let mut start = Vec::new();
         let mut last = 0;
+        // Bytes of the members before the last one.
+        let mut whole = 0;
         let mut cost = PIECE;
         loop {
             match self.room.checked_sub(std::mem::take(&mut cost)) {
@@ -150,7 +178,7 @@ impl Follower {
                     if has_extra_fields(&bytes[last..]) {
                         return Chain::Broken { last };
                     }
-                    if last >= length {
+                    if whole >= length {
                         return Chain::Whole;
                     }
                 }
@@ -165,13 +193,13 @@ impl Follower {
                     }
                 }
                 Ok(Step::MemberEnd) if start.len() < START_LENGTH => return Chain::Broken { last },
-                Ok(Step::MemberEnd) => {}
+                Ok(Step::MemberEnd) => whole += members.position() as usize - last,
                 Ok(Step::End) if is_end => return Chain::Whole,
                 Ok(Step::End) => return Chain::CutOff,
                 Ok(Step::Broken(broken)) if broken.fault == Fault::Truncated && !is_end => {
                     return Chain::CutOff;
                 }
-                // A slice has no errors, and a chain has no plain member.
+                // A slice has no errors. A chain has no plain member, and no other dictionary.
                 _ => return Chain::Broken { last },
             }
         }

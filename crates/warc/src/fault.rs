@@ -40,8 +40,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A file was cut within a member, where other members seem to start. It is the cause of an error of the reader of the part
-/// before the cut.
+/// A file was cut where it must not be: within a member, where other members seem to start, or behind another dictionary than the
+/// file starts with. It is the cause of an error of the reader of the part before the cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongCut {
     /// Offset of the cut in the file, in bytes.
@@ -52,7 +52,7 @@ impl fmt::Display for WrongCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the file was cut within a member, at byte {}",
+            "the file was cut at byte {}, which is within a member or behind another dictionary",
             self.offset
         )
     }

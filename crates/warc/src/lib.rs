@@ -4,7 +4,8 @@
 //! [`Reader`] reads the records of a file, plain or compressed with gzip or zstd. [`Documents`] reads the document in a record:
 //! it decodes the body of the response, and its text. [`Counts`] says what was read and what was not. Memory is bounded
 //! whatever a file holds; reading a record allocates nothing; and a damaged part of a file costs the records in it, not those
-//! after it. [`Cuts`] finds where a large file can be cut, so that several readers share it.
+//! after it. [`Cuts`] finds where a large file can be cut, so that several readers share it; each part is read with the
+//! [`Dictionary`] that the file may start with.
 //!
 //! ```
 //! use std::io::BufReader;
@@ -58,5 +59,6 @@ pub use cuts::{Cuts, MemberCuts, RecordStarts};
 pub use documents::{Choice, Document, Documents, Form, Outcome};
 pub use fault::{Broken, Fault, WrongCut};
 pub use headers::{Headers, RecordType};
+pub use members::Dictionary;
 pub use reader::{Event, Limits, Reader, Record};
 pub use reason::Reason;

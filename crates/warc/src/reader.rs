@@ -11,7 +11,7 @@ use memchr::memmem;
 use crate::buffer::Buffer;
 use crate::fault::{Broken, Fault};
 use crate::headers::{FieldTable, Headers, PREFIX, START_LENGTH, Scan, is_record_start};
-use crate::members::{Members, Step};
+use crate::members::{Dictionary, Members, Step};
 
 /// The most bytes of a record's header.
 pub(crate) const MAX_HEADER: usize = 64 << 10;
@@ -127,7 +127,8 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Reads the records that start in a part of a file, which was cut where [`Cuts`](crate::Cuts) says. `input` starts with the
-    /// part, and goes on behind it: more of it is read only if the last member is damaged, or the cut is wrong.
+    /// part, and goes on behind it: more of it is read only if the last member is damaged, or the cut is wrong. The first part
+    /// has the dictionary of the file; the others need [`Self::use_dictionary`].
     pub fn of_part(input: R, limits: Limits, part: Range<u64>) -> Self {
         let member = Member {
             offset: part.start,
@@ -150,11 +151,16 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
+    /// Uses the dictionary that the file starts with, before the first record of a part is read.
+    pub fn use_dictionary(&mut self, dictionary: Dictionary) {
+        self.members.use_dictionary(dictionary);
+    }
+
     /// The next record, or the next part that cannot be read; `None` at the end of the file.
     ///
     /// # Errors
     /// Those of the input, as it gave them. The bytes of a whole file make no error, whatever they are; a part that ends within a
-    /// member is an error with the cause [`WrongCut`](crate::WrongCut).
+    /// member, or with another dictionary than the file starts with, is an error with the cause [`WrongCut`](crate::WrongCut).
     pub fn next_event(&mut self) -> io::Result<Option<Event<'_>>> {
         Ok(match self.advance()? {
             Found::Record(span) => {

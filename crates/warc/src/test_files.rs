@@ -8,6 +8,14 @@ use flate2::write::GzEncoder;
 /// A dictionary of `zstd --train` over records like those of [`record`].
 pub(crate) const DICTIONARY_BYTES: &[u8] = include_bytes!("../tests/crawl.dict");
 
+/// A dictionary with the id of [`DICTIONARY_BYTES`], and the same text elsewhere in it.
+pub(crate) fn other_dictionary() -> Vec<u8> {
+    let mut bytes = DICTIONARY_BYTES.to_vec();
+    // Behind the tables.
+    bytes[200..].rotate_left(37);
+    bytes
+}
+
 /// A source that gives at most `step` bytes at a time.
 pub(crate) struct Trickle<'a> {
     bytes: &'a [u8],

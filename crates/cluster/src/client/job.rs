@@ -144,6 +144,9 @@ impl Remote {
 
     /// Returns the error of a failed job from the text that Ballista reports.
     fn job_error(&self, text: &str) -> ClusterError {
+        if let Some((file, offset)) = error_text::decode_wrong_cut(text) {
+            return ClusterError::WrongCut { file, offset };
+        }
         match error_text::decode(text) {
             Some((kind, message)) => ClusterError::Task { kind, message },
             None => ClusterError::Internal(format!(

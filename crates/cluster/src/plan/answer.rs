@@ -177,6 +177,9 @@ impl ExecutionPlan for AnswerExec {
 /// Encodes an error with its kind as text. Ballista retries a task only when its error is an `IoError`.
 fn encode_error(error: DataFusionError, caches: &RunCaches) -> DataFusionError {
     let error = EngineError::query("on the cluster")(error);
+    if let Some((file, offset)) = error.wrong_cut() {
+        return DataFusionError::Execution(error_text::encode_wrong_cut(file, offset));
+    }
     let text = error_text::encode(error.kind(), &storage::scrub(&error.to_string()));
     match error.kind() {
         ErrorKind::Unreachable => DataFusionError::IoError(std::io::Error::other(text)),

@@ -3,7 +3,8 @@
 //! The places are found once, before documents are read: of compressed files, from a few bytes around each; of plain ones, from
 //! the headers of all records up to the last place. See [`warc::Cuts`].
 //!
-//! A place of a file that was made for it may be wrong. Only the reader of the part before it notices that, at the end of the part.
+//! A place of a file that was made for it may be wrong, and so may one behind a second dictionary. Only the reader of the part
+//! before it notices that, at the end of the part.
 //! Others have then used rows of the file: so what was made of the documents is thrown away, and made again without the cuts of
 //! the file, see [`Documents::uncut`]. The first pass over the documents reads all parts to their ends, so no later one finds a
 //! wrong cut.
@@ -16,7 +17,7 @@ use datafusion::prelude::SessionContext;
 use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::ObjectStoreExt as _;
 use storage::{Location, UnchangedFile};
-use warc::{Cuts, MemberCuts, RecordStarts};
+use warc::{Cuts, Dictionary, MemberCuts, RecordStarts};
 
 use super::Documents;
 use super::file::{InputFile, Source};
@@ -43,7 +44,7 @@ impl Documents {
     }
 
     /// Cuts large WARC files, so that `readers` readers can share the documents evenly. Files that are one gzip member or one
-    /// zstd frame, zstd files with a dictionary, and files in a store that are not compressed stay whole.
+    /// zstd frame, and files in a store that are not compressed, stay whole.
     ///
     /// # Errors
     /// [`EngineError`] when a file cannot be read.
@@ -78,9 +79,9 @@ impl Documents {
         Ok(())
     }
 
-    /// Removes the cuts of a file, if `error` says that one of them is within a record. The caller then reads all documents again.
-    /// The second such error removes the cuts of all files, so that the caller reads the documents at most three times, however
-    /// many files have wrong cuts.
+    /// Removes the cuts of a file, if `error` says that one of them is wrong, whether this process or an executor found it. The
+    /// caller then reads all documents again. The second such error removes the cuts of all files, so that the caller reads the
+    /// documents at most three times, however many files have wrong cuts.
     ///
     /// # Errors
     /// `error`, if it has another cause.
@@ -88,19 +89,26 @@ impl Documents {
         let Some((name, offset)) = error.wrong_cut() else {
             return Err(error);
         };
-        let name = name.to_owned();
-        let is_wrong =
-            |file: &Arc<InputFile>| !file.cuts().is_empty() && file.location.to_string() == name;
-        if !self.files.iter().any(is_wrong) {
+        // Executors get the absolute name.
+        let has_name =
+            |location: &Location| location.to_string() == name || location.absolute_name() == name;
+        let is_wrong: Vec<bool> = self
+            .files
+            .iter()
+            .map(|file| !file.cuts().is_empty() && has_name(&file.location))
+            .collect();
+        let Some(wrong) = is_wrong.iter().position(|is_wrong| *is_wrong) else {
             return Err(error);
-        }
+        };
+        let name = &self.files[wrong].location;
         let all = std::mem::replace(&mut self.had_wrong_cut, true);
         let which = if all { "each file" } else { "this file" };
         tracing::warn!(
-            "{name}, byte {offset}: the file was cut within a record, to be read in parts; the documents are read again, {which} as a whole"
+            "{name}, byte {offset}: the file was cut here to be read in parts, but this is within a record or behind another \
+             zstd dictionary; the documents are read again, {which} as a whole"
         );
-        for file in &mut self.files {
-            if all || is_wrong(file) {
+        for (file, is_wrong) in self.files.iter_mut().zip(is_wrong) {
+            if all || is_wrong {
                 Arc::make_mut(file).cut_at(Vec::new());
             }
         }
@@ -136,12 +144,16 @@ async fn find(file: &InputFile, pieces: u64, window_log: u32) -> Result<Vec<u64>
         let at = u128::from(size) * u128::from(piece) / u128::from(pieces);
         at as u64
     });
-    let start = window(location, size, 0, WINDOWS[0]).await?;
+    let mut start = window(location, size, 0, WINDOWS[0]).await?;
+    if let Some(dictionary) = Dictionary::frame_length(&start) {
+        // The members behind it have to be seen, too.
+        start = window(location, size, 0, WINDOWS[0] + dictionary as u64).await?;
+    }
     let cuts = blocking(move || Ok(Cuts::of_file(&start, window_log))).await?;
     let mut places = match cuts {
         None => Vec::new(),
         Some(Cuts::Members(cuts)) => {
-            let finding = wanted.map(|at| find_member(location, size, at, cuts));
+            let finding = wanted.map(move |at| find_member(location, size, at, cuts.clone()));
             let found = futures::stream::iter(finding).buffered(PLACES_AT_ONCE);
             let found: Vec<Option<u64>> = found.try_collect().await?;
             found.into_iter().flatten().collect()
@@ -172,6 +184,7 @@ async fn find_member(
     for length in WINDOWS {
         let bytes = window(location, size, at, length).await?;
         let is_end = at + bytes.len() as u64 == size;
+        let cuts = cuts.clone();
         let found = blocking(move || Ok(cuts.find(&bytes, is_end))).await?;
         if found.is_some() || is_end {
             return Ok(found.map(|found| at + found as u64));
@@ -227,11 +240,12 @@ mod tests {
     #[tokio::test]
     async fn a_wrong_cut_makes_its_file_whole_and_a_second_one_all_files() {
         let dir = tempfile::tempdir().unwrap();
-        let given = ["a.jsonl", "b.jsonl", "c.jsonl"].map(|name| {
+        let mut given = ["a.jsonl", "b.jsonl", "c.jsonl"].map(|name| {
             let path = dir.path().join(name);
             std::fs::write(&path, "{\"id\":\"x\",\"text\":\"one two three four\"}\n").unwrap();
             path.to_str().unwrap().to_owned()
         });
+        given[0].insert_str(0, "file://");
         let context = test_session(dir.path(), 1 << 30);
         let opened = Documents::open(&context, &given, &Columns::default()).await;
         let mut documents = opened.unwrap();
@@ -266,8 +280,12 @@ mod tests {
         // A file that is whole has no wrong cut.
         let error = documents.uncut(wrong(1)).unwrap_err().to_string();
         assert!(error.starts_with(&names[1]), "{error}");
-        assert!(error.contains(", byte 10: ") && error.contains("without --cluster"));
-        documents.uncut(wrong(0)).unwrap();
+        assert!(error.contains(", byte 10: "), "{error}");
+        // An executor has the absolute name.
+        let file = documents.files[0].location.absolute_name();
+        assert_ne!(file, names[0]);
+        let of_executor = EngineError::WrongCut { file, offset: 20 };
+        documents.uncut(of_executor).unwrap();
         assert_eq!(parts(&documents), [1, 1, 1]);
     }
 }

@@ -1,3 +1,5 @@
+mod dictionaries;
+
 use std::collections::BTreeSet;
 use std::io::{Cursor, Write as _};
 use std::ops::Range;
@@ -27,7 +29,11 @@ enum Owned {
 /// The events of a part of a file.
 fn read(file: &[u8], part: Range<u64>) -> io::Result<Vec<Owned>> {
     let input = Trickle::new(&file[part.start as usize..], 1_000);
+    let dictionary = Dictionary::from_start(file).filter(|_| part.start > 0);
     let mut reader = Reader::of_part(input, LIMITS, part);
+    if let Some(dictionary) = dictionary {
+        reader.use_dictionary(dictionary);
+    }
     let mut events = Vec::new();
     while let Some(event) = reader.next_event()? {
         events.push(match event {
@@ -122,7 +128,11 @@ fn small_records() -> Vec<Vec<u8>> {
 #[test]
 fn compressed_files_are_cut_at_each_record() {
     let records = small_records();
-    for layout in [Layout::GzipMembers, Layout::ZstdFrames] {
+    for layout in [
+        Layout::GzipMembers,
+        Layout::ZstdFrames,
+        Layout::ZstdDictionary,
+    ] {
         let file = layout.file(&records);
         let found = find_all(&file, &member_cuts(&file), 1);
         assert_eq!(found, offsets(&file), "{layout:?}");
@@ -139,13 +149,8 @@ fn compressed_files_are_cut_at_each_record() {
 #[test]
 fn other_files_are_not_cut() {
     let records = small_records();
-    for layout in [Layout::GzipWhole, Layout::ZstdDictionary] {
-        assert_eq!(
-            Cuts::of_file(&layout.file(&records), 23),
-            None,
-            "{layout:?}"
-        );
-    }
+    let whole = Layout::GzipWhole.file(&records);
+    assert_eq!(Cuts::of_file(&whole, 23), None);
     let plain = Layout::Plain.file(&records);
     assert_eq!(Cuts::of_file(&plain, 23), Some(Cuts::Records));
     let members = Layout::GzipMembers.file(&records);
@@ -187,7 +192,10 @@ fn a_chain_is_longer_than_what_compressed_data_has_literally() {
     assert!(inner.iter().any(is_literal));
     let cuts = member_cuts(&file);
     let expected = offsets(&file);
-    let short = MemberCuts { chain: 1, ..cuts };
+    let short = MemberCuts {
+        chain: 1,
+        ..cuts.clone()
+    };
     let is_wrong = |at: &u64| !expected.contains(at);
     assert!(find_all(&file, &short, 5_003).iter().any(is_wrong));
     let found = find_all(&file, &cuts, 5_003);
@@ -223,21 +231,24 @@ fn a_cut_within_a_member_is_noticed() {
     let frames: Vec<u8> = (0..60)
         .flat_map(|seed| zstd_frame(&response(&noise(seed, 4_000)), None))
         .collect();
-    let file = [
-        zstd_frame(&response(b"first"), None),
-        zstd_frame(&response(b"second"), None),
-        skippable_frame(0x50, &frames),
-        zstd_frame(&response(b"last"), None),
-    ]
-    .concat();
-    assert_eq!(offsets(&file).len(), 3);
-    let at = file.len() / 4;
-    let cut = (at + member_cuts(&file).find(&file[at..], true).unwrap()) as u64;
-    let error = read(&file, 0..cut).unwrap_err();
-    assert_eq!(
-        error.downcast::<WrongCut>().unwrap(),
-        WrongCut { offset: cut }
-    );
+    // Frames to skip, and what should be a dictionary.
+    for skipped in [0x50, 0x5d] {
+        let file = [
+            zstd_frame(&response(b"first"), None),
+            zstd_frame(&response(b"second"), None),
+            skippable_frame(skipped, &frames),
+            zstd_frame(&response(b"last"), None),
+        ]
+        .concat();
+        assert_eq!(offsets(&file).len(), 3);
+        let at = file.len() / 4;
+        let cut = (at + member_cuts(&file).find(&file[at..], true).unwrap()) as u64;
+        let error = read(&file, 0..cut).unwrap_err();
+        assert_eq!(
+            error.downcast::<WrongCut>().unwrap(),
+            WrongCut { offset: cut }
+        );
+    }
     // The same in gzip, within a record.
     let file = Layout::GzipMembers.file(&small_records());
     let error = read(&file, 0..10).unwrap_err();
@@ -277,6 +288,23 @@ fn members_with_fields_of_any_bytes_are_no_cuts() {
         assert_eq!(read_all(&file).len(), 2);
         assert_eq!(Cuts::of_file(&file, 23), None);
     }
+}
+
+#[test]
+fn skippable_frames_do_not_count_in_a_chain() {
+    let frame = |seed: u64| zstd_frame(&response(&noise(seed, 1_000)), None);
+    let skipped = skippable_frame(0x51, &noise(9, 2 * CHAIN));
+    let file = [&skipped[..], &frame(1), &skipped, &frame(2), &frame(3)].concat();
+    let cuts = member_cuts(&file);
+    let members = &file[skipped.len()..];
+    assert_eq!(cuts.find(members, false), None);
+    assert_eq!(cuts.find(members, true), Some(0));
+    let found = find_all(&file, &cuts, 501);
+    assert_eq!(found, offsets(&file));
+    check_parts(&file, &found);
+    // A file of one member.
+    let file = [&skipped[..], &frame(1), &skipped].concat();
+    assert_eq!(Cuts::of_file(&file, 23), None);
 }
 
 #[test]
@@ -358,7 +386,7 @@ proptest! {
     #[test]
     fn parts_have_the_records_of_the_file(
         records in any_records(),
-        layout in proptest::sample::select(vec![Layout::GzipMembers, Layout::ZstdFrames]),
+        layout in proptest::sample::select(vec![Layout::GzipMembers, Layout::ZstdFrames, Layout::ZstdDictionary]),
         chain in 1_usize..3_000,
     ) {
         let file = layout.file(&records);
@@ -380,7 +408,7 @@ proptest! {
     #[test]
     fn any_bytes_are_searched_without_a_panic(bytes in proptest::collection::vec(any::<u8>(), 0..2_000)) {
         for format in [Format::Gzip, Format::Zstd] {
-            let cuts = MemberCuts { format, window_log: 20, chain: 100 };
+            let cuts = MemberCuts { format, window_log: 20, dictionary: None, chain: 100 };
             prop_assert!(cuts.find(&bytes, true).is_none_or(|at| at < bytes.len()));
         }
         starts(&bytes);

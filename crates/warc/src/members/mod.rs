@@ -16,6 +16,7 @@
 //! Each step consumes bytes of the input, so every file comes to an end.
 
 mod decoded;
+mod dictionary;
 mod gzip;
 mod search;
 mod zstandard;
@@ -27,11 +28,12 @@ use crate::fault::{Broken, Fault, WrongCut};
 use crate::headers::{START_LENGTH, is_record_start};
 use crate::input::{Input, MAX_PEEK};
 pub(crate) use decoded::Decoded;
+pub use dictionary::Dictionary;
 pub(crate) use gzip::Gzip;
 use search::LONGEST_START;
 pub(crate) use search::find_member;
+use zstandard::SKIPPABLE;
 pub(crate) use zstandard::Zstandard;
-use zstandard::{DICTIONARY_FRAME, MAX_DICTIONARY, SKIPPABLE};
 
 /// How a gzip member starts.
 pub(crate) const GZIP_MAGIC: &[u8] = &gzip::MAGIC;
@@ -94,11 +96,20 @@ impl Start {
             _ if bytes.starts_with(GZIP_MAGIC) => Self::Member(Format::Gzip),
             _ if bytes.starts_with(ZSTD_MAGIC) => Self::Member(Format::Zstd),
             [first @ 0x50..=0x5f, rest @ ..] if rest.starts_with(&SKIPPABLE) => Self::Skippable {
-                is_dictionary: *first == DICTIONARY_FRAME,
+                is_dictionary: *first == dictionary::FIRST_BYTE,
             },
             _ if is_record_start(bytes) => Self::Member(Format::Plain),
             _ => Self::Unknown,
         }
+    }
+}
+
+/// The format of the members that `bytes` start with; `None` if they start otherwise.
+pub(crate) fn format_of(bytes: &[u8]) -> Option<Format> {
+    match Start::from_bytes(bytes) {
+        Start::Member(format) => Some(format),
+        Start::Skippable { .. } => Some(Format::Zstd),
+        Start::End | Start::Padding | Start::Unknown => None,
     }
 }
 
@@ -114,6 +125,10 @@ pub(crate) struct Members<R> {
     format: Option<Format>,
     gzip: Gzip,
     zstd: Zstandard,
+    /// The digest of the dictionary that the file starts with.
+    first_dictionary: Option<[u8; 32]>,
+    /// Whether another dictionary than the first is an error.
+    keeps_dictionary: bool,
 }
 
 impl<R: BufRead> Members<R> {
@@ -132,7 +147,30 @@ impl<R: BufRead> Members<R> {
             format: None,
             gzip: Gzip::new(),
             zstd: Zstandard::new(window_log),
+            first_dictionary: None,
+            keeps_dictionary: false,
         }
+    }
+
+    /// The members in some bytes of a file that starts with `dictionary`. A frame with another dictionary is broken.
+    pub(crate) fn of_chain(input: R, window_log: u32, dictionary: Option<Dictionary>) -> Self {
+        let mut members = Self::new(input, window_log);
+        members.keeps_dictionary = true;
+        if let Some(dictionary) = dictionary {
+            members.use_dictionary(dictionary);
+        }
+        members
+    }
+
+    /// Uses the dictionary that the file starts with; for a part that does not start with it.
+    pub(crate) fn use_dictionary(&mut self, dictionary: Dictionary) {
+        self.first_dictionary = Some(*dictionary.digest());
+        self.zstd.use_dictionary(dictionary);
+    }
+
+    /// The offset in the file of the byte that comes next.
+    pub(crate) fn position(&self) -> u64 {
+        self.input.offset()
     }
 
     /// Reads on, and decompresses into `output`, which must not be empty.
@@ -167,6 +205,7 @@ impl<R: BufRead> Members<R> {
     fn begin(&mut self) -> io::Result<Option<Step>> {
         self.offset = self.input.offset();
         if self.offset >= self.end {
+            self.check_dictionary()?;
             return Ok(Some(Step::End));
         }
         let format = match Start::from_bytes(self.input.peek(START_LENGTH)?) {
@@ -195,41 +234,77 @@ impl<R: BufRead> Members<R> {
         }))
     }
 
-    /// Skips a skippable zstd frame, but loads the dictionary if it holds one.
+    /// Skips a skippable zstd frame, but uses the dictionary if it holds one.
     fn skip_frame(&mut self, is_dictionary: bool) -> io::Result<Option<Step>> {
         self.format = Some(Format::Zstd);
         let Some([_, _, _, _, length @ ..]) = self.input.take::<8>()? else {
             return self.give_up(Fault::Truncated).map(Some);
         };
         let length = u32::from_le_bytes(length) as usize;
-        let mut dictionary = Vec::new();
-        let is_whole = match is_dictionary && length <= MAX_DICTIONARY {
-            true => self.input.take_into(length, &mut dictionary)?,
+        let mut content = Vec::new();
+        let is_whole = match is_dictionary && length <= dictionary::MAX_LENGTH {
+            true => self.input.take_into(length, &mut content)?,
             false => self.input.skip(length)?,
         };
         if !is_whole {
             return self.give_up(Fault::Truncated).map(Some);
         }
-        if is_dictionary && !self.zstd.load_dictionary(&dictionary)? {
+        self.check_end()?;
+        if is_dictionary && !self.read_dictionary(&content) {
             return Ok(Some(Step::Broken(Broken {
                 offset: self.offset,
                 fault: Fault::Damaged,
             })));
         }
-        self.check_end()?;
         Ok(None)
+    }
+
+    /// Uses the dictionary in the content of a frame for the members behind it; `false` if it is none. The members then keep
+    /// the one that they have.
+    fn read_dictionary(&mut self, content: &[u8]) -> bool {
+        let current = self.zstd.dictionary();
+        if !current.is_some_and(|current| current.is_in(content)) {
+            if self.keeps_dictionary {
+                return false;
+            }
+            let Some(new) = Dictionary::from_content(content) else {
+                return false;
+            };
+            self.zstd.use_dictionary(new);
+        }
+        if self.offset == 0 {
+            self.first_dictionary = self.current_dictionary();
+        }
+        true
+    }
+
+    /// The digest of the dictionary that is used.
+    fn current_dictionary(&self) -> Option<[u8; 32]> {
+        self.zstd.dictionary().map(|current| *current.digest())
+    }
+
+    /// Refuses a part that ends with another dictionary than the file starts with, unless the file ends there, too: the reader
+    /// of the next part begins with the first one.
+    fn check_dictionary(&mut self) -> io::Result<()> {
+        let is_first = self.current_dictionary() == self.first_dictionary;
+        match is_first || self.input.peek(1)?.is_empty() {
+            true => Ok(()),
+            false => Err(self.wrong_cut()),
+        }
     }
 
     /// Refuses a whole member that starts in the part and ends behind it: the part does not end where a member does.
     fn check_end(&self) -> io::Result<()> {
-        let offset = self.end;
-        match self.offset < offset && offset < self.input.offset() {
-            true => Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                WrongCut { offset },
-            )),
+        match self.offset < self.end && self.end < self.input.offset() {
+            true => Err(self.wrong_cut()),
             false => Ok(()),
         }
+    }
+
+    /// The error when the part must not end where it does.
+    fn wrong_cut(&self) -> io::Error {
+        let offset = self.end;
+        io::Error::new(io::ErrorKind::InvalidData, WrongCut { offset })
     }
 
     /// Copies the next bytes of a plain file, or of a part of it.

@@ -1,5 +1,4 @@
-//! [`Zstandard`]: one zstd frame after the other, with the dictionary of a `.warc.zst` file ("Zstandard Compression for WARC
-//! Files", IIPC).
+//! [`Zstandard`]: one zstd frame after the other, with the dictionary of a `.warc.zst` file.
 
 use std::io::{self, BufRead};
 
@@ -8,6 +7,7 @@ use zstd::zstd_safe::{
 };
 
 use super::decoded::Decoded;
+use super::dictionary::Dictionary;
 use crate::fault::Fault;
 use crate::input::Input;
 
@@ -15,12 +15,6 @@ use crate::input::Input;
 pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The last three bytes of the magic number of a skippable frame; the first is 0x50 to 0x5f.
 pub(crate) const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
-/// The first byte of a skippable frame that holds a dictionary.
-pub(crate) const DICTIONARY_FRAME: u8 = 0x5d;
-/// The most bytes of a dictionary, compressed or not: those that the specification asks decoders to support.
-pub(crate) const MAX_DICTIONARY: usize = 8 << 20;
-/// How a dictionary starts.
-const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 /// The smallest and the largest limit of windows that the library knows, as powers of two.
 const WINDOW_LOGS: (u32, u32) = (10, 31);
 /// The library's message about a window above the limit.
@@ -28,8 +22,9 @@ const TOO_LARGE: &str = "Frame requires too much memory for decoding";
 
 /// A decoder of zstd frames.
 pub(crate) struct Zstandard {
-    /// Made for the first frame.
+    /// Made for the first frame. It refers to `dictionary`.
     context: Option<DCtx<'static>>,
+    dictionary: Option<Dictionary>,
     window_log: u32,
     has_ended: bool,
 }
@@ -39,6 +34,7 @@ impl Zstandard {
     pub(crate) fn new(window_log: u32) -> Self {
         Self {
             context: None,
+            dictionary: None,
             window_log: window_log.clamp(WINDOW_LOGS.0, WINDOW_LOGS.1),
             has_ended: false,
         }
@@ -52,6 +48,9 @@ impl Zstandard {
                 let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
                 let limit = DParameter::WindowLogMax(self.window_log);
                 context.set_parameter(limit).map_err(failed)?;
+                if let Some(dictionary) = &self.dictionary {
+                    context.ref_ddict(dictionary.prepared()).map_err(failed)?;
+                }
                 context
             }
         };
@@ -62,23 +61,16 @@ impl Zstandard {
         Ok(())
     }
 
-    /// Uses a dictionary, which may be compressed, for all frames that follow; `false` if it is none.
-    pub(crate) fn load_dictionary(&mut self, data: &[u8]) -> io::Result<bool> {
-        self.start()?;
-        let decompressed;
-        let dictionary = if data.starts_with(&MAGIC) {
-            let Ok(bytes) = zstd::bulk::decompress(data, MAX_DICTIONARY) else {
-                return Ok(false);
-            };
-            decompressed = bytes;
-            decompressed.as_slice()
-        } else {
-            data
-        };
-        let Some(context) = &mut self.context else {
-            return Ok(false);
-        };
-        Ok(dictionary.starts_with(&DICTIONARY) && context.load_dictionary(dictionary).is_ok())
+    /// Uses a dictionary for all frames that follow.
+    pub(crate) fn use_dictionary(&mut self, dictionary: Dictionary) {
+        // The old context refers to the old dictionary.
+        self.context = None;
+        self.dictionary = Some(dictionary);
+    }
+
+    /// The dictionary that is used.
+    pub(crate) fn dictionary(&self) -> Option<&Dictionary> {
+        self.dictionary.as_ref()
     }
 
     /// Decodes the next bytes of the frame into `output`, which must not be empty.
@@ -131,7 +123,7 @@ fn failed(code: ErrorCode) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_files::{DICTIONARY_BYTES, Trickle, zstd_frame};
+    use crate::test_files::{DICTIONARY_BYTES, Trickle, other_dictionary, record, zstd_frame};
 
     fn decode(zstd: &mut Zstandard, encoded: &[u8], step: usize) -> (Vec<u8>, Decoded) {
         let mut input = Input::new(Trickle::new(encoded, step));
@@ -158,7 +150,7 @@ mod tests {
             for step in [1, 70, 100_000] {
                 let mut zstd = Zstandard::new(23);
                 if let Some(dictionary) = dictionary {
-                    assert!(zstd.load_dictionary(dictionary).unwrap());
+                    zstd.use_dictionary(Dictionary::from_content(dictionary).unwrap());
                 }
                 // Twice, with the same context.
                 for _ in 0..2 {
@@ -177,21 +169,23 @@ mod tests {
     }
 
     #[test]
-    fn a_dictionary_may_be_compressed() {
+    fn another_dictionary_may_follow() {
+        let content = record("response", &[("WARC-Target-URI", "http://a/")], &content());
         let mut zstd = Zstandard::new(23);
-        assert!(
-            zstd.load_dictionary(&zstd_frame(DICTIONARY_BYTES, None))
-                .unwrap()
-        );
-        let content = content();
-        let encoded = zstd_frame(&content, Some(DICTIONARY_BYTES));
-        let (all, last) = decode(&mut zstd, &encoded, 1_000);
-        assert_eq!(last, Decoded::End);
-        assert!(all == content);
-        let mut zstd = Zstandard::new(23);
-        assert!(!zstd.load_dictionary(b"no dictionary").unwrap());
-        assert!(!zstd.load_dictionary(&zstd_frame(b"x", None)).unwrap());
-        assert!(!zstd.load_dictionary(&MAGIC).unwrap());
+        let dictionaries = [DICTIONARY_BYTES, &other_dictionary()].map(|bytes| {
+            let encoded = zstd_frame(&content, Some(bytes));
+            (Dictionary::from_content(bytes).unwrap(), encoded)
+        });
+        for at in [0, 1, 0] {
+            let (dictionary, encoded) = &dictionaries[at];
+            zstd.use_dictionary(dictionary.clone());
+            let (all, last) = decode(&mut zstd, encoded, 1_000);
+            assert_eq!(last, Decoded::End);
+            assert!(all == content);
+            let (_, of_other) = &dictionaries[1 - at];
+            let (_, last) = decode(&mut zstd, of_other, 1_000);
+            assert_eq!(last, Decoded::Broken(Fault::Damaged));
+        }
     }
 
     #[test]

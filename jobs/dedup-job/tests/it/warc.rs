@@ -9,7 +9,9 @@ use arrow::array::AsArray as _;
 use arrow::datatypes::Int64Type;
 use flate2::read::MultiGzDecoder;
 
-use crate::helpers::crawl_files::{write_crawl, write_crawl_with_skipped_frames};
+use crate::helpers::crawl_files::{
+    write_crawl, write_crawl_with_skipped_frames, write_joined_crawls,
+};
 use crate::helpers::support::*;
 use crate::verify::read_similar;
 
@@ -173,7 +175,7 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
     let dir = Dir::new();
     write_crawl(&dir.join("in"), 100..400);
     // The files behind this one have other numbers when it is whole.
-    write_crawl_with_skipped_frames(&dir.join("in/a.warc.zst"));
+    write_crawl_with_skipped_frames(&dir.join("in/a.warc.zst"), false);
     let (new, archive, resume) = (dir.at("in/"), dir.at("archive"), dir.at("resume"));
     dedup(&format!("archive create {archive} --markup text")).ok();
     // The warnings that name the file.
@@ -216,19 +218,42 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
     }
     assert!(all[1..].iter().all(|other| *other == all[0]));
     assert!(!dir.join("resume").exists());
-    let (crawl, output) = (dir.at("in/a.warc.zst"), dir.at("fp.parquet"));
+    // The warning shows that a file with a dictionary is cut, too.
+    let output = dir.at("fp.parquet");
+    for needs_dictionary in [false, true] {
+        write_crawl_with_skipped_frames(&dir.join("a.warc.zst"), needs_dictionary);
+        let fingerprint = |threads: usize| {
+            let ran = dedup(&format!(
+                "fingerprint --input {} --output {output} --overwrite --threads {threads} --json",
+                dir.at("a.warc.zst")
+            ))
+            .ok();
+            assert_eq!(warnings(&ran), usize::from(threads > 1), "{}", ran.stderr);
+            let summary = ran.json();
+            assert_eq!(summary["documents"], 3);
+            assert_eq!(summary["crawl_records"]["documents"], 3);
+            fs::read(&output).unwrap()
+        };
+        assert!(fingerprint(1) == fingerprint(2));
+    }
+}
+
+/// Two files that were joined need two dictionaries. The file is cut in the first, where the frames need the dictionary that it
+/// starts with.
+#[test]
+fn joined_files_with_two_dictionaries_are_read() {
+    let dir = Dir::new();
+    let (crawl, output) = (dir.at("joined.warc.zst"), dir.at("fp.parquet"));
+    write_joined_crawls(&dir.join("joined.warc.zst"));
     let fingerprint = |threads: usize| {
         let ran = dedup(&format!(
             "fingerprint --input {crawl} --output {output} --overwrite --threads {threads} --json"
         ))
         .ok();
-        assert_eq!(warnings(&ran), usize::from(threads > 1), "{}", ran.stderr);
-        let summary = ran.json();
-        assert_eq!(summary["documents"], 3);
-        assert_eq!(summary["crawl_records"]["documents"], 3);
+        assert_eq!(ran.json()["crawl_records"]["documents"], 3_000);
         fs::read(&output).unwrap()
     };
-    assert!(fingerprint(1) == fingerprint(2));
+    assert!(fingerprint(1) == fingerprint(3));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The decompressed bytes of a row file.
 
-use std::io::{self, BufRead, BufReader, Seek as _, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -38,25 +38,26 @@ pub(super) struct RowFile {
 impl RowFile {
     /// Opens the file at its start, or at that of `part`. A file in a store must be opened and read on a blocking thread.
     pub(super) fn open(&self, part: Option<Range<u64>>) -> Result<Input> {
-        match &self.local {
-            Some(local) => {
-                let mut file = local.open()?;
-                let name = self.location.to_string();
-                if let Some(part) = &part {
-                    let sought = file.seek(SeekFrom::Start(part.start));
-                    sought.map_err(|source| EngineError::Io {
-                        path: name.clone(),
-                        source,
-                    })?;
-                }
-                let file = BufReader::with_capacity(BUFFER, Local { file, name });
-                Input::new(self, file, part)
-            }
-            None => {
-                let remote = Remote::start(&self.location, part.clone(), self.size);
-                Input::new(self, remote, part)
-            }
+        Input::new(self, self.encoded(part.clone())?, part)
+    }
+
+    /// The encoded bytes, from the start of the file or from that of `part`.
+    fn encoded(&self, part: Option<Range<u64>>) -> Result<Box<dyn BufRead + Send>> {
+        let Some(local) = &self.local else {
+            let remote = Remote::start(&self.location, part, self.size);
+            return Ok(Box::new(remote));
+        };
+        let mut file = local.open()?;
+        let name = self.location.to_string();
+        if let Some(part) = &part {
+            let sought = file.seek(SeekFrom::Start(part.start));
+            sought.map_err(|source| EngineError::Io {
+                path: name.clone(),
+                source,
+            })?;
         }
+        let file = BufReader::with_capacity(BUFFER, Local { file, name });
+        Ok(Box::new(file))
     }
 
     /// Calls `read` on the start of the file, and returns its result. Fetches the first 64 KiB of an object in a store, and
@@ -85,7 +86,7 @@ impl RowFile {
                     is_cut: Arc::clone(&is_cut),
                 };
                 let file = self.clone();
-                let found = blocking(move || read(Input::new(&file, head, None)?)).await;
+                let found = blocking(move || read(Input::new(&file, Box::new(head), None)?)).await;
                 if found.is_ok() || !is_cut.load(Ordering::Relaxed) {
                     return found;
                 }
@@ -102,18 +103,19 @@ pub(in crate::documents) struct Input {
     pub(super) limit: Limit,
     /// The part to read, in encoded bytes; `bytes` goes on behind it. `None` for the whole file.
     pub(super) part: Option<Range<u64>>,
+    file: RowFile,
     name: String,
 }
 
 impl Input {
     fn new(
         file: &RowFile,
-        encoded: impl BufRead + Send + 'static,
+        encoded: Box<dyn BufRead + Send>,
         part: Option<Range<u64>>,
     ) -> Result<Self> {
         let name = file.location.to_string();
         let bytes: Box<dyn BufRead + Send> = match file.compression {
-            Compression::None => Box::new(encoded),
+            Compression::None => encoded,
             Compression::Gzip => Box::new(BufReader::with_capacity(
                 BUFFER,
                 MultiGzDecoder::new(encoded),
@@ -132,8 +134,18 @@ impl Input {
             bytes,
             limit: file.limit,
             part,
+            file: file.clone(),
             name,
         })
+    }
+
+    /// The first `length` encoded bytes of the file, whatever part of it this is; fewer if the file ends before.
+    pub(super) fn start_of_file(&self, length: u64) -> io::Result<Vec<u8>> {
+        let encoded = self.file.encoded(Some(0..length));
+        let encoded = encoded.map_err(io::Error::other)?;
+        let mut start = Vec::new();
+        encoded.take(length).read_to_end(&mut start)?;
+        Ok(start)
     }
 
     /// The name of the file, for messages.
@@ -167,7 +179,7 @@ impl Input {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read as _, Write as _};
+    use std::io::Write as _;
 
     use storage::{ErrorKind, Stores};
 
@@ -181,7 +193,8 @@ mod tests {
             compression,
             limit: Limit::from_memory(memory, 2),
         };
-        let mut input = Input::new(&file, io::Cursor::new(encoded.to_vec()), None)?;
+        let encoded = Box::new(io::Cursor::new(encoded.to_vec()));
+        let mut input = Input::new(&file, encoded, None)?;
         let mut all = Vec::new();
         let read = input.bytes.read_to_end(&mut all);
         read.map(|_| all).map_err(|error| input.failed(7, error))

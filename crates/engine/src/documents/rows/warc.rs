@@ -1,12 +1,14 @@
 //! WARC files: the pages and texts of a crawl. The reader decompresses a file itself, because it goes on after damage.
 
 use std::borrow::Cow;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 use archive::IdType;
 use arrow::datatypes::DataType;
 use storage::Location;
-use warc::{Broken, Choice, Counts, Document, Event, Limits, Outcome, Reader, WrongCut};
+use warc::{
+    Broken, Choice, Counts, Dictionary, Document, Event, Limits, Outcome, Reader, WrongCut,
+};
 
 use super::builder::BatchBuilder;
 use super::format::{FirstRecord, RawRecords, Records, RowFormat};
@@ -37,7 +39,7 @@ impl RowFormat for Warc {
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
         Ok(Box::new(WarcRecords {
-            file: File::new(input, columns),
+            file: File::new(input, columns)?,
             columns: columns.names().into_iter().map(str::to_owned).collect(),
             has_ids: columns.id.is_some(),
             pages: columns.pages,
@@ -46,7 +48,7 @@ impl RowFormat for Warc {
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
         Ok(Box::new(RawWarc {
-            file: File::new(input, columns),
+            file: File::new(input, columns)?,
             record: Vec::new(),
         }))
     }
@@ -116,7 +118,7 @@ enum Next<T> {
 struct InputName(String);
 
 impl InputName {
-    fn failed(&self, error: std::io::Error) -> EngineError {
+    fn failed(&self, error: io::Error) -> EngineError {
         // Errors of the disk and the store name their object themselves.
         let error = match error.downcast::<EngineError>() {
             Ok(own) => return own,
@@ -136,7 +138,7 @@ impl InputName {
 }
 
 impl File {
-    fn new(input: Input, columns: &FoundColumns) -> Self {
+    fn new(mut input: Input, columns: &FoundColumns) -> Result<Self> {
         let limits = Limits {
             record: input.limit.record,
             window_log: input.limit.window_log,
@@ -149,22 +151,26 @@ impl File {
             let statuses = columns.crawl.statuses.iter();
             choice.statuses = statuses.map(|&status| status..=status).collect();
         }
-        let name = input.name().to_owned();
+        let name = InputName(input.name().to_owned());
         let is_whole = input.part.is_none();
-        let reader = match input.part {
+        let dictionary = read_dictionary(&mut input).map_err(|error| name.failed(error))?;
+        let mut reader = match input.part {
             Some(part) => Reader::of_part(input.bytes, limits, part),
             None => Reader::new(input.bytes, limits),
         };
-        Self {
+        if let Some(dictionary) = dictionary {
+            reader.use_dictionary(dictionary);
+        }
+        Ok(Self {
             documents: warc::Documents::new(choice, limits.record),
-            input: InputName(name),
+            input: name,
             reader,
             is_whole,
             counts: Counts::default(),
             records: 0,
             broken: 0,
             first_broken: None,
-        }
+        })
     }
 
     /// Reads what comes next, and calls `each` if it is a document.
@@ -217,6 +223,21 @@ impl File {
         }
         Ok(())
     }
+}
+
+/// The dictionary that the file starts with, if `input` is a part that may need it and does not start with it.
+fn read_dictionary(input: &mut Input) -> io::Result<Option<Dictionary>> {
+    let start = input.part.as_ref().map_or(0, |part| part.start);
+    if start == 0 || !Dictionary::may_be_needed(input.bytes.fill_buf()?) {
+        return Ok(None);
+    }
+    // Less than the whole file: some servers ignore a range that covers it.
+    let read = |length: usize| input.start_of_file(start.min(length as u64));
+    let header = read(Dictionary::HEADER_LENGTH)?;
+    Ok(match Dictionary::frame_length(&header) {
+        Some(length) => Dictionary::from_start(&read(length)?),
+        None => None,
+    })
 }
 
 /// The value of a column of a document, but for its text; `None` if it has none.

@@ -12,6 +12,9 @@ const FAMILIES: usize = 230;
 /// Words of a page.
 const WORDS: usize = 150;
 
+/// A dictionary of zstd, for records of crawls.
+const DICTIONARY: &[u8] = include_bytes!("../../../../../crates/warc/tests/crawl.dict");
+
 /// A record.
 pub fn record(kind: &str, id: &str, uri: &str, content_type: &str, block: &[u8]) -> Vec<u8> {
     let head = format!(
@@ -96,14 +99,60 @@ pub fn write_large_crawl(path: &Path) {
     std::fs::write(path, pages.collect::<Vec<u8>>()).unwrap();
 }
 
-/// Writes a file of three pages, and of 12 MB of pages in a frame that readers skip.
-pub fn write_crawl_with_skipped_frames(path: &Path) {
-    let page = |number: usize| frame(&large_page(number, number));
-    let skipped: Vec<u8> = (3..2_003).flat_map(page).collect();
-    let length = (skipped.len() as u32).to_le_bytes();
-    let header = [&0x184D_2A50_u32.to_le_bytes()[..], &length].concat();
-    let file = [page(0), page(1), header, skipped, page(2)].concat();
-    std::fs::write(path, file).unwrap();
+/// As [`write_large_crawl`], with a zstd frame for each page, which needs the dictionary that the file starts with.
+pub fn write_large_crawl_with_dictionary(path: &Path) {
+    std::fs::write(path, large_crawl_part(DICTIONARY, 0..3_000)).unwrap();
+}
+
+/// Writes two files of the pages of [`write_large_crawl`], one behind the other. Each needs another dictionary.
+pub fn write_joined_crawls(path: &Path) {
+    let mut other = DICTIONARY.to_vec();
+    // Behind the tables. The id stays the same.
+    other[200..].rotate_left(37);
+    let parts = [(DICTIONARY, 0..2_000), (&other[..], 2_000..3_000)];
+    let parts = parts.map(|(dictionary, numbers)| large_crawl_part(dictionary, numbers));
+    std::fs::write(path, parts.concat()).unwrap();
+}
+
+/// A compressed dictionary, and a frame with it for each page.
+fn large_crawl_part(dictionary: &[u8], numbers: Range<usize>) -> Vec<u8> {
+    let mut file = skippable_frame(0x184D_2A5D, &frame(dictionary));
+    let mut compressor = compressor(dictionary);
+    for number in numbers {
+        let page = large_page(number, number % 1_500);
+        file.extend(compressor.compress(&page).unwrap());
+    }
+    file
+}
+
+/// Writes a file of three pages, and of 12 MB of pages in a frame that readers skip. With a dictionary, if its frames need one.
+pub fn write_crawl_with_skipped_frames(path: &Path, needs_dictionary: bool) {
+    let dictionary: &[u8] = if needs_dictionary { DICTIONARY } else { &[] };
+    let mut compressor = compressor(dictionary);
+    let mut page = |number: usize| compressor.compress(&large_page(number, number)).unwrap();
+    let first = [page(0), page(1)].concat();
+    let skipped: Vec<u8> = (3..2_003).flat_map(&mut page).collect();
+    let start = match needs_dictionary {
+        true => skippable_frame(0x184D_2A5D, dictionary),
+        false => Vec::new(),
+    };
+    let file = [
+        start,
+        first,
+        skippable_frame(0x184D_2A50, &skipped),
+        page(2),
+    ];
+    std::fs::write(path, file.concat()).unwrap();
+}
+
+fn compressor(dictionary: &[u8]) -> zstd::bulk::Compressor<'static> {
+    zstd::bulk::Compressor::with_dictionary(3, dictionary).unwrap()
+}
+
+/// A frame of zstd that readers skip.
+fn skippable_frame(magic: u32, content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u32).to_le_bytes();
+    [&magic.to_le_bytes()[..], &length, content].concat()
 }
 
 /// A gzip member.
