@@ -302,7 +302,7 @@ mod tests {
         let spec = Spec::default().with_markup(Markup::Main);
         let json = spec.to_json();
         assert!(
-            json.contains(r#""idf":null,"markup":"main","markup_version":1,"min_features":4"#),
+            json.contains(r#""idf":null,"markup":"main","markup_version":2,"min_features":4"#),
             "{json}"
         );
         assert_eq!(Spec::from_json(&json).unwrap(), spec);
@@ -315,7 +315,7 @@ mod tests {
             named,
             [
                 r#"markup: null against "main""#,
-                "markup_version: null against 1"
+                "markup_version: null against 2"
             ]
         );
         assert_eq!(spec.clone().with_markup(Markup::None), Spec::default());
@@ -329,7 +329,8 @@ mod tests {
         assert_eq!(Spec::from_json(&earlier.to_json()).unwrap(), earlier);
 
         for (markup, version, expected) in [
-            (Markup::Main, 2, 1),
+            (Markup::Main, 1, 2),
+            (Markup::Main, 3, 2),
             (Markup::Text, 0, 1),
             (Markup::StripBoilerplate, 1, 0),
             (Markup::None, 1, 0),

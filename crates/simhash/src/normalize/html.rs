@@ -25,6 +25,7 @@ mod hidden;
 mod main;
 mod names;
 mod open;
+mod page_title;
 #[cfg(feature = "article")]
 mod page_tree;
 mod raw_text;

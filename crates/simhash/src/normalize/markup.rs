@@ -14,10 +14,10 @@ pub enum Markup {
     /// The visible text of an HTML page: a line for each block, white space collapsed. Version 1.
     Text,
     /// The same, without navigation, lists of links, footers and banners; all of it if almost nothing else is left.
-    /// Version 1.
+    /// Version 2.
     Main,
     /// The article of an HTML page, as dom_smoothie finds it, which follows Mozilla's Readability; what [`Self::Main`]
-    /// gives if it finds none, or if the page is too large for it. Version 1. Needs the crate feature `article`.
+    /// gives if it finds none, or if the page is too large for it. Version 2. Needs the crate feature `article`.
     Article,
     /// As earlier archives have it: without HTML tags, comments, and the elements script, style, title, template,
     /// noscript and svg. Version 0.
@@ -69,7 +69,8 @@ impl Markup {
     pub const fn version(self) -> u32 {
         match self {
             Self::None | Self::Strip | Self::StripBoilerplate => 0,
-            Self::Text | Self::Main | Self::Article => 1,
+            Self::Text => 1,
+            Self::Main | Self::Article => 2,
         }
     }
 

@@ -334,7 +334,7 @@ fn markup_is_taken_out_when_asked() {
         let archive = dir.at(&format!("archive{markup}"));
         dedup(&format!("archive info {archive} --json")).ok().json()["spec"].clone()
     };
-    assert_eq!(spec("main")["markup_version"], 1);
+    assert_eq!(spec("main")["markup_version"], 2);
     assert!(spec("strip").get("markup_version").is_none());
 }
 
@@ -368,7 +368,7 @@ fn articles_are_found() {
     assert_eq!(read_hits(&output).len(), 3);
     let info = dedup(&format!("archive info {archive} --json")).ok().json();
     assert_eq!(info["spec"]["markup"], "article");
-    assert_eq!(info["spec"]["markup_version"], 1);
+    assert_eq!(info["spec"]["markup_version"], 2);
     dedup(&format!("{run} --markup main")).fails(78, &["markup", "article", "main"]);
 }
 

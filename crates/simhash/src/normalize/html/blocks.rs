@@ -28,8 +28,11 @@ pub(super) trait Visit<'p> {
     /// What separates the text before from the text after.
     fn separate(&mut self, gap: Gap);
 
-    /// From here on text is in a link, or no longer.
-    fn link(&mut self, is_link: bool);
+    /// From here on text is in a link to this address, or in none.
+    fn link(&mut self, address: Option<&[u8]>);
+
+    /// The title of the page, with character references.
+    fn title(&mut self, _title: &'p str) {}
 
     /// An element that has no content of interest, such as a picture, in an element with this context.
     fn empty(&mut self, _element: Element, _context: Self::Context) {}
@@ -94,7 +97,7 @@ fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) ->
                 if !open.is_hidden() {
                     visitor.separate(tag.element.gap());
                     if tag.element == Element::A {
-                        visitor.link(attributes.href.is_some());
+                        visitor.link(attributes.href);
                     }
                 }
                 if opens {
@@ -110,7 +113,10 @@ fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) ->
                     visitor.empty(tag.element, open.context());
                 }
                 if !open.is_foreign() {
-                    scanner.read_raw_text(tag.element);
+                    let left_out = scanner.read_raw_text(tag.element);
+                    if tag.element == Element::Title {
+                        visitor.title(left_out);
+                    }
                 }
             }
             Event::End(tag) => {
@@ -118,7 +124,7 @@ fn walk_once<'p, V: Visit<'p>>(page: &'p str, shown: &Shown, visitor: &mut V) ->
                 if !open.is_hidden() {
                     visitor.separate(tag.element.gap());
                     if tag.element == Element::A {
-                        visitor.link(false);
+                        visitor.link(None);
                     }
                 }
             }

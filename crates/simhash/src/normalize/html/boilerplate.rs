@@ -4,7 +4,7 @@
 //! another advertisement changes the decision on a block.
 
 use super::containers::Containers;
-use super::elements::{BLOCK, CONTAINER, Element, SENTENCES};
+use super::elements::{BLOCK, CONTAINER, Element, PREFORMATTED, SENTENCES};
 use super::names::{COUNTED, Key, Table, key};
 use super::scan::Attributes;
 
@@ -42,6 +42,8 @@ pub(super) enum Holder {
     Container,
     /// A paragraph, an item of a list, a cell, a quotation.
     Sentences,
+    /// Preformatted text, mostly code.
+    Preformatted,
     /// A heading of this level.
     Heading(u8),
 }
@@ -50,6 +52,11 @@ impl Context {
     /// Whether the block is in any of `regions`.
     pub(super) fn is_in(self, regions: u8) -> bool {
         self.regions & regions != 0
+    }
+
+    /// Whether the block is a heading.
+    pub(super) fn is_heading(self) -> bool {
+        matches!(self.holder, Holder::Heading(_))
     }
 
     /// The context inside of an element. `containers` are those that began before it.
@@ -66,6 +73,7 @@ impl Context {
         let mut inside = self;
         inside.holder = match element.heading() {
             Some(level) => Holder::Heading(level),
+            None if element.has(PREFORMATTED) => Holder::Preformatted,
             None if element.has(SENTENCES) => Holder::Sentences,
             None => Holder::Container,
         };

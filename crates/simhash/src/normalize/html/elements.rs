@@ -27,6 +27,8 @@ pub(super) const HEADING: u32 = 1 << 9;
 pub(super) const SENTENCES: u32 = 1 << 10;
 /// Groups blocks that belong together.
 pub(super) const CONTAINER: u32 = 1 << 11;
+/// Its content is text with line breaks and indents of its own: code, mostly.
+pub(super) const PREFORMATTED: u32 = 1 << 12;
 
 /// A block as the standard treats most of them.
 const PLAIN: u32 = BLOCK | SPECIAL | CLOSES_P;
@@ -86,8 +88,8 @@ elements! {
     H1 "h1" OLD | HEADING, H2 "h2" OLD | HEADING, H3 "h3" OLD | HEADING, H4 "h4" OLD | HEADING, H5 "h5" OLD | HEADING,
     H6 "h6" OLD | HEADING,
     P "p" OLD | SENTENCES, Li "li" OLD | SENTENCES, Dd "dd" OLD | SENTENCES, Dt "dt" OLD | SENTENCES,
-    Blockquote "blockquote" OLD | SENTENCES, Pre "pre" OLD | SENTENCES, Listing "listing" OLD | SENTENCES,
-    Xmp "xmp" PLAIN | SENTENCES, Plaintext "plaintext" PLAIN | SENTENCES, Figcaption "figcaption" PLAIN | SENTENCES,
+    Blockquote "blockquote" OLD | SENTENCES, Pre "pre" OLD | PREFORMATTED, Listing "listing" OLD | PREFORMATTED,
+    Xmp "xmp" PLAIN | PREFORMATTED, Plaintext "plaintext" PLAIN | PREFORMATTED, Figcaption "figcaption" PLAIN | SENTENCES,
     Ul "ul" OLD, Ol "ol" OLD, Dl "dl" OLD, Menu "menu" OLD, Dir "dir" PLAIN, Hgroup "hgroup" PLAIN, Figure "figure" PLAIN,
     Summary "summary" PLAIN, Legend "legend" BLOCK, Textarea "textarea" BLOCK | SPECIAL,
     Marquee "marquee" BLOCK | SPECIAL | SCOPE,

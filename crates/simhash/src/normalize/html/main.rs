@@ -5,6 +5,7 @@ use super::boilerplate::Context;
 use super::classify::{Block, choose};
 use super::containers::Containers;
 use super::elements::Element;
+use super::page_title::PageTitle;
 use super::scan::Attributes;
 use super::words;
 use super::write::{Gap, Writer};
@@ -13,8 +14,8 @@ use super::write::{Gap, Writer};
 /// [`super::classify`]. If a page has no main text, appends all its visible text.
 pub(in super::super) fn main_text(page: &str, out: &mut String) {
     let mut text = String::with_capacity(page.len() / 4);
-    let (mut blocks, containers) = read_blocks(page, &mut text);
-    if !choose(&mut blocks, &text, &containers) {
+    let (mut blocks, containers, title) = read_blocks(page, &mut text);
+    if !choose(&mut blocks, &text, &containers, &title) {
         out.push_str(&text);
         return;
     }
@@ -27,18 +28,20 @@ pub(in super::super) fn main_text(page: &str, out: &mut String) {
     }
 }
 
-/// Writes the visible text to `text`. Returns its blocks and their containers.
-pub(super) fn read_blocks(page: &str, text: &mut String) -> (Vec<Block>, Containers) {
+/// Writes the visible text to `text`. Returns its blocks, their containers, and the title of the page.
+pub(super) fn read_blocks(page: &str, text: &mut String) -> (Vec<Block>, Containers, PageTitle) {
     let mut visitor = MainText {
         writer: Writer::new(text),
         blocks: Vec::new(),
         block: None,
-        is_link: false,
+        link: Link::None,
         containers: Containers::new(),
+        title: None,
     };
     walk(page, &mut visitor);
     visitor.end_block();
-    (visitor.blocks, visitor.containers)
+    let title = PageTitle::new(visitor.title.unwrap_or_default());
+    (visitor.blocks, visitor.containers, title)
 }
 
 /// Writes the visible text and divides it into blocks.
@@ -48,8 +51,19 @@ struct MainText<'p, 'o> {
     blocks: Vec<Block>,
     /// The current block. It begins with its first character that is not white space.
     block: Option<OpenBlock>,
-    is_link: bool,
+    link: Link,
     containers: Containers,
+    /// The text of the first `title` element.
+    title: Option<&'p str>,
+}
+
+/// The link that text is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Link {
+    None,
+    /// To a place on the page.
+    Within,
+    Elsewhere,
 }
 
 struct OpenBlock {
@@ -100,7 +114,13 @@ impl MainText<'_, '_> {
         let written = self.writer.written();
         let words = words::count(&written[block.counted..]);
         block.words += words;
-        if self.is_link {
+        // A heading leads to itself, so that readers can copy its address.
+        let is_link = match self.link {
+            Link::None => false,
+            Link::Within => !block.context.is_heading(),
+            Link::Elsewhere => true,
+        };
+        if is_link {
             block.link_words += words;
         }
         block.counted = written.len();
@@ -138,18 +158,28 @@ impl<'p> Visit<'p> for MainText<'p, '_> {
         self.writer.separate(gap);
     }
 
-    fn link(&mut self, is_link: bool) {
-        if is_link != self.is_link {
+    fn link(&mut self, address: Option<&[u8]>) {
+        let link = match address {
+            None => Link::None,
+            Some([b'#', ..]) => Link::Within,
+            Some(_) => Link::Elsewhere,
+        };
+        if link != self.link {
             self.count_words();
-            self.is_link = is_link;
+            self.link = link;
         }
+    }
+
+    fn title(&mut self, title: &'p str) {
+        self.title.get_or_insert(title);
     }
 
     fn restart(&mut self) {
         self.writer.restart();
         self.blocks.clear();
         self.block = None;
-        self.is_link = false;
+        self.link = Link::None;
         self.containers.clear();
+        self.title = None;
     }
 }

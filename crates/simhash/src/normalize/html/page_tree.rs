@@ -171,7 +171,7 @@ impl<'p> Visit<'p> for PageTree<'p, '_> {
         self.writer.separate(gap);
     }
 
-    fn link(&mut self, _: bool) {}
+    fn link(&mut self, _: Option<&[u8]>) {}
 
     fn empty(&mut self, element: Element, place: Place) {
         if !matches!(

@@ -161,8 +161,9 @@ impl<'p> Scanner<'p> {
     }
 
     /// Reads the content of the element whose start tag was the last event, if it is raw text: leaves out what is not
-    /// visible, and makes one event of the rest. Not to be called in SVG and MathML, which have no raw text.
-    pub(super) fn read_raw_text(&mut self, element: Element) {
+    /// visible, and makes one event of the rest. Returns what it left out. Not to be called in SVG and MathML, which have no
+    /// raw text.
+    pub(super) fn read_raw_text(&mut self, element: Element) -> &'p str {
         let page = self.page.as_bytes();
         let begin = self.at;
         let end = |name: &str| raw_text_end(page, begin, name);
@@ -189,6 +190,7 @@ impl<'p> Scanner<'p> {
             }
             _ => {}
         }
+        &self.page[begin..self.at]
     }
 
     /// Where the text ends that begins here: at the next `<` with a tag, a comment or a declaration.

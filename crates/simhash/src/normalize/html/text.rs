@@ -35,7 +35,7 @@ impl<'p> Visit<'p> for VisibleText<'p, '_> {
         self.writer.separate(gap);
     }
 
-    fn link(&mut self, _: bool) {}
+    fn link(&mut self, _: Option<&[u8]>) {}
 
     fn restart(&mut self) {
         self.writer.restart();

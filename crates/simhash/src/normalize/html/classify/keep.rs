@@ -1,0 +1,217 @@
+//! Which blocks are kept, when all that can be kept are considered. Each rule sees what those before it keep.
+
+use super::super::boilerplate::{CONTENT, Context, Holder};
+use super::super::containers::Containers;
+use super::Block;
+
+/// The most words of the short blocks of a container that may be labels.
+const LABELS: u32 = 10;
+
+/// The most blocks in the frame of a line of code: the code and a label.
+const FRAMED: u32 = 2;
+
+/// The least words of a framed block that nobody marked as a sentence.
+const FRAMED_WORDS: u32 = 4;
+
+/// The least words of a sentence at the end, and of a block beside others that nobody marked as a sentence.
+const LEAST_WORDS: u32 = 2;
+
+/// The least links under the heading of a list of links.
+const LINKS: usize = 3;
+
+/// The most blocks between a heading and the text under it: the author, the date.
+pub(super) const CLOSE: u32 = 5;
+
+/// Keeps the long blocks, and no other.
+pub(super) fn keep_long(blocks: &mut [Block], text: &str, is_around: &[bool]) {
+    for block in blocks {
+        block.is_kept = is_around[block.container()] && block.is_long(text);
+    }
+}
+
+/// The positions of the first and the last kept block of each group. No position is between those of a group that has none.
+fn spans(blocks: &[Block], containers: &Containers) -> Vec<(usize, usize)> {
+    let mut spans = vec![(usize::MAX, 0); containers.len()];
+    for (at, block) in blocks.iter().enumerate() {
+        if block.is_kept {
+            let (first, last) = &mut spans[block.group(block.context.container)];
+            *first = at.min(*first);
+            *last = at;
+        }
+    }
+    spans
+}
+
+/// Keeps short sentences: those between long blocks of their group, and those beside others of their container.
+pub(super) fn keep_sentences(
+    blocks: &mut [Block],
+    text: &str,
+    containers: &Containers,
+    is_around: &[bool],
+) {
+    let spans = spans(blocks, containers);
+    let is_between = |at, block: &Block| {
+        let (first, last) = spans[block.group(block.context.container)];
+        first < at && at < last
+    };
+    let is_beside = |at, block: &Block| {
+        block.is_sentence() && !block.is_kept && !is_between(at, block) && !block.is_label(text)
+    };
+    let mut words = vec![0; containers.len()];
+    for (at, block) in blocks.iter().enumerate() {
+        if is_beside(at, block) {
+            words[block.container()] += block.words;
+        }
+    }
+    for (at, block) in blocks.iter_mut().enumerate() {
+        let container = block.container();
+        block.is_kept |= is_around[container]
+            && block.is_sentence()
+            && (is_between(at, block) || (words[container] > LABELS && is_beside(at, block)));
+    }
+}
+
+/// Keeps text that no element marks as a sentence, if such text of its own container is kept, or if it stands between kept
+/// blocks of its own container: a text whose paragraphs end at `br`, and its lists and code.
+pub(super) fn keep_unmarked(blocks: &mut [Block], text: &str, containers: &Containers) {
+    let is_unmarked = |block: &Block| block.context.holder == Holder::Container;
+    let mut spans = vec![(usize::MAX, 0); containers.len()];
+    for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.is_kept) {
+        let (first, last) = &mut spans[block.container()];
+        (*first, *last) = match is_unmarked(block) {
+            true => (0, usize::MAX),
+            false => (at.min(*first), at.max(*last)),
+        };
+    }
+    for (at, block) in blocks.iter_mut().enumerate() {
+        let (first, last) = spans[block.container()];
+        block.is_kept |= is_unmarked(block)
+            && block.is_text()
+            && (first..=last).contains(&at)
+            && block.words >= LEAST_WORDS
+            && !block.is_label(text);
+    }
+}
+
+/// Leaves out what follows a list of links with a heading of its own behind most of the text, but what goes on in a container
+/// from before, or directly inside of it: behind links to other articles come notices.
+pub(super) fn leave_out_notices(blocks: &mut [Block], containers: &Containers) {
+    let kept_words = |blocks: &[Block]| -> u64 {
+        let kept = blocks.iter().filter(|block| block.is_kept);
+        kept.map(|block| u64::from(block.words)).sum()
+    };
+    let total = kept_words(blocks);
+    let mut before = 0;
+    let begin = (0..blocks.len()).find(|&at| {
+        let block = &blocks[at];
+        before += if block.is_kept {
+            u64::from(block.words)
+        } else {
+            0
+        };
+        let links = blocks[at + 1..].iter().take(LINKS);
+        4 * before >= 3 * total
+            && block.heading().is_some()
+            && links.len() == LINKS
+            && links.clone().all(Block::is_links)
+    });
+    let Some(begin) = begin else { return };
+    let mut has_text = vec![false; containers.len()];
+    for block in blocks[..begin].iter().filter(|block| block.is_kept) {
+        has_text[block.container()] = true;
+    }
+    for block in &mut blocks[begin..] {
+        let container = block.context.container;
+        let goes_on = |container: u32| has_text[container as usize];
+        block.is_kept &= goes_on(container) || goes_on(containers.parent(container));
+    }
+}
+
+/// Keeps the short sentences and the frames with which an article ends: those of the same group that follow its last kept
+/// block directly.
+pub(super) fn keep_ends(blocks: &mut [Block], text: &str, containers: &Containers) {
+    let outer = containers.outer();
+    let mut inside = vec![0u32; containers.len()];
+    for block in &*blocks {
+        inside[block.container()] += 1;
+    }
+    let mut last: Option<usize> = None;
+    for block in blocks {
+        let own = block.group(block.context.container);
+        if block.is_kept {
+            last = Some(own);
+            continue;
+        }
+        let Some(group) = last else { continue };
+        let is_inside = own == group
+            || (!outer[block.container()]
+                && inside[block.container()] <= FRAMED
+                && block.group(containers.parent(block.context.container)) == group);
+        if !is_inside || !block.is_considered || block.is_links() {
+            // A heading is decided by what is kept under it.
+            if !(block.is_considered && block.heading().is_some()) {
+                last = None;
+            }
+            continue;
+        }
+        let is_enough = block.words >= LEAST_WORDS || block.is_preformatted();
+        block.is_kept = block.is_sentence() && is_enough && !block.is_label(text);
+    }
+}
+
+/// Keeps blocks that have a container to themselves, between kept blocks of the container around it.
+pub(super) fn keep_framed(
+    blocks: &mut [Block],
+    text: &str,
+    containers: &Containers,
+    is_around: &[bool],
+) {
+    let spans = spans(blocks, containers);
+    let outer = containers.outer();
+    let mut inside = vec![0u32; containers.len()];
+    for block in &*blocks {
+        inside[block.container()] += 1;
+    }
+    for (at, block) in blocks.iter_mut().enumerate() {
+        let container = block.container();
+        if outer[container] || !is_around[container] || !block.is_text() {
+            continue;
+        }
+        let (first, last) = spans[block.group(containers.parent(block.context.container))];
+        let is_content = match block.context.holder {
+            Holder::Sentences => inside[container] <= FRAMED,
+            _ => inside[container] == 1 && block.words >= FRAMED_WORDS && !block.is_label(text),
+        };
+        block.is_kept |= container != 0 && first < at && at < last && is_content;
+    }
+}
+
+/// Keeps headings under which kept blocks follow soon, before a heading of the same or a higher level.
+pub(super) fn keep_headings(blocks: &mut [Block]) {
+    /// Above all levels.
+    const NO_HEADING: u8 = u8::MAX;
+    // The kept block that follows, and the blocks and the highest heading on the way to it.
+    let mut next: Option<Context> = None;
+    let (mut distance, mut highest) = (0, NO_HEADING);
+    for block in blocks.iter_mut().rev() {
+        let context = block.context;
+        if !block.is_considered {
+            continue;
+        }
+        if let Holder::Heading(level) = context.holder {
+            // A link in a heading leads elsewhere, except that the title of a page may lead to the page itself.
+            if level > 1 && block.is_links() {
+                continue;
+            }
+            // The heading of an article's last part is not that of the text behind the article.
+            let goes_on = |next: Context| next.is_in(CONTENT) || !context.is_in(CONTENT);
+            block.is_kept = level < highest && distance <= CLOSE && next.is_some_and(goes_on);
+            highest = highest.min(level);
+            distance += 1;
+        } else if block.is_kept {
+            (next, distance, highest) = (Some(context), 0, NO_HEADING);
+        } else if !block.is_links() {
+            distance += 1;
+        }
+    }
+}
