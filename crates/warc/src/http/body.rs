@@ -7,13 +7,13 @@
 use std::io::{self, BufRead, Read as _};
 
 use brotli_decompressor::Decompressor;
-use flate2::{Decompress, FlushDecompress, Status};
+use sirocco::Format;
 
 use super::{Response, chunked};
 use crate::fault::Fault;
 use crate::headers::Headers;
 use crate::input::Input;
-use crate::members::{Decoded, GZIP_MAGIC, Gzip, ZSTD_MAGIC, Zstandard};
+use crate::members::{Decoded, GZIP_MAGIC, Gzip, Inflate, InflateState, ZSTD_MAGIC, Zstandard};
 
 /// The most codings of a body, one in the other.
 const MAX_CODINGS: usize = 4;
@@ -81,7 +81,7 @@ impl Bodies {
             codings: Vec::new(),
             decoders: Decoders {
                 gzip: Gzip::new(),
-                inflate: Decompress::new(false),
+                inflate: Inflate::new(),
                 zstd: Zstandard::new(ZSTD_WINDOW_LOG),
             },
             decoded: Vec::new(),
@@ -156,7 +156,7 @@ fn tokens<'a>(
 /// A decoder for each coding.
 struct Decoders {
     gzip: Gzip,
-    inflate: Decompress,
+    inflate: Inflate,
     zstd: Zstandard,
 }
 
@@ -227,22 +227,26 @@ impl Decoders {
     ) -> Result<bool, BodyError> {
         let is_zlib = matches!(body, [method, flags, ..]
             if method & 15 == 8 && u16::from_be_bytes([*method, *flags]) % 31 == 0);
-        let inflate = &mut self.inflate;
-        inflate.reset(is_zlib);
-        let mut has_ended = false;
+        let format = if is_zlib {
+            Format::Zlib
+        } else {
+            Format::Deflate
+        };
+        self.inflate.start(format);
+        let (mut left, mut state) = (body, InflateState::Open);
         append(output, limit, |room| {
-            if has_ended {
-                return Ok(Decoded::End);
+            if state == InflateState::Open {
+                let inflated = self.inflate.read(left, true, room);
+                left = &left[inflated.read..];
+                state = inflated.state;
+                if inflated.written > 0 {
+                    return Ok(Decoded::Bytes(inflated.written));
+                }
             }
-            let (read, written) = (inflate.total_in() as usize, inflate.total_out());
-            let status = inflate.decompress(&body[read..], room, FlushDecompress::None);
-            let count = (inflate.total_out() - written) as usize;
-            has_ended = matches!(status, Ok(Status::StreamEnd));
-            Ok(match status {
-                Ok(_) if count > 0 => Decoded::Bytes(count),
-                Ok(_) if has_ended => Decoded::End,
-                Ok(_) => Decoded::Broken(Fault::Truncated),
-                Err(_) => Decoded::Broken(Fault::Damaged),
+            Ok(match state {
+                InflateState::Broken(fault) => Decoded::Broken(fault),
+                // With nothing written, it cannot be open.
+                InflateState::Ended | InflateState::Open => Decoded::End,
             })
         })
     }

@@ -1,14 +1,15 @@
 //! [`Gzip`]: one gzip member after the other (RFC 1952).
 //!
-//! flate2's own gzip readers cannot be used: they do not say where a member starts, nor go on after a damaged one. Its
-//! inflater for gzip cannot be reset to gzip. So this parses the header, inflates the raw deflate stream from the buffer of
-//! the input into the buffer of the caller, and checks the trailer.
+//! Readers of gzip files do not say where a member starts, nor go on after a damaged one. So this parses the header,
+//! inflates the deflate stream from the buffer of the input into the buffer of the caller, and checks the trailer.
 
 use std::io::{self, BufRead};
 
-use flate2::{Crc, Decompress, FlushDecompress, Status};
+use flate2::Crc;
+use sirocco::Format;
 
 use super::decoded::Decoded;
+use super::inflate::{Inflate, State};
 use crate::fault::Fault;
 use crate::input::Input;
 
@@ -16,8 +17,6 @@ use crate::input::Input;
 pub(crate) const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
 /// Bytes of a header without optional fields.
 pub(crate) const HEADER_LENGTH: usize = 10;
-/// The most bytes to inflate at a time: they are still in the cache when the checksum is computed.
-const MAX_OUTPUT: usize = 256 << 10;
 
 /// Flags of a header.
 mod flag {
@@ -49,13 +48,13 @@ enum Part {
     Header,
     Deflate,
     Trailer,
-    /// Nothing more: the deflate stream is damaged here.
-    Damage,
+    /// Nothing more: the deflate stream is broken here.
+    Fault(Fault),
 }
 
 /// A decoder of gzip members.
 pub(crate) struct Gzip {
-    inflate: Decompress,
+    inflate: Inflate,
     crc: Crc,
     next: Part,
 }
@@ -63,7 +62,7 @@ pub(crate) struct Gzip {
 impl Gzip {
     pub(crate) fn new() -> Self {
         Self {
-            inflate: Decompress::new(false),
+            inflate: Inflate::new(),
             crc: Crc::new(),
             next: Part::Header,
         }
@@ -71,7 +70,7 @@ impl Gzip {
 
     /// Prepares for a member, whose header comes next.
     pub(crate) fn start(&mut self) {
-        self.inflate.reset(false);
+        self.inflate.start(Format::Deflate);
         self.crc.reset();
         self.next = Part::Header;
     }
@@ -96,7 +95,7 @@ impl Gzip {
                     }
                 }
                 Part::Trailer => return self.check_trailer(input),
-                Part::Damage => return Ok(Decoded::Broken(Fault::Damaged)),
+                Part::Fault(fault) => return Ok(Decoded::Broken(fault)),
             }
         }
     }
@@ -107,28 +106,18 @@ impl Gzip {
         input: &mut Input<R>,
         output: &mut [u8],
     ) -> io::Result<Option<Decoded>> {
-        let room = output.len().min(MAX_OUTPUT);
-        let output = &mut output[..room];
         let bytes = input.fill()?;
-        let is_at_end = bytes.is_empty();
-        let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
-        let status = self
-            .inflate
-            .decompress(bytes, output, FlushDecompress::None);
-        let read = (self.inflate.total_in() - read) as usize;
-        let written = (self.inflate.total_out() - written) as usize;
-        input.consume(read);
-        self.crc.update(&output[..written]);
-        match status {
-            Ok(Status::StreamEnd) => self.next = Part::Trailer,
+        let inflated = self.inflate.read(bytes, bytes.is_empty(), output);
+        input.consume(inflated.read);
+        let output = &output[..inflated.written];
+        self.crc.update(output);
+        match inflated.state {
+            State::Open => {}
+            State::Ended => self.next = Part::Trailer,
             // Whole records may come before the damage.
-            Err(_) => self.next = Part::Damage,
-            Ok(_) if read > 0 || written > 0 => {}
-            Ok(_) if is_at_end => return Ok(Some(Decoded::Broken(Fault::Truncated))),
-            // Without progress, it would be the same again.
-            Ok(_) => self.next = Part::Damage,
+            State::Broken(fault) => self.next = Part::Fault(fault),
         }
-        Ok((written > 0).then_some(Decoded::Bytes(written)))
+        Ok((!output.is_empty()).then_some(Decoded::Bytes(output.len())))
     }
 
     fn check_trailer<R: BufRead>(&self, input: &mut Input<R>) -> io::Result<Decoded> {

@@ -18,6 +18,7 @@
 mod decoded;
 mod dictionary;
 mod gzip;
+mod inflate;
 mod search;
 mod zstandard;
 
@@ -30,6 +31,7 @@ use crate::input::{Input, MAX_PEEK};
 pub(crate) use decoded::Decoded;
 pub use dictionary::Dictionary;
 pub(crate) use gzip::Gzip;
+pub(crate) use inflate::{Inflate, Inflated, State as InflateState};
 use search::LONGEST_START;
 pub(crate) use search::find_member;
 use zstandard::SKIPPABLE;

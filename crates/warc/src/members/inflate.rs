@@ -1,0 +1,248 @@
+//! [`Inflate`]: a stream of deflate or zlib, piece by piece into the buffers of the caller.
+//!
+//! The decoder finds in its output what a stream repeats of it. So the first piece, which is mostly the whole stream, is
+//! written to the caller's buffer directly; of a longer stream, further pieces are written to a window first.
+//!
+//! At damage, the decoder does not say how far it came. Then the piece is decompressed again with half the room, and so
+//! on: all bytes before the damage are read, in at most a few times the work.
+
+use sirocco::Format;
+use sirocco::inflate::{Decoder, Error};
+
+use crate::fault::Fault;
+
+/// How far back a stream can refer.
+const HISTORY: usize = 32 << 10;
+/// The most bytes to decompress at a time: they are still in the cache when a checksum is computed.
+const MAX_OUTPUT: usize = 256 << 10;
+
+/// A step of [`Inflate::read`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Inflated {
+    /// Bytes of the input that were used.
+    pub(crate) read: usize,
+    /// Bytes that were written at the start of the output.
+    pub(crate) written: usize,
+    pub(crate) state: State,
+}
+
+/// Whether a stream goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    /// More of it comes.
+    Open,
+    Ended,
+    /// The rest cannot be decompressed.
+    Broken(Fault),
+}
+
+/// A decoder of one stream after the other.
+pub(crate) struct Inflate {
+    decoder: Box<Decoder>,
+    /// Whether the window is used. It has the stream's last bytes, up to `end`.
+    has_window: bool,
+    window: Vec<u8>,
+    end: usize,
+    /// The most bytes to decompress at a time. Shrinks before damage.
+    most: usize,
+}
+
+impl Inflate {
+    pub(crate) fn new() -> Self {
+        Self {
+            decoder: Box::new(Decoder::new(Format::Deflate)),
+            has_window: false,
+            window: Vec::new(),
+            end: 0,
+            most: MAX_OUTPUT,
+        }
+    }
+
+    /// Prepares for a stream.
+    pub(crate) fn start(&mut self, format: Format) {
+        match self.decoder.format() == format {
+            true => self.decoder.reset(),
+            false => *self.decoder = Decoder::new(format),
+        }
+        self.has_window = false;
+        self.end = 0;
+        self.most = MAX_OUTPUT;
+    }
+
+    /// Decompresses what comes next in the stream from `input` to `output`, neither of which need be large enough for all of
+    /// it; `output` must not be empty. `is_end` says that nothing follows `input`.
+    pub(crate) fn read(&mut self, input: &[u8], is_end: bool, output: &mut [u8]) -> Inflated {
+        match self.has_window {
+            true => self.read_on(input, is_end, output),
+            false => self.read_first(input, is_end, output),
+        }
+    }
+
+    fn read_first(&mut self, input: &[u8], is_end: bool, output: &mut [u8]) -> Inflated {
+        let room = output.len().min(self.most);
+        let Ok(progress) = self.decoder.decompress(input, &mut output[..room], is_end) else {
+            self.decoder.reset();
+            self.use_window();
+            return self.read_on(input, is_end, output);
+        };
+        let (read, written, done) = (progress.consumed, progress.output.len(), progress.done);
+        if !done {
+            self.use_window();
+            self.window[..written].copy_from_slice(&output[..written]);
+            self.end = written;
+        }
+        Inflated {
+            read,
+            written,
+            state: if done { State::Ended } else { State::Open },
+        }
+    }
+
+    fn use_window(&mut self) {
+        self.has_window = true;
+        self.window.resize(HISTORY + MAX_OUTPUT, 0);
+    }
+
+    fn read_on(&mut self, input: &[u8], is_end: bool, output: &mut [u8]) -> Inflated {
+        loop {
+            let room = output.len().min(self.most);
+            if self.window.len() - self.end < room {
+                self.end -= self.decoder.make_room(&mut self.window);
+            }
+            let before = Decoder::clone(&self.decoder);
+            let target = &mut self.window[..self.end + room];
+            match self.decoder.decompress(input, target, is_end) {
+                Ok(progress) => {
+                    let written = progress.output.len();
+                    output[..written].copy_from_slice(progress.output);
+                    self.end += written;
+                    return Inflated {
+                        read: progress.consumed,
+                        written,
+                        state: if progress.done {
+                            State::Ended
+                        } else {
+                            State::Open
+                        },
+                    };
+                }
+                Err(error) => {
+                    *self.decoder = before;
+                    if room > 1 {
+                        self.most = room / 2;
+                        continue;
+                    }
+                    let fault = match error {
+                        Error::Truncated => Fault::Truncated,
+                        _ => Fault::Damaged,
+                    };
+                    return Inflated {
+                        read: 0,
+                        written: 0,
+                        state: State::Broken(fault),
+                    };
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+
+    use flate2::Compression;
+    use flate2::write::{DeflateEncoder, ZlibEncoder};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn encode(content: &[u8], format: Format, level: u32) -> Vec<u8> {
+        let level = Compression::new(level);
+        if format == Format::Zlib {
+            let mut encoder = ZlibEncoder::new(Vec::new(), level);
+            encoder.write_all(content).unwrap();
+            return encoder.finish().unwrap();
+        }
+        let mut encoder = DeflateEncoder::new(Vec::new(), level);
+        encoder.write_all(content).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// What is decompressed, the bytes read, and how it ends.
+    fn decode(
+        inflate: &mut Inflate,
+        encoded: &[u8],
+        step: usize,
+        room: usize,
+    ) -> (Vec<u8>, usize, State) {
+        let mut all = Vec::new();
+        let mut output = vec![0; room];
+        let mut at = 0;
+        loop {
+            let piece = &encoded[at..encoded.len().min(at + step)];
+            let inflated = inflate.read(piece, piece.is_empty(), &mut output);
+            assert!(inflated.read <= piece.len());
+            at += inflated.read;
+            all.extend_from_slice(&output[..inflated.written]);
+            match inflated.state {
+                State::Open => assert!(inflated.read + inflated.written > 0),
+                state => return (all, at, state),
+            }
+        }
+    }
+
+    fn content() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            proptest::collection::vec(any::<u8>(), 0..3_000),
+            (any::<u8>(), 0..70_000_usize).prop_map(|(byte, len)| vec![byte; len]),
+            "[a-f ]{0,5000}".prop_map(String::into_bytes),
+        ];
+        proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(100))]
+        #[test]
+        fn streams_are_decompressed_in_any_pieces(
+            content in content(), level in 0..10_u32, step in 1..3_000_usize, room in 1..40_000_usize, zlib: bool,
+        ) {
+            let format = if zlib { Format::Zlib } else { Format::Deflate };
+            let mut encoded = encode(&content, format, level);
+            let length = encoded.len();
+            // What follows belongs to the caller.
+            encoded.extend_from_slice(b"trailer and more");
+            let mut inflate = Inflate::new();
+            for (step, room) in [(step, room), (encoded.len(), content.len() + 1)] {
+                inflate.start(format);
+                let (decoded, read, state) = decode(&mut inflate, &encoded, step, room);
+                prop_assert_eq!((read, state), (length, State::Ended));
+                prop_assert!(decoded == content);
+            }
+        }
+
+        #[test]
+        fn all_bytes_before_damage_are_decompressed(
+            content in content(), at: prop::sample::Index, bits in 1..=u8::MAX, step in 1..70_000_usize, cut: bool,
+        ) {
+            let mut encoded = encode(&content, Format::Deflate, 6);
+            let at = at.index(encoded.len());
+            match cut {
+                true => encoded.truncate(at),
+                false => encoded[at] ^= bits,
+            }
+            // The other library stops at the same byte.
+            let mut expected = Vec::new();
+            let mut other = flate2::read::DeflateDecoder::new(encoded.as_slice());
+            let is_whole = other.read_to_end(&mut expected).is_ok();
+            let mut inflate = Inflate::new();
+            inflate.start(Format::Deflate);
+            let (decoded, _, state) = decode(&mut inflate, &encoded, step, 50_000);
+            prop_assert_eq!(state == State::Ended, is_whole);
+            prop_assert!(decoded.starts_with(&expected), "{} of {}", decoded.len(), expected.len());
+            if cut {
+                prop_assert_eq!(state, State::Broken(Fault::Truncated));
+            }
+        }
+    }
+}
