@@ -16,9 +16,19 @@ mod top_bits_portable;
 mod top_bits_sse2;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use top_bits_portable::top_bits;
+use top_bits_portable::top_bits;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use top_bits_sse2::top_bits;
+use top_bits_sse2::top_bits;
+
+/// A mask whose bit i is set if `is` holds for byte i.
+#[inline(always)]
+pub(crate) fn mask(bytes: &[u8; 64], is: impl Fn(u8) -> bool) -> u64 {
+    let mut kinds = [0u8; 64];
+    for (kind, &byte) in kinds.iter_mut().zip(bytes) {
+        *kind = if is(byte) { 0xff } else { 0 };
+    }
+    top_bits(&kinds)
+}
 
 /// The instruction set that the hot loops run with. A value exists only if this machine has the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

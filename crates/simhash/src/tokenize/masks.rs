@@ -5,7 +5,7 @@
 //! UAX #29 restricted to these: a word consists of letters, digits and `_`; one of `'.:‘’` may stand between two letters, and
 //! one of `',.;‘’` between two digits. A mask of 64 bits marks each kind of byte, and shifts of the masks apply the rules.
 
-use crate::isa::{Kernel, Work, top_bits};
+use crate::isa::{Kernel, Work, mask};
 
 /// The classes of 64 bytes: bit i of each mask stands for byte i.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -179,16 +179,6 @@ impl Longer {
             quotes,
         }
     }
-}
-
-/// A mask whose bit i is set if `is` holds for byte i.
-#[inline(always)]
-fn mask(bytes: &[u8; 64], is: impl Fn(u8) -> bool) -> u64 {
-    let mut kinds = [0u8; 64];
-    for (kind, &byte) in kinds.iter_mut().zip(bytes) {
-        *kind = if is(byte) { 0xff } else { 0 };
-    }
-    top_bits(&kinds)
 }
 
 #[cfg(test)]
