@@ -83,7 +83,9 @@ pub enum ClusterError {
         message: String,
     },
     /// A large file was cut where it must not be, to be read in parts; see [`EngineError::WrongCut`].
-    #[error("{file}, byte {offset}: the file must not be cut here")]
+    #[error(
+        "{file}, byte {offset}: the file was divided here for parallel reading, but this place is inside a record, or its frames need another zstd dictionary"
+    )]
     WrongCut {
         /// The file, as executors name it.
         file: String,

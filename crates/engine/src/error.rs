@@ -35,7 +35,7 @@ pub enum EngineError {
     /// A large file was cut where it must not be, to be read in parts: within a record, or behind another dictionary of zstd than
     /// the file starts with. [`Documents::uncut`](crate::documents::Documents::uncut) makes it whole again.
     #[error(
-        "{file}, byte {offset}: the file was cut here to be read in parts, but this is within a record or behind another zstd dictionary"
+        "{file}, byte {offset}: the file was divided here for parallel reading, but this place is inside a record, or its frames need another zstd dictionary"
     )]
     WrongCut {
         /// The file.

@@ -178,7 +178,8 @@ impl ExecutionPlan for AnswerExec {
 fn encode_error(error: DataFusionError, caches: &RunCaches) -> DataFusionError {
     let error = EngineError::query("on the cluster")(error);
     if let Some((file, offset)) = error.wrong_cut() {
-        return DataFusionError::Execution(error_text::encode_wrong_cut(file, offset));
+        let file = storage::scrub(file);
+        return DataFusionError::Execution(error_text::encode_wrong_cut(&file, offset));
     }
     let text = error_text::encode(error.kind(), &storage::scrub(&error.to_string()));
     match error.kind() {

@@ -3,7 +3,7 @@
 //! Ballista 55 reports a failed task as one string, the `Debug` form of the error, and quotes it again on the way to
 //! the client. The kind, which decides the exit code, would be lost, and the message unreadable.
 //!
-//! A file that was cut within a record is told by its name and the offset: the client then has it read as a whole.
+//! A wrong cut of a file is encoded as the file's name and the offset: the client then has the file read as a whole.
 //!
 //! ```text
 //! [dedup-job KIND|MESSAGE|]                 MESSAGE in printable ASCII; %, ", ', \, | and all other bytes as %xx
@@ -32,7 +32,7 @@ pub(crate) fn encode(kind: ErrorKind, message: &str) -> String {
     quote(&format!("{kind:?}"), message)
 }
 
-/// Encodes a cut of a file within a record so that [`decode_wrong_cut`] finds it in any text that quotes it.
+/// Encodes a wrong cut of a file so that [`decode_wrong_cut`] finds it in any text that quotes it.
 pub(crate) fn encode_wrong_cut(file: &str, offset: u64) -> String {
     quote(WRONG_CUT, &format!("{offset} {file}"))
 }
@@ -46,7 +46,7 @@ pub(crate) fn decode(text: &str) -> Option<(ErrorKind, String)> {
     Some((kind, message))
 }
 
-/// Returns the file and the offset of a cut within a record, if that is the first encoded error in `text`.
+/// Returns the file and the offset of a wrong cut, if that is the first encoded error in `text`.
 pub(crate) fn decode_wrong_cut(text: &str) -> Option<(String, u64)> {
     let (name, cut) = unquote(text)?;
     let (offset, file) = cut.split_once(' ').filter(|_| name == WRONG_CUT)?;

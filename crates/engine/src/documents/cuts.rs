@@ -100,13 +100,13 @@ impl Documents {
         let Some(wrong) = is_wrong.iter().position(|is_wrong| *is_wrong) else {
             return Err(error);
         };
-        let name = &self.files[wrong].location;
+        let cut = EngineError::WrongCut {
+            file: self.files[wrong].location.to_string(),
+            offset,
+        };
         let all = std::mem::replace(&mut self.had_wrong_cut, true);
         let which = if all { "each file" } else { "this file" };
-        tracing::warn!(
-            "{name}, byte {offset}: the file was cut here to be read in parts, but this is within a record or behind another \
-             zstd dictionary; the documents are read again, {which} as a whole"
-        );
+        tracing::warn!("{cut}; the documents are read again, {which} as a whole");
         for (file, is_wrong) in self.files.iter_mut().zip(is_wrong) {
             if all || is_wrong {
                 Arc::make_mut(file).cut_at(Vec::new());

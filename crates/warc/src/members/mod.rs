@@ -31,7 +31,7 @@ use crate::input::{Input, MAX_PEEK};
 pub(crate) use decoded::Decoded;
 pub use dictionary::Dictionary;
 pub(crate) use gzip::Gzip;
-pub(crate) use inflate::{Inflate, Inflated, State as InflateState};
+pub(crate) use inflate::{Inflate, State as InflateState};
 use search::LONGEST_START;
 pub(crate) use search::find_member;
 use zstandard::SKIPPABLE;
@@ -131,7 +131,14 @@ pub(crate) struct Members<R> {
     first_dictionary: Option<[u8; 32]>,
     /// Whether another dictionary than the first is an error.
     keeps_dictionary: bool,
+    /// The bytes that the dictionaries so far may have had, decompressed.
+    dictionary_bytes: u64,
 }
+
+/// The bytes of dictionaries that are decompressed in any file, and the number of those for each byte of a longer one. A frame of
+/// a few bytes may have 8 MiB; without a limit, a file of such frames would take very long.
+const DICTIONARY_ROOM: u64 = 64 << 20;
+const DICTIONARY_GROWTH: u64 = 8;
 
 impl<R: BufRead> Members<R> {
     /// The members of a file. Windows of zstd have at most 2^`window_log` bytes.
@@ -151,6 +158,7 @@ impl<R: BufRead> Members<R> {
             zstd: Zstandard::new(window_log),
             first_dictionary: None,
             keeps_dictionary: false,
+            dictionary_bytes: 0,
         }
     }
 
@@ -266,9 +274,15 @@ impl<R: BufRead> Members<R> {
     fn read_dictionary(&mut self, content: &[u8]) -> bool {
         let current = self.zstd.dictionary();
         if !current.is_some_and(|current| current.is_in(content)) {
-            if self.keeps_dictionary {
+            let room =
+                DICTIONARY_ROOM.saturating_add(self.offset.saturating_mul(DICTIONARY_GROWTH));
+            if self.keeps_dictionary || self.dictionary_bytes >= room {
                 return false;
             }
+            self.dictionary_bytes += match content.starts_with(ZSTD_MAGIC) {
+                true => dictionary::MAX_LENGTH as u64,
+                false => content.len() as u64,
+            };
             let Some(new) = Dictionary::from_content(content) else {
                 return false;
             };
@@ -427,6 +441,29 @@ mod tests {
         );
         assert!(broken.is_empty(), "{broken:?}");
         assert_eq!(read(b"", 1), (vec![], vec![], vec![]));
+    }
+
+    #[test]
+    fn dictionaries_that_decompress_to_much_are_refused() {
+        // Two frames in turns, so that neither is the current one.
+        let frames = [b'1', b'2'].map(|byte| {
+            let large = [
+                &vec![byte; dictionary::MAX_LENGTH - 100][..],
+                DICTIONARY_BYTES,
+            ]
+            .concat();
+            skippable_frame(0x5d, &zstd_frame(&large[..dictionary::MAX_LENGTH], None))
+        });
+        let file = frames.concat().repeat(20);
+        let mut members = Members::new(file.as_slice(), 23);
+        let mut broken = 0;
+        while let Step::Broken(_) = members.read(&mut [0; 10]).unwrap() {
+            broken += 1;
+        }
+        assert_eq!(broken, 40);
+        // Eight of them are decompressed, and some more because the file grows.
+        let room = DICTIONARY_ROOM + DICTIONARY_GROWTH * file.len() as u64;
+        assert!(members.dictionary_bytes <= room + dictionary::MAX_LENGTH as u64);
     }
 
     #[test]

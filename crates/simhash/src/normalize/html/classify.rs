@@ -18,13 +18,12 @@
 //!   text. So a long notice at the end of the page is left out, even if the article is shorter.
 //! - a block of more than 16 words is content whatever its neighbours are, unless it is a list of short lines or one of
 //!   numbers.
-//! - a block of up to 16 words is content only if the author wrote it as a sentence (`p`, `li`, `td` and others). It is
-//!   if it stands between two longer ones of the same article, or outside of articles of the same container. Before and after them, and where there are none, it
-//!   must not look like a counter, a date or a link.
+//! - a block of up to 16 words is content only if the author wrote it as a sentence (`p`, `li`, `td` and others) or as code.
+//!   It is content if it stands between two long blocks of its article; outside of articles, of its container. Before and
+//!   after them, and where there are none, it must not look like a counter, a date or a link. After them, it ends the
+//!   article; elsewhere, several such blocks must stand beside each other.
 //! - a container of such a block alone, between content, is a line of code or a paragraph that has its own frame.
-//! - sentences and frames that follow the content directly are its end, unless they look like a counter, a date or a link.
-//! - text that no element marks as a sentence is content beside such text of its own container that is.
-//! - behind most of the text, a heading with a list of links ends the main text: notices follow.
+//! - text in no `p`, `li` or the like is content between other content of its container.
 //! - a heading is content if content follows soon; the tree treats it as any short block.
 //!
 //! If no block is left, the elements say less: `main` and forms count no more, then classes and ids. If still no block
@@ -37,11 +36,8 @@ use std::ops::Range;
 
 use super::boilerplate::{CLASS, CONTENT, Context, ELEMENT, FORM, HEADER, Holder, MAIN};
 use super::containers::Containers;
-use super::page_title::PageTitle;
-use keep::{
-    keep_ends, keep_framed, keep_headings, keep_long, keep_sentences, keep_unmarked,
-    leave_out_notices,
-};
+use super::page_title::{PageTitle, first_line};
+use keep::{keep_ends, keep_framed, keep_headings, keep_long, keep_sentences, keep_unmarked};
 use title::{Title, keep_title, title};
 
 /// A block of the visible text.
@@ -137,7 +133,7 @@ impl Block {
     }
 }
 
-/// How many numbers a text has: runs of digits, but not those in names (`C4322`) and in code (`{{8080}}`, `--jobs=4`).
+/// How many numbers a text has, but for those in names (`C4322`) and in code (`{{8080}}`, `--jobs=4`).
 fn numbers(text: &[u8]) -> u64 {
     // Without an early end, so that it becomes a few vector instructions.
     let has_digits = text
@@ -161,8 +157,11 @@ fn numbers_of_word(word: &[u8]) -> u64 {
     if is_code || (letters > 0 && !(begins_with_digit && letters <= UNIT)) {
         return 0;
     }
-    let runs = word.chunk_by(|a, b| a.is_ascii_digit() == b.is_ascii_digit());
-    runs.filter(|run| run[0].is_ascii_digit()).count() as u64
+    // A comma or a point within a number does not end it: 1,956 is one as 956 is.
+    let belongs = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b',' | b'.');
+    let runs = word.chunk_by(|a, b| belongs(a) == belongs(b));
+    runs.filter(|run| run.iter().any(u8::is_ascii_digit))
+        .count() as u64
 }
 
 /// Marks the blocks of the main text. Returns whether there are any. `text` is the text that the blocks are in.
@@ -192,10 +191,9 @@ pub(super) fn choose(
         keep_framed(blocks, text, containers, &is_around);
         keep_ends(blocks, text, containers);
         keep_unmarked(blocks, text, containers);
-        leave_out_notices(blocks, containers);
         keep_headings(blocks);
         if blocks.iter().any(|block| block.is_kept) {
-            keep_title(blocks, title);
+            keep_title(blocks, text, title);
             return true;
         }
     }
@@ -220,7 +218,7 @@ fn consider_only_article(blocks: &mut [Block]) {
 }
 
 /// Considers no more the blocks of cards: of containers that have few words, and among them many links, but not the title,
-/// nor a heading that repeats it, as those of the posts in a forum do.
+/// nor a heading that repeats it, as those of the posts in a forum do (`Re: …`).
 fn leave_out_cards(
     blocks: &mut [Block],
     text: &str,
@@ -242,11 +240,13 @@ fn leave_out_cards(
     // The page is no card, nor is what the title or such a heading is in.
     is_card[0] = false;
     if let Some(title) = title {
-        let begin = blocks[title.at].range.start;
-        let named = title.named_len.map(|len| &text[begin..begin + len]);
+        let line = |block: &Block| first_line(&text[block.range.clone()]);
+        let named = title.is_named.then(|| line(&blocks[title.at]));
         let repeats = |block: &Block| {
             let is_heading = block.is_considered && block.heading().is_some();
-            is_heading && named.is_some_and(|named| text[block.range.clone()].contains(named))
+            let before = named.filter(|_| is_heading);
+            let before = before.and_then(|named| line(block).strip_suffix(named));
+            before.is_some_and(|before| before.is_empty() || before.ends_with(' '))
         };
         let mut is_around = vec![false; containers.len()];
         for (at, block) in blocks.iter().enumerate() {

@@ -242,8 +242,15 @@ fn hostile_pages_take_linear_time() {
         "<h1>a",
     ] {
         let page = piece.repeat(1_000_000 / piece.len());
+        // Headings may be parts of the title.
+        for title in [
+            "",
+            "<title>a</title>",
+            &format!("<title>{}</title>", "a - ".repeat(256)),
+        ] {
+            main_text(&format!("{title}{page}"));
+        }
         visible_text(&page);
-        main_text(&page);
         #[cfg(feature = "article")]
         article_text(&page);
     }
@@ -333,7 +340,7 @@ impl News<'_> {
                 <body class=article><div id=top><ul class=menu><li><a href=/>Home</a></li><li><a href=/w>World</a></li></ul>\
                 <span>{date}</span></div>{open}<h1>A title</h1><p class=byline>By A. Author</p><div>{date} | {counter}</div>\
                 <p>{LONG}</p>{advertisement}<p>A short one.</p><p>{second}</p>{advertisement}\
-                <blockquote>Said somebody.</blockquote><p>{LONG}</p>{close}<div class=share>Share this: <a href=/f>F</a></div>\
+                <blockquote>Said somebody.</blockquote><p>{LONG}</p>{advertisement}<p>The end of it.</p>{close}<div class=share>Share this: <a href=/f>F</a></div>\
                 <h3>Related</h3><ul>{related}</ul>{comments}<div class='site-footer'><p>{SECOND}</p></div></body></html>"
             )
         };
@@ -346,7 +353,8 @@ impl News<'_> {
 
 #[test]
 fn the_main_text_of_an_article_does_not_depend_on_what_is_around_it() {
-    let expected = format!("A title\n{LONG}\nA short one.\n{SECOND}\nSaid somebody.\n{LONG}");
+    let expected =
+        format!("A title\n{LONG}\nA short one.\n{SECOND}\nSaid somebody.\n{LONG}\nThe end of it.");
     let many = "<li><a href=/2>A second article with a title that is much longer than that of the first one</a></li>".repeat(9);
     let comment =
         format!("<div id=comments><div class=comment><p>{SECOND}</p><p>Yes.</p></div></div>");
@@ -371,6 +379,15 @@ fn the_main_text_of_an_article_does_not_depend_on_what_is_around_it() {
         },
         News {
             advertisement: "<aside><h2>Newsletter</h2><form><input><button>Subscribe</button></form></aside>",
+            ..NEWS
+        },
+        // A heading that the `title` element has, too.
+        News {
+            advertisement: "<div><h3>News</h3><ul><li><a href=/1>One</a><li><a href=/2>Two</a></ul></div>",
+            ..NEWS
+        },
+        News {
+            advertisement: "<div><h3><a href=/1>A title of another article</a></h3><p>Its first words.</p></div>",
             ..NEWS
         },
         News {
@@ -413,7 +430,9 @@ fn an_edit_of_one_word_changes_one_line() {
     });
     for second in before.iter().chain(&after) {
         let news = News { second, ..NEWS };
-        let expected = format!("A title\n{LONG}\nA short one.\n{second}\nSaid somebody.\n{LONG}");
+        let expected = format!(
+            "A title\n{LONG}\nA short one.\n{second}\nSaid somebody.\n{LONG}\nThe end of it."
+        );
         for page in news.pages() {
             assert_eq!(main_text(&page), expected, "{page}");
         }

@@ -16,9 +16,6 @@ const FRAMED_WORDS: u32 = 4;
 /// The least words of a sentence at the end, and of a block beside others that nobody marked as a sentence.
 const LEAST_WORDS: u32 = 2;
 
-/// The least links under the heading of a list of links.
-const LINKS: usize = 3;
-
 /// The most blocks between a heading and the text under it: the author, the date.
 pub(super) const CLOSE: u32 = 5;
 
@@ -71,21 +68,18 @@ pub(super) fn keep_sentences(
     }
 }
 
-/// Keeps text that no element marks as a sentence, if such text of its own container is kept, or if it stands between kept
-/// blocks of its own container: a text whose paragraphs end at `br`, and its lists and code.
+/// Keeps text that is in no `p`, `li` or the like, if it stands between kept blocks of its own container: a text whose
+/// paragraphs end at `br`, around its lists and code.
 pub(super) fn keep_unmarked(blocks: &mut [Block], text: &str, containers: &Containers) {
-    let is_unmarked = |block: &Block| block.context.holder == Holder::Container;
     let mut spans = vec![(usize::MAX, 0); containers.len()];
     for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.is_kept) {
         let (first, last) = &mut spans[block.container()];
-        (*first, *last) = match is_unmarked(block) {
-            true => (0, usize::MAX),
-            false => (at.min(*first), at.max(*last)),
-        };
+        *first = at.min(*first);
+        *last = at;
     }
     for (at, block) in blocks.iter_mut().enumerate() {
         let (first, last) = spans[block.container()];
-        block.is_kept |= is_unmarked(block)
+        block.is_kept |= block.context.holder == Holder::Container
             && block.is_text()
             && (first..=last).contains(&at)
             && block.words >= LEAST_WORDS
@@ -93,69 +87,22 @@ pub(super) fn keep_unmarked(blocks: &mut [Block], text: &str, containers: &Conta
     }
 }
 
-/// Leaves out what follows a list of links with a heading of its own behind most of the text, but what goes on in a container
-/// from before, or directly inside of it: behind links to other articles come notices.
-pub(super) fn leave_out_notices(blocks: &mut [Block], containers: &Containers) {
-    let kept_words = |blocks: &[Block]| -> u64 {
-        let kept = blocks.iter().filter(|block| block.is_kept);
-        kept.map(|block| u64::from(block.words)).sum()
-    };
-    let total = kept_words(blocks);
-    let mut before = 0;
-    let begin = (0..blocks.len()).find(|&at| {
-        let block = &blocks[at];
-        before += if block.is_kept {
-            u64::from(block.words)
-        } else {
-            0
-        };
-        let links = blocks[at + 1..].iter().take(LINKS);
-        4 * before >= 3 * total
-            && block.heading().is_some()
-            && links.len() == LINKS
-            && links.clone().all(Block::is_links)
-    });
-    let Some(begin) = begin else { return };
-    let mut has_text = vec![false; containers.len()];
-    for block in blocks[..begin].iter().filter(|block| block.is_kept) {
-        has_text[block.container()] = true;
-    }
-    for block in &mut blocks[begin..] {
-        let container = block.context.container;
-        let goes_on = |container: u32| has_text[container as usize];
-        block.is_kept &= goes_on(container) || goes_on(containers.parent(container));
-    }
-}
-
-/// Keeps the short sentences and the frames with which an article ends: those of the same group that follow its last kept
-/// block directly.
+/// Keeps the short sentences and the framed code that follow a kept block of their container, up to the first link that stands
+/// in the container itself. What stands in other containers in between does not count: an advertisement may come and go.
 pub(super) fn keep_ends(blocks: &mut [Block], text: &str, containers: &Containers) {
-    let outer = containers.outer();
-    let mut inside = vec![0u32; containers.len()];
-    for block in &*blocks {
-        inside[block.container()] += 1;
-    }
-    let mut last: Option<usize> = None;
+    let mut goes_on = vec![false; containers.len()];
     for block in blocks {
-        let own = block.group(block.context.container);
+        let own = block.container();
         if block.is_kept {
-            last = Some(own);
-            continue;
+            goes_on[own] = true;
+        } else if block.is_considered && block.is_links() {
+            goes_on[own] = false;
+        } else if block.is_sentence() {
+            let around = containers.parent(block.context.container) as usize;
+            let is_end = goes_on[own] || (block.is_preformatted() && goes_on[around]);
+            let is_enough = block.words >= LEAST_WORDS || block.is_preformatted();
+            block.is_kept = is_end && is_enough && !block.is_label(text);
         }
-        let Some(group) = last else { continue };
-        let is_inside = own == group
-            || (!outer[block.container()]
-                && inside[block.container()] <= FRAMED
-                && block.group(containers.parent(block.context.container)) == group);
-        if !is_inside || !block.is_considered || block.is_links() {
-            // A heading is decided by what is kept under it.
-            if !(block.is_considered && block.heading().is_some()) {
-                last = None;
-            }
-            continue;
-        }
-        let is_enough = block.words >= LEAST_WORDS || block.is_preformatted();
-        block.is_kept = block.is_sentence() && is_enough && !block.is_label(text);
     }
 }
 
@@ -179,7 +126,7 @@ pub(super) fn keep_framed(
         }
         let (first, last) = spans[block.group(containers.parent(block.context.container))];
         let is_content = match block.context.holder {
-            Holder::Sentences => inside[container] <= FRAMED,
+            _ if block.is_sentence() => inside[container] <= FRAMED,
             _ => inside[container] == 1 && block.words >= FRAMED_WORDS && !block.is_label(text),
         };
         block.is_kept |= container != 0 && first < at && at < last && is_content;
