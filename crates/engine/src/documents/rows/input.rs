@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flate2::bufread::MultiGzDecoder;
 use object_store::ObjectStoreExt as _;
 use storage::{Location, UnchangedFile};
 
 use super::compression::Compression;
 use super::encoded_bytes::{Head, Local, Remote};
-use super::gzip::GzipMembers;
 use super::limit::Limit;
 use crate::error::{EngineError, Result};
 use crate::threads::blocking;
@@ -116,7 +116,10 @@ impl Input {
         let name = file.location.to_string();
         let bytes: Box<dyn BufRead + Send> = match file.compression {
             Compression::None => encoded,
-            Compression::Gzip => Box::new(GzipMembers::new(encoded)),
+            Compression::Gzip => Box::new(BufReader::with_capacity(
+                BUFFER,
+                MultiGzDecoder::new(encoded),
+            )),
             Compression::Zstd => {
                 let failed = |error: io::Error| EngineError::Internal(format!("{name}: {error}"));
                 let decoder = zstd::stream::read::Decoder::with_buffer(encoded);

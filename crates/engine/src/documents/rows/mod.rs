@@ -10,7 +10,6 @@ pub(super) mod compression;
 pub(super) mod csv;
 mod encoded_bytes;
 pub(super) mod format;
-mod gzip;
 mod input;
 pub(super) mod json;
 mod json_array;
