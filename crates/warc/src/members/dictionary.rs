@@ -12,7 +12,7 @@ use std::sync::Arc;
 use sha2::{Digest as _, Sha256};
 use zstd::zstd_safe::DDict;
 
-use super::zstandard::{MAGIC, SKIPPABLE};
+use super::zstd_frame::{MAGIC, SKIPPABLE};
 
 /// The first byte of a skippable frame that holds a dictionary.
 pub(super) const FIRST_BYTE: u8 = 0x5d;

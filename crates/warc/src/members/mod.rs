@@ -21,6 +21,7 @@ mod gzip;
 mod inflate;
 mod search;
 mod zstandard;
+mod zstd_frame;
 
 use std::io::{self, BufRead};
 use std::ops::Range;
@@ -34,13 +35,13 @@ pub(crate) use gzip::Gzip;
 pub(crate) use inflate::{Inflate, State as InflateState};
 use search::LONGEST_START;
 pub(crate) use search::find_member;
-use zstandard::SKIPPABLE;
 pub(crate) use zstandard::Zstandard;
+use zstd_frame::SKIPPABLE;
 
 /// How a gzip member starts.
 pub(crate) const GZIP_MAGIC: &[u8] = &gzip::MAGIC;
 /// How a zstd frame starts.
-pub(crate) const ZSTD_MAGIC: &[u8] = &zstandard::MAGIC;
+pub(crate) const ZSTD_MAGIC: &[u8] = &zstd_frame::MAGIC;
 
 /// How a member is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

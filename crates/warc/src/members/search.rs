@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::{Format, gzip, zstandard};
+use super::{Format, gzip, zstd_frame};
 use crate::headers::{START_LENGTH, is_record_start};
 
 /// The most bytes that [`find_member`] must see to recognise the start of a member.
@@ -35,7 +35,7 @@ fn find_gzip(bytes: &[u8]) -> Option<usize> {
 fn find_zstd(bytes: &[u8]) -> Option<usize> {
     // The byte after the magic number has a bit that must be zero.
     let is_frame = |at: &usize| matches!(bytes.get(at + 4), Some(flags) if flags & 0x08 == 0);
-    memmem::find_iter(bytes, &zstandard::MAGIC).find(is_frame)
+    memmem::find_iter(bytes, &zstd_frame::MAGIC).find(is_frame)
 }
 
 /// Where a line starts that is the start of a record.

@@ -11,10 +11,6 @@ use super::dictionary::Dictionary;
 use crate::fault::Fault;
 use crate::input::Input;
 
-/// How a frame starts.
-pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The last three bytes of the magic number of a skippable frame; the first is 0x50 to 0x5f.
-pub(crate) const SKIPPABLE: [u8; 3] = [0x2a, 0x4d, 0x18];
 /// The smallest and the largest limit of windows that the library knows, as powers of two.
 const WINDOW_LOGS: (u32, u32) = (10, 31);
 /// The library's message about a window above the limit.

@@ -26,17 +26,25 @@ pub(super) fn keep_long(blocks: &mut [Block], text: &str, is_around: &[bool]) {
     }
 }
 
-/// The positions of the first and the last kept block of each group. No position is between those of a group that has none.
-fn spans(blocks: &[Block], containers: &Containers) -> Vec<(usize, usize)> {
+/// The positions of the first and the last kept block of each container or group, by what `of` gives for a block. No position
+/// is between those of one that has none.
+fn spans(
+    blocks: &[Block],
+    containers: &Containers,
+    of: impl Fn(&Block) -> usize,
+) -> Vec<(usize, usize)> {
     let mut spans = vec![(usize::MAX, 0); containers.len()];
-    for (at, block) in blocks.iter().enumerate() {
-        if block.is_kept {
-            let (first, last) = &mut spans[block.group(block.context.container)];
-            *first = at.min(*first);
-            *last = at;
-        }
+    for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.is_kept) {
+        let (first, last) = &mut spans[of(block)];
+        *first = at.min(*first);
+        *last = at;
     }
     spans
+}
+
+/// The group of a block; see [`Block::group`].
+fn own_group(block: &Block) -> usize {
+    block.group(block.context.container)
 }
 
 /// Keeps short sentences: those between long blocks of their group, and those beside others of their container.
@@ -46,9 +54,9 @@ pub(super) fn keep_sentences(
     containers: &Containers,
     is_around: &[bool],
 ) {
-    let spans = spans(blocks, containers);
+    let spans = spans(blocks, containers, own_group);
     let is_between = |at, block: &Block| {
-        let (first, last) = spans[block.group(block.context.container)];
+        let (first, last) = spans[own_group(block)];
         first < at && at < last
     };
     let is_beside = |at, block: &Block| {
@@ -71,12 +79,7 @@ pub(super) fn keep_sentences(
 /// Keeps text that is in no `p`, `li` or the like, if it stands between kept blocks of its own container: a text whose
 /// paragraphs end at `br`, around its lists and code.
 pub(super) fn keep_unmarked(blocks: &mut [Block], text: &str, containers: &Containers) {
-    let mut spans = vec![(usize::MAX, 0); containers.len()];
-    for (at, block) in blocks.iter().enumerate().filter(|(_, block)| block.is_kept) {
-        let (first, last) = &mut spans[block.container()];
-        *first = at.min(*first);
-        *last = at;
-    }
+    let spans = spans(blocks, containers, Block::container);
     for (at, block) in blocks.iter_mut().enumerate() {
         let (first, last) = spans[block.container()];
         block.is_kept |= block.context.holder == Holder::Container
@@ -113,7 +116,7 @@ pub(super) fn keep_framed(
     containers: &Containers,
     is_around: &[bool],
 ) {
-    let spans = spans(blocks, containers);
+    let spans = spans(blocks, containers, own_group);
     let outer = containers.outer();
     let mut inside = vec![0u32; containers.len()];
     for block in &*blocks {
