@@ -237,7 +237,8 @@ fn a_large_crawl_is_shared() {
     dedup(&format!("archive create {archive} --markup text")).ok();
     let cluster = TestCluster::of(2, &BTreeMap::new(), "");
     let by_cluster = format!("--cluster {}", cluster.address());
-    let crawls: [(&str, fn(&Path)); 2] = [
+    type Write = fn(&Path);
+    let crawls: [(&str, Write); 2] = [
         ("gz", write_large_crawl),
         ("zst", write_large_crawl_with_dictionary),
     ];
