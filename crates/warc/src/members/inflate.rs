@@ -290,6 +290,9 @@ mod tests {
             prop_assert_eq!(state == State::Ended, is_whole);
             if cut {
                 prop_assert_eq!(state, State::Broken(Fault::Truncated));
+            }
+            // A stream whose end is damaged seems to be cut off as well.
+            if state == State::Broken(Fault::Truncated) {
                 expected.truncate(expected.len().saturating_sub(LONGEST));
             }
             prop_assert!(decoded.starts_with(&expected), "{} of {}", decoded.len(), expected.len());
