@@ -85,8 +85,8 @@ impl Inflate {
         self.damage = Damage::None;
     }
 
-    /// Decompresses what comes next in the stream from `input` to `output`, neither of which need be large enough for all of
-    /// it; `output` must not be empty. `is_end` says that nothing follows `input`.
+    /// Decompresses the next bytes of the stream from `input` to `output`; the stream may be longer than both. `output` must not
+    /// be empty. `is_end` says that nothing follows `input`.
     pub(crate) fn read(&mut self, input: &[u8], is_end: bool, output: &mut [u8]) -> Inflated {
         match self.has_window {
             true => self.read_on(input, is_end, output),

@@ -19,9 +19,8 @@
 //! - a block of more than 16 words is content whatever its neighbours are, unless it is a list of short lines or one of
 //!   numbers.
 //! - a block of up to 16 words is content only if the author wrote it as a sentence (`p`, `li`, `td` and others) or as code.
-//!   It is content if it stands between two long blocks of its article; outside of articles, of its container. Before and
-//!   after them, and where there are none, it must not look like a counter, a date or a link. After them, it ends the
-//!   article; elsewhere, several such blocks must stand beside each other.
+//!   It is content if it stands between two long blocks of its article; outside of articles, of its container. It is also
+//!   content behind the last of them, and beside several others like it, unless it looks like a counter, a date or a link.
 //! - a container of such a block alone, between content, is a line of code or a paragraph that has its own frame.
 //! - text in no `p`, `li` or the like is content between other content of its container.
 //! - a heading is content if content follows soon; the tree treats it as any short block.
