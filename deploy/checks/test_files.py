@@ -797,7 +797,7 @@ def test_the_builder_is_sent_what_it_copies_and_no_more():
         "deploy/README.md",
         "README.md",
         "docs/tutorial.md",
-        "crates/hamming/fuzz/Cargo.toml",
+        "crates/testkit/fuzz/Cargo.toml",
         "crates/engine/target/x",
     ):
         assert not sent(other), other
