@@ -21,6 +21,8 @@ pub struct Process {
     pub context: SessionContext,
     pub resources: Arc<Resources>,
     pub scratch: Scratch,
+    /// The number of threads: --threads, or one per core.
+    pub threads: usize,
 }
 
 impl Process {
@@ -39,8 +41,9 @@ impl Process {
         let stores = Stores::new(common.storage.options());
         // The page cache may take half of the memory; this and other processes need the rest.
         let resources = Arc::new(Resources::new(stores).with_cache(memory() / 2));
+        let threads = threads(common);
         let limits = Limits {
-            threads: threads(common),
+            threads,
             memory: memory_limit(common),
             spill: scratch.path().to_owned(),
         };
@@ -49,6 +52,7 @@ impl Process {
             context,
             resources,
             scratch,
+            threads,
         })
     }
 }

@@ -74,7 +74,9 @@ impl Documents {
             .try_collect()
             .await?;
         for (number, places) in found.into_iter().filter(|(_, places)| !places.is_empty()) {
-            Arc::make_mut(&mut self.files[number]).cut_at(places);
+            let file = Arc::make_mut(&mut self.files[number]);
+            tracing::debug!(file = %file.location, parts = places.len() + 1, "a file is cut");
+            file.cut_at(places);
         }
         Ok(())
     }

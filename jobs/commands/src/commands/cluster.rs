@@ -10,7 +10,7 @@ use cluster::executor::MAX_SLOTS;
 use super::scheduler::DEFAULT_BIND;
 use crate::args::{ClusterArgs, CommonArgs};
 use crate::exit::Failure;
-use crate::printing::print;
+use crate::printing::{print, print_json};
 use crate::{process, signals};
 
 /// How often the child processes are checked.
@@ -55,10 +55,16 @@ pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
         .as_str()
         .unwrap_or_default()
         .to_owned();
-    print(&format!("scheduler at {address}\n"))?;
+    // A script that asks for JSON gets one line when all are ready.
+    let say = |line: String| match common.json || common.quiet {
+        true => Ok(()),
+        false => print(&line),
+    };
+    say(format!("scheduler at {address}\n"))?;
+    let mut started_executors = Vec::new();
     for number in 1..=executors {
         let name = format!("executor {number}");
-        let (slots, memory) = (slots.to_string(), format!("{memory}B"));
+        let (given_slots, memory) = (slots.to_string(), format!("{memory}B"));
         let mut arguments = vec![
             "executor",
             "--json",
@@ -68,18 +74,25 @@ pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
             "--bind",
             &executor_bind,
             "--slots",
-            &slots,
+            &given_slots,
             "--memory-limit",
             &memory,
         ];
         arguments.extend(args.insecure.then_some("--insecure"));
         let started = processes.start(common, &arguments, &name)?;
         let at = started["address"].as_str().unwrap_or_default();
-        print(&format!("{name} with {slots} slots at {at}\n"))?;
+        say(format!("{name} with {slots} slots at {at}\n"))?;
+        started_executors.push(serde_json::json!({ "address": at, "slots": slots }));
     }
-    print(&format!(
+    say(format!(
         "ready; in another terminal: dedup-job run … --cluster {address}\n"
     ))?;
+    if common.json {
+        print_json(&serde_json::json!({
+            "scheduler": address,
+            "executors": started_executors,
+        }))?;
+    }
     let runtime = process::runtime(1)?;
     runtime.block_on(async {
         tokio::select! {

@@ -171,6 +171,47 @@ fn a_conflict_though_the_key_is_absent() {
     fixture.is_done(ran);
 }
 
+/// A data file is removed while a run reads it, as a vacuum that does not wait would do: whichever request finds it gone, the error
+/// names it, and nothing is committed.
+#[test]
+fn a_data_file_that_is_removed_meanwhile() {
+    let Some(fixture) = Fixture::new() else {
+        return;
+    };
+    let mut names = HashSet::new();
+    for from in 0.. {
+        let gone: Arc<Mutex<Option<String>>> = Arc::default();
+        let (removed, seen) = (Arc::clone(&gone), AtomicU64::new(0));
+        let ran = fixture.run(move |request| {
+            if !is_get(request, "/archive/day=") {
+                return Fault::Pass;
+            }
+            let mut removed = removed.lock().unwrap();
+            if removed.is_none() && seen.fetch_add(1, Ordering::Relaxed) == from {
+                *removed = Some(path(request));
+            }
+            match *removed == Some(path(request)) {
+                true => Fault::Status {
+                    code: 404,
+                    body: "<Error><Code>NoSuchKey</Code><Message>No such key</Message></Error>"
+                        .into(),
+                },
+                false => Fault::Pass,
+            }
+        });
+        let Some(gone) = gone.lock().unwrap().take() else {
+            fixture.is_done(ran);
+            break;
+        };
+        let (_, name) = gone.rsplit_once('/').unwrap();
+        ran.fails(65, &[name]);
+        fixture.is_untouched();
+        names.insert(name.to_owned());
+    }
+    // Each of the two days has a file.
+    assert_eq!(names.len(), 2);
+}
+
 /// The outcome of a commit is unknown: the run removes no file that the log may name.
 #[test]
 fn a_commit_that_hangs_for_ever() {

@@ -9,7 +9,11 @@ mod cli;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "cluster")]
+mod cluster_crawls;
+#[cfg(feature = "cluster")]
 mod cluster_faults;
+#[cfg(feature = "cluster")]
+mod cluster_processes;
 mod columns;
 mod corpora;
 mod crash;

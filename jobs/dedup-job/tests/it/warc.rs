@@ -247,10 +247,11 @@ fn joined_files_with_two_dictionaries_are_read() {
     write_joined_crawls(&dir.join("joined.warc.zst"));
     let fingerprint = |threads: usize| {
         let ran = dedup(&format!(
-            "fingerprint --input {crawl} --output {output} --overwrite --threads {threads} --json"
+            "fingerprint --input {crawl} --output {output} --overwrite --threads {threads} --json -vv"
         ))
         .ok();
         assert_eq!(ran.json()["crawl_records"]["documents"], 3_000);
+        assert_eq!(ran.stderr.contains("a file is cut"), threads > 1);
         fs::read(&output).unwrap()
     };
     assert!(fingerprint(1) == fingerprint(3));

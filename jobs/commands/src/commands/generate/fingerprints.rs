@@ -78,7 +78,7 @@ async fn generate_with<I: Id>(
     let path = process.scratch.path().join("day.parquet");
     let files = SpecFiles::default();
     write_archive(shared, target, I::TYPE, (&spec, &files), async |day| {
-        archive_day_file(&generator, day, &path, &spec, base_id).await
+        archive_day_file(&generator, day, process.threads, (&path, &spec), base_id).await
     })
     .await?;
     let expected = new.iter().enumerate().filter_map(|(number, new)| {
@@ -101,17 +101,17 @@ async fn generate_with<I: Id>(
 /// Chunks of the generator that are generated and written at once.
 const CHUNKS: u64 = 64;
 
-/// Generates the fingerprints of a day of the archive on all cores, and writes them to a file.
+/// Generates the fingerprints of a day of the archive on `threads` threads, and writes them to a file of this path and
+/// specification.
 async fn archive_day_file<I: Id>(
     generator: &Arc<Generator>,
     day: u64,
-    path: &Path,
-    spec: &Spec,
+    threads: usize,
+    (path, spec): (&Path, &Spec),
     base_id: impl Fn(u64) -> I + Copy + Send + 'static,
 ) -> Result<FingerprintFile, Failure> {
     let mut writer = FingerprintWriter::create(path, I::TYPE, spec)?;
     let chunks = generator.chunks(day);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let parts = (0..chunks).step_by(CHUNKS as usize).map(|first| {
         let generator = Arc::clone(generator);
         let chunks = first..chunks.min(first + CHUNKS);

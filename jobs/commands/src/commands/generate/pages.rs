@@ -53,8 +53,9 @@ pub(super) async fn generate(
         batch: shared.new,
         seed: shared.seed,
     });
-    let new = write_batch(args, target, &pages, &model).await?;
-    let archived = archived(args, &pages, &model);
+    let threads = process.threads;
+    let new = write_batch(args, target, &pages, &model, threads).await?;
+    let archived = archived(args, &pages, &model, threads);
     let days = u64::from(shared.days);
     write_archive(
         shared,
@@ -91,6 +92,7 @@ async fn write_batch(
     target: &Target,
     pages: &Pages,
     model: &Model,
+    threads: usize,
 ) -> Result<Vec<Option<u64>>, Failure> {
     let fields = vec![
         Field::new("id", DataType::Utf8, false),
@@ -100,7 +102,7 @@ async fn write_batch(
     let mut fingerprints = Vec::with_capacity(args.shared.new as usize);
     for first in (0..args.shared.new).step_by(BATCH_ROWS as usize) {
         let numbers = first..args.shared.new.min(first + BATCH_ROWS);
-        let generated = in_parallel(numbers, model, |number, fingerprinter| {
+        let generated = in_parallel(numbers, threads, model, |number, fingerprinter| {
             let page = pages.batch_page(number);
             let fingerprint = fingerprinter.fingerprint(&page.text);
             (page, fingerprint)
@@ -115,14 +117,24 @@ async fn write_batch(
 }
 
 /// The archive's documents that have a fingerprint: its pages, then the filler.
-fn archived(args: &GeneratePagesArgs, pages: &Pages, model: &Model) -> Vec<Archived> {
-    let pages = in_parallel(0..args.shared.base, model, |number, fingerprinter| {
-        let fingerprint = fingerprinter.fingerprint(&pages.archive_page(number).text)?;
-        Some(Archived {
-            fingerprint,
-            number,
-        })
-    });
+fn archived(
+    args: &GeneratePagesArgs,
+    pages: &Pages,
+    model: &Model,
+    threads: usize,
+) -> Vec<Archived> {
+    let pages = in_parallel(
+        0..args.shared.base,
+        threads,
+        model,
+        |number, fingerprinter| {
+            let fingerprint = fingerprinter.fingerprint(&pages.archive_page(number).text)?;
+            Some(Archived {
+                fingerprint,
+                number,
+            })
+        },
+    );
     let mut rng = ChaCha8Rng::seed_from_u64(args.shared.seed);
     // A random stream that no page uses: pages with number n use streams 4 n to 4 n + 3.
     rng.set_stream(u64::MAX);
@@ -234,14 +246,16 @@ fn pair_within(
     }
 }
 
-/// Maps `numbers` on all cores; the results are in order.
+/// Maps `numbers` on `threads` threads; the results are in order.
 fn in_parallel<T: Send>(
     numbers: std::ops::Range<u64>,
+    threads: usize,
     model: &Model,
     each: impl Fn(u64, &mut Fingerprinter) -> T + Sync,
 ) -> Vec<T> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-    let share = (numbers.end - numbers.start).div_ceil(threads).max(1);
+    let share = (numbers.end - numbers.start)
+        .div_ceil(threads as u64)
+        .max(1);
     let each = &each;
     std::thread::scope(|scope| {
         let workers: Vec<_> = numbers
