@@ -21,14 +21,17 @@ pub struct Process {
     pub context: SessionContext,
     pub resources: Arc<Resources>,
     pub scratch: Scratch,
-    /// The number of threads: --threads, or one per core.
-    pub threads: usize,
 }
 
 impl Process {
     /// The object stores and the local file system that paths refer to.
     pub fn stores(&self) -> &Stores {
         &self.resources.stores
+    }
+
+    /// The number of threads: --threads, or one per core.
+    pub fn threads(&self) -> usize {
+        self.context.state().config().target_partitions()
     }
 
     /// The location of a path or URL.
@@ -41,9 +44,8 @@ impl Process {
         let stores = Stores::new(common.storage.options());
         // The page cache may take half of the memory; this and other processes need the rest.
         let resources = Arc::new(Resources::new(stores).with_cache(memory() / 2));
-        let threads = threads(common);
         let limits = Limits {
-            threads,
+            threads: threads(common),
             memory: memory_limit(common),
             spill: scratch.path().to_owned(),
         };
@@ -52,7 +54,6 @@ impl Process {
             context,
             resources,
             scratch,
-            threads,
         })
     }
 }

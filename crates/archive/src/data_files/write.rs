@@ -199,7 +199,17 @@ impl Archive {
     /// Reads a file back, and refuses one that differs from what was written in size, digest or number of rows.
     async fn check_written(&self, file: &WrittenFile) -> Result<()> {
         let object = self.location().child(&file.path)?;
-        let (size, found) = object.digest().await?;
+        // Another process can remove it, because the log does not name it yet.
+        let failed = |error: ArchiveError| match error {
+            ArchiveError::Storage(StorageError::NotFound { .. }) => {
+                ArchiveError::StagedFileMissing {
+                    object: object.to_string(),
+                }
+            }
+            other => other,
+        };
+        let digest = object.digest().await;
+        let (size, found) = digest.map_err(|error| failed(error.into()))?;
         if (size, &found) != (file.size, &file.sha256) {
             return Err(ArchiveError::Digest {
                 object: object.to_string(),
@@ -209,8 +219,8 @@ impl Archive {
         }
         let columns = ColumnNames::given_or_standard(None, None);
         let facts = TailFacts { tail: file.tail };
-        let reader =
-            FingerprintReader::open(object.given(), &object, size, &columns, &facts).await?;
+        let reader = FingerprintReader::open(object.given(), &object, size, &columns, &facts).await;
+        let reader = reader.map_err(failed)?;
         let rows: u64 = reader.row_groups().sum();
         if rows != file.rows {
             return Err(ArchiveError::BadData {

@@ -9,7 +9,6 @@ use crate::helpers::crawl_files::{
     write_large_crawl_with_dictionary,
 };
 use crate::helpers::processes::*;
-use crate::helpers::servers::*;
 use crate::helpers::support::*;
 
 /// WARC files are dealt out to the executors, which report what they read and what they did not. Pairs, decisions and kept

@@ -104,7 +104,9 @@ fn a_cluster_says_where_it_is_in_json_or_nothing() {
             }
         }
         signal(&child, "TERM");
-        assert!(child.wait().unwrap().success());
+        let status = child.wait().unwrap();
+        // Before the executor is ready, the signal has its default action.
+        assert!(status.success() || option == "--quiet", "{status}");
         let mut rest = String::new();
         std::io::Read::read_to_string(&mut output, &mut rest).unwrap();
         assert_eq!(rest, "", "{option}");

@@ -204,12 +204,18 @@ fn a_data_file_that_is_removed_meanwhile() {
             break;
         };
         let (_, name) = gone.rsplit_once('/').unwrap();
-        ran.fails(65, &[name]);
+        // The file of the new day is not in the log yet: another run writes it again.
+        let code = if gone.contains("day=2026-01-31") {
+            75
+        } else {
+            65
+        };
+        ran.fails(code, &[name]);
         fixture.is_untouched();
         names.insert(name.to_owned());
     }
-    // Each of the two days has a file.
-    assert_eq!(names.len(), 2);
+    // Each of the three days has a file; the names of the new one differ from run to run.
+    assert!(names.len() >= 3, "{names:?}");
 }
 
 /// The outcome of a commit is unknown: the run removes no file that the log may name.

@@ -78,7 +78,7 @@ async fn generate_with<I: Id>(
     let path = process.scratch.path().join("day.parquet");
     let files = SpecFiles::default();
     write_archive(shared, target, I::TYPE, (&spec, &files), async |day| {
-        archive_day_file(&generator, day, process.threads, (&path, &spec), base_id).await
+        archive_day_file(&generator, day, process.threads(), (&path, &spec), base_id).await
     })
     .await?;
     let expected = new.iter().enumerate().filter_map(|(number, new)| {

@@ -53,7 +53,7 @@ pub(super) async fn generate(
         batch: shared.new,
         seed: shared.seed,
     });
-    let threads = process.threads;
+    let threads = process.threads();
     let new = write_batch(args, target, &pages, &model, threads).await?;
     let archived = archived(args, &pages, &model, threads);
     let days = u64::from(shared.days);
