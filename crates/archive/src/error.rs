@@ -280,6 +280,20 @@ impl ArchiveError {
         }
     }
 
+    /// Whether it says that an object is not there.
+    pub(crate) fn is_not_found(&self) -> bool {
+        let found = match self {
+            Self::Storage(StorageError::NotFound { .. }) => return true,
+            Self::Storage(StorageError::Store { source, .. }) => Some(source),
+            Self::Parquet {
+                source: parquet::errors::ParquetError::External(inner),
+                ..
+            } => inner.downcast_ref(),
+            _ => None,
+        };
+        matches!(found, Some(object_store::Error::NotFound { .. }))
+    }
+
     /// The kind of failure: what it asks of the user, and the exit code.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use chrono::NaiveDate;
 use futures::{StreamExt as _, TryStreamExt as _};
 use simhash::Spec;
-use storage::{Location, StorageError, Stores};
+use storage::{Location, Stores};
 
 use crate::error::{ArchiveError, Result};
 use crate::input_files::input_files;
@@ -180,12 +180,9 @@ impl Archive {
         let name = location.to_string();
         let (size, day) = (file.size, file.day);
         let opened = SnapshotFile::open(location, size, day, columns, file.facts.clone()).await;
-        opened.map_err(|error| match error {
-            ArchiveError::Storage(StorageError::NotFound { .. }) => ArchiveError::missing(&name),
-            ArchiveError::Parquet { object, source } if is_not_found(&source) => {
-                ArchiveError::missing(&object)
-            }
-            other => other,
+        opened.map_err(|error| match error.is_not_found() {
+            true => ArchiveError::missing(&name),
+            false => error,
         })
     }
 }
@@ -208,16 +205,6 @@ impl SnapshotFile {
             reader,
         })
     }
-}
-
-fn is_not_found(error: &parquet::errors::ParquetError) -> bool {
-    let parquet::errors::ParquetError::External(inner) = error else {
-        return false;
-    };
-    matches!(
-        inner.downcast_ref(),
-        Some(object_store::Error::NotFound { .. })
-    )
 }
 
 /// The day in a path like `…/day=2026-11-20/x.parquet`.

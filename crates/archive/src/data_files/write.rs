@@ -200,13 +200,11 @@ impl Archive {
     async fn check_written(&self, file: &WrittenFile) -> Result<()> {
         let object = self.location().child(&file.path)?;
         // Another process can remove it, because the log does not name it yet.
-        let failed = |error: ArchiveError| match error {
-            ArchiveError::Storage(StorageError::NotFound { .. }) => {
-                ArchiveError::StagedFileMissing {
-                    object: object.to_string(),
-                }
-            }
-            other => other,
+        let failed = |error: ArchiveError| match error.is_not_found() {
+            true => ArchiveError::StagedFileMissing {
+                object: object.to_string(),
+            },
+            false => error,
         };
         let digest = object.digest().await;
         let (size, found) = digest.map_err(|error| failed(error.into()))?;
