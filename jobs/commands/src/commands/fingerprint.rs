@@ -112,8 +112,7 @@ pub fn fingerprint(
         let columns = columns.columns();
         let (mut documents, recipe, id_type) =
             open_batch(context, input, &columns, opened.as_ref(), &options).await?;
-        let threads = context.state().config().target_partitions();
-        documents.cut(context, threads).await?;
+        documents.cut(context, process.threads()).await?;
         let day = match target {
             Target::Day(_, day) => Some(day.resolve(context, &mut documents).await?),
             Target::File { .. } => None,
