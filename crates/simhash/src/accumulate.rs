@@ -3,8 +3,8 @@
 //!
 //! Carry-save adders count features of equal weight (Harley and Seal's positional population
 //! count). The 64 counters are bit-sliced: word d holds binary digit d of each. The final
-//! comparison with half the number of features is bit-sliced, too. Weights are added to 64 counters
-//! of 32 bits, which are flushed to 64 sums of 64 bits.
+//! comparison with half the number of features is bit-sliced, too. Weights that differ are added to 64
+//! counters of 32 bits, which are flushed to 64 sums of 64 bits.
 
 use crate::isa::{Kernel, Work};
 
@@ -17,7 +17,28 @@ pub fn unweighted_fingerprint(kernel: Kernel, hashes: &[u64]) -> u64 {
 /// The fingerprint of weighted features, given by their hashes and weights, each below 2²⁷. A tie gives bit 0.
 #[must_use]
 pub fn weighted_fingerprint(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> u64 {
-    kernel.run(Weighted { hashes, weights })
+    weighted_fingerprint_with(kernel, Equal::default(), hashes, weights)
+}
+
+/// The fingerprint of features of which many have one weight, below 2²⁷. A tie gives bit 0.
+pub(crate) fn weighted_fingerprint_with(
+    kernel: Kernel,
+    equal: Equal<'_>,
+    hashes: &[u64],
+    weights: &[u32],
+) -> u64 {
+    kernel.run(Weighted {
+        equal,
+        hashes,
+        weights,
+    })
+}
+
+/// Features of one weight, given by their hashes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Equal<'a> {
+    pub(crate) hashes: &'a [u64],
+    pub(crate) weight: u32,
 }
 
 /// The number of binary digits of a counter. It suffices: 2⁴⁰ hashes would take 8 TiB of memory.
@@ -34,40 +55,47 @@ impl Work for Unweighted<'_> {
 
     #[inline(always)]
     fn run<const LANES: usize>(self) -> u64 {
-        let (groups, _) = self.hashes.as_chunks::<LANES>().0.as_chunks::<GROUP>();
-        let rest = &self.hashes[groups.len() * GROUP * LANES..];
-        let mut last = [[0; LANES]; GROUP];
-        last.as_flattened_mut()[..rest.len()].copy_from_slice(rest);
-        // Each lane counts its own hashes. Their number bounds the digits in use, so no branch
-        // depends on a carry.
-        let mut digits = [[0u64; LANES]; DIGITS];
-        let used = bits(GROUP * (groups.len() + 1));
-        for group in groups.iter().chain([&last]) {
-            add_group(&mut digits[..used], group);
-        }
-        // Adds up the counters of all lanes.
-        let used = used + bits(LANES);
-        let mut total = [0u64; DIGITS];
-        let total = &mut total[..used];
-        for lane in 0..LANES {
-            let mut carry = 0;
-            for (sum, digit) in total.iter_mut().zip(&digits) {
-                let (a, b) = (*sum, digit[lane]);
-                *sum = a ^ b ^ carry;
-                carry = (a & b) | (carry & (a ^ b));
-            }
-        }
+        let (total, used) = count_bits::<LANES>(self.hashes);
         // Sets the bits whose counters exceed half the number of hashes. Compares all 64 counters
         // at once, from the highest digit down.
         let half = self.hashes.len() / 2;
         let (mut more, mut same) = (0, u64::MAX);
-        for (digit, &sum) in total.iter().enumerate().rev() {
+        for (digit, &sum) in total[..used].iter().enumerate().rev() {
             let set = ((half >> digit & 1) as u64).wrapping_neg();
             more |= same & sum & !set;
             same &= !(sum ^ set);
         }
         more
     }
+}
+
+/// Counts how many of `hashes` have each bit set: word d holds binary digit d of the 64 counts. The digits from the returned
+/// number on are 0.
+#[inline(always)]
+fn count_bits<const LANES: usize>(hashes: &[u64]) -> ([u64; DIGITS], usize) {
+    let (groups, _) = hashes.as_chunks::<LANES>().0.as_chunks::<GROUP>();
+    let rest = &hashes[groups.len() * GROUP * LANES..];
+    let mut last = [[0; LANES]; GROUP];
+    last.as_flattened_mut()[..rest.len()].copy_from_slice(rest);
+    // Each lane counts its own hashes. Their number bounds the digits in use, so no branch
+    // depends on a carry.
+    let mut digits = [[0u64; LANES]; DIGITS];
+    let used = bits(GROUP * (groups.len() + 1));
+    for group in groups.iter().chain([&last]) {
+        add_group(&mut digits[..used], group);
+    }
+    // Adds up the counters of all lanes.
+    let used = used + bits(LANES);
+    let mut total = [0u64; DIGITS];
+    for lane in 0..LANES {
+        let mut carry = 0;
+        for (sum, digit) in total[..used].iter_mut().zip(&digits) {
+            let (a, b) = (*sum, digit[lane]);
+            *sum = a ^ b ^ carry;
+            carry = (a & b) | (carry & (a ^ b));
+        }
+    }
+    (total, used)
 }
 
 /// The number of binary digits of `number`.
@@ -121,6 +149,7 @@ fn add<const LANES: usize>(
 const CHUNK: usize = 31;
 
 struct Weighted<'a> {
+    equal: Equal<'a>,
     hashes: &'a [u64],
     weights: &'a [u32],
 }
@@ -131,6 +160,15 @@ impl Work for Weighted<'_> {
     #[inline(always)]
     fn run<const LANES: usize>(self) -> u64 {
         let mut sums = [0u64; 64];
+        if !self.equal.hashes.is_empty() {
+            let (counts, used) = count_bits::<LANES>(self.equal.hashes);
+            for (digit, &set) in counts[..used].iter().enumerate() {
+                let weight = u64::from(self.equal.weight) << digit;
+                for (bit, sum) in sums.iter_mut().enumerate() {
+                    *sum += weight & (set >> bit & 1).wrapping_neg();
+                }
+            }
+        }
         let chunks = self.hashes.chunks(CHUNK).zip(self.weights.chunks(CHUNK));
         for (hashes, weights) in chunks {
             let mut partial = [0u32; 64];
@@ -149,6 +187,7 @@ impl Work for Weighted<'_> {
             }
         }
         let total: u64 = self.weights.iter().map(|&weight| u64::from(weight)).sum();
+        let total = total + self.equal.hashes.len() as u64 * u64::from(self.equal.weight);
         (0..64).fold(0, |fingerprint, bit| {
             fingerprint | (u64::from(2 * sums[bit] > total) << bit)
         })
@@ -181,6 +220,7 @@ mod tests {
     }
 
     fn check(features: &[(u64, u32)]) {
+        check_with_equal(features);
         let (hashes, weights): (Vec<u64>, Vec<u32>) = features.iter().copied().unzip();
         let ones: Vec<(u64, u32)> = hashes.iter().map(|&hash| (hash, 1)).collect();
         for kernel in Kernel::available() {
@@ -197,6 +237,30 @@ mod tests {
                 "{} of {}",
                 kernel.name(),
                 hashes.len()
+            );
+        }
+    }
+
+    /// The hashes of the first half of `features` with the weight of the first, and the other half.
+    fn check_with_equal(features: &[(u64, u32)]) {
+        let weight = features.first().map_or(0, |first| first.1);
+        let (equal, others) = features.split_at(features.len() / 2);
+        let equal: Vec<u64> = equal.iter().map(|&(hash, _)| hash).collect();
+        let (hashes, weights): (Vec<u64>, Vec<u32>) = others.iter().copied().unzip();
+        let mut all: Vec<_> = equal.iter().map(|&hash| (hash, weight)).collect();
+        all.extend(others);
+        for kernel in Kernel::available() {
+            let hashes_of_equal = &equal[..];
+            let equal = Equal {
+                hashes: hashes_of_equal,
+                weight,
+            };
+            assert_eq!(
+                weighted_fingerprint_with(kernel, equal, &hashes, &weights),
+                by_definition(&all),
+                "{} of {}",
+                kernel.name(),
+                all.len()
             );
         }
     }

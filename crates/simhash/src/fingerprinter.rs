@@ -2,30 +2,21 @@
 
 use std::collections::HashSet;
 
-use crate::accumulate;
-use crate::count::Count;
+use crate::feature_hashes::FeatureHashes;
+use crate::features::Features;
 use crate::isa::Kernel;
 use crate::model::Model;
-use crate::normalize::Markup;
 use crate::sketch::Sketcher;
 use crate::spec::{Hash, Spec};
-use crate::text::{Feature, Folded};
-use crate::tokenize::{Extract as _, Extractor, TakeFeature};
-use crate::weight::Summed;
+use crate::sum::Sum;
+use crate::text::Feature;
 
 /// Makes fingerprints under one [`Model`]. Cheap to create: it shares the model's tables and owns only buffers.
 #[derive(Debug, Clone)]
 pub struct Fingerprinter {
-    model: Model,
-    kernel: Kernel,
-    extractor: Extractor,
-    stripped: String,
-    folded: Folded,
-    hashes: Vec<u64>,
-    weights: Vec<u32>,
-    /// The weights of features that occur 0 to 15 times, without idf.
-    weights_of_few: [u32; 16],
-    count: Count,
+    features: Features,
+    hashes: FeatureHashes,
+    sum: Sum,
     /// Makes sketches, if the spec asks for them.
     sketcher: Option<Sketcher>,
 }
@@ -54,37 +45,26 @@ impl Fingerprinter {
     #[must_use]
     pub fn with_kernel(model: Model, kernel: Kernel) -> Self {
         let spec = model.spec();
-        let stop_words = model.stop_word_hashes();
-        let extractor = Extractor::new(spec.tokenizer, kernel, stop_words, spec.seed);
-        let sketcher = Sketcher::new(spec.sketch);
-        let weights_of_few = std::array::from_fn(|tf| spec.weight.weigh(tf as u32));
+        let Hash::Murmur3X64128Low64 = spec.hash;
         Self {
-            model,
-            kernel,
-            extractor,
-            stripped: String::new(),
-            folded: Folded::default(),
-            hashes: Vec::new(),
-            weights: Vec::new(),
-            weights_of_few,
-            count: Count::default(),
-            sketcher,
+            features: Features::new(&model, kernel),
+            hashes: FeatureHashes::new(spec.seed, kernel),
+            sketcher: Sketcher::new(spec.sketch),
+            sum: Sum::new(model, kernel),
         }
     }
 
     /// The spec of the fingerprints.
     #[must_use]
     pub fn spec(&self) -> &Spec {
-        self.model.spec()
+        self.sum.model().spec()
     }
 
     /// The fingerprint of `text`, or `None` if it has fewer distinct features than [`Spec::min_features`]. Such texts (an
     /// empty page, a bare "404") would be near-duplicates of each other without having anything in common.
     pub fn fingerprint(&mut self, text: &str) -> Option<u64> {
-        let hashes = self.hash_features(text);
-        let fingerprint = self.fingerprint_of_hashes(&hashes);
-        self.hashes = hashes;
-        fingerprint
+        self.hash_features(text);
+        self.sum.fingerprint(self.hashes.finish())
     }
 
     /// Returns the fingerprint of `text`, and appends its sketch to `sketch`,
@@ -92,12 +72,12 @@ impl Fingerprinter {
     ///
     /// Appends nothing if the text has no fingerprint or the spec has no sketches.
     pub fn fingerprint_and_sketch(&mut self, text: &str, sketch: &mut Vec<u8>) -> Option<u64> {
-        let hashes = self.hash_features(text);
-        let fingerprint = self.fingerprint_of_hashes(&hashes);
+        self.hash_features(text);
+        let hashes = self.hashes.finish();
+        let fingerprint = self.sum.fingerprint(hashes);
         if let (Some(_), Some(sketcher)) = (fingerprint, &mut self.sketcher) {
-            sketcher.sketch(&hashes, sketch);
+            sketcher.sketch(hashes, sketch);
         }
-        self.hashes = hashes;
         fingerprint
     }
 
@@ -107,164 +87,46 @@ impl Fingerprinter {
         self.hashes.len()
     }
 
-    /// Hashes the features of `text`, in the order of the text, once per occurrence. Takes the buffer
-    /// `self.hashes` for them, which the caller puts back.
-    fn hash_features(&mut self, text: &str) -> Vec<u64> {
-        let seed = self.model.spec().seed;
-        let Hash::Murmur3X64128Low64 = self.model.spec().hash;
-        let mut hashes = std::mem::take(&mut self.hashes);
-        hashes.clear();
-        let mut hashed = Hashed { hashes, seed };
-        self.extract(text, &mut hashed);
-        hashed.hashes
-    }
-
-    /// The fingerprint of a text whose features have these hashes.
-    fn fingerprint_of_hashes(&mut self, hashes: &[u64]) -> Option<u64> {
-        let (spec, kernel) = (self.model.spec(), self.kernel);
-        let enough = spec.min_features as usize;
-        match (spec.weight.summed(), self.model.idf()) {
-            (Summed::Occurrences, None) => has_distinct(hashes, enough)
-                .then(|| accumulate::unweighted_fingerprint(kernel, hashes)),
-            (Summed::Occurrences, Some(idf)) => has_distinct(hashes, enough).then(|| {
-                idf.weights(hashes, &mut self.weights);
-                accumulate::weighted_fingerprint(kernel, hashes, &self.weights)
-            }),
-            (Summed::Presences, None) => {
-                self.count.fill(hashes);
-                let distinct = &self.count.distinct;
-                (distinct.len() >= enough)
-                    .then(|| accumulate::unweighted_fingerprint(kernel, distinct))
-            }
-            (Summed::Presences | Summed::Weights, _) => {
-                self.count.fill(hashes);
-                weigh(
-                    &self.model,
-                    &self.weights_of_few,
-                    &self.count,
-                    &mut self.weights,
-                );
-                let distinct = &self.count.distinct;
-                (distinct.len() >= enough)
-                    .then(|| accumulate::weighted_fingerprint(kernel, distinct, &self.weights))
-            }
-        }
+    /// Hashes the features of `text`, in the order of the text, once per occurrence.
+    fn hash_features(&mut self, text: &str) {
+        self.hashes.clear();
+        self.features.extract(text, &mut self.hashes);
     }
 
     /// The hashes of the distinct features of `text`, in the order of their first occurrence.
     pub fn distinct_hashes(&mut self, text: &str) -> &[u64] {
-        let hashes = self.hash_features(text);
-        self.count.fill(&hashes);
-        self.hashes = hashes;
-        &self.count.distinct
+        self.hash_features(text);
+        self.sum.distinct(self.hashes.finish())
     }
 
     /// Calls `each` with the hash and the text of every feature of `text`, in the order of the text, once per occurrence.
     pub fn for_each_feature(&mut self, text: &str, mut each: impl FnMut(u64, &str)) {
-        let seed = self.model.spec().seed;
-        self.extract(text, &mut |feature: Feature<'_>| {
+        let seed = self.spec().seed;
+        self.features.extract(text, &mut |feature: Feature<'_>| {
             each(feature.hash(seed), feature.text());
         });
     }
 
     /// The distinct features of a text with their weights, in the order of their first occurrence.
     pub fn features(&mut self, text: &str) -> Vec<WeightedFeature> {
-        let seed = self.model.spec().seed;
         let (mut hashes, mut names) = (Vec::new(), Vec::new());
         let mut known = HashSet::new();
-        self.extract(text, &mut |feature: Feature<'_>| {
-            let hash = feature.hash(seed);
+        self.for_each_feature(text, |hash, feature| {
             hashes.push(hash);
             if known.insert(hash) {
-                names.push(feature.text().to_owned());
+                names.push(feature.to_owned());
             }
         });
-        self.count.fill(&hashes);
-        weigh(
-            &self.model,
-            &self.weights_of_few,
-            &self.count,
-            &mut self.weights,
-        );
-        let (count, weights) = (&self.count, &self.weights);
-        let each = names.into_iter().enumerate();
-        each.map(|(at, feature)| WeightedFeature {
+        let weights = self.sum.weights(&hashes);
+        let each = names.into_iter().zip(weights);
+        each.map(|(feature, (hash, occurrences, weight))| WeightedFeature {
             feature,
-            hash: count.distinct[at],
-            occurrences: count.occurrences[at],
-            weight: match self.model.spec().weight.summed() {
-                Summed::Occurrences => u64::from(weights[at]) * u64::from(count.occurrences[at]),
-                Summed::Presences | Summed::Weights => u64::from(weights[at]),
-            },
+            hash,
+            occurrences,
+            weight,
         })
         .collect()
     }
-
-    /// Gives `each` every feature of `text`.
-    fn extract(&mut self, text: &str, each: &mut impl TakeFeature) {
-        let spec = self.model.spec();
-        let text = match spec.markup {
-            Markup::None => text,
-            markup => {
-                self.stripped.clear();
-                markup.strip(text, &mut self.stripped);
-                &self.stripped
-            }
-        };
-        spec.normalize.fold(text, &mut self.folded);
-        self.extractor.extract(&self.folded, each);
-    }
-}
-
-/// Hashes features.
-struct Hashed {
-    hashes: Vec<u64>,
-    seed: u32,
-}
-
-impl TakeFeature for Hashed {
-    #[inline(always)]
-    fn take(&mut self, feature: Feature<'_>) {
-        self.hashes.push(feature.hash(self.seed));
-    }
-}
-
-/// Fills `weights` with the weight of each distinct feature, below 2²⁷. For [`Summed::Occurrences`], it is the weight of one
-/// occurrence. `weights_of_few` has the weights of features that occur 0 to 15 times, without idf.
-fn weigh(model: &Model, weights_of_few: &[u32; 16], count: &Count, weights: &mut Vec<u32>) {
-    let weight = model.spec().weight;
-    match model.idf() {
-        Some(idf) => idf.weights(&count.distinct, weights),
-        None => {
-            weights.clear();
-            weights.resize(count.distinct.len(), 1);
-        }
-    }
-    if let Summed::Presences | Summed::Weights = weight.summed() {
-        for (sum, &tf) in weights.iter_mut().zip(&count.occurrences) {
-            let by_tf = weights_of_few.get(tf as usize).copied();
-            // Does not overflow: a weight below 2¹⁵ times an idf below 2¹².
-            *sum *= by_tf.unwrap_or_else(|| weight.weigh(tf));
-        }
-    }
-    weight.apply_levels(weights);
-}
-
-/// Whether `hashes` has at least `wanted` distinct values; stops as soon as it has found them.
-fn has_distinct(hashes: &[u64], wanted: usize) -> bool {
-    if wanted <= 1 {
-        return hashes.len() >= wanted;
-    }
-    let mut seen = Vec::with_capacity(wanted.min(hashes.len()));
-    for hash in hashes {
-        if !seen.contains(hash) {
-            seen.push(*hash);
-            if seen.len() == wanted {
-                return true;
-            }
-        }
-    }
-    false
 }
 
 #[cfg(test)]

@@ -37,25 +37,12 @@ pub fn murmur3_low64(bytes: &[u8], seed: u32) -> u64 {
     fmix64(h1).wrapping_add(fmix64(h2))
 }
 
-/// [`murmur3_low64`] of the first `len` bytes of `word`, fewer than 16, without a branch on the length.
+/// [`murmur3_low64`] of `len` bytes, fewer than 16: two little-endian words, the missing bytes zero.
 #[inline(always)]
-pub(crate) fn murmur3_low64_short(word: &[u8; 16], len: usize, seed: u32) -> u64 {
-    /// `KEEP[len]` selects the lowest `len` of 16 bytes.
-    const KEEP: [[u64; 2]; 16] = {
-        let mut masks = [[0; 2]; 16];
-        let mut len = 0;
-        while len < 16 {
-            let mask = (1u128 << (8 * len)) - 1;
-            masks[len] = [mask as u64, (mask >> 64) as u64];
-            len += 1;
-        }
-        masks
-    };
-    let word = u128::from_le_bytes(*word);
-    let [low, high] = KEEP[len & 15];
+pub(crate) fn murmur3_low64_short([low, high]: [u64; 2], len: u64, seed: u32) -> u64 {
     // MurmurHash3 does not mix an empty word. Mixing it is the same: 0 mixes to 0.
-    let h1 = u64::from(seed) ^ mix1(word as u64 & low) ^ len as u64;
-    let h2 = u64::from(seed) ^ mix2((word >> 64) as u64 & high) ^ len as u64;
+    let h1 = u64::from(seed) ^ mix1(low) ^ len;
+    let h2 = u64::from(seed) ^ mix2(high) ^ len;
     let h1 = h1.wrapping_add(h2);
     let h2 = h2.wrapping_add(h1);
     fmix64(h1).wrapping_add(fmix64(h2))

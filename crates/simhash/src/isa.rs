@@ -10,6 +10,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod lowercase;
 #[cfg(any(test, not(target_arch = "x86_64")))]
 mod top_bits_portable;
 #[cfg(target_arch = "x86_64")]
@@ -19,6 +20,8 @@ mod top_bits_sse2;
 use top_bits_portable::top_bits;
 #[cfg(target_arch = "x86_64")]
 use top_bits_sse2::top_bits;
+
+pub(crate) use lowercase::push_lowercase;
 
 /// A mask whose bit i is set if `is` holds for byte i.
 #[inline(always)]

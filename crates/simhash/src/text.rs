@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use crate::hash;
+use crate::plain::Window;
 
-/// The number of zero bytes behind the end of a text.
-pub(crate) const PADDING: usize = 64;
+/// The number of zero bytes behind the end of a text: enough for a [`Window`] that begins at its end.
+pub(crate) const PADDING: usize = 128;
 
 const ZEROS: &str = match str::from_utf8(&[0; PADDING]) {
     Ok(zeros) => zeros,
@@ -34,6 +35,20 @@ impl Folded {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.padded[..self.len]
+    }
+
+    /// The number of bytes of the text.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The bytes from `at` on, which is at most the end of the text.
+    #[inline(always)]
+    pub(crate) fn window(&self, at: usize) -> &Window {
+        match self.padded.as_bytes()[at..].first_chunk() {
+            Some(window) => window,
+            None => unreachable!(),
+        }
     }
 
     /// The text's bytes, and [`PADDING`] zeros behind them.
@@ -79,12 +94,33 @@ impl<'a> Feature<'a> {
     #[inline(always)]
     #[must_use]
     pub fn hash(&self, seed: u32) -> u64 {
-        if self.len < 16
-            && let Some(word) = self.padded.as_bytes()[self.start..].first_chunk::<16>()
-        {
-            return hash::murmur3_low64_short(word, self.len, seed);
+        match self.short() {
+            Some((words, len)) => hash::murmur3_low64_short(words, len, seed),
+            None => hash::murmur3_low64(self.bytes(), seed),
         }
-        hash::murmur3_low64(self.bytes(), seed)
+    }
+
+    /// A feature of fewer than 16 bytes as two little-endian words, the missing bytes zero, and its number of bytes.
+    #[inline(always)]
+    pub(crate) fn short(&self) -> Option<([u64; 2], u64)> {
+        /// `KEEP[len]` selects the lowest `len` of 16 bytes.
+        const KEEP: [[u64; 2]; 16] = {
+            let mut masks = [[0; 2]; 16];
+            let mut len = 0;
+            while len < 16 {
+                let mask = (1u128 << (8 * len)) - 1;
+                masks[len] = [mask as u64, (mask >> 64) as u64];
+                len += 1;
+            }
+            masks
+        };
+        let bytes = self.padded.as_bytes()[self.start..].first_chunk::<16>()?;
+        let [low, high] = KEEP.get(self.len)?;
+        let word = u128::from_le_bytes(*bytes);
+        Some((
+            [word as u64 & low, (word >> 64) as u64 & high],
+            self.len as u64,
+        ))
     }
 }
 

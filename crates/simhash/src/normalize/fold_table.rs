@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use icu_normalizer::properties::CanonicalCombiningClassMap;
 
-use super::fold_by_definition;
+use super::folder::{NFKC, fold_by_definition};
 
 /// How a character folds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ fn classify(c: char) -> Class {
     let mut buffer = [0; 4];
     let same = &*c.encode_utf8(&mut buffer);
     let folded = fold_by_definition(same);
-    let composed = super::NFKC.normalize(same);
+    let composed = NFKC.normalize(same);
     let begins_joining = |text: &str| text.chars().next().is_none_or(joins);
     if joins(c) || begins_joining(&composed) || begins_joining(&folded) {
         Class::Joins

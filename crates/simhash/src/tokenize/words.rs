@@ -1,7 +1,7 @@
 //! Extracts words by UAX #29, and words or n-grams of Chinese, Japanese and Korean text.
 //!
-//! White space separates plain stretches (such as ASCII, see [`masks`]) from pieces with other
-//! characters. [`masks`] finds the words of the stretches; the full rules of UAX #29 cut the pieces.
+//! White space separates stretches of plain characters ([`crate::plain`]) from pieces with others.
+//! [`masks`] finds the words of the stretches; the full rules of UAX #29 cut the pieces.
 
 use std::ops::Range;
 
@@ -26,6 +26,13 @@ pub(crate) enum Cjk {
     Jieba,
 }
 
+impl Cjk {
+    /// Whether the features of a run depend on pairs of characters alone.
+    fn is_grams(self) -> bool {
+        matches!(self, Self::Bigrams | Self::Grams)
+    }
+}
+
 /// Extracts words.
 #[derive(Debug, Clone)]
 pub(crate) struct Words {
@@ -47,28 +54,34 @@ impl Words {
 impl Extract for Words {
     #[inline]
     fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
-        masks::classify(self.kernel, text.as_str().as_bytes(), &mut self.chunks);
+        masks::classify(self.kernel, text, &mut self.chunks);
+        if !self.cjk.is_grams() {
+            for chunk in &mut self.chunks {
+                chunk.other |= std::mem::take(&mut chunk.cjk);
+            }
+        }
+        let end = text.len();
         let mut from = 0;
-        while let Some(other) = self.next_byte(from, |chunk| chunk.other) {
+        loop {
+            let other = self.next_byte(from..end, |chunk| chunk.other);
+            if other == end {
+                break self.plain_words(text, from..end, each);
+            }
             // A combining mark can form a word together with the white space before it.
             let before = self.last_space(from, other);
             let start = before.map_or(from, |space| self.space_start(from, space));
             self.plain_words(text, from..start, each);
             // Text in other scripts usually goes on after the white space: take nearby pieces together.
-            let mut end = other;
+            let mut last = other;
             loop {
-                end = self
-                    .next_byte(end, |chunk| chunk.space)
-                    .unwrap_or(text.as_str().len());
-                match self.next_byte(end, |chunk| chunk.other) {
-                    Some(next) if next < end + NEAR => end = next,
-                    _ => break,
+                from = self.next_byte(last..end, |chunk| chunk.space);
+                last = self.next_byte(from..end.min(from + NEAR), |chunk| chunk.other);
+                if last == end.min(from + NEAR) {
+                    break;
                 }
             }
-            self.mixed_words(text, start..end, each);
-            from = end;
+            self.mixed_words(text, start..from, each);
         }
-        self.plain_words(text, from..text.as_str().len(), each);
     }
 }
 
@@ -76,17 +89,18 @@ impl Extract for Words {
 const NEAR: usize = 16;
 
 impl Words {
-    /// The position of the first byte, at or after `from`, of the class that `class` selects.
-    fn next_byte(&self, from: usize, class: impl Fn(&Chunk) -> u64) -> Option<usize> {
-        let mut mask = u64::MAX << (from % 64);
-        for (at, chunk) in self.chunks.iter().enumerate().skip(from / 64) {
-            let found = class(chunk) & mask;
+    /// The position in `range` of the first byte of the class that `class` selects; its end if there is none.
+    fn next_byte(&self, range: Range<usize>, class: impl Fn(&Chunk) -> u64) -> usize {
+        let mut mask = u64::MAX << (range.start % 64);
+        for at in range.start / 64..range.end.div_ceil(64) {
+            let found = class(&self.chunks[at]) & mask;
             if found != 0 {
-                return Some(64 * at + found.trailing_zeros() as usize);
+                let at = 64 * at + found.trailing_zeros() as usize;
+                return at.min(range.end);
             }
             mask = u64::MAX;
         }
-        None
+        range.end
     }
 
     /// The position of the last white space in `from..to`.
@@ -109,50 +123,84 @@ impl Words {
         (from..to).rev().take_while(is_space).last().unwrap_or(to)
     }
 
-    /// Extracts the words of a plain stretch, which ends at white space, at CJK text or
-    /// punctuation, or at the end of the text.
+    /// Extracts the features of a plain stretch, which ends at white space, at a run of CJK that is
+    /// not plain, or at the end of the text.
     #[inline(always)]
     fn plain_words(&self, text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
         if range.is_empty() {
             return;
         }
-        let bytes = text.padded();
         let mut mask = u64::MAX << (range.start % 64);
         // The start of the word that goes on in the next chunk, or `NONE`.
         let mut open = NONE;
-        let mut emit = |start: usize, end: usize| {
-            // Underscores alone are not a word.
-            if bytes[start] != b'_' || bytes[start..end].iter().any(|&byte| byte != b'_') {
-                each.take(text.feature(start..end));
-            }
-        };
         for at in range.start / 64..=(range.end - 1) / 64 {
-            let mut words = self.chunks[at].words & mask;
-            mask = u64::MAX;
             if at == range.end / 64 {
-                words &= !(u64::MAX << (range.end % 64));
+                mask &= !(u64::MAX << (range.end % 64));
             }
+            let words = self.chunks[at].words & mask;
+            let cjk = self.chunks[at].cjk & mask;
+            mask = u64::MAX;
             let before = u64::from(open != NONE);
             let mut starts = words & !(words << 1 | before);
             let mut ends = !words & (words << 1 | before);
             if open != NONE && ends != 0 {
-                emit(open, 64 * at + ends.trailing_zeros() as usize);
+                take_word(text, open..64 * at + ends.trailing_zeros() as usize, each);
                 ends &= ends - 1;
                 open = NONE;
             }
-            while ends != 0 {
-                let start = 64 * at + starts.trailing_zeros() as usize;
-                let end = 64 * at + ends.trailing_zeros() as usize;
-                starts &= starts.wrapping_sub(1);
+            let mut firsts = starts | cjk;
+            let in_run = match cjk {
+                0 => InRun::default(),
+                _ => self.in_run(at),
+            };
+            while firsts != 0 {
+                let bit = firsts.trailing_zeros();
+                let start = 64 * at + bit as usize;
+                firsts &= firsts - 1;
+                if cjk >> bit & 1 == 1 {
+                    self.take_cjk(text, start, in_run.at(bit), each);
+                    continue;
+                }
+                if ends == 0 {
+                    break;
+                }
+                take_word(text, start..64 * at + ends.trailing_zeros() as usize, each);
+                starts &= starts - 1;
                 ends &= ends - 1;
-                emit(start, end);
             }
             if starts != 0 {
                 open = 64 * at + starts.trailing_zeros() as usize;
             }
         }
         if open != NONE {
-            emit(open, range.end);
+            take_word(text, open..range.end, each);
+        }
+    }
+
+    /// Which plain CJK characters of a chunk have others beside them.
+    #[inline(always)]
+    fn in_run(&self, at: usize) -> InRun {
+        let own = self.chunks[at].cjk;
+        let before = at
+            .checked_sub(1)
+            .map_or(0, |before| self.chunks[before].cjk);
+        let after = self.chunks.get(at + 1).map_or(0, |after| after.cjk);
+        InRun {
+            followed: own >> 3 | after << 61,
+            preceded: own << 3 | before >> 61,
+        }
+    }
+
+    /// Extracts the features that begin with the plain CJK character at `start`.
+    #[inline(always)]
+    fn take_cjk(&self, text: &Folded, start: usize, in_run: InRun, each: &mut impl TakeFeature) {
+        let (followed, preceded) = (in_run.followed != 0, in_run.preceded != 0);
+        // A run of one character has no pair.
+        if self.cjk == Cjk::Grams || !(followed || preceded) {
+            each.take(text.feature(start..start + 3));
+        }
+        if followed {
+            each.take(text.feature(start..start + 6));
         }
     }
 
@@ -164,15 +212,13 @@ impl Words {
         }
         let mut from = range.start;
         while from < range.end {
-            // No run of CJK characters begins before the next character that is not plain.
-            let other = self.next_byte(from, |chunk| chunk.other);
-            let other = other.map_or(range.end, |other| other.min(range.end));
-            let start = cjk::next_start(&whole[..range.end], other);
-            let piece = without_punctuation(whole, from..start);
-            if whole.as_bytes()[piece.clone()].is_ascii() {
-                self.plain_words(text, piece, each);
-            } else {
-                uax29_words(text, piece, each);
+            // No run of CJK characters begins before the next character of these classes.
+            let other = self.next_byte(from..range.end, |chunk| chunk.other);
+            let cjk = self.next_byte(from..other, |chunk| chunk.cjk);
+            let start = cjk::next_start(&whole[..range.end], cjk);
+            match other < start {
+                true => uax29_words(text, from..start, each),
+                false => self.plain_words(text, from..start, each),
             }
             if self.cjk == Cjk::Grams {
                 from = cjk::chars_and_bigrams(text, start, range.end, each);
@@ -190,19 +236,33 @@ impl Words {
     }
 }
 
-/// Trims CJK punctuation from a piece between two runs of CJK. Most such pieces consist of nothing else.
-///
-/// This changes no word: UAX #29 always has a boundary before such a mark, and after it if ASCII
-/// follows.
-fn without_punctuation(text: &str, mut piece: Range<usize>) -> Range<usize> {
-    let is_mark = |c: char| matches!(c, '\u{3001}'..='\u{3003}' | '\u{3008}'..='\u{3011}' | '\u{2014}' | '\u{201c}' | '\u{201d}' | '\u{2026}');
-    let kept = text[piece.clone()].trim_end_matches(is_mark);
-    piece.end = piece.start + kept.len();
-    let kept = kept.trim_start_matches(is_mark);
-    if kept.as_bytes().first().is_none_or(u8::is_ascii) {
-        piece.start = piece.end - kept.len();
+/// For each plain CJK character of a chunk, a bit at its first byte.
+#[derive(Debug, Clone, Copy, Default)]
+struct InRun {
+    /// Whether another follows.
+    followed: u64,
+    /// Whether it follows another.
+    preceded: u64,
+}
+
+impl InRun {
+    /// The bits of the character at `bit` alone.
+    #[inline(always)]
+    fn at(self, bit: u32) -> Self {
+        Self {
+            followed: self.followed >> bit & 1,
+            preceded: self.preceded >> bit & 1,
+        }
     }
-    piece
+}
+
+/// Extracts a word of a plain stretch. Underscores alone are not a word.
+#[inline(always)]
+fn take_word(text: &Folded, word: Range<usize>, each: &mut impl TakeFeature) {
+    let bytes = text.padded();
+    if bytes[word.start] != b'_' || bytes[word.clone()].iter().any(|&byte| byte != b'_') {
+        each.take(text.feature(word));
+    }
 }
 
 const NONE: usize = usize::MAX;
@@ -299,7 +359,7 @@ mod tests {
             2 => "[ \\t\\n]{1,2}",
             1 => "[ -~]{0,70}",
             1 => "[近似重复网页一丁㐀龥かなカナ한국𠀀]{1,5}",
-            1 => "[，。、《》…—’“”é\\u{301}\\u{200d}א-ת\"]{1,3}",
+            1 => "[，。、《》…—’“”·«é\\u{301}\\u{200d}א-ת\"]{1,3}",
             1 => "\\PC{0,3}",
             1 => any::<char>().prop_map(String::from),
         ];

@@ -1,0 +1,176 @@
+//! Sums a text's hashed features into its fingerprint, each with its weight, with buffers that are reused from text to
+//! text.
+
+use crate::accumulate::{self, Equal};
+use crate::count::Count;
+use crate::isa::Kernel;
+use crate::model::Model;
+use crate::weight::{Summed, Weight};
+
+/// Weighs and sums hashed features under one [`Model`].
+#[derive(Debug, Clone)]
+pub(crate) struct Sum {
+    model: Model,
+    kernel: Kernel,
+    count: Count,
+    /// The weights of features that occur 0 to 15 times, without idf.
+    weights_of_few: [u32; 16],
+    weights: Vec<u32>,
+    /// The features that occur once, and those that occur more often.
+    once: Vec<u64>,
+    often: Vec<u64>,
+}
+
+impl Sum {
+    pub(crate) fn new(model: Model, kernel: Kernel) -> Self {
+        let weight = model.spec().weight;
+        Self {
+            model,
+            kernel,
+            count: Count::default(),
+            weights_of_few: std::array::from_fn(|tf| weight.weigh(tf as u32)),
+            weights: Vec::new(),
+            once: Vec::new(),
+            often: Vec::new(),
+        }
+    }
+
+    pub(crate) fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// The fingerprint of a text whose features have these hashes; `None` if too few of them are distinct.
+    pub(crate) fn fingerprint(&mut self, hashes: &[u64]) -> Option<u64> {
+        let (spec, kernel) = (self.model.spec(), self.kernel);
+        let (weight, enough) = (spec.weight, spec.min_features as usize);
+        if let Summed::Occurrences = weight.summed() {
+            return has_distinct(hashes, enough).then(|| match self.model.idf() {
+                None => accumulate::unweighted_fingerprint(kernel, hashes),
+                Some(idf) => {
+                    idf.weights(hashes, &mut self.weights);
+                    accumulate::weighted_fingerprint(kernel, hashes, &self.weights)
+                }
+            });
+        }
+        self.count.fill(hashes);
+        if self.count.distinct.len() < enough {
+            return None;
+        }
+        Some(match (weight, self.model.idf()) {
+            (Weight::Set, None) => accumulate::unweighted_fingerprint(kernel, &self.count.distinct),
+            // Features that occur equally often weigh the same, and most occur once.
+            (Weight::LogTf | Weight::SqrtTf, None) => {
+                self.split();
+                let once = Equal {
+                    hashes: &self.once,
+                    weight: self.weights_of_few[1],
+                };
+                accumulate::weighted_fingerprint_with(kernel, once, &self.often, &self.weights)
+            }
+            _ => {
+                self.weigh();
+                accumulate::weighted_fingerprint(kernel, &self.count.distinct, &self.weights)
+            }
+        })
+    }
+
+    /// The distinct ones of `hashes`, in the order of their first occurrence.
+    pub(crate) fn distinct(&mut self, hashes: &[u64]) -> &[u64] {
+        self.count.fill(hashes);
+        &self.count.distinct
+    }
+
+    /// The distinct ones of `hashes`, in the order of their first occurrence: each with the number and the weight of all
+    /// its occurrences.
+    pub(crate) fn weights(&mut self, hashes: &[u64]) -> impl Iterator<Item = (u64, u32, u64)> {
+        self.count.fill(hashes);
+        self.weigh();
+        let Count {
+            distinct,
+            occurrences,
+            ..
+        } = &self.count;
+        let each = distinct.iter().zip(occurrences).zip(&self.weights);
+        each.map(|((&hash, &occurrences), &weight)| {
+            let weight = u64::from(weight);
+            match self.model.spec().weight.summed() {
+                Summed::Occurrences => (hash, occurrences, weight * u64::from(occurrences)),
+                Summed::Presences | Summed::Weights => (hash, occurrences, weight),
+            }
+        })
+    }
+
+    /// Fills `weights` with the weight of each distinct feature, below 2²⁷. For [`Summed::Occurrences`], it is the weight of
+    /// one occurrence.
+    fn weigh(&mut self) {
+        let weight = self.model.spec().weight;
+        match self.model.idf() {
+            Some(idf) => idf.weights(&self.count.distinct, &mut self.weights),
+            None => {
+                self.weights.clear();
+                self.weights.resize(self.count.distinct.len(), 1);
+            }
+        }
+        if let Summed::Presences | Summed::Weights = weight.summed() {
+            for (sum, &tf) in self.weights.iter_mut().zip(&self.count.occurrences) {
+                // Does not overflow: a weight below 2¹⁵ times an idf below 2¹².
+                *sum *= weight_of(&self.weights_of_few, weight, tf);
+            }
+        }
+        weight.apply_levels(&mut self.weights);
+    }
+
+    /// Fills `once` with the features that occur once, and `often` and `weights` with the others and their weights.
+    fn split(&mut self) {
+        let Count {
+            distinct,
+            occurrences,
+            ..
+        } = &self.count;
+        // Room for one more than all, so that the places behind the last can be written.
+        let room = distinct.len() + 1;
+        self.once.resize(room, 0);
+        self.often.resize(room, 0);
+        self.weights.resize(room, 0);
+        let (mut once, mut often) = (0, 0);
+        // Writes to both, and keeps one: how often a feature occurs is unpredictable.
+        for (&hash, &tf) in distinct.iter().zip(occurrences) {
+            self.once[once] = hash;
+            self.often[often] = hash;
+            self.weights[often] = tf;
+            once += usize::from(tf == 1);
+            often += usize::from(tf != 1);
+        }
+        self.once.truncate(once);
+        self.often.truncate(often);
+        self.weights.truncate(often);
+        let weight = self.model.spec().weight;
+        for tf in &mut self.weights {
+            *tf = weight_of(&self.weights_of_few, weight, *tf);
+        }
+    }
+}
+
+/// The weight of a feature that occurs `tf` times, without idf.
+#[inline(always)]
+fn weight_of(weights_of_few: &[u32; 16], weight: Weight, tf: u32) -> u32 {
+    let by_tf = weights_of_few.get(tf as usize).copied();
+    by_tf.unwrap_or_else(|| weight.weigh(tf))
+}
+
+/// Whether `hashes` has at least `wanted` distinct values; stops as soon as it has found them.
+fn has_distinct(hashes: &[u64], wanted: usize) -> bool {
+    if wanted <= 1 {
+        return hashes.len() >= wanted;
+    }
+    let mut seen = Vec::with_capacity(wanted.min(hashes.len()));
+    for hash in hashes {
+        if !seen.contains(hash) {
+            seen.push(*hash);
+            if seen.len() == wanted {
+                return true;
+            }
+        }
+    }
+    false
+}
