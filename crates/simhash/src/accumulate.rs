@@ -6,7 +6,7 @@
 //! comparison with half the number of features is bit-sliced, too. Weights that differ are added to 64
 //! counters of 32 bits, which are flushed to 64 sums of 64 bits.
 
-use crate::isa::{Kernel, Work};
+use crate::isa::{Isa, Kernel, Work};
 
 /// The fingerprint of features of equal weight, given by their hashes. A tie gives bit 0.
 #[must_use]
@@ -54,7 +54,7 @@ impl Work for Unweighted<'_> {
     type Output = u64;
 
     #[inline(always)]
-    fn run<const LANES: usize>(self) -> u64 {
+    fn run<const LANES: usize>(self, _: impl Isa) -> u64 {
         let (total, used) = count_bits::<LANES>(self.hashes);
         // Sets the bits whose counters exceed half the number of hashes. Compares all 64 counters
         // at once, from the highest digit down.
@@ -158,7 +158,7 @@ impl Work for Weighted<'_> {
     type Output = u64;
 
     #[inline(always)]
-    fn run<const LANES: usize>(self) -> u64 {
+    fn run<const LANES: usize>(self, _: impl Isa) -> u64 {
         let mut sums = [0u64; 64];
         if !self.equal.hashes.is_empty() {
             let (counts, used) = count_bits::<LANES>(self.equal.hashes);

@@ -1,7 +1,7 @@
 //! The hashes of a text's features. Vectors hash the short ones, many at a time.
 
 use crate::hash;
-use crate::isa::{Kernel, Work};
+use crate::isa::{Isa, Kernel, Work};
 use crate::text::Feature;
 use crate::tokenize::TakeFeature;
 
@@ -126,7 +126,7 @@ impl Work for HashBatch<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const LANES: usize>(self) {
+    fn run<const LANES: usize>(self, _: impl Isa) {
         let Batch {
             low, high, lengths, ..
         } = self.batch;

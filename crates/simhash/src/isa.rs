@@ -23,14 +23,31 @@ use top_bits_sse2::top_bits;
 
 pub(crate) use lowercase::push_lowercase;
 
-/// A mask whose bit i is set if `is` holds for byte i.
-#[inline(always)]
-pub(crate) fn mask(bytes: &[u8; 64], is: impl Fn(u8) -> bool) -> u64 {
-    let mut kinds = [0u8; 64];
-    for (kind, &byte) in kinds.iter_mut().zip(bytes) {
-        *kind = if is(byte) { 0xff } else { 0 };
+/// A token of an instruction set.
+pub(crate) trait Isa: Copy {
+    /// Gathers the top bits of 64 bytes: bit i of the result is the top bit of byte i.
+    fn top_bits(self, bytes: &[u8; 64]) -> u64;
+
+    /// A mask whose bit i is set if `is` holds for byte i.
+    #[inline(always)]
+    fn mask(self, bytes: &[u8; 64], is: impl Fn(u8) -> bool) -> u64 {
+        let mut kinds = [0u8; 64];
+        for (kind, &byte) in kinds.iter_mut().zip(bytes) {
+            *kind = if is(byte) { 0xff } else { 0 };
+        }
+        self.top_bits(&kinds)
     }
-    top_bits(&kinds)
+}
+
+/// The token of the instructions that every machine has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Portable;
+
+impl Isa for Portable {
+    #[inline(always)]
+    fn top_bits(self, bytes: &[u8; 64]) -> u64 {
+        top_bits(bytes)
+    }
 }
 
 /// The instruction set that the hot loops run with. A value exists only if this machine has the instructions.
@@ -50,9 +67,10 @@ enum Detected {
 pub(crate) trait Work {
     type Output;
 
-    /// Runs the loop over `LANES` 64-bit words at once. Must be `#[inline(always)]`, like
-    /// everything that it calls: other functions are compiled without the instruction set.
-    fn run<const LANES: usize>(self) -> Self::Output;
+    /// Runs the loop over `LANES` 64-bit words at once, with the instructions of `isa`. Must be
+    /// `#[inline(always)]`, like everything that it calls: other functions are compiled without the
+    /// instruction set.
+    fn run<const LANES: usize>(self, isa: impl Isa) -> Self::Output;
 }
 
 impl Kernel {
@@ -97,7 +115,7 @@ impl Kernel {
     /// Runs `work` with these instructions.
     pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
         match self.0 {
-            Detected::Portable => work.run::<2>(),
+            Detected::Portable => work.run::<2>(Portable),
             #[cfg(target_arch = "x86_64")]
             Detected::Avx2(isa) => isa.run(work),
             #[cfg(target_arch = "x86_64")]

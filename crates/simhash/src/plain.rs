@@ -5,7 +5,7 @@
 //! - the commonest marks of two and three bytes, such as « and “;
 //! - the characters of Han, Hangul, Hiragana and Katakana in the ranges of [`Firsts::cjk`].
 
-use crate::isa::mask;
+use crate::isa::Isa;
 
 /// So many bytes beyond the 64 are looked at: the other bytes of a character that begins at the last.
 pub(crate) const BEYOND: usize = 2;
@@ -38,14 +38,14 @@ pub(crate) struct Firsts {
 impl Firsts {
     /// Finds the characters in text that is UTF-8. `bytes` says which bytes are not ASCII.
     #[inline(always)]
-    pub(crate) fn find(window: &Window, not_ascii: u64) -> Self {
+    pub(crate) fn find(isa: impl Isa, window: &Window, not_ascii: u64) -> Self {
         let mut found = Self::default();
         if not_ascii == 0 {
             return found;
         }
-        let first = |is: fn(u8) -> bool| mask(part::<0>(window), is);
-        let second = |is: fn(u8) -> bool| mask(part::<1>(window), is);
-        let third = |is: fn(u8) -> bool| mask(part::<2>(window), is);
+        let first = |is: fn(u8) -> bool| isa.mask(part::<0>(window), is);
+        let second = |is: fn(u8) -> bool| isa.mask(part::<1>(window), is);
+        let third = |is: fn(u8) -> bool| isa.mask(part::<2>(window), is);
 
         let of_two = first(|byte| byte.wrapping_sub(0xc2) < 0x10);
         if of_two != 0 {

@@ -1,6 +1,8 @@
 //! Detects AVX2 with BMI1, BMI2, LZCNT and POPCNT, and runs loops compiled for them.
 
-use super::Work;
+use std::arch::x86_64::{__m256i, _mm256_loadu_si256, _mm256_movemask_epi8};
+
+use super::{Isa, Work};
 
 /// The token of the instruction set: proof that this machine has the instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,11 +22,26 @@ impl Avx2 {
     /// Runs `work` over 4 words at once.
     pub(crate) fn run<W: Work>(self, work: W) -> W::Output {
         // SAFETY: only `detect` makes a token, on a machine that has the instructions.
-        unsafe { run_avx2(work) }
+        unsafe { run_avx2(work, self) }
     }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn run_avx2<W: Work>(work: W) -> W::Output {
-    work.run::<4>()
+fn run_avx2<W: Work>(work: W, isa: Avx2) -> W::Output {
+    work.run::<4>(isa)
+}
+
+impl Isa for Avx2 {
+    #[inline(always)]
+    fn top_bits(self, bytes: &[u8; 64]) -> u64 {
+        let mut gathered = 0;
+        for (at, part) in bytes.as_chunks::<32>().0.iter().enumerate() {
+            // SAFETY: only `detect` makes a token, on a machine that has AVX2, and the load reads the 32 bytes of `part`.
+            let bits = unsafe {
+                _mm256_movemask_epi8(_mm256_loadu_si256(part.as_ptr().cast::<__m256i>()))
+            };
+            gathered |= u64::from(bits.cast_unsigned()) << (32 * at);
+        }
+        gathered
+    }
 }

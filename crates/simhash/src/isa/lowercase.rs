@@ -1,6 +1,6 @@
 //! Makes the simple letters of a text lowercase ([`crate::plain::Firsts::simple_letters`], and ASCII).
 
-use super::{Kernel, Work};
+use super::{Isa, Kernel, Work};
 
 /// Appends `text` to `out`, with lowercase letters instead of `A` to `Z`, U+00C0 to U+00DE and U+0400 to U+042F.
 pub(crate) fn push_lowercase(kernel: Kernel, text: &str, out: &mut String) {
@@ -26,22 +26,40 @@ impl Work for Lowercase<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const LANES: usize>(self) {
+    fn run<const LANES: usize>(self, _: impl Isa) {
         let Self { from, to } = self;
-        // Zeros stand around the text: no letter of two bytes begins with its last byte, or ends with its first.
-        let byte = |at: usize| from.get(at).copied().unwrap_or(0);
-        for at in [0, from.len().wrapping_sub(1)] {
-            if let Some(to) = to.get_mut(at) {
-                *to = lower(byte(at.wrapping_sub(1)), byte(at), byte(at + 1));
+        let (parts, rest) = to.as_chunks_mut::<64>();
+        let rest_start = 64 * parts.len();
+        for (at, to) in parts.iter_mut().enumerate() {
+            let start = 64 * at;
+            let around = start
+                .checked_sub(1)
+                .and_then(|before| from[before..].first_chunk::<66>());
+            match (from[start..].first_chunk::<64>(), around) {
+                (Some(bytes), _) if bytes.is_ascii() => {
+                    for (to, &byte) in to.iter_mut().zip(bytes) {
+                        *to = byte + (u8::from(byte.is_ascii_uppercase()) << 5);
+                    }
+                }
+                (_, Some(around)) => {
+                    for (at, to) in to.iter_mut().enumerate() {
+                        *to = lower(around[at], around[at + 1], around[at + 2]);
+                    }
+                }
+                _ => lower_any(from, start, to),
             }
         }
-        let Some(inner) = from.len().checked_sub(2) else {
-            return;
-        };
-        let around = from[..inner].iter().zip(&from[1..=inner]).zip(&from[2..]);
-        for (to, ((&before, &byte), &after)) in to[1..=inner].iter_mut().zip(around) {
-            *to = lower(before, byte, after);
-        }
+        lower_any(from, rest_start, rest);
+    }
+}
+
+/// Writes the lowercase of the bytes of `from` from `start` on to `to`.
+#[inline(always)]
+fn lower_any(from: &[u8], start: usize, to: &mut [u8]) {
+    // Zeros stand around the text: no letter of two bytes begins with its last byte, or ends with its first.
+    let byte = |at: usize| from.get(at).copied().unwrap_or(0);
+    for (at, to) in (start..).zip(to) {
+        *to = lower(byte(at.wrapping_sub(1)), byte(at), byte(at + 1));
     }
 }
 

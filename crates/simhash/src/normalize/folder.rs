@@ -5,7 +5,7 @@ use icu_normalizer::ComposingNormalizerBorrowed;
 
 use super::Normalize;
 use super::fold_table::{self, Class};
-use crate::isa::{Kernel, Work, mask, push_lowercase};
+use crate::isa::{Isa, Kernel, Work, push_lowercase};
 use crate::plain::{Firsts, Window};
 use crate::text::Folded;
 
@@ -116,7 +116,7 @@ impl Work for FindOthers<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const LANES: usize>(self) {
+    fn run<const LANES: usize>(self, isa: impl Isa) {
         let mut last = [0; size_of::<Window>()];
         for at in (0..self.bytes.len()).step_by(64) {
             let rest = &self.bytes[at..];
@@ -128,18 +128,19 @@ impl Work for FindOthers<'_> {
             let Some(bytes) = window.first_chunk::<64>() else {
                 unreachable!()
             };
-            let not_ascii = mask(bytes, |byte| byte >= 0x80);
+            let not_ascii = isa.mask(bytes, |byte| byte >= 0x80);
             if not_ascii == 0 {
                 self.others.push(0);
                 continue;
             }
-            let firsts = Firsts::find(window, not_ascii);
+            let firsts = Firsts::find(isa, window, not_ascii);
             let simple = firsts.simple_letters
                 | firsts.short_marks
                 | firsts.dots
                 | firsts.marks
                 | firsts.cjk;
-            self.others.push(mask(bytes, |byte| byte >= 0xc0) & !simple);
+            self.others
+                .push(isa.mask(bytes, |byte| byte >= 0xc0) & !simple);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! two letters, and one of `',.;‘’` between two digits. A mask of 64 bits marks each kind of byte, and shifts of the masks
 //! apply the rules.
 
-use crate::isa::{Kernel, Work, mask};
+use crate::isa::{Isa, Kernel, Work};
 use crate::plain::{Firsts, Window};
 use crate::text::Folded;
 
@@ -51,17 +51,17 @@ impl Work for Classify<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn run<const LANES: usize>(self) {
+    fn run<const LANES: usize>(self, isa: impl Isa) {
         let count = self.text.len() / 64 + 1;
         self.chunks.reserve(count);
         // The rules need the last byte of the chunk before and the first bytes of the chunk after.
         let mut before = Kinds::default();
-        let mut own = Kinds::of(self.text.window(0), &Firsts::default());
+        let mut own = Kinds::of(isa, self.text.window(0), &Firsts::default());
         // The joining marks of the chunk before.
         let (mut dots_before, mut quotes_before) = (0, 0);
         for at in 1..=count {
             let after = match at < count {
-                true => Kinds::of(self.text.window(64 * at), &own.firsts),
+                true => Kinds::of(isa, self.text.window(64 * at), &own.firsts),
                 false => Kinds::default(),
             };
             // The first bytes of marks of so many bytes that stand between two characters of a kind.
@@ -92,7 +92,7 @@ impl Work for Classify<'_> {
 impl Kinds {
     /// The kinds of the first 64 bytes of a window. `before` are the characters that begin in the 64 bytes before.
     #[inline(always)]
-    fn of(window: &Window, before: &Firsts) -> Self {
+    fn of(isa: impl Isa, window: &Window, before: &Firsts) -> Self {
         let Some(bytes) = window.first_chunk::<64>() else {
             unreachable!()
         };
@@ -100,9 +100,9 @@ impl Kinds {
         for (lower, byte) in lower.iter_mut().zip(bytes) {
             *lower = byte | 0x20;
         }
-        let quote_or_dot = mask(bytes, |byte| (byte == b'\'') | (byte == b'.'));
-        let not_ascii = mask(bytes, |byte| byte >= 0x80);
-        let firsts = Firsts::find(window, not_ascii);
+        let quote_or_dot = isa.mask(bytes, |byte| (byte == b'\'') | (byte == b'.'));
+        let not_ascii = isa.mask(bytes, |byte| byte >= 0x80);
+        let firsts = Firsts::find(isa, window, not_ascii);
         let letters = all_of_two(firsts.letters, before.letters);
         let of_two = all_of_two(
             firsts.short_marks | firsts.dots,
@@ -110,13 +110,13 @@ impl Kinds {
         );
         let of_three = all_of_three(firsts.marks | firsts.cjk, before.marks | before.cjk);
         Self {
-            letters: mask(lower, |byte| byte.wrapping_sub(b'a') < 26) | letters,
-            digits: mask(bytes, |byte| byte.wrapping_sub(b'0') < 10),
-            underscores: mask(bytes, |byte| byte == b'_'),
-            in_letters: quote_or_dot | mask(bytes, |byte| byte == b':'),
-            in_digits: quote_or_dot | mask(bytes, |byte| (byte == b',') | (byte == b';')),
+            letters: isa.mask(lower, |byte| byte.wrapping_sub(b'a') < 26) | letters,
+            digits: isa.mask(bytes, |byte| byte.wrapping_sub(b'0') < 10),
+            underscores: isa.mask(bytes, |byte| byte == b'_'),
+            in_letters: quote_or_dot | isa.mask(bytes, |byte| byte == b':'),
+            in_digits: quote_or_dot | isa.mask(bytes, |byte| (byte == b',') | (byte == b';')),
             other: not_ascii & !(letters | of_two | of_three),
-            space: mask(bytes, |byte| {
+            space: isa.mask(bytes, |byte| {
                 (byte == b' ') | (byte.wrapping_sub(b'\t') < 5)
             }),
             firsts,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::isa::mask;
+use crate::isa::{Isa as _, Portable};
 
 /// How a byte counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -122,10 +122,10 @@ impl Words {
 
     /// Adds 64 bytes of ASCII.
     fn add_ascii(&mut self, bytes: &[u8; 64]) {
-        let spaces = mask(bytes, |byte| {
+        let spaces = Portable.mask(bytes, |byte| {
             (byte == b' ') | ((byte.wrapping_sub(b'\t') < 5) & (byte != 0x0b))
         });
-        let letters = mask(bytes, |byte| {
+        let letters = Portable.mask(bytes, |byte| {
             ((byte | 0x20).wrapping_sub(b'a') < 26) | (byte.wrapping_sub(b'0') < 10)
         });
         // A letter begins a word behind white space. Behind a mark, it does if the mark's run has no letter before.
