@@ -1,5 +1,6 @@
 //! Folds a text before it is cut into features: Unicode NFKC and full case folding. [`Markup`] removes markup before that.
 
+mod definition;
 mod fold_table;
 mod folder;
 mod html;

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use icu_normalizer::properties::CanonicalCombiningClassMap;
 
-use super::folder::{NFKC, fold_by_definition};
+use super::definition::{NFKC, fold_by_definition};
 
 /// How a character folds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,24 +1,11 @@
 //! Folds texts, with a buffer that is reused from text to text.
 
-use icu_casemap::CaseMapperBorrowed;
-use icu_normalizer::ComposingNormalizerBorrowed;
-
 use super::Normalize;
+use super::definition::{NFKC, fold_by_definition};
 use super::fold_table::{self, Class};
 use crate::isa::{Isa, Kernel, Work, push_lowercase};
 use crate::plain::{Firsts, Window};
 use crate::text::Folded;
-
-pub(super) const NFKC: ComposingNormalizerBorrowed<'static> =
-    ComposingNormalizerBorrowed::new_nfkc();
-const CASES: CaseMapperBorrowed<'static> = CaseMapperBorrowed::new();
-
-/// Folds a whole text by the definition of [`Normalize::NfkcCasefold`].
-pub(super) fn fold_by_definition(text: &str) -> String {
-    let composed = NFKC.normalize(text);
-    let folded = CASES.fold_string(&composed);
-    NFKC.normalize(&folded).into_owned()
-}
 
 /// Folds texts.
 #[derive(Debug, Clone)]
