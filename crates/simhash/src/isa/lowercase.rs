@@ -32,18 +32,21 @@ impl Work for Lowercase<'_> {
         let rest_start = 64 * parts.len();
         for (at, to) in parts.iter_mut().enumerate() {
             let start = 64 * at;
-            let around = start
+            let bytes = from[start..].first_chunk::<64>();
+            let before = start
                 .checked_sub(1)
-                .and_then(|before| from[before..].first_chunk::<66>());
-            match (from[start..].first_chunk::<64>(), around) {
-                (Some(bytes), _) if bytes.is_ascii() => {
+                .and_then(|at| from[at..].first_chunk::<64>());
+            let after = from[start + 1..].first_chunk::<64>();
+            match (before, bytes, after) {
+                (_, Some(bytes), _) if bytes.is_ascii() => {
                     for (to, &byte) in to.iter_mut().zip(bytes) {
                         *to = byte + (u8::from(byte.is_ascii_uppercase()) << 5);
                     }
                 }
-                (_, Some(around)) => {
-                    for (at, to) in to.iter_mut().enumerate() {
-                        *to = lower(around[at], around[at + 1], around[at + 2]);
+                (Some(before), Some(bytes), Some(after)) => {
+                    let around = before.iter().zip(bytes).zip(after);
+                    for (to, ((&before, &byte), &after)) in to.iter_mut().zip(around) {
+                        *to = lower(before, byte, after);
                     }
                 }
                 _ => lower_any(from, start, to),

@@ -14,6 +14,8 @@ pub(crate) struct Folder {
     kernel: Kernel,
     /// For each 64 bytes of the text, a bit at the first byte of each character that is not simple.
     others: Vec<u64>,
+    /// The text with its simple letters lowercase, in as many bytes.
+    lower: String,
 }
 
 impl Folder {
@@ -22,6 +24,7 @@ impl Folder {
             normalize,
             kernel,
             others: Vec::new(),
+            lower: String::new(),
         }
     }
 
@@ -47,6 +50,11 @@ impl Folder {
             others: &mut self.others,
         });
         out.reserve(text.len() + crate::text::PADDING);
+        if self.others.iter().all(|&others| others == 0) {
+            return push_lowercase(self.kernel, text, out);
+        }
+        self.lower.clear();
+        push_lowercase(self.kernel, text, &mut self.lower);
         // The text before `copied` is written.
         let mut copied = 0;
         // Where the last character before `copied` begins in `text`, and where its folding begins in `out`.
@@ -65,14 +73,14 @@ impl Folder {
                 match fold_table::class(c) {
                     Class::Same => {}
                     Class::Becomes(folded) => {
-                        push_lowercase(self.kernel, &text[copied..at], out);
+                        out.push_str(&self.lower[copied..at]);
                         last = (at, out.len());
                         out.push_str(folded);
                         copied = at + c.len_utf8();
                     }
                     Class::Joins => {
                         if let Some((before, _)) = text[copied..at].char_indices().next_back() {
-                            push_lowercase(self.kernel, &text[copied..copied + before], out);
+                            out.push_str(&self.lower[copied..copied + before]);
                             last = (copied + before, out.len());
                         }
                         let joining =
@@ -88,7 +96,7 @@ impl Folder {
                 }
             }
         }
-        push_lowercase(self.kernel, &text[copied..], out);
+        out.push_str(&self.lower[copied..]);
     }
 }
 

@@ -148,25 +148,29 @@ impl Words {
                 ends &= ends - 1;
                 open = NONE;
             }
-            let mut firsts = starts | cjk;
-            let in_run = match cjk {
-                0 => InRun::default(),
-                _ => self.in_run(at),
-            };
-            while firsts != 0 {
-                let bit = firsts.trailing_zeros();
-                let start = 64 * at + bit as usize;
-                firsts &= firsts - 1;
-                if cjk >> bit & 1 == 1 {
-                    self.take_cjk(text, start, in_run.at(bit), each);
-                    continue;
+            // Words alone are the commonest case, and have the shorter loop.
+            if cjk == 0 {
+                while ends != 0 {
+                    let start = 64 * at + starts.trailing_zeros() as usize;
+                    take_word(text, start..64 * at + ends.trailing_zeros() as usize, each);
+                    starts &= starts.wrapping_sub(1);
+                    ends &= ends - 1;
                 }
-                if ends == 0 {
-                    break;
+            } else {
+                let in_run = self.in_run(at);
+                let mut firsts = starts | cjk;
+                while firsts != 0 {
+                    let bit = firsts.trailing_zeros();
+                    let start = 64 * at + bit as usize;
+                    firsts &= firsts - 1;
+                    if cjk >> bit & 1 == 1 {
+                        self.take_cjk(text, start, in_run.at(bit), each);
+                    } else if ends != 0 {
+                        take_word(text, start..64 * at + ends.trailing_zeros() as usize, each);
+                        starts &= starts - 1;
+                        ends &= ends - 1;
+                    }
                 }
-                take_word(text, start..64 * at + ends.trailing_zeros() as usize, each);
-                starts &= starts - 1;
-                ends &= ends - 1;
             }
             if starts != 0 {
                 open = 64 * at + starts.trailing_zeros() as usize;
