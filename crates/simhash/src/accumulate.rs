@@ -17,18 +17,18 @@ pub fn unweighted_fingerprint(kernel: Kernel, hashes: &[u64]) -> u64 {
 /// The fingerprint of weighted features, given by their hashes and weights, each below 2²⁷. A tie gives bit 0.
 #[must_use]
 pub fn weighted_fingerprint(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> u64 {
-    weighted_fingerprint_with(kernel, Equal::default(), hashes, weights)
+    weighted_fingerprint_with(kernel, SameWeight::default(), hashes, weights)
 }
 
 /// The fingerprint of features of which many have one weight, below 2²⁷. A tie gives bit 0.
 pub(crate) fn weighted_fingerprint_with(
     kernel: Kernel,
-    equal: Equal<'_>,
+    same: SameWeight<'_>,
     hashes: &[u64],
     weights: &[u32],
 ) -> u64 {
     kernel.run(Weighted {
-        equal,
+        same,
         hashes,
         weights,
     })
@@ -36,7 +36,7 @@ pub(crate) fn weighted_fingerprint_with(
 
 /// Features of one weight, given by their hashes.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Equal<'a> {
+pub(crate) struct SameWeight<'a> {
     pub(crate) hashes: &'a [u64],
     pub(crate) weight: u32,
 }
@@ -149,7 +149,7 @@ fn add<const LANES: usize>(
 const CHUNK: usize = 31;
 
 struct Weighted<'a> {
-    equal: Equal<'a>,
+    same: SameWeight<'a>,
     hashes: &'a [u64],
     weights: &'a [u32],
 }
@@ -160,10 +160,10 @@ impl Work for Weighted<'_> {
     #[inline(always)]
     fn run<const LANES: usize>(self, _: impl Isa) -> u64 {
         let mut sums = [0u64; 64];
-        if !self.equal.hashes.is_empty() {
-            let (counts, used) = count_bits::<LANES>(self.equal.hashes);
+        if !self.same.hashes.is_empty() {
+            let (counts, used) = count_bits::<LANES>(self.same.hashes);
             for (digit, &set) in counts[..used].iter().enumerate() {
-                let weight = u64::from(self.equal.weight) << digit;
+                let weight = u64::from(self.same.weight) << digit;
                 for (bit, sum) in sums.iter_mut().enumerate() {
                     *sum += weight & (set >> bit & 1).wrapping_neg();
                 }
@@ -187,7 +187,7 @@ impl Work for Weighted<'_> {
             }
         }
         let total: u64 = self.weights.iter().map(|&weight| u64::from(weight)).sum();
-        let total = total + self.equal.hashes.len() as u64 * u64::from(self.equal.weight);
+        let total = total + self.same.hashes.len() as u64 * u64::from(self.same.weight);
         (0..64).fold(0, |fingerprint, bit| {
             fingerprint | (u64::from(2 * sums[bit] > total) << bit)
         })
@@ -251,7 +251,7 @@ mod tests {
         all.extend(others);
         for kernel in Kernel::available() {
             let hashes_of_equal = &equal[..];
-            let equal = Equal {
+            let equal = SameWeight {
                 hashes: hashes_of_equal,
                 weight,
             };

@@ -37,7 +37,7 @@ impl FeatureHashes {
         &self.hashes
     }
 
-    /// The number of features that are hashed, of all if [`Self::finish`] was called.
+    /// The number of features. Call [`Self::finish`] first.
     pub(crate) fn len(&self) -> usize {
         self.hashes.len()
     }

@@ -7,10 +7,10 @@
 
 use crate::isa::Isa;
 
-/// So many bytes beyond the 64 are looked at: the other bytes of a character that begins at the last.
-pub(crate) const BEYOND: usize = 2;
+/// The number of bytes of a character of three bytes that follow its first.
+const BEYOND: usize = 2;
 
-/// 64 bytes of a text, and those that follow.
+/// 64 bytes of a text, and the bytes behind them that may belong to a character that begins in the 64.
 pub(crate) type Window = [u8; 64 + BEYOND];
 
 /// The plain characters of two and three bytes that begin in a window: bit i of each mask says that one of the kind begins
@@ -19,14 +19,14 @@ pub(crate) type Window = [u8; 64 + BEYOND];
 pub(crate) struct Firsts {
     /// Letters, of two bytes each.
     pub(crate) letters: u64,
-    /// The letters among them that become lowercase by a change of their first two bytes' lower bits: those of U+00C0 to
-    /// U+00FE and of U+0400 to U+045F.
+    /// The letters among them that folding at most makes lowercase, and [`crate::isa::push_lowercase`] can: those from
+    /// U+00C0 to U+00FF, without ß, and from U+0400 to U+045F.
     pub(crate) simple_letters: u64,
-    /// Marks of two bytes, without the middle dot.
+    /// Marks of two bytes, except the middle dot.
     pub(crate) short_marks: u64,
     /// The middle dot, of two bytes, which joins letters as a colon does.
     pub(crate) dots: u64,
-    /// Marks of three bytes.
+    /// Marks of three bytes, with [`Self::quotes`].
     pub(crate) marks: u64,
     /// The marks among them that join letters, or digits, as an apostrophe does: ‘ and ’.
     pub(crate) quotes: u64,
@@ -36,13 +36,14 @@ pub(crate) struct Firsts {
 }
 
 impl Firsts {
-    /// Finds the characters in text that is UTF-8. `bytes` says which bytes are not ASCII.
+    /// Finds the characters in text that is UTF-8. `not_ascii` says which of the 64 bytes are not ASCII.
     #[inline(always)]
     pub(crate) fn find(isa: impl Isa, window: &Window, not_ascii: u64) -> Self {
         let mut found = Self::default();
         if not_ascii == 0 {
             return found;
         }
+        // The pointers are to functions that stand below, so the compiler inlines them.
         let first = |is: fn(u8) -> bool| isa.mask(part::<0>(window), is);
         let second = |is: fn(u8) -> bool| isa.mask(part::<1>(window), is);
         let third = |is: fn(u8) -> bool| isa.mask(part::<2>(window), is);
@@ -57,9 +58,9 @@ impl Firsts {
             let sharp_s = latin & second(|byte| byte == 0x9f);
             let pairs = first(|byte| byte == 0xd1) & second(|byte| byte >= 0xa0);
             found.simple_letters = found.letters & !(extended | sharp_s | pairs);
-            let others = first(|byte| byte == 0xc2);
-            found.short_marks = signs | others & second(is_mark_of_two);
-            found.dots = others & second(|byte| byte == 0xb7);
+            let latin_signs = first(|byte| byte == 0xc2);
+            found.short_marks = signs | latin_signs & second(is_mark_of_two);
+            found.dots = latin_signs & second(|byte| byte == 0xb7);
         }
         let of_three = first(|byte| byte.wrapping_sub(0xe2) < 0x0c);
         if of_three != 0 {

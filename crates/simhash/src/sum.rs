@@ -1,7 +1,7 @@
 //! Sums a text's hashed features into its fingerprint, each with its weight, with buffers that are reused from text to
 //! text.
 
-use crate::accumulate::{self, Equal};
+use crate::accumulate::{self, SameWeight};
 use crate::count::Count;
 use crate::isa::Kernel;
 use crate::model::Model;
@@ -61,7 +61,7 @@ impl Sum {
             // Features that occur equally often weigh the same, and most occur once.
             (Weight::LogTf | Weight::SqrtTf, None) => {
                 self.split();
-                let once = Equal {
+                let once = SameWeight {
                     hashes: &self.once,
                     weight: self.weights_of_few[1],
                 };
@@ -173,4 +173,58 @@ fn has_distinct(hashes: &[u64], wanted: usize) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::spec::Spec;
+
+    /// Charikar's definition, with the weight of each distinct hash from its number of occurrences.
+    fn by_definition(weight: Weight, hashes: &[u64]) -> u64 {
+        let mut occurrences: BTreeMap<u64, u32> = BTreeMap::new();
+        for &hash in hashes {
+            *occurrences.entry(hash).or_default() += 1;
+        }
+        let heaviest = occurrences.values().map(|&tf| weight.weigh(tf)).max();
+        let weigh = |tf| match weight {
+            Weight::Levels => Weight::level(weight.weigh(tf), heaviest.unwrap_or(0)),
+            _ => weight.weigh(tf),
+        };
+        (0..64).fold(0, |fingerprint, bit| {
+            let sum: i64 = occurrences
+                .iter()
+                .map(|(hash, &tf)| match hash >> bit & 1 {
+                    1 => i64::from(weigh(tf)),
+                    _ => -i64::from(weigh(tf)),
+                })
+                .sum();
+            fingerprint | u64::from(sum > 0) << bit
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn fingerprints_equal_the_definition(
+            // Many occurrences of some.
+            hashes in proptest::collection::vec(
+                prop_oneof![(0u64..4).prop_map(|hash| !(hash << 40)), 0u64..40, any::<u64>()],
+                0..300,
+            ),
+        ) {
+            for weight in [Weight::Tf, Weight::LogTf, Weight::SqrtTf, Weight::Set, Weight::Levels] {
+                let spec = Spec { weight, min_features: 0, ..Spec::default() };
+                let model = Model::plain(spec).unwrap();
+                for kernel in Kernel::available() {
+                    let mut sum = Sum::new(model.clone(), kernel);
+                    sum.fingerprint(&[1; 90]);
+                    prop_assert_eq!(sum.fingerprint(&hashes), Some(by_definition(weight, &hashes)), "{}", weight);
+                }
+            }
+        }
+    }
 }

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::hash;
 use crate::plain::Window;
 
-/// The number of zero bytes behind the end of a text: enough for a [`Window`] that begins at its end.
-pub(crate) const PADDING: usize = 128;
+/// The number of zero bytes behind the end of a text: a [`Window`] can begin there.
+pub(crate) const PADDING: usize = size_of::<Window>();
 
 const ZEROS: &str = match str::from_utf8(&[0; PADDING]) {
     Ok(zeros) => zeros,

@@ -1,4 +1,5 @@
-//! Makes the simple letters of a text lowercase ([`crate::plain::Firsts::simple_letters`], and ASCII).
+//! Makes the simple letters of a text lowercase ([`crate::plain::Firsts::simple_letters`], and ASCII). It stands in this folder
+//! because it writes the bytes of a string, which is `unsafe`.
 
 use super::{Isa, Kernel, Work};
 
@@ -30,8 +31,8 @@ impl Work for Lowercase<'_> {
         let Self { from, to } = self;
         let (parts, rest) = to.as_chunks_mut::<64>();
         let rest_start = 64 * parts.len();
-        for (at, to) in parts.iter_mut().enumerate() {
-            let start = 64 * at;
+        for (index, part) in parts.iter_mut().enumerate() {
+            let start = 64 * index;
             let bytes = from[start..].first_chunk::<64>();
             let before = start
                 .checked_sub(1)
@@ -39,17 +40,17 @@ impl Work for Lowercase<'_> {
             let after = from[start + 1..].first_chunk::<64>();
             match (before, bytes, after) {
                 (_, Some(bytes), _) if bytes.is_ascii() => {
-                    for (to, &byte) in to.iter_mut().zip(bytes) {
+                    for (to, &byte) in part.iter_mut().zip(bytes) {
                         *to = byte + (u8::from(byte.is_ascii_uppercase()) << 5);
                     }
                 }
                 (Some(before), Some(bytes), Some(after)) => {
                     let around = before.iter().zip(bytes).zip(after);
-                    for (to, ((&before, &byte), &after)) in to.iter_mut().zip(around) {
+                    for (to, ((&before, &byte), &after)) in part.iter_mut().zip(around) {
                         *to = lower(before, byte, after);
                     }
                 }
-                _ => lower_any(from, start, to),
+                _ => lower_any(from, start, part),
             }
         }
         lower_any(from, rest_start, rest);
@@ -74,18 +75,18 @@ fn lower(before: u8, byte: u8, after: u8) -> u8 {
     // U+00C0 to U+00DE, except ×: C3 80 becomes C3 A0.
     let latin = (before == 0xc3) & is_among(byte, 0x80, 0x1f) & (byte != 0x97);
     // U+0400 to U+040F: D0 80 becomes D1 90.
-    let first = (before == 0xd0) & is_among(byte, 0x80, 0x10);
+    let from_80 = (before == 0xd0) & is_among(byte, 0x80, 0x10);
     // U+0410 to U+041F: D0 90 becomes D0 B0.
-    let second = (before == 0xd0) & is_among(byte, 0x90, 0x10);
+    let from_90 = (before == 0xd0) & is_among(byte, 0x90, 0x10);
     // U+0420 to U+042F: D0 A0 becomes D1 80.
-    let third = (before == 0xd0) & is_among(byte, 0xa0, 0x10);
-    let begins_first_or_third =
+    let from_a0 = (before == 0xd0) & is_among(byte, 0xa0, 0x10);
+    let begins_80_or_a0 =
         (byte == 0xd0) & (is_among(after, 0x80, 0x10) | is_among(after, 0xa0, 0x10));
     let add = |is: bool, difference: u8| difference & u8::from(is).wrapping_neg();
-    byte.wrapping_add(add(ascii | latin | second, 0x20))
-        .wrapping_add(add(first, 0x10))
-        .wrapping_sub(add(third, 0x20))
-        .wrapping_add(add(begins_first_or_third, 1))
+    byte.wrapping_add(add(ascii | latin | from_90, 0x20))
+        .wrapping_add(add(from_80, 0x10))
+        .wrapping_sub(add(from_a0, 0x20))
+        .wrapping_add(add(begins_80_or_a0, 1))
 }
 
 #[cfg(test)]

@@ -57,12 +57,13 @@ impl Folder {
         push_lowercase(self.kernel, text, &mut self.lower);
         // The text before `copied` is written.
         let mut copied = 0;
-        // Where the last character before `copied` begins in `text`, and where its folding begins in `out`.
+        // Where the last character before `copied` begins in `text`, and where its folding begins in `out`. After
+        // characters that combine, both are ends: what follows does not combine with them.
         let mut last = (0, out.len());
-        for (at, &others) in self.others.iter().enumerate() {
+        for (index, &others) in self.others.iter().enumerate() {
             let mut others = others;
             while others != 0 {
-                let at = 64 * at + others.trailing_zeros() as usize;
+                let at = 64 * index + others.trailing_zeros() as usize;
                 others &= others - 1;
                 if at < copied {
                     continue;
@@ -79,9 +80,9 @@ impl Folder {
                         copied = at + c.len_utf8();
                     }
                     Class::Joins => {
-                        if let Some((before, _)) = text[copied..at].char_indices().next_back() {
-                            out.push_str(&self.lower[copied..copied + before]);
-                            last = (copied + before, out.len());
+                        if let Some((offset, _)) = text[copied..at].char_indices().next_back() {
+                            out.push_str(&self.lower[copied..copied + offset]);
+                            last = (copied + offset, out.len());
                         }
                         let joining =
                             |c: &char| !c.is_ascii() && fold_table::class(*c) == Class::Joins;
@@ -89,7 +90,6 @@ impl Folder {
                         let end = at + run.map(char::len_utf8).sum::<usize>();
                         out.truncate(last.1);
                         out.push_str(&fold_by_definition(&text[last.0..end]));
-                        // The next character does not combine, so nothing before it is folded again.
                         last = (end, out.len());
                         copied = end;
                     }

@@ -17,7 +17,7 @@ pub(crate) struct Chunk {
     pub(crate) cjk: u64,
     /// Bytes of characters that are not plain.
     pub(crate) other: u64,
-    /// White space, which always ends a word.
+    /// White space of ASCII, which always ends a word that does not consist of white space and combining marks.
     pub(crate) space: u64,
 }
 
@@ -38,9 +38,9 @@ struct Kinds {
     letters: u64,
     digits: u64,
     underscores: u64,
-    /// Punctuation that joins letters: `'`, `.` and `:`.
+    /// Punctuation of ASCII that joins letters: `'`, `.` and `:`.
     in_letters: u64,
-    /// Punctuation that joins digits: `'`, `,`, `.` and `;`.
+    /// Punctuation of ASCII that joins digits: `'`, `,`, `.` and `;`.
     in_digits: u64,
     other: u64,
     space: u64,

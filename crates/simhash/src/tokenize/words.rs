@@ -27,8 +27,8 @@ pub(crate) enum Cjk {
 }
 
 impl Cjk {
-    /// Whether the features of a run depend on pairs of characters alone.
-    fn is_grams(self) -> bool {
+    /// Whether runs of plain characters need masks alone.
+    fn has_masks(self) -> bool {
         matches!(self, Self::Bigrams | Self::Grams)
     }
 }
@@ -55,7 +55,7 @@ impl Extract for Words {
     #[inline]
     fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
         masks::classify(self.kernel, text, &mut self.chunks);
-        if !self.cjk.is_grams() {
+        if !self.cjk.has_masks() {
             for chunk in &mut self.chunks {
                 chunk.other |= std::mem::take(&mut chunk.cjk);
             }
@@ -71,12 +71,15 @@ impl Extract for Words {
             let before = self.last_space(from, other);
             let start = before.map_or(from, |space| self.space_start(from, space));
             self.plain_words(text, from..start, each);
-            // Text in other scripts usually goes on after the white space: take nearby pieces together.
+            // Text in other scripts usually goes on after the white space: take nearby pieces together. And white space
+            // alone, of ASCII or not, can form a word with a combining mark behind it, however much it is.
             let mut last = other;
             loop {
                 from = self.next_byte(last..end, |chunk| chunk.space);
-                last = self.next_byte(from..end.min(from + NEAR), |chunk| chunk.other);
-                if last == end.min(from + NEAR) {
+                let behind_spaces = self.next_byte(from..end, |chunk| !chunk.space);
+                let near = end.min(from + NEAR).max(end.min(behind_spaces + 1));
+                last = self.next_byte(from..near, |chunk| chunk.other);
+                if last == near {
                     break;
                 }
             }
@@ -92,10 +95,10 @@ impl Words {
     /// The position in `range` of the first byte of the class that `class` selects; its end if there is none.
     fn next_byte(&self, range: Range<usize>, class: impl Fn(&Chunk) -> u64) -> usize {
         let mut mask = u64::MAX << (range.start % 64);
-        for at in range.start / 64..range.end.div_ceil(64) {
-            let found = class(&self.chunks[at]) & mask;
+        for index in range.start / 64..range.end.div_ceil(64) {
+            let found = class(&self.chunks[index]) & mask;
             if found != 0 {
-                let at = 64 * at + found.trailing_zeros() as usize;
+                let at = 64 * index + found.trailing_zeros() as usize;
                 return at.min(range.end);
             }
             mask = u64::MAX;
@@ -123,8 +126,8 @@ impl Words {
         (from..to).rev().take_while(is_space).last().unwrap_or(to)
     }
 
-    /// Extracts the features of a plain stretch, which ends at white space, at a run of CJK that is
-    /// not plain, or at the end of the text.
+    /// Extracts the features of a plain stretch, which ends at white space, at a run of CJK, or at the
+    /// end of the text.
     #[inline(always)]
     fn plain_words(&self, text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
         if range.is_empty() {
@@ -157,14 +160,14 @@ impl Words {
                     ends &= ends - 1;
                 }
             } else {
-                let in_run = self.in_run(at);
+                let neighbours = self.neighbours(at);
                 let mut firsts = starts | cjk;
                 while firsts != 0 {
                     let bit = firsts.trailing_zeros();
                     let start = 64 * at + bit as usize;
                     firsts &= firsts - 1;
                     if cjk >> bit & 1 == 1 {
-                        self.take_cjk(text, start, in_run.at(bit), each);
+                        self.take_cjk(text, start, neighbours, bit, each);
                     } else if ends != 0 {
                         take_word(text, start..64 * at + ends.trailing_zeros() as usize, each);
                         starts &= starts - 1;
@@ -181,29 +184,38 @@ impl Words {
         }
     }
 
-    /// Which plain CJK characters of a chunk have others beside them.
+    /// Which plain CJK characters of a chunk have others behind and before them.
     #[inline(always)]
-    fn in_run(&self, at: usize) -> InRun {
+    fn neighbours(&self, at: usize) -> Neighbours {
         let own = self.chunks[at].cjk;
-        let before = at
-            .checked_sub(1)
-            .map_or(0, |before| self.chunks[before].cjk);
+        let before = match at {
+            0 => 0,
+            _ => self.chunks[at - 1].cjk,
+        };
         let after = self.chunks.get(at + 1).map_or(0, |after| after.cjk);
-        InRun {
-            followed: own >> 3 | after << 61,
-            preceded: own << 3 | before >> 61,
+        Neighbours {
+            behind: own >> 3 | after << 61,
+            before: own << 3 | before >> 61,
         }
     }
 
-    /// Extracts the features that begin with the plain CJK character at `start`.
+    /// Extracts the features that begin with the plain CJK character at `start`, bit `bit` of its chunk.
     #[inline(always)]
-    fn take_cjk(&self, text: &Folded, start: usize, in_run: InRun, each: &mut impl TakeFeature) {
-        let (followed, preceded) = (in_run.followed != 0, in_run.preceded != 0);
+    fn take_cjk(
+        &self,
+        text: &Folded,
+        start: usize,
+        neighbours: Neighbours,
+        bit: u32,
+        each: &mut impl TakeFeature,
+    ) {
+        let [behind, before] =
+            [neighbours.behind, neighbours.before].map(|neighbours| neighbours >> bit & 1 == 1);
         // A run of one character has no pair.
-        if self.cjk == Cjk::Grams || !(followed || preceded) {
+        if self.cjk == Cjk::Grams || !(behind || before) {
             each.take(text.feature(start..start + 3));
         }
-        if followed {
+        if behind {
             each.take(text.feature(start..start + 6));
         }
     }
@@ -216,13 +228,12 @@ impl Words {
         }
         let mut from = range.start;
         while from < range.end {
-            // No run of CJK characters begins before the next character of these classes.
-            let other = self.next_byte(from..range.end, |chunk| chunk.other);
-            let cjk = self.next_byte(from..other, |chunk| chunk.cjk);
-            let start = cjk::next_start(&whole[..range.end], cjk);
-            match other < start {
-                true => uax29_words(text, from..start, each),
-                false => self.plain_words(text, from..start, each),
+            // The next run begins at the next plain CJK character, or not before the next character that is not plain.
+            let next = self.next_byte(from..range.end, |chunk| chunk.other | chunk.cjk);
+            let start = cjk::next_start(&whole[..range.end], next);
+            match self.next_byte(from..start, |chunk| chunk.other) == start {
+                true => self.plain_words(text, from..start, each),
+                false => uax29_words(text, from..start, each),
             }
             if self.cjk == Cjk::Grams {
                 from = cjk::chars_and_bigrams(text, start, range.end, each);
@@ -240,24 +251,11 @@ impl Words {
     }
 }
 
-/// For each plain CJK character of a chunk, a bit at its first byte.
-#[derive(Debug, Clone, Copy, Default)]
-struct InRun {
-    /// Whether another follows.
-    followed: u64,
-    /// Whether it follows another.
-    preceded: u64,
-}
-
-impl InRun {
-    /// The bits of the character at `bit` alone.
-    #[inline(always)]
-    fn at(self, bit: u32) -> Self {
-        Self {
-            followed: self.followed >> bit & 1,
-            preceded: self.preceded >> bit & 1,
-        }
-    }
+/// For each plain CJK character of a chunk, a bit at its first byte: whether another stands beside it.
+#[derive(Debug, Clone, Copy)]
+struct Neighbours {
+    behind: u64,
+    before: u64,
 }
 
 /// Extracts a word of a plain stretch. Underscores alone are not a word.
@@ -357,10 +355,50 @@ mod tests {
         );
     }
 
+    #[test]
+    fn runs_at_every_place_of_a_chunk() {
+        for place in 0..130 {
+            for run in ["近", "近似", "近似重复网页", "近x似", "近々似"] {
+                for after in ["", " x", "x", "々"] {
+                    let text = format!("{}{run}{after}", "a".repeat(place));
+                    for cjk in [Cjk::Bigrams, Cjk::Grams] {
+                        assert_eq!(extract(cjk, &text), by_definition(cjk, &text), "{text:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_pieces_near_and_far() {
+        for between in 0..40 {
+            for mark in ["\u{5d0}", "\u{93e}", "\u{301}", "🙂"] {
+                for first in ["\u{1680}", "\u{5d0}", "a"] {
+                    for space in [" ", "b", "."] {
+                        let text = format!("{first}{}{mark} c", space.repeat(between));
+                        assert_eq!(
+                            extract(Cjk::Grams, &text),
+                            by_definition(Cjk::Grams, &text),
+                            "{text:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_of_many_runs() {
+        // Looking for the last character anew from each run would take hours.
+        let text = format!("{}🙂", "语a".repeat(1_000_000));
+        assert_eq!(extract(Cjk::Bigrams, &text).len(), 2_000_000);
+    }
+
     fn text() -> impl Strategy<Value = String> {
         let pieces = prop_oneof![
             4 => "[a-z0-9_'.:,;]{1,8}",
             2 => "[ \\t\\n]{1,2}",
+            1 => "[ \u{1680}\u{3000}]{1,30}[\u{93e}\u{301}]?",
             1 => "[ -~]{0,70}",
             1 => "[近似重复网页一丁㐀龥かなカナ한국𠀀]{1,5}",
             1 => "[，。、《》…—’“”·«é\\u{301}\\u{200d}א-ת\"]{1,3}",
