@@ -128,7 +128,7 @@ impl Words {
 
     /// Extracts the features of a plain stretch, which ends at white space, at a run of CJK, or at the
     /// end of the text.
-    #[inline(always)]
+    #[inline(never)]
     fn plain_words(&self, text: &Folded, range: Range<usize>, each: &mut impl TakeFeature) {
         if range.is_empty() {
             return;
