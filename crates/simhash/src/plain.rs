@@ -76,7 +76,7 @@ impl Firsts {
                 found.marks |= kana_or_mark & second(|byte| byte == 0x80) & third(is_cjk_mark);
                 let hiragana = second(|byte| byte == 0x81) & third(|byte| byte != 0x80);
                 let middle =
-                    second(|byte| byte == 0x82) & third(|byte| (byte < 0x97) | (byte > 0xa0));
+                    second(|byte| byte == 0x82) & third(|byte| byte.wrapping_sub(0x97) >= 10);
                 let katakana =
                     second(|byte| byte == 0x83) & third(|byte| (byte != 0xbb) & (byte != 0xbf));
                 found.cjk = kana_or_mark & (hiragana | middle | katakana);
