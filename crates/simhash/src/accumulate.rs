@@ -20,7 +20,7 @@ pub fn weighted_fingerprint(kernel: Kernel, hashes: &[u64], weights: &[u32]) -> 
     weighted_fingerprint_with(kernel, SameWeight::default(), hashes, weights)
 }
 
-/// The fingerprint of features of which many have one weight, below 2²⁷. A tie gives bit 0.
+/// [`weighted_fingerprint`] of the features of `same`, whose weight is below 2²⁷, and those of `hashes` and `weights` together.
 pub(crate) fn weighted_fingerprint_with(
     kernel: Kernel,
     same: SameWeight<'_>,
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn check(features: &[(u64, u32)]) {
-        check_with_equal(features);
+        check_with_same_weight(features);
         let (hashes, weights): (Vec<u64>, Vec<u32>) = features.iter().copied().unzip();
         let ones: Vec<(u64, u32)> = hashes.iter().map(|&hash| (hash, 1)).collect();
         for kernel in Kernel::available() {
@@ -242,21 +242,20 @@ mod tests {
     }
 
     /// The hashes of the first half of `features` with the weight of the first, and the other half.
-    fn check_with_equal(features: &[(u64, u32)]) {
+    fn check_with_same_weight(features: &[(u64, u32)]) {
         let weight = features.first().map_or(0, |first| first.1);
-        let (equal, others) = features.split_at(features.len() / 2);
-        let equal: Vec<u64> = equal.iter().map(|&(hash, _)| hash).collect();
+        let (same, others) = features.split_at(features.len() / 2);
+        let same: Vec<u64> = same.iter().map(|&(hash, _)| hash).collect();
         let (hashes, weights): (Vec<u64>, Vec<u32>) = others.iter().copied().unzip();
-        let mut all: Vec<_> = equal.iter().map(|&hash| (hash, weight)).collect();
+        let mut all: Vec<_> = same.iter().map(|&hash| (hash, weight)).collect();
         all.extend(others);
         for kernel in Kernel::available() {
-            let hashes_of_equal = &equal[..];
-            let equal = SameWeight {
-                hashes: hashes_of_equal,
+            let same = SameWeight {
+                hashes: &same,
                 weight,
             };
             assert_eq!(
-                weighted_fingerprint_with(kernel, equal, &hashes, &weights),
+                weighted_fingerprint_with(kernel, same, &hashes, &weights),
                 by_definition(&all),
                 "{} of {}",
                 kernel.name(),

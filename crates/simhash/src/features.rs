@@ -29,8 +29,8 @@ impl Features {
         }
     }
 
-    /// Gives `each` every feature of `text`, in the order of the text, once per occurrence.
-    pub(crate) fn extract(&mut self, text: &str, each: &mut impl TakeFeature) {
+    /// Removes the markup of `text`, and folds the rest.
+    pub(crate) fn fold(&mut self, text: &str) -> &Folded {
         let text = match self.markup {
             Markup::None => text,
             markup => {
@@ -40,6 +40,12 @@ impl Features {
             }
         };
         self.folder.fold(text, &mut self.folded);
+        &self.folded
+    }
+
+    /// Gives `each` every feature of `text`, in the order of the text, once per occurrence.
+    pub(crate) fn extract(&mut self, text: &str, each: &mut impl TakeFeature) {
+        self.fold(text);
         self.extractor.extract(&self.folded, each);
     }
 }

@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::sketch::Sketcher;
 use crate::spec::{Hash, Spec};
 use crate::sum::Sum;
-use crate::text::Feature;
+use crate::text::{Feature, Folded};
 
 /// Makes fingerprints under one [`Model`]. Cheap to create: it shares the model's tables and owns only buffers.
 #[derive(Debug, Clone)]
@@ -85,6 +85,11 @@ impl Fingerprinter {
     #[must_use]
     pub fn last_features(&self) -> usize {
         self.hashes.len()
+    }
+
+    /// The text that is cut into features: `text` without markup, folded.
+    pub(crate) fn fold(&mut self, text: &str) -> &Folded {
+        self.features.fold(text)
     }
 
     /// Hashes the features of `text`, in the order of the text, once per occurrence.

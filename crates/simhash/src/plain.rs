@@ -43,7 +43,7 @@ impl Firsts {
         if not_ascii == 0 {
             return found;
         }
-        // The pointers are to functions that stand below, so the compiler inlines them.
+        // Each call names one function, so the compiler inlines it, although it goes through a pointer.
         let first = |is: fn(u8) -> bool| isa.mask(part::<0>(window), is);
         let second = |is: fn(u8) -> bool| isa.mask(part::<1>(window), is);
         let third = |is: fn(u8) -> bool| isa.mask(part::<2>(window), is);

@@ -8,10 +8,8 @@ use crate::fingerprinter::Fingerprinter;
 use crate::hash::murmur3_low64;
 use crate::isa::Kernel;
 use crate::model::Model;
-use crate::normalize::Markup;
 use crate::sketch;
-use crate::spec::Spec;
-use crate::text::{Feature, Folded};
+use crate::text::Feature;
 use crate::tokenize::{Cjk, Extract as _, Shingles, Words};
 
 /// A measure of similarity, from 0 to 1.
@@ -81,8 +79,6 @@ pub struct Similarity {
     measure: Measure,
     fingerprinter: Fingerprinter,
     shingles: Shingles<Words>,
-    folded: Folded,
-    stripped: String,
 }
 
 impl Similarity {
@@ -93,13 +89,7 @@ impl Similarity {
             measure,
             fingerprinter: Fingerprinter::new(model),
             shingles: Shingles::new(SHINGLE, Words::new(Cjk::Words, Kernel::detect())),
-            folded: Folded::default(),
-            stripped: String::new(),
         }
-    }
-
-    fn spec(&self) -> &Spec {
-        self.fingerprinter.spec()
     }
 
     /// Prepares a text for [`Self::between`].
@@ -118,24 +108,14 @@ impl Similarity {
             self.fingerprinter.fingerprint_and_sketch(text, &mut sketch);
             return Prepared::Sketch(sketch);
         }
-        let (normalize, markup) = (self.spec().normalize, self.spec().markup);
-        let text = match markup {
-            Markup::None => text,
-            markup => {
-                self.stripped.clear();
-                markup.strip(text, &mut self.stripped);
-                &self.stripped
-            }
-        };
-        normalize.fold(text, &mut self.folded);
+        let folded = self.fingerprinter.fold(text);
         if self.measure == Measure::Edit {
-            return Prepared::Characters(self.folded.as_str().chars().collect());
+            return Prepared::Characters(folded.as_str().chars().collect());
         }
         let mut shingles = Vec::new();
-        self.shingles
-            .extract(&self.folded, &mut |shingle: Feature<'_>| {
-                shingles.push(murmur3_low64(shingle.bytes(), 0));
-            });
+        self.shingles.extract(folded, &mut |shingle: Feature<'_>| {
+            shingles.push(murmur3_low64(shingle.bytes(), 0));
+        });
         shingles.sort_unstable();
         shingles.dedup();
         shingles.shrink_to_fit();
@@ -224,6 +204,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::spec::Spec;
 
     fn similarity(measure: Measure, a: &str, b: &str) -> f64 {
         let spec = Spec {

@@ -64,7 +64,7 @@ impl Work for Classify<'_> {
                 true => Kinds::of(isa, self.text.window(64 * at), &own.firsts),
                 false => Kinds::default(),
             };
-            // The first bytes of marks of so many bytes that stand between two characters of a kind.
+            // The bytes at which a mark of `bytes` bytes would begin between two characters of one kind.
             let around = |bytes: u32, kind: fn(&Kinds) -> u64| {
                 let (before, own, after) = (kind(&before), kind(&own), kind(&after));
                 (own << 1 | before >> 63) & (own >> bytes | after << (64 - bytes))

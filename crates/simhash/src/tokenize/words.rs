@@ -92,7 +92,8 @@ impl Extract for Words {
 const NEAR: usize = 16;
 
 impl Words {
-    /// The position in `range` of the first byte of the class that `class` selects; its end if there is none.
+    /// Finds the first byte in `range` whose bit is set in the mask that `class` takes from its chunk. Returns its position, or
+    /// the end of `range` if there is none.
     fn next_byte(&self, range: Range<usize>, class: impl Fn(&Chunk) -> u64) -> usize {
         let mut mask = u64::MAX << (range.start % 64);
         for index in range.start / 64..range.end.div_ceil(64) {
