@@ -17,6 +17,12 @@ const OTHER: &str = "other";
 pub struct CrawlRecordCounts {
     /// Records that are documents.
     pub documents: u64,
+    /// Documents whose text is incomplete: the crawler cut them off, or their body ends or is damaged before its end.
+    #[serde(default)]
+    pub incomplete: u64,
+    /// Documents with bytes that their charset does not have; these became replacement characters.
+    #[serde(default)]
+    pub malformed: u64,
     /// Records that are not read, by reason.
     pub skipped: BTreeMap<String, u64>,
     /// Responses that are not read because of their status, by status.
@@ -35,6 +41,8 @@ impl From<&Counts> for CrawlRecordCounts {
         };
         Self {
             documents: counts.documents(),
+            incomplete: counts.incomplete(),
+            malformed: counts.malformed(),
             skipped: names(counts.all_skipped()),
             statuses: counts.statuses().into_iter().collect(),
             media_types: names(counts.media_types()),
@@ -46,6 +54,8 @@ impl CrawlRecordCounts {
     /// Adds the counts of other records.
     pub fn add(&mut self, other: &Self) {
         self.documents = self.documents.saturating_add(other.documents);
+        self.incomplete = self.incomplete.saturating_add(other.incomplete);
+        self.malformed = self.malformed.saturating_add(other.malformed);
         add_names(&mut self.skipped, &other.skipped);
         for (status, records) in &other.statuses {
             let sum = self.statuses.entry(*status).or_default();
@@ -65,10 +75,18 @@ fn add_names(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
     }
 }
 
-/// `7 documents; not read: 3 redirect, 1 truncated`.
+/// `7 documents, 2 incomplete; not read: 3 redirect, 1 truncated`.
 impl fmt::Display for CrawlRecordCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} documents", self.documents)?;
+        for (name, number) in [
+            ("incomplete", self.incomplete),
+            ("malformed", self.malformed),
+        ] {
+            if number > 0 {
+                write!(f, ", {number} {name}")?;
+            }
+        }
         let mut skipped: Vec<_> = self.skipped.iter().collect();
         skipped.sort_by_key(|(_, records)| std::cmp::Reverse(**records));
         for (number, (name, records)) in skipped.into_iter().enumerate() {
@@ -108,6 +126,8 @@ mod tests {
             .map(|(name, number)| ((*name).to_owned(), *number));
         CrawlRecordCounts {
             documents: 2,
+            incomplete: 1,
+            malformed: 0,
             skipped: BTreeMap::from([("not text".to_owned(), 3)]),
             statuses: BTreeMap::from([(404, 1)]),
             media_types: owned.collect(),
@@ -123,7 +143,10 @@ mod tests {
         let sum = counters.counts().unwrap();
         assert_eq!((sum.documents, sum.skipped["not text"]), (4, 6));
         assert_eq!((sum.statuses[&404], sum.media_types["image/png"]), (2, 5));
-        assert_eq!(sum.to_string(), "4 documents; not read: 6 not text");
+        assert_eq!(
+            sum.to_string(),
+            "4 documents, 2 incomplete; not read: 6 not text"
+        );
         let json = serde_json::to_string(&sum).unwrap();
         assert_eq!(
             serde_json::from_str::<CrawlRecordCounts>(&json).unwrap(),

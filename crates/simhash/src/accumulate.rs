@@ -27,11 +27,53 @@ pub(crate) fn weighted_fingerprint_with(
     hashes: &[u64],
     weights: &[u32],
 ) -> u64 {
+    weighted_sums(kernel, same, hashes, weights).fingerprint()
+}
+
+/// The sums of the features of `same`, whose weight is below 2²⁷, and those of `hashes` and `weights`.
+pub(crate) fn weighted_sums(
+    kernel: Kernel,
+    same: SameWeight<'_>,
+    hashes: &[u64],
+    weights: &[u32],
+) -> Sums {
     kernel.run(Weighted {
         same,
         hashes,
         weights,
     })
+}
+
+/// What a fingerprint is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sums {
+    /// For each bit, the weights of the features whose hash has it.
+    set: [u64; 64],
+    /// The weights of all features.
+    total: u64,
+}
+
+impl Sums {
+    /// The sums of no features.
+    pub(crate) const ZERO: Self = Self {
+        set: [0; 64],
+        total: 0,
+    };
+
+    /// Adds the sums of other features.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (sum, more) in self.set.iter_mut().zip(other.set) {
+            *sum += more;
+        }
+        self.total += other.total;
+    }
+
+    /// The fingerprint. A tie gives bit 0.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        (0..64).fold(0, |fingerprint, bit| {
+            fingerprint | (u64::from(2 * self.set[bit] > self.total) << bit)
+        })
+    }
 }
 
 /// Features of one weight, given by their hashes.
@@ -155,10 +197,10 @@ struct Weighted<'a> {
 }
 
 impl Work for Weighted<'_> {
-    type Output = u64;
+    type Output = Sums;
 
     #[inline(always)]
-    fn run<const LANES: usize>(self, _: impl Isa) -> u64 {
+    fn run<const LANES: usize>(self, _: impl Isa) -> Sums {
         let mut sums = [0u64; 64];
         if !self.same.hashes.is_empty() {
             let (counts, used) = count_bits::<LANES>(self.same.hashes);
@@ -187,10 +229,10 @@ impl Work for Weighted<'_> {
             }
         }
         let total: u64 = self.weights.iter().map(|&weight| u64::from(weight)).sum();
-        let total = total + self.same.hashes.len() as u64 * u64::from(self.same.weight);
-        (0..64).fold(0, |fingerprint, bit| {
-            fingerprint | (u64::from(2 * sums[bit] > total) << bit)
-        })
+        Sums {
+            set: sums,
+            total: total + self.same.hashes.len() as u64 * u64::from(self.same.weight),
+        }
     }
 }
 

@@ -5,69 +5,101 @@ use crate::isa::{Isa, Kernel, Work};
 use crate::text::Feature;
 use crate::tokenize::TakeFeature;
 
-/// Hashes features, in their order. Its buffers are reused from text to text.
+/// Hashes the features of texts. Its buffers are reused from text to text.
 #[derive(Debug, Clone)]
-pub(crate) struct FeatureHashes {
+pub(crate) struct FeatureHasher {
     seed: u32,
     kernel: Kernel,
-    hashes: Vec<u64>,
     batch: Box<Batch>,
+    hashes: Vec<u64>,
 }
 
-impl FeatureHashes {
+impl FeatureHasher {
     /// Hashes features with [`hash::murmur3_low64`] under `seed`.
     pub(crate) fn new(seed: u32, kernel: Kernel) -> Self {
         Self {
             seed,
             kernel,
-            hashes: Vec::new(),
             batch: Box::default(),
+            hashes: Vec::new(),
         }
     }
 
-    /// Forgets the features of earlier texts.
-    pub(crate) fn clear(&mut self) {
-        self.hashes.clear();
+    /// Hashes the features that `extract` takes, in their order. Gives the hashes so far to `full` when there are more than `most`,
+    /// and forgets them; keeps the last.
+    pub(crate) fn hash(
+        &mut self,
+        most: usize,
+        extract: impl FnOnce(&mut FeatureHashes<'_>),
+        full: &mut dyn FnMut(&[u64]),
+    ) {
         self.batch.len = 0;
+        self.hashes.clear();
+        let mut hashes = FeatureHashes {
+            hasher: self,
+            most,
+            full,
+        };
+        extract(&mut hashes);
+        hashes.flush();
     }
 
-    /// The hashes of all features since the last [`Self::clear`].
-    pub(crate) fn finish(&mut self) -> &[u64] {
-        self.flush();
+    /// The hashes that were kept: of the last features of the text, or of all.
+    pub(crate) fn kept(&self) -> &[u64] {
         &self.hashes
     }
 
-    /// The number of features. Call [`Self::finish`] first.
-    pub(crate) fn len(&self) -> usize {
-        self.hashes.len()
+    /// Frees the memory of the hashes.
+    pub(crate) fn free(&mut self) {
+        self.hashes = Vec::new();
     }
+}
 
+/// Takes the features of one text.
+pub(crate) struct FeatureHashes<'h> {
+    hasher: &'h mut FeatureHasher,
+    most: usize,
+    full: &'h mut dyn FnMut(&[u64]),
+}
+
+impl FeatureHashes<'_> {
     /// Hashes the features that wait.
     #[inline(never)]
     fn flush(&mut self) {
-        let start = self.hashes.len();
-        self.hashes.resize(start + self.batch.len, 0);
-        self.kernel.run(HashBatch {
-            batch: &self.batch,
-            seed: self.seed,
-            hashes: &mut self.hashes[start..],
+        let FeatureHasher {
+            seed,
+            kernel,
+            batch,
+            hashes,
+        } = &mut *self.hasher;
+        let start = hashes.len();
+        hashes.resize(start + batch.len, 0);
+        kernel.run(HashBatch {
+            batch,
+            seed: *seed,
+            hashes: &mut hashes[start..],
         });
-        self.batch.len = 0;
+        batch.len = 0;
+        if hashes.len() > self.most {
+            (self.full)(hashes);
+            hashes.clear();
+        }
     }
 
     #[inline(never)]
     fn take_long(&mut self, feature: Feature<'_>) {
         self.flush();
-        self.hashes.push(feature.hash(self.seed));
+        let hash = feature.hash(self.hasher.seed);
+        self.hasher.hashes.push(hash);
     }
 }
 
-impl TakeFeature for FeatureHashes {
+impl TakeFeature for FeatureHashes<'_> {
     #[inline(always)]
     fn take(&mut self, feature: Feature<'_>) {
         match feature.short() {
             Some((words, len)) => {
-                if self.batch.push(words, len) {
+                if self.hasher.batch.push(words, len) {
                     self.flush();
                 }
             }
@@ -149,23 +181,31 @@ mod tests {
         fn hashes_are_those_of_each_feature(
             words in proptest::collection::vec("[a-z]{0,20}", 0..300),
             seed: u32,
+            most in prop_oneof![0_usize..300, Just(usize::MAX)],
         ) {
             let mut text = Folded::default();
             text.fill(|out| out.push_str(&words.concat()));
             let expected: Vec<u64> =
                 words.iter().map(|word| hash::murmur3_low64(word.as_bytes(), seed)).collect();
             for kernel in Kernel::available() {
-                let mut hashes = FeatureHashes::new(seed, kernel);
-                // The second time, the buffers are used again.
+                let mut hasher = FeatureHasher::new(seed, kernel);
+                // The second time, the buffer is used again.
                 for _ in 0..2 {
-                    hashes.clear();
-                    let mut start = 0;
-                    for word in &words {
-                        hashes.take(text.feature(start..start + word.len()));
-                        start += word.len();
-                    }
-                    prop_assert_eq!(hashes.finish(), &*expected, "{}", kernel.name());
-                    prop_assert_eq!(hashes.len(), expected.len());
+                    let mut found = Vec::new();
+                    let extract = |hashes: &mut FeatureHashes<'_>| {
+                        let mut start = 0;
+                        for word in &words {
+                            hashes.take(text.feature(start..start + word.len()));
+                            start += word.len();
+                        }
+                    };
+                    hasher.hash(most, extract, &mut |hashes| {
+                        assert!(hashes.len() > most);
+                        found.extend_from_slice(hashes);
+                    });
+                    assert!(hasher.kept().len() <= most);
+                    found.extend_from_slice(hasher.kept());
+                    prop_assert_eq!(&found, &expected, "{}", kernel.name());
                 }
             }
         }

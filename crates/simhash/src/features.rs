@@ -46,6 +46,11 @@ impl Features {
     /// Gives `each` every feature of `text`, in the order of the text, once per occurrence.
     pub(crate) fn extract(&mut self, text: &str, each: &mut impl TakeFeature) {
         self.fold(text);
+        self.extract_again(each);
+    }
+
+    /// Gives `each` the features of the text that was folded last.
+    pub(crate) fn extract_again(&mut self, each: &mut impl TakeFeature) {
         self.extractor.extract(&self.folded, each);
     }
 }

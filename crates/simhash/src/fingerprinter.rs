@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::feature_hashes::FeatureHashes;
+use crate::feature_hashes::{FeatureHasher, FeatureHashes};
 use crate::features::Features;
 use crate::isa::Kernel;
 use crate::model::Model;
@@ -11,11 +11,18 @@ use crate::spec::{Hash, Spec};
 use crate::sum::Sum;
 use crate::text::{Feature, Folded};
 
+/// The most hashes that are kept for a fingerprint. Counting takes three times their memory, so this bounds it to some 30 MiB.
+const MOST_KEPT: usize = 1 << 20;
+/// The hashes of a longer text are read again, so many at a time.
+const PIECE: usize = 1 << 14;
+
 /// Makes fingerprints under one [`Model`]. Cheap to create: it shares the model's tables and owns only buffers.
 #[derive(Debug, Clone)]
 pub struct Fingerprinter {
     features: Features,
-    hashes: FeatureHashes,
+    hasher: FeatureHasher,
+    /// The number of features of the last text.
+    len: usize,
     sum: Sum,
     /// Makes sketches, if the spec asks for them.
     sketcher: Option<Sketcher>,
@@ -48,7 +55,8 @@ impl Fingerprinter {
         let Hash::Murmur3X64128Low64 = spec.hash;
         Self {
             features: Features::new(&model, kernel),
-            hashes: FeatureHashes::new(spec.seed, kernel),
+            hasher: FeatureHasher::new(spec.seed, kernel),
+            len: 0,
             sketcher: Sketcher::new(spec.sketch),
             sum: Sum::new(model, kernel),
         }
@@ -63,8 +71,28 @@ impl Fingerprinter {
     /// The fingerprint of `text`, or `None` if it has fewer distinct features than [`Spec::min_features`]. Such texts (an
     /// empty page, a bare "404") would be near-duplicates of each other without having anything in common.
     pub fn fingerprint(&mut self, text: &str) -> Option<u64> {
-        self.hash_features(text);
-        self.sum.fingerprint(self.hashes.finish())
+        self.hash_features(text, MOST_KEPT);
+        match self.has_kept_all() {
+            true => self.sum.fingerprint(self.hasher.kept()),
+            false => self.fingerprint_of_long(),
+        }
+    }
+
+    /// The fingerprint of the last text, whose hashes are not kept.
+    #[cold]
+    fn fingerprint_of_long(&mut self) -> Option<u64> {
+        self.hasher.free();
+        let Self {
+            features,
+            hasher,
+            sum,
+            len,
+            ..
+        } = self;
+        sum.fingerprint_of_long(*len, &mut |each: &mut dyn FnMut(&[u64])| {
+            hasher.hash(PIECE, |hashes| features.extract_again(hashes), each);
+            each(hasher.kept());
+        })
     }
 
     /// Returns the fingerprint of `text`, and appends its sketch to `sketch`,
@@ -72,11 +100,18 @@ impl Fingerprinter {
     ///
     /// Appends nothing if the text has no fingerprint or the spec has no sketches.
     pub fn fingerprint_and_sketch(&mut self, text: &str, sketch: &mut Vec<u8>) -> Option<u64> {
-        self.hash_features(text);
-        let hashes = self.hashes.finish();
-        let fingerprint = self.sum.fingerprint(hashes);
+        let fingerprint = self.fingerprint(text);
         if let (Some(_), Some(sketcher)) = (fingerprint, &mut self.sketcher) {
-            sketcher.sketch(hashes, sketch);
+            sketcher.start();
+            // Those of a long text are read again.
+            if self.len > MOST_KEPT {
+                let features = &mut self.features;
+                let extract = |hashes: &mut FeatureHashes<'_>| features.extract_again(hashes);
+                let mut add = |hashes: &[u64]| sketcher.add(hashes);
+                self.hasher.hash(PIECE, extract, &mut add);
+            }
+            sketcher.add(self.hasher.kept());
+            sketcher.finish(sketch);
         }
         fingerprint
     }
@@ -84,7 +119,7 @@ impl Fingerprinter {
     /// The number of features of the text that was fingerprinted last. A feature counts as often as it occurs.
     #[must_use]
     pub fn last_features(&self) -> usize {
-        self.hashes.len()
+        self.len
     }
 
     /// The text that is cut into features: `text` without markup, folded.
@@ -92,16 +127,28 @@ impl Fingerprinter {
         self.features.fold(text)
     }
 
-    /// Hashes the features of `text`, in the order of the text, once per occurrence.
-    fn hash_features(&mut self, text: &str) {
-        self.hashes.clear();
-        self.features.extract(text, &mut self.hashes);
+    /// Hashes the features of `text`, in the order of the text, once per occurrence. Keeps the hashes if there are not more than
+    /// `most`.
+    fn hash_features(&mut self, text: &str, most: usize) {
+        let features = &mut self.features;
+        let mut forgotten = 0;
+        self.hasher.hash(
+            most,
+            |hashes| features.extract(text, hashes),
+            &mut |hashes| forgotten += hashes.len(),
+        );
+        self.len = forgotten + self.hasher.kept().len();
+    }
+
+    /// Whether the hashes of all features of the last text are kept.
+    fn has_kept_all(&self) -> bool {
+        self.len == self.hasher.kept().len()
     }
 
     /// The hashes of the distinct features of `text`, in the order of their first occurrence.
     pub fn distinct_hashes(&mut self, text: &str) -> &[u64] {
-        self.hash_features(text);
-        self.sum.distinct(self.hashes.finish())
+        self.hash_features(text, usize::MAX);
+        self.sum.distinct(self.hasher.kept())
     }
 
     /// Calls `each` with the hash and the text of every feature of `text`, in the order of the text, once per occurrence.
@@ -148,5 +195,31 @@ mod tests {
         assert_eq!(fingerprinter.last_features(), 5);
         assert_eq!(fingerprinter.fingerprint(""), None);
         assert_eq!(fingerprinter.last_features(), 0);
+    }
+
+    #[test]
+    fn long_texts_have_the_fingerprint_and_the_sketch_of_all_their_features() {
+        // Half of the words are rare, and those at the end decide many bits.
+        let words = |range: std::ops::Range<usize>| -> String {
+            range.map(|n| format!("w{} x{n} ", n % 1_000)).collect()
+        };
+        let text = words(0..MOST_KEPT / 2 + 50_000) + &"end ".repeat(1_000);
+        let spec = Spec {
+            sketch: crate::SketchBits::Bits128,
+            ..Spec::default()
+        };
+        let model = Model::plain(spec).unwrap();
+        let mut fingerprinter = Fingerprinter::new(model.clone());
+        let mut sketch = Vec::new();
+        let found = fingerprinter.fingerprint_and_sketch(&text, &mut sketch);
+        assert_eq!(fingerprinter.last_features(), MOST_KEPT + 101_000);
+        let mut hashes = Vec::new();
+        fingerprinter.for_each_feature(&text, |hash, _| hashes.push(hash));
+        let mut sum = Sum::new(model, Kernel::detect());
+        assert_eq!(found, sum.fingerprint(&hashes));
+        let mut expected = Vec::new();
+        let mut sketcher = Sketcher::new(crate::SketchBits::Bits128).unwrap();
+        sketcher.sketch(&hashes, &mut expected);
+        assert_eq!(sketch, expected);
     }
 }

@@ -97,6 +97,10 @@ pub struct Sketcher {
     bits: u32,
     /// For each bin the smallest hash of its shingles, or [`EMPTY`].
     smallest: Vec<u64>,
+    /// The hashes of the last features, fewer than a shingle has.
+    last: Vec<u64>,
+    /// Whether there was a shingle.
+    has_shingles: bool,
 }
 
 /// The value of a bin without shingles. A shingle never has it: the lowest bits of its value are 0.
@@ -109,25 +113,65 @@ impl Sketcher {
         (!size.is_none()).then(|| Self {
             bits: size.bits(),
             smallest: vec![EMPTY; size.bits() as usize],
+            last: Vec::new(),
+            has_shingles: false,
         })
     }
 
     /// Appends the sketch of a text to `sketch`. `hashes` are the hashes of its features in the order of the text. A text
     /// with fewer than three features has one shingle, made of all its features.
     pub fn sketch(&mut self, hashes: &[u64], sketch: &mut Vec<u8>) {
+        self.start();
+        self.add(hashes);
+        self.finish(sketch);
+    }
+
+    /// Begins the sketch of a text.
+    pub(crate) fn start(&mut self) {
         self.smallest.fill(EMPTY);
-        let bin_bits = self.bits.trailing_zeros();
-        let smallest = &mut self.smallest[..];
-        let mut add = |shingle: u64| {
-            let bin = (shingle >> (64 - bin_bits)) as usize;
-            let value = shingle << bin_bits;
-            smallest[bin] = smallest[bin].min(value);
-        };
-        if hashes.len() < SHINGLE {
-            add(hashes.iter().fold(0, |shingle, &hash| join(shingle, hash)));
+        self.last.clear();
+        self.has_shingles = false;
+    }
+
+    /// Adds the next features of the text, given by their hashes.
+    pub(crate) fn add(&mut self, hashes: &[u64]) {
+        const OTHERS: usize = SHINGLE - 1;
+        // The shingles of earlier features and these.
+        let mut seam = std::mem::take(&mut self.last);
+        seam.extend(hashes.iter().take(OTHERS));
+        self.add_shingles(&seam);
+        self.add_shingles(hashes);
+        if hashes.len() > OTHERS {
+            seam.clear();
+            seam.extend(&hashes[hashes.len() - OTHERS..]);
+        } else {
+            seam.drain(..seam.len().saturating_sub(OTHERS));
         }
+        self.last = seam;
+    }
+
+    fn add_shingles(&mut self, hashes: &[u64]) {
         for shingle in hashes.array_windows::<SHINGLE>() {
-            add(shingle.iter().fold(0, |joined, &hash| join(joined, hash)));
+            self.add_shingle(shingle);
+            self.has_shingles = true;
+        }
+    }
+
+    #[inline(always)]
+    fn add_shingle(&mut self, features: &[u64]) {
+        let bin_bits = self.bits.trailing_zeros();
+        let shingle = features
+            .iter()
+            .fold(0, |shingle, &hash| join(shingle, hash));
+        let smallest = &mut self.smallest[(shingle >> (64 - bin_bits)) as usize];
+        *smallest = (*smallest).min(shingle << bin_bits);
+    }
+
+    /// Appends the sketch of the text.
+    pub(crate) fn finish(&mut self, sketch: &mut Vec<u8>) {
+        if !self.has_shingles {
+            let all = std::mem::take(&mut self.last);
+            self.add_shingle(&all);
         }
         for word in 0..self.bits / 64 {
             let mut bits = 0;
@@ -227,6 +271,25 @@ mod tests {
         let common = a.intersection(&b).count() as f64;
         let jaccard = common / (a.len() + b.len()) as f64;
         ([text, revision], jaccard / (1.0 - jaccard))
+    }
+
+    proptest! {
+        #[test]
+        fn a_sketch_is_the_same_in_parts(
+            parts in proptest::collection::vec(proptest::collection::vec(any::<u64>(), 0..6), 0..6),
+        ) {
+            for size in SIZES {
+                let mut sketcher = Sketcher::new(size).unwrap();
+                let (mut whole, mut in_parts) = (Vec::new(), Vec::new());
+                sketcher.sketch(&parts.concat(), &mut whole);
+                sketcher.start();
+                for part in &parts {
+                    sketcher.add(part);
+                }
+                sketcher.finish(&mut in_parts);
+                prop_assert_eq!(&in_parts, &whole);
+            }
+        }
     }
 
     /// The mean of the estimate over many pairs is J, and its spread is the standard error.

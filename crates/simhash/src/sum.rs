@@ -1,6 +1,8 @@
 //! Sums a text's hashed features into its fingerprint, each with its weight, with buffers that are reused from text to
 //! text.
 
+mod long;
+
 use crate::accumulate::{self, SameWeight};
 use crate::count::Count;
 use crate::isa::Kernel;
@@ -103,6 +105,12 @@ impl Sum {
     /// Fills `weights` with the weight of each distinct feature, below 2²⁷. For [`Summed::Occurrences`], it is the weight of
     /// one occurrence.
     fn weigh(&mut self) {
+        self.weigh_without_levels();
+        self.model.spec().weight.apply_levels(&mut self.weights);
+    }
+
+    /// As [`Self::weigh`]; for [`Weight::Levels`], before the weights become levels.
+    fn weigh_without_levels(&mut self) {
         let weight = self.model.spec().weight;
         match self.model.idf() {
             Some(idf) => idf.weights(&self.count.distinct, &mut self.weights),
@@ -117,7 +125,6 @@ impl Sum {
                 *sum *= weight_of(&self.weights_of_few, weight, tf);
             }
         }
-        weight.apply_levels(&mut self.weights);
     }
 
     /// Fills `once` with the features that occur once, and `often` and `weights` with the others and their weights.

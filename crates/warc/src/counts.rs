@@ -16,6 +16,8 @@ const MAX_TYPE_LENGTH: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     documents: u64,
+    incomplete: u64,
+    malformed: u64,
     skipped: BTreeMap<&'static str, u64>,
     statuses: BTreeMap<u16, u64>,
     media_types: BTreeMap<String, u64>,
@@ -26,7 +28,11 @@ impl Counts {
     /// Counts a record.
     pub fn count(&mut self, outcome: &Outcome<'_>) {
         match outcome {
-            Outcome::Document(_) => self.documents += 1,
+            Outcome::Document(document) => {
+                self.documents += 1;
+                self.incomplete += u64::from(document.is_incomplete);
+                self.malformed += u64::from(document.is_malformed);
+            }
             Outcome::Skipped(reason) => self.count_skipped(reason),
         }
     }
@@ -67,6 +73,8 @@ impl Counts {
     /// Adds the counts of other files.
     pub fn add(&mut self, other: &Self) {
         self.documents += other.documents;
+        self.incomplete += other.incomplete;
+        self.malformed += other.malformed;
         for (name, records) in &other.skipped {
             *self.skipped.entry(*name).or_default() += records;
         }
@@ -83,6 +91,18 @@ impl Counts {
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
+    }
+
+    /// The number of documents with [incomplete](crate::Document::is_incomplete) text.
+    #[must_use]
+    pub fn incomplete(&self) -> u64 {
+        self.incomplete
+    }
+
+    /// The number of documents with [malformed](crate::Document::is_malformed) text.
+    #[must_use]
+    pub fn malformed(&self) -> u64 {
+        self.malformed
     }
 
     /// The number of records that are no documents for the reason of this name ([`Reason::name`]).
@@ -132,6 +152,14 @@ fn by_frequency<T>(all: impl Iterator<Item = (T, u64)>) -> Vec<(T, u64)> {
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} documents", self.documents)?;
+        for (name, number) in [
+            ("incomplete", self.incomplete),
+            ("malformed", self.malformed),
+        ] {
+            if number > 0 {
+                write!(f, "\n{number} of them {name}")?;
+            }
+        }
         for (name, records) in self.all_skipped() {
             write!(f, "\n{records} {name}")?;
             if name == Reason::Status(0).name() {
@@ -156,7 +184,7 @@ fn write_each<T: fmt::Display>(f: &mut fmt::Formatter<'_>, all: &[(T, u64)]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::Fault;
+    use crate::fault::{Fault, Place};
 
     fn counts(reasons: &[Reason<'_>]) -> Counts {
         let mut counts = Counts::default();
@@ -183,8 +211,8 @@ mod tests {
             Reason::NotText("application/pdf"),
             Reason::Warcinfo,
         ]);
-        let fault = Fault::Damaged;
-        more.count_broken(Broken { offset: 7, fault });
+        let (place, fault) = (Place::at(7), Fault::Damaged);
+        more.count_broken(Broken { place, fault });
         all.add(&more);
         assert_eq!(all.documents(), 0);
         assert_eq!(all.skipped("not text"), 6);

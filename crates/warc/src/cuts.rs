@@ -41,7 +41,7 @@
 use std::io::{self, BufRead, Read as _, Seek};
 
 use crate::fault::Fault;
-use crate::headers::{FieldTable, START_LENGTH, Scan, is_record_start};
+use crate::headers::{FieldTable, START_LENGTH, Scan, is_blank, is_record_start};
 use crate::members::{Dictionary, Format, GZIP_MAGIC, Members, Step, find_member, format_of};
 use crate::reader::MAX_HEADER;
 
@@ -268,8 +268,7 @@ impl<R: BufRead + Seek> RecordStarts<R> {
     fn skip_blanks(&mut self) -> io::Result<()> {
         loop {
             let bytes = self.input.fill_buf()?;
-            let is_blank = |byte: &&u8| byte.is_ascii_whitespace() || **byte == 0;
-            let blanks = bytes.iter().take_while(is_blank).count();
+            let blanks = bytes.iter().take_while(|byte| is_blank(**byte)).count();
             let is_last = blanks < bytes.len() || bytes.is_empty();
             self.input.consume(blanks);
             self.offset += blanks as u64;

@@ -5,7 +5,7 @@ use memchr::memchr;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha512};
 
-/// Whether `digest` is the digest of `bytes`; `None` if its algorithm or encoding is unknown.
+/// Whether `digest` is the digest of `bytes`; `None` if its algorithm is unknown.
 pub(crate) fn is_digest_of(digest: &[u8], bytes: &[u8]) -> Option<bool> {
     let colon = memchr(b':', digest)?;
     let (algorithm, value) = (
@@ -14,35 +14,34 @@ pub(crate) fn is_digest_of(digest: &[u8], bytes: &[u8]) -> Option<bool> {
     );
     let is = |name: &str| algorithm.eq_ignore_ascii_case(name.as_bytes());
     if is("sha1") || is("sha-1") {
-        is_encoding_of(value, &Sha1::digest(bytes))
+        Some(is_encoding_of(value, &Sha1::digest(bytes)))
     } else if is("sha256") || is("sha-256") {
-        is_encoding_of(value, &Sha256::digest(bytes))
+        Some(is_encoding_of(value, &Sha256::digest(bytes)))
     } else if is("sha512") || is("sha-512") {
-        is_encoding_of(value, &Sha512::digest(bytes))
+        Some(is_encoding_of(value, &Sha512::digest(bytes)))
     } else if is("md5") {
-        is_encoding_of(value, &Md5::digest(bytes))
+        Some(is_encoding_of(value, &Md5::digest(bytes)))
     } else {
         None
     }
 }
 
-/// Whether `value` is `digest` in hexadecimal or base32; `None` if its length is that of neither.
-fn is_encoding_of(value: &[u8], digest: &[u8]) -> Option<bool> {
-    if value.len() == 2 * digest.len() {
+/// Whether `value` is `digest` in hexadecimal or base32. MD5 in base32 is as long as in hexadecimal, because it is padded.
+fn is_encoding_of(value: &[u8], digest: &[u8]) -> bool {
+    if value.len() == 2 * digest.len() && !value.ends_with(b"=") {
         let digit = |digit: u8| char::from(digit).to_digit(16);
         let is_byte = |(pair, byte): (&[u8], &u8)| {
             let (high, low) = (digit(pair[0]), digit(pair[1]));
             high.zip(low).map(|(high, low)| 16 * high + low) == Some(u32::from(*byte))
         };
-        return Some(value.chunks_exact(2).zip(digest).all(is_byte));
+        return value.chunks_exact(2).zip(digest).all(is_byte);
     }
     let padding = value.iter().rev().take_while(|byte| **byte == b'=');
     let value = &value[..value.len() - padding.count()];
     let is_base32 = value.len() == (8 * digest.len()).div_ceil(5);
-    is_base32.then(|| {
-        let mut digits = value.iter().enumerate();
-        digits.all(|(number, digit)| digit.eq_ignore_ascii_case(&base32_digit(digest, number)))
-    })
+    let mut digits = value.iter().enumerate();
+    is_base32
+        && digits.all(|(number, digit)| digit.eq_ignore_ascii_case(&base32_digit(digest, number)))
 }
 
 /// The digit of this number, from 0 on, of `bytes` in base32 (RFC 4648); the last may stand for fewer than five bits.
@@ -67,6 +66,7 @@ mod tests {
             "SHA-1: DA39A3EE5E6B4B0D3255BFEF95601890AFD80709",
             "md5:d41d8cd98f00b204e9800998ecf8427e",
             "md5:2QOYZWMPACZAJ2MABGMOZ6CCPY",
+            "md5:2QOYZWMPACZAJ2MABGMOZ6CCPY======",
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
             "sha256:4OYMIQUY7QOBJGX36TEJS35ZEQT24QPEMSNZGTFESWMRW6CSXBKQ====",
         ] {
@@ -82,11 +82,18 @@ mod tests {
     }
 
     #[test]
-    fn unknown_digests_are_no_answer() {
-        for digest in ["", "sha1", "sha1:", "sha1:3I42", "crc32:00000000", "xxh3:1"] {
+    fn unknown_algorithms_are_no_answer() {
+        for digest in ["", "sha1", "crc32:00000000", "xxh3:1"] {
             assert_eq!(is_digest_of(digest.as_bytes(), b""), None, "{digest}");
         }
-        let bad = "sha1:zz39a3ee5e6b4b0d3255bfef95601890afd80709";
-        assert_eq!(is_digest_of(bad.as_bytes(), b""), Some(false));
+        for wrong in [
+            "",
+            "3I42",
+            "hello",
+            "zz39a3ee5e6b4b0d3255bfef95601890afd80709",
+        ] {
+            let digest = format!("sha1:{wrong}");
+            assert_eq!(is_digest_of(digest.as_bytes(), b""), Some(false), "{wrong}");
+        }
     }
 }

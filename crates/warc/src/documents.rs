@@ -5,11 +5,11 @@ use std::ops::RangeInclusive;
 
 use memchr::memchr;
 
-use crate::charset::{self, Hints};
+use crate::charset::{self, Decoded, Hints};
 use crate::digests::is_digest_of;
-use crate::fault::Fault;
+use crate::fault::{Fault, Place};
 use crate::headers::{FieldTable, RecordType};
-use crate::http::{self, Bodies, BodyError, Response};
+use crate::http::{self, Bodies, BodyError, Extent, Response};
 use crate::reader::Record;
 use crate::reason::Reason;
 
@@ -47,8 +47,8 @@ pub enum Form {
 /// A document of a crawl.
 #[derive(Debug, Clone)]
 pub struct Document<'a> {
-    /// Offset in the file, in bytes, of its record, or of the compressed member that the record starts in.
-    pub offset: u64,
+    /// Where its record starts.
+    pub place: Place,
     /// The id of its record, without angle brackets: `urn:uuid:…` as a rule.
     pub id: Option<Cow<'a, str>>,
     /// Its URL.
@@ -65,6 +65,10 @@ pub struct Document<'a> {
     pub form: Form,
     /// Its text, decoded.
     pub text: &'a str,
+    /// Whether its text is incomplete: the crawler cut it off, or its body ends or is damaged before the end of its encoding.
+    pub is_incomplete: bool,
+    /// Whether bytes of its text that its charset does not have became U+FFFD.
+    pub is_malformed: bool,
     /// The whole record, as [`Record::raw`].
     pub raw: &'a [u8],
 }
@@ -141,12 +145,12 @@ impl Documents {
         if choice.check_digests && !has_right_digest(record, response.as_ref(), bodies) {
             return Err(Reason::Digest);
         }
-        let body = match &response {
+        let (body, extent) = match &response {
             Some(response) => bodies.decode(response).map_err(|error| match error {
                 BodyError::TooLong => Reason::Broken(Fault::TooLong),
                 BodyError::Damaged => Reason::Encoding,
             })?,
-            None => record.block,
+            None => (record.block, Extent::Whole),
         };
         let form = match declared {
             Some(form) => form,
@@ -158,12 +162,12 @@ impl Documents {
             is_markup: form == Form::Html || ends_with(content_type, "xml"),
             url: url_text,
         };
-        let text = charset::decode(body, &hints, buffer);
+        let Decoded { text, is_malformed } = charset::decode(body, &hints, buffer);
         if text.bytes().all(|byte| byte.is_ascii_whitespace()) {
             return Err(Reason::Empty);
         }
         Ok(Document {
-            offset: record.offset,
+            place: record.place,
             id: record.headers.record_id(),
             date: record.headers.date(),
             day: record.headers.day(),
@@ -171,6 +175,8 @@ impl Documents {
             content_type,
             form,
             text,
+            is_incomplete: extent == Extent::Start || is_truncated(record),
+            is_malformed,
             raw: record.raw,
             url,
         })
@@ -223,6 +229,11 @@ fn may_be_http(record: &Record<'_>) -> bool {
             || http::is_response(record.block))
 }
 
+/// Whether the crawler says that it cut the record off.
+fn is_truncated(record: &Record<'_>) -> bool {
+    record.headers.get_bytes("WARC-Truncated").is_some()
+}
+
 /// Whether the digest of the block is right, or if it has none, that of its payload. Digests of unknown algorithms are, too.
 fn has_right_digest(
     record: &Record<'_>,
@@ -237,7 +248,7 @@ fn has_right_digest(
         return true;
     };
     // The digest may be that of the whole payload.
-    if record.headers.get_bytes("WARC-Truncated").is_some() {
+    if is_truncated(record) {
         return true;
     }
     let payload = response.map_or(record.block, |response| response.body);

@@ -11,12 +11,19 @@ use memchr::memchr;
 pub(crate) const PREFIX: &[u8] = b"WARC/";
 /// The bytes that [`is_record_start`] looks at.
 pub(crate) const START_LENGTH: usize = PREFIX.len() + 2;
+/// What [`is_record_start`] accepts.
+pub(crate) const STARTS: [&[u8; START_LENGTH]; 2] = [b"WARC/0.", b"WARC/1."];
 /// The most fields of a header; the reader ignores those after them.
 const MAX_FIELDS: usize = 4096;
 
 /// Whether `bytes` start with the version of a record: `WARC/1.0`, `WARC/1.1`, or one before 1.0, as in the ClueWeb crawls.
 pub(crate) fn is_record_start(bytes: &[u8]) -> bool {
-    matches!(bytes.strip_prefix(PREFIX), Some([b'0' | b'1', b'.', ..]))
+    STARTS.iter().any(|start| bytes.starts_with(*start))
+}
+
+/// Whether a byte may stand between records: white space, or the zeros of padding.
+pub(crate) fn is_blank(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == 0
 }
 
 /// Where the name and the value of a field are in the header. The value has all its lines, and white space around it.

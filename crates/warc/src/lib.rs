@@ -57,7 +57,7 @@ mod test_files;
 pub use counts::Counts;
 pub use cuts::{Cuts, MemberCuts, RecordStarts};
 pub use documents::{Choice, Document, Documents, Form, Outcome};
-pub use fault::{Broken, Fault, WrongCut};
+pub use fault::{Broken, Fault, Place, WrongCut};
 pub use headers::{Headers, RecordType};
 pub use members::Dictionary;
 pub use reader::{Event, Limits, Reader, Record};

@@ -1,7 +1,7 @@
 //! [`Reader`]: the records of a WARC file, one after the other.
 //!
-//! A record is decompressed into one buffer, and lent from there: nothing is allocated or copied for it. A record counts
-//! only once the compressed member that ends with it has passed its checksum.
+//! A record is decompressed into one buffer, and lent from there: nothing is allocated or copied for it. It counts only once its
+//! compressed member has passed its checksum; unless the member goes on for long, because it has many records.
 
 use std::io::{self, BufRead};
 use std::ops::Range;
@@ -9,12 +9,18 @@ use std::ops::Range;
 use memchr::memmem;
 
 use crate::buffer::Buffer;
-use crate::fault::{Broken, Fault};
-use crate::headers::{FieldTable, Headers, PREFIX, START_LENGTH, Scan, is_record_start};
+use crate::fault::{Broken, Fault, Place};
+use crate::headers::{
+    FieldTable, Headers, PREFIX, START_LENGTH, STARTS, Scan, is_blank, is_record_start,
+};
 use crate::members::{Dictionary, Members, Step};
 
 /// The most bytes of a record's header.
 pub(crate) const MAX_HEADER: usize = 64 << 10;
+/// The bytes of its member behind a record that are read to see whether the member is right, if another record follows.
+const LOOK_AHEAD: usize = 64 << 10;
+/// The bytes above the limit of a record that are read for this, if something else follows: the record is likely damaged.
+const HELD: usize = 512 << 10;
 
 /// Limits of a reader's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,8 +34,8 @@ pub struct Limits {
 /// A record of a WARC file.
 #[derive(Debug, Clone, Copy)]
 pub struct Record<'a> {
-    /// Offset in the file, in bytes, of the record, or of the compressed member that it starts in.
-    pub offset: u64,
+    /// Where the record starts.
+    pub place: Place,
     /// The header.
     pub headers: Headers<'a>,
     /// The content, as long as the header says.
@@ -50,7 +56,7 @@ pub enum Event<'a> {
 
 /// Where a record is in the unread bytes of the buffer, which start with it.
 struct Span {
-    offset: u64,
+    place: Place,
     block: usize,
     block_end: usize,
     end: usize,
@@ -63,13 +69,13 @@ enum Found {
     End,
 }
 
-/// What [`Reader::pump`] did.
+/// What [`Reader::step`] did.
 enum Pumped {
     /// More bytes are in the buffer.
     Bytes,
     /// The member ended, and its checksum is right.
     MemberEnd,
-    /// The buffer is empty, and what was in it is lost.
+    /// The rest of the member is lost. After [`Reader::pump`], the buffer is empty.
     Broken(Broken),
     /// The file ends.
     End,
@@ -79,7 +85,7 @@ enum Pumped {
 enum Continued {
     /// More bytes are in the buffer.
     Bytes,
-    /// Another record starts, and the unread bytes now start with it.
+    /// Another record starts where the last member does.
     NextRecord,
     /// The record is lost.
     Broken(Broken),
@@ -108,12 +114,12 @@ pub struct Reader<R> {
     previous: Member,
     /// Whether the last member is compressed and has not ended.
     is_within_member: bool,
-    /// The offset of the record that is being read.
-    record: Option<u64>,
+    /// The fault of the last member, if it is cut off behind records that are not read yet.
+    cut_off: Option<Broken>,
+    /// Where the record starts that is being read.
+    record: Option<Place>,
     /// Bytes of the record that was returned last.
     returned: usize,
-    /// Bytes that are left of a record that is too long.
-    skipped: u64,
     /// Whether the next record has to be searched, because the bytes before it were broken.
     is_searching: bool,
     /// Whether the byte before the buffer's first is a line end. Only for a search.
@@ -143,9 +149,9 @@ impl<R: BufRead> Reader<R> {
             member,
             previous: member,
             is_within_member: false,
+            cut_off: None,
             record: None,
             returned: 0,
-            skipped: 0,
             is_searching: false,
             is_after_line: false,
         }
@@ -167,7 +173,7 @@ impl<R: BufRead> Reader<R> {
                 let raw = &self.buffer.unread()[..span.end];
                 self.returned = span.end;
                 Some(Event::Record(Record {
-                    offset: span.offset,
+                    place: span.place,
                     headers: self.fields.headers(&raw[..span.block]),
                     block: &raw[span.block..span.block_end],
                     raw,
@@ -183,9 +189,6 @@ impl<R: BufRead> Reader<R> {
         self.buffer.consume(self.returned);
         self.returned = 0;
         self.record = None;
-        if self.skipped > 0 {
-            self.skip()?;
-        }
         loop {
             self.drop_bytes_between();
             let unread = self.buffer.unread();
@@ -211,8 +214,8 @@ impl<R: BufRead> Reader<R> {
 
     /// Reads the record that the unread bytes start with.
     fn read_record(&mut self) -> io::Result<Found> {
-        let offset = self.offset_at(self.buffer.position());
-        self.record = Some(offset);
+        let place = self.place_at(self.buffer.position());
+        self.record = Some(place);
         self.fields.clear();
         let block = loop {
             match self.fields.scan(self.buffer.unread()) {
@@ -232,19 +235,18 @@ impl<R: BufRead> Reader<R> {
         };
         let length = length.saturating_add(block as u64);
         if length > self.limits.record as u64 {
-            self.skipped = length;
-            let fault = Fault::TooLong;
-            return Ok(Found::Broken(Broken { offset, fault }));
+            let fault = self.skip(length)?;
+            return Ok(Found::Broken(Broken { place, fault }));
         }
         let block_end = length as usize;
-        while self.buffer.unread().len() < block_end {
+        while !self.is_here(block_end) {
             if let Some(broken) = self.pump_record()? {
                 return Ok(Found::Broken(broken));
             }
         }
-        Ok(match self.finish_record(block_end)? {
+        Ok(match self.finish_record(block..block_end)? {
             Ok(end) => Found::Record(Span {
-                offset,
+                place,
                 block,
                 block_end,
                 end,
@@ -253,55 +255,107 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// Reads the line ends after a block, and the end of the member if it ends there; returns the length of the record.
-    fn finish_record(&mut self, block_end: usize) -> io::Result<Result<usize, Broken>> {
-        loop {
-            let unread = self.buffer.unread();
-            let (length, is_whole) = scan_line_ends(&unread[block_end..]);
-            let end = block_end + length;
-            // The member may end here, and its checksum may be wrong.
-            if is_whole && (end < unread.len() || !self.is_within_member) {
-                return Ok(Ok(end));
-            }
-            match self.pump()? {
-                Pumped::Bytes if is_whole => return Ok(Ok(end)),
-                Pumped::Bytes => {}
-                Pumped::MemberEnd | Pumped::End => return Ok(Ok(end)),
-                Pumped::Broken(broken) => return Ok(Err(broken)),
-            }
-        }
+    /// Whether the first `length` unread bytes are here, and no member among them starts another record.
+    fn is_here(&self, length: usize) -> bool {
+        let position = self.buffer.position();
+        let is_cut_off = self.member.position < position + length as u64
+            && self.member_starts_record(position + 1) == Some(true);
+        !is_cut_off && self.buffer.unread().len() >= length
     }
 
-    /// Reads more of the record that the unread bytes start with; `Some` if there is no more of it.
-    fn pump_record(&mut self) -> io::Result<Option<Broken>> {
-        let next = self.buffer.position() + 1;
-        Ok(match self.pump_within(next)? {
-            Continued::Bytes => None,
-            // The length is wrong, or the end of the record is missing.
-            Continued::NextRecord => self.record.map(|offset| Broken {
-                offset,
-                fault: Fault::Truncated,
-            }),
-            Continued::Broken(broken) => Some(broken),
-            Continued::End => Some(self.lose(Fault::Truncated)),
+    /// Reads the line ends after a block, and the end of the member, whose checksum shows that the record is right. A member that
+    /// goes on for long has many records, and they cannot wait for it. Returns the length of the record.
+    ///
+    /// If it is not another record that follows, the length may be wrong: there may be one within the block.
+    fn finish_record(&mut self, block: Range<usize>) -> io::Result<Result<usize, Broken>> {
+        let mut from = block.end;
+        let (end, next) = loop {
+            let unread = self.buffer.unread();
+            let end = block.end + line_ends(&unread[block.end..]);
+            from += unread[from..]
+                .iter()
+                .take_while(|byte| is_blank(**byte))
+                .count();
+            let next = Next::of(&unread[from..]);
+            let has_ended = !self.is_within_member
+                || self.member.position >= self.buffer.position() + block.end as u64;
+            let is_enough = match next {
+                _ if self.member.is_compressed && has_ended => true,
+                Next::Record => !self.member.is_compressed || unread.len() - end >= LOOK_AHEAD,
+                Next::Other if !self.member.is_compressed => true,
+                Next::Other | Next::Unknown => unread.len() > self.limits.record + HELD,
+            };
+            if is_enough {
+                break (end, next);
+            }
+            match self.step()? {
+                Pumped::Bytes => {}
+                Pumped::MemberEnd | Pumped::End => break (end, next),
+                // What comes before the end of a file that is cut off is right.
+                Pumped::Broken(cut_off)
+                    if cut_off.fault == Fault::Truncated && next == Next::Record =>
+                {
+                    self.cut_off = Some(cut_off);
+                    break (end, next);
+                }
+                Pumped::Broken(broken) => return Ok(Err(self.lose_member(broken))),
+            }
+        };
+        let inner = match next {
+            Next::Other => find_record(&self.buffer.unread()[block.clone()], true, None),
+            Next::Record | Next::Unknown => None,
+        };
+        Ok(match inner {
+            Some(at) => {
+                let broken = self.give_up(Fault::Truncated, block.start + at);
+                self.is_after_line = true;
+                Err(broken)
+            }
+            None => Ok(end),
         })
     }
 
-    /// Skips the rest of a record that is too long. If that is broken, it is not reported a second time.
-    fn skip(&mut self) -> io::Result<()> {
-        while self.skipped > 0 {
-            let unread = self.buffer.unread().len();
-            let skipped = usize::try_from(self.skipped).map_or(unread, |left| left.min(unread));
-            self.buffer.consume(skipped);
-            self.skipped -= skipped as u64;
-            if self.skipped > 0 {
-                let next = self.buffer.position();
-                if !matches!(self.pump_within(next)?, Continued::Bytes) {
-                    self.skipped = 0;
+    /// Reads more of the record that the unread bytes start with; `Some` if there is no more of it. Then its length is wrong, or
+    /// its end is missing, and the next record may be among the bytes that are here.
+    fn pump_record(&mut self) -> io::Result<Option<Broken>> {
+        let next = self.buffer.position() + 1;
+        let continued = match self.member_starts_record(next) {
+            Some(true) => Continued::NextRecord,
+            _ => self.pump_within(next)?,
+        };
+        Ok(match continued {
+            Continued::Bytes => None,
+            Continued::NextRecord | Continued::End => {
+                Some(self.give_up(Fault::Truncated, PREFIX.len()))
+            }
+            Continued::Broken(broken) => Some(broken),
+        })
+    }
+
+    /// Skips a record that is too long, and says so. If it is broken as well, that is not reported; but if the file ends within
+    /// it, other records may have been skipped with it.
+    fn skip(&mut self, length: u64) -> io::Result<Fault> {
+        let second = self.buffer.position() + 1;
+        let mut left = length;
+        loop {
+            let here = match self.member_starts_record(second.max(self.buffer.position())) {
+                Some(true) => {
+                    left = left.min(self.member.position - self.buffer.position());
+                    left
                 }
+                _ => left.min(self.buffer.unread().len() as u64),
+            };
+            self.buffer.consume(here as usize);
+            left -= here;
+            if left == 0 {
+                return Ok(Fault::TooLong);
+            }
+            match self.pump_within(second.max(self.buffer.position()))? {
+                Continued::Bytes | Continued::NextRecord => {}
+                Continued::Broken(_) => return Ok(Fault::TooLong),
+                Continued::End => return Ok(Fault::Endless),
             }
         }
-        Ok(())
     }
 
     /// Decompresses more bytes within a record. A member that starts at position `next` or behind may show that the record has
@@ -312,11 +366,7 @@ impl<R: BufRead> Reader<R> {
             match self.pump()? {
                 Pumped::Bytes => match self.member_starts_record(next) {
                     Some(false) => return Ok(Continued::Bytes),
-                    Some(true) => {
-                        let lost = self.member.position - self.buffer.position();
-                        self.buffer.consume(lost as usize);
-                        return Ok(Continued::NextRecord);
-                    }
+                    Some(true) => return Ok(Continued::NextRecord),
                     None => is_undecided = true,
                 },
                 Pumped::MemberEnd | Pumped::End if is_undecided => return Ok(Continued::Bytes),
@@ -327,8 +377,19 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Decompresses more bytes into the buffer.
+    /// Decompresses more bytes into the buffer. What is in it is lost if they are broken.
     fn pump(&mut self) -> io::Result<Pumped> {
+        Ok(match self.step()? {
+            Pumped::Broken(broken) => Pumped::Broken(self.lose_member(broken)),
+            other => other,
+        })
+    }
+
+    /// Decompresses more bytes into the buffer.
+    fn step(&mut self) -> io::Result<Pumped> {
+        if let Some(broken) = self.cut_off.take() {
+            return Ok(Pumped::Broken(broken));
+        }
         loop {
             match self.members.read(self.buffer.room())? {
                 Step::Bytes(count) => {
@@ -351,15 +412,18 @@ impl<R: BufRead> Reader<R> {
                     self.is_within_member = false;
                     return Ok(Pumped::MemberEnd);
                 }
-                Step::Broken(broken) => {
-                    self.is_within_member = false;
-                    self.lose(broken.fault);
-                    let offset = self.record.unwrap_or(broken.offset);
-                    return Ok(Pumped::Broken(Broken { offset, ..broken }));
-                }
+                Step::Broken(broken) => return Ok(Pumped::Broken(broken)),
                 Step::End => return Ok(Pumped::End),
             }
         }
+    }
+
+    /// Drops the unread bytes, which are from a member that is broken.
+    fn lose_member(&mut self, broken: Broken) -> Broken {
+        self.is_within_member = false;
+        self.lose(broken.fault);
+        let place = self.record.unwrap_or(broken.place);
+        Broken { place, ..broken }
     }
 
     /// Whether a record starts where the last member starts, if that is at `position` or behind; `None` if more bytes have to
@@ -377,22 +441,12 @@ impl<R: BufRead> Reader<R> {
     fn drop_bytes_between(&mut self) {
         let unread = self.buffer.unread();
         if !self.is_searching {
-            let is_blank = |byte: &&u8| byte.is_ascii_whitespace() || **byte == 0;
-            let blank = unread.iter().take_while(is_blank).count();
+            let blank = unread.iter().take_while(|byte| is_blank(**byte)).count();
             self.buffer.consume(blank);
             return;
         }
-        // The start of a member counts as the start of a line.
         let member = self.member.position.checked_sub(self.buffer.position());
-        let is_line = |at: usize| {
-            member == Some(at as u64)
-                || match at {
-                    0 => self.is_after_line,
-                    _ => unread[at - 1] == b'\n',
-                }
-        };
-        let found = memmem::find_iter(unread, PREFIX)
-            .find(|at| is_line(*at) && is_record_start(&unread[*at..]));
+        let found = find_record(unread, self.is_after_line, member);
         if let Some(at) = found {
             self.buffer.consume(at);
             self.is_searching = false;
@@ -409,11 +463,11 @@ impl<R: BufRead> Reader<R> {
     /// Leaves the record that the unread bytes start with, and searches the next, `skipped` bytes behind that start or later.
     fn give_up(&mut self, fault: Fault, skipped: usize) -> Broken {
         let at = self.buffer.position();
-        let offset = self.record.unwrap_or_else(|| self.offset_at(at));
+        let place = self.record.unwrap_or_else(|| self.place_at(at));
         self.buffer.consume(skipped);
         self.is_searching = true;
         self.is_after_line = false;
-        Broken { offset, fault }
+        Broken { place, fault }
     }
 
     /// Leaves the record that the unread bytes start with, and drops all of them.
@@ -423,31 +477,71 @@ impl<R: BufRead> Reader<R> {
         broken
     }
 
-    /// Offset in the file of what is at this position, or of its compressed member.
-    fn offset_at(&self, position: u64) -> u64 {
+    /// Where in the file this position is.
+    fn place_at(&self, position: u64) -> Place {
         let member = match position < self.member.position {
             true => self.previous,
             false => self.member,
         };
+        let within = position.saturating_sub(member.position);
         match member.is_compressed {
-            true => member.offset,
-            false => member.offset + position.saturating_sub(member.position),
+            true => Place {
+                offset: member.offset,
+                decompressed: within,
+            },
+            false => Place::at(member.offset + within),
         }
     }
 }
 
-/// The length of the line ends that `bytes` start with, up to two, and whether more bytes cannot change it.
-fn scan_line_ends(bytes: &[u8]) -> (usize, bool) {
+/// What follows a record and blank lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Another record.
+    Record,
+    /// Something else.
+    Other,
+    /// Too few bytes are here to say.
+    Unknown,
+}
+
+impl Next {
+    fn of(bytes: &[u8]) -> Self {
+        let start = &bytes[..bytes.len().min(START_LENGTH)];
+        match start.len() {
+            START_LENGTH if is_record_start(start) => Self::Record,
+            length @ ..START_LENGTH if STARTS.iter().any(|whole| start == &whole[..length]) => {
+                Self::Unknown
+            }
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The offset of the first record that starts in a line of its own. `is_line` says whether a line starts with the first byte;
+/// `member` is where a member starts, which counts as the start of a line.
+fn find_record(bytes: &[u8], is_line: bool, member: Option<u64>) -> Option<usize> {
+    let is_line = |at: usize| {
+        member == Some(at as u64)
+            || match at {
+                0 => is_line,
+                _ => bytes[at - 1] == b'\n',
+            }
+    };
+    memmem::find_iter(bytes, PREFIX).find(|&at| is_line(at) && is_record_start(&bytes[at..]))
+}
+
+/// The length of the line ends that `bytes` start with, up to two.
+fn line_ends(bytes: &[u8]) -> usize {
     let mut length = 0;
     for _ in 0..2 {
         length += match &bytes[length..] {
             [b'\r', b'\n', ..] => 2,
             [b'\n', ..] => 1,
-            [] | [b'\r'] => return (length, false),
-            _ => return (length, true),
+            _ => break,
         };
     }
-    (length, true)
+    length
 }
 
 #[cfg(test)]

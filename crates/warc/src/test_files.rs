@@ -129,3 +129,15 @@ pub(crate) fn record(record_type: &str, fields: &[(&str, &str)], block: &[u8]) -
     record.push_str(&format!("Content-Length: {}\r\n\r\n", block.len()));
     [record.as_bytes(), block, b"\r\n\r\n"].concat()
 }
+
+/// Bytes that cannot be compressed, the same for a seed.
+pub(crate) fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    (0..length).map(next).collect()
+}

@@ -271,7 +271,13 @@ impl Columns {
         }
         let is_missing = |name: &&String| !names.contains(&name.as_str());
         if let Some(name) = self.carried.iter().find(is_missing) {
-            return Err(missing("carried", name, "--columns"));
+            return Err(EngineError::BadData {
+                object: object.to_owned(),
+                reason: format!(
+                    "no column {name:?}, which --columns names; its columns are {}",
+                    listed(names)
+                ),
+            });
         }
         let carried = self.carried.iter().map(|name| CarriedColumn {
             name: name.clone(),

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::columns::Columns;
 use super::file::InputFile;
-use super::rows::compression::{self, Compression};
+use super::rows::compression::{self, Compression, ends_with};
 use super::rows::format::RowFormat;
 use super::rows::limit::Limit;
 use super::{parquet, rows};
@@ -77,6 +77,11 @@ pub(super) fn has_pages(name: &str) -> bool {
     of_stem(stem).is_some_and(|format| format.has_pages)
 }
 
+/// Whether a file is Parquet, by its name.
+pub(super) fn is_parquet(name: &str) -> bool {
+    matches!(reader(name), Some((Reader::Parquet, _)))
+}
+
 /// Whether a file is one document, by its name.
 pub(super) fn is_one_document(name: &str) -> bool {
     matches!(reader(name), Some((Reader::Rows(format), _)) if format.is_one_document())
@@ -108,7 +113,7 @@ pub(super) fn ending(name: &str) -> Option<String> {
     let (_, compression) = reader(name)?;
     let (stem, _) = Compression::split(name);
     let endings = FORMATS.iter().flat_map(|format| format.endings);
-    let format = endings.copied().find(|ending| stem.ends_with(ending))?;
+    let format = endings.copied().find(|ending| ends_with(stem, ending))?;
     let compressed = compression::ENDINGS
         .iter()
         .find(|(_, other)| *other == compression);
@@ -120,7 +125,7 @@ pub(super) fn ending(name: &str) -> Option<String> {
 
 /// The format of a file, by its name without the ending of a compression.
 fn of_stem(stem: &str) -> Option<&'static Format> {
-    let is_of = |format: &&Format| format.endings.iter().any(|ending| stem.ends_with(ending));
+    let is_of = |format: &&Format| format.endings.iter().any(|ending| ends_with(stem, ending));
     FORMATS.iter().find(is_of)
 }
 

@@ -64,15 +64,24 @@ const OPENED: usize = 16;
 /// The most row files (JSON Lines, CSV) among them: opening one holds a whole record in memory.
 const ROW_FILES_OPENED: usize = 4;
 
-/// The files found at a path, without those of HTML and plain text beside files of records: a directory of records often has a
-/// licence or a page about it.
-fn without_stray_texts(path: &str, mut files: Vec<Location>) -> Vec<Location> {
-    let is_stray = |file: &Location| formats::is_one_document(&file.file_name());
+/// The files found at a path, without those that are about the records beside them: HTML and plain text, which may be a page or
+/// a licence, and beside Parquet also JSON, which data sets have for their metadata.
+fn without_strays(path: &str, mut files: Vec<Location>) -> Vec<Location> {
+    let has_parquet = files
+        .iter()
+        .any(|file| formats::is_parquet(&file.file_name()));
+    let is_stray = |file: &Location| {
+        let name = file.file_name();
+        formats::is_one_document(&name)
+            || (has_parquet && formats::ending(&name).is_some_and(|ending| ending == ".json"))
+    };
     let strays = files.iter().filter(|file| is_stray(file)).count();
     let is_pattern = path.contains(['*', '?', '[']);
     if strays > 0 && strays < files.len() && !is_pattern {
+        let first = files.iter().find(|file| is_stray(file));
+        let first = first.map(Location::file_name).unwrap_or_default();
         tracing::warn!(
-            "{path}: {strays} files of HTML or plain text are not read, because there are files of records beside them; to read them, name them"
+            "{path}: not read are {strays} files of text or JSON beside files of records, such as {first}; to read them, name them"
         );
         files.retain(|file| !is_stray(file));
     }
@@ -152,12 +161,20 @@ impl Documents {
         let mut locations = Vec::new();
         for path in given {
             let files = archive::input_files(stores, path, &extensions).await?;
-            locations.extend(without_stray_texts(path, files));
+            locations.extend(without_strays(path, files));
         }
         // A file with several paths or links is read once.
         let mut seen = HashSet::new();
         locations.retain(|location: &Location| seen.insert(location.identity()));
-        Self::open_files(context, given.join(", "), locations, columns).await
+        let documents = Self::open_files(context, given.join(", "), locations, columns).await?;
+        let is_crawl = |file: &Arc<InputFile>| file.known_columns().contains(&"url");
+        if columns.crawl != CrawlRecords::default() && !documents.files.iter().any(is_crawl) {
+            tracing::warn!(
+                "{}: --id-from, --status and --check-digests change nothing: they are for WARC files",
+                documents.given
+            );
+        }
+        Ok(documents)
     }
 
     /// Opens exactly the files at `locations`, and finds their columns. Errors that concern all of

@@ -26,7 +26,7 @@ impl Documents {
     /// # Errors
     /// [`EngineError`] when a file cannot be read.
     pub(crate) async fn record_days(&mut self, context: &SessionContext) -> Result<Option<Days>> {
-        if !self.known_columns().contains(&DATE) {
+        if !self.files.is_empty() && !self.known_columns().contains(&DATE) {
             return Ok(None);
         }
         loop {

@@ -55,7 +55,9 @@ impl DaySource {
 /// without a date.
 fn the_only_day(days: &BTreeMap<Option<NaiveDate>, u64>) -> Result<NaiveDate, String> {
     if let Some(records) = days.get(&None) {
-        return Err(format!("{records} records have no date; {REMEDY}"));
+        return Err(format!(
+            "{records} records have no date that can be read; {REMEDY}"
+        ));
     }
     let (first, last) = (days.first_key_value(), days.last_key_value());
     let (Some((Some(first), of_first)), Some((Some(last), of_last))) = (first, last) else {

@@ -9,7 +9,7 @@ use object_store::ObjectMeta;
 use object_store::path::Path;
 
 use super::Location;
-use super::names::{has_extension, is_hidden_by_pattern, is_visible};
+use super::names::{Others, has_extension, is_hidden_by_pattern, is_visible};
 use super::pattern::{first_wildcard, is_pattern, matches};
 use super::table::remote_table_above;
 use super::walk::Walk;
@@ -29,13 +29,13 @@ pub enum Expansion {
 impl Stores {
     /// Lists the files that a path stands for: the file itself, the files below the directory, or
     /// those that match the pattern. A directory's list leaves out files and directories whose
-    /// names begin with `_` or `.`. If symlinks or hard links give a file several names, the list
+    /// names begin with `_` or `.`, and warns of files with other `extensions`. If symlinks or hard links give a file several names, the list
     /// has only the first. The directory of a Delta table stands for the table; `expand` refuses
     /// every other path to a table's files.
     ///
     /// # Errors
-    /// [`StorageError::NotFound`] when there is no such file, [`StorageError::BadPath`] for a malformed pattern, and for a
-    /// directory whose files have none of the `extensions`; [`StorageError::InTable`] and
+    /// [`StorageError::NotFound`] when there is no such file, [`StorageError::BadPath`] for a malformed pattern, for a pipe or a
+    /// device, and for a directory whose files have none of the `extensions`; [`StorageError::InTable`] and
     /// [`StorageError::HoldsTable`] for files of a Delta table.
     pub async fn expand(&self, given: &str, extensions: &[&str]) -> Result<Expansion> {
         let location = self.locate(given)?;
@@ -44,6 +44,16 @@ impl Stores {
             Some(local) => expand_local(self, &location, local, extensions).map(Expansion::Files),
             None => expand_remote(location, extensions).await,
         }
+    }
+}
+
+/// The error for what is on this machine, but no regular file.
+fn no_file(location: &Location, reason: &str) -> StorageError {
+    StorageError::BadPath {
+        path: location.given.clone(),
+        reason: format!(
+            "{reason} is not read, because a file is read several times; save it to a file"
+        ),
     }
 }
 
@@ -78,9 +88,13 @@ fn expand_local(
         return Ok(vec![location.clone()]);
     } else if local.is_dir() {
         walk.add_below(local)?;
-        if walk.files.is_empty() && walk.others > 0 {
-            return Err(no_such_extension(location, walk.others, extensions));
+        if walk.files.is_empty() && walk.others.number > 0 {
+            return Err(no_such_extension(location, walk.others.number, extensions));
         }
+    } else if local.exists() {
+        return Err(no_file(location, "a pipe or device"));
+    } else if location.given == "-" {
+        return Err(no_file(location, "standard input"));
     } else if is_pattern(&location.given) {
         walk.add_matching(local)?;
         if walk.files.is_empty() {
@@ -89,6 +103,7 @@ fn expand_local(
     } else {
         return Err(not_found(location));
     }
+    walk.others.warn(&location.given);
     let mut files = walk.files;
     files.sort();
     let mut locations = Vec::with_capacity(files.len());
@@ -148,20 +163,22 @@ async fn objects_below(location: &Location, extensions: &[&str]) -> Result<Vec<L
         return Err(StorageError::holds_table(location, url_of(location, table)));
     }
     let mut files = Vec::new();
-    let mut others = 0;
+    let mut others = Others::default();
     for meta in listed {
-        let name = path_below(location, meta.location.as_ref());
+        let path = meta.location.clone();
+        let name = path_below(location, path.as_ref());
         if !is_visible(name) {
             continue;
         }
         match has_extension(name, extensions) {
             true => files.push(listed_object(location, meta)),
-            false => others += 1,
+            false => others.add(name),
         }
     }
-    if files.is_empty() && others > 0 {
-        return Err(no_such_extension(location, others, extensions));
+    if files.is_empty() && others.number > 0 {
+        return Err(no_such_extension(location, others.number, extensions));
     }
+    others.warn(&location.given);
     Ok(files)
 }
 

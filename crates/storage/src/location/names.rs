@@ -1,8 +1,41 @@
 //! Which names a listing leaves out.
 
-/// Whether a name ends in one of the extensions.
+/// Whether a name ends in one of the extensions, in upper or lower case.
 pub(super) fn has_extension(name: &str, extensions: &[&str]) -> bool {
-    extensions.iter().any(|extension| name.ends_with(extension))
+    let name = name.as_bytes();
+    extensions.iter().any(|extension| {
+        let from = name.len().checked_sub(extension.len());
+        from.is_some_and(|from| name[from..].eq_ignore_ascii_case(extension.as_bytes()))
+    })
+}
+
+/// Files that a listing leaves out because of their names' endings.
+#[derive(Debug, Default)]
+pub(super) struct Others {
+    pub(super) number: usize,
+    /// The name of one of them.
+    name: String,
+}
+
+impl Others {
+    pub(super) fn add(&mut self, name: &str) {
+        if self.number == 0 {
+            name.clone_into(&mut self.name);
+        }
+        self.number += 1;
+    }
+
+    /// Says that the files of `given` are not all read.
+    pub(super) fn warn(&self, given: &str) {
+        let Self { number, name } = self;
+        match number {
+            0 => {}
+            1 => tracing::warn!("{given}: {name} is not read, because of its name's ending"),
+            _ => tracing::warn!(
+                "{given}: {number} files are not read, because of their names' endings: {name} is the first"
+            ),
+        }
+    }
 }
 
 /// Whether listings leave out files and directories of this name.

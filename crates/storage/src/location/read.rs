@@ -107,6 +107,17 @@ impl Location {
         Ok(copied)
     }
 
+    /// Removes this file or object. A missing one is no error.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub async fn remove(&self) -> Result<()> {
+        match self.store.delete(&self.path).await {
+            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(self.store_error(error)),
+        }
+    }
+
     /// Removes this directory and everything below it. A missing directory is no error.
     ///
     /// # Errors

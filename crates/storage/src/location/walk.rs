@@ -11,7 +11,7 @@ use std::path::{Component, Path as FsPath, PathBuf};
 use glob::{Pattern, PatternError};
 
 use super::Location;
-use super::names::{has_extension, is_hidden, is_hidden_by_pattern};
+use super::names::{Others, has_extension, is_hidden, is_hidden_by_pattern};
 use super::pattern::{is_pattern, matches};
 use crate::delta_log::{is_local_table, local_table_above};
 use crate::error::{Result, StorageError};
@@ -50,8 +50,8 @@ pub(super) struct Walk<'a> {
     walked: HashSet<Node>,
     /// The files found.
     pub(super) files: Vec<PathBuf>,
-    /// The number of files left out because they have none of the extensions.
-    pub(super) others: usize,
+    /// The files left out because they have none of the extensions.
+    pub(super) others: Others,
 }
 
 impl<'a> Walk<'a> {
@@ -61,7 +61,7 @@ impl<'a> Walk<'a> {
             extensions,
             walked: HashSet::new(),
             files: Vec::new(),
-            others: 0,
+            others: Others::default(),
         }
     }
 
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
             } else if has_extension(&name, self.extensions) {
                 self.files.push(path);
             } else {
-                self.others += 1;
+                self.others.add(&name);
             }
         }
         Ok(())

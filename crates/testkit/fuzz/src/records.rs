@@ -10,7 +10,7 @@ use std::ops::Range;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
-use warc::{Broken, Choice, Counts, Cuts, Documents, Event, Limits, Reader, RecordStarts};
+use warc::{Broken, Choice, Counts, Cuts, Documents, Event, Limits, Place, Reader, RecordStarts};
 
 /// A small one, so that the fuzzer makes records above it.
 const LIMITS: Limits = Limits {
@@ -50,7 +50,7 @@ fn read_part(file: &[u8], part: Range<u64>, step: usize) -> Vec<Found> {
                 counts.count(&documents.read(&record));
                 let (block, raw) = (record.block.to_vec(), record.raw.to_vec());
                 Found::Record {
-                    offset: record.offset,
+                    offset: record.place.offset,
                     block,
                     raw,
                 }
@@ -88,7 +88,7 @@ fn find_cut(file: &[u8], from: usize) -> Option<u64> {
 fn without_broken_offsets(mut events: Vec<Found>) -> Vec<Found> {
     for event in &mut events {
         if let Found::Broken(broken) = event {
-            broken.offset = 0;
+            broken.place = Place { offset: 0, decompressed: 0 };
         }
     }
     events

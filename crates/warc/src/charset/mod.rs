@@ -23,10 +23,28 @@ pub struct Hints<'a> {
     pub url: &'a str,
 }
 
-/// The text of a document: borrowed from `bytes` if these are UTF-8 or ASCII, or else decoded into `buffer`. Malformed bytes
-/// become U+FFFD.
+/// The text of a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decoded<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// Whether bytes that its encoding does not have became U+FFFD.
+    pub is_malformed: bool,
+}
+
+impl<'a> Decoded<'a> {
+    /// A text without a malformed byte.
+    fn right(text: &'a str) -> Self {
+        Self {
+            text,
+            is_malformed: false,
+        }
+    }
+}
+
+/// The text of a document: borrowed from `bytes` if these are UTF-8 or ASCII, or else decoded into `buffer`.
 #[must_use]
-pub fn decode<'a>(bytes: &'a [u8], hints: &Hints<'_>, buffer: &'a mut String) -> &'a str {
+pub fn decode<'a>(bytes: &'a [u8], hints: &Hints<'_>, buffer: &'a mut String) -> Decoded<'a> {
     if let Some((encoding, length)) = Encoding::for_bom(bytes) {
         return decode_as(encoding, &bytes[length..], buffer);
     }
@@ -43,7 +61,7 @@ pub fn decode<'a>(bytes: &'a [u8], hints: &Hints<'_>, buffer: &'a mut String) ->
     if memchr(0x1b, bytes).is_none()
         && let Ok(text) = simdutf8::basic::from_utf8(bytes)
     {
-        return text;
+        return Decoded::right(text);
     }
     decode_as(detect(bytes, hints.url), bytes, buffer)
 }
@@ -94,20 +112,29 @@ fn top_level_domain(url: &str) -> Option<&[u8]> {
 }
 
 /// The text of bytes in a known encoding, without a byte order mark.
-fn decode_as<'a>(encoding: &'static Encoding, bytes: &'a [u8], buffer: &'a mut String) -> &'a str {
+fn decode_as<'a>(
+    encoding: &'static Encoding,
+    bytes: &'a [u8],
+    buffer: &'a mut String,
+) -> Decoded<'a> {
     let is_borrowed = encoding == UTF_8 || (encoding.is_ascii_compatible() && bytes.is_ascii());
     if is_borrowed && let Ok(text) = simdutf8::basic::from_utf8(bytes) {
-        return text;
+        return Decoded::right(text);
     }
     buffer.clear();
     buffer.reserve(bytes.len() + bytes.len() / 4);
     let mut decoder = encoding.new_decoder_without_bom_handling();
     let mut rest = bytes;
+    let mut is_malformed = false;
     loop {
-        let (result, read, _) = decoder.decode_to_string(rest, buffer, true);
+        let (result, read, replaces) = decoder.decode_to_string(rest, buffer, true);
         rest = &rest[read..];
+        is_malformed |= replaces;
         match result {
-            CoderResult::InputEmpty => return buffer,
+            CoderResult::InputEmpty => {
+                let text = buffer;
+                return Decoded { text, is_malformed };
+            }
             // A byte becomes up to three; and a few more are needed to go on at all.
             CoderResult::OutputFull => buffer.reserve(rest.len() + 64),
         }
@@ -124,7 +151,7 @@ mod tests {
 
     fn decoded(bytes: &[u8], hints: &Hints<'_>) -> String {
         let mut buffer = "used before".to_owned();
-        decode(bytes, hints, &mut buffer).to_owned()
+        decode(bytes, hints, &mut buffer).text.to_owned()
     }
 
     fn html(content_type: &str) -> Hints<'_> {
@@ -241,8 +268,9 @@ mod tests {
             ("grün", "text/html"),
         ] {
             let mut buffer = String::new();
-            let text = decode(bytes.as_bytes(), &html(content_type), &mut buffer);
-            assert_eq!(text.as_ptr(), bytes.as_ptr());
+            let decoded = decode(bytes.as_bytes(), &html(content_type), &mut buffer);
+            assert_eq!(decoded.text.as_ptr(), bytes.as_ptr());
+            assert!(!decoded.is_malformed);
         }
     }
 
@@ -250,6 +278,9 @@ mod tests {
     fn malformed_bytes_are_replaced() {
         let utf_8 = html("text/html; charset=utf-8");
         assert_eq!(decoded(b"a\xffb\xe2\x82", &utf_8), "a\u{fffd}b\u{fffd}");
+        assert!(decode(b"a\xff", &utf_8, &mut String::new()).is_malformed);
+        let right = html("text/html; charset=windows-1252");
+        assert!(!decode(b"a\xff", &right, &mut String::new()).is_malformed);
         // Three bytes of text for each byte: the buffer grows.
         let replaced = "\u{fffd}".repeat(10_000);
         assert_eq!(decoded(&[0xff; 10_000], &utf_8), replaced);

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::fault::{Broken, WrongCut};
 use crate::reader::{Event, Limits, Reader};
-use crate::test_files::{Layout, Trickle, gzip_member, record, skippable_frame, zstd_frame};
+use crate::test_files::{Layout, Trickle, gzip_member, noise, record, skippable_frame, zstd_frame};
 
 const LIMITS: Limits = Limits {
     record: 4 << 20,
@@ -38,7 +38,7 @@ fn read(file: &[u8], part: Range<u64>) -> io::Result<Vec<Owned>> {
     while let Some(event) = reader.next_event()? {
         events.push(match event {
             Event::Record(record) => Owned::Record {
-                offset: record.offset,
+                offset: record.place.offset,
                 raw: record.raw.to_vec(),
             },
             Event::Broken(broken) => Owned::Broken(broken),
@@ -92,18 +92,6 @@ fn member_cuts(file: &[u8]) -> MemberCuts {
         Some(Cuts::Members(cuts)) => cuts,
         other => panic!("{other:?}"),
     }
-}
-
-/// Bytes that cannot be compressed, the same for a seed.
-fn noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let next = |_| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..length).map(next).collect()
 }
 
 /// A gzip member that has its content literally.

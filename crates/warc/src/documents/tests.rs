@@ -70,7 +70,8 @@ fn a_document_has_what_its_record_says() {
         assert_eq!((document.day, document.status), (Some(20_484), Some(200)));
         assert_eq!(document.content_type, "Text/HTML");
         assert_eq!((document.form, document.text), (Form::Html, PAGE));
-        assert_eq!((document.offset, document.raw), (0, &raw[..]));
+        assert_eq!((document.place.offset, document.raw), (0, &raw[..]));
+        assert!(!document.is_incomplete && !document.is_malformed);
     });
 }
 

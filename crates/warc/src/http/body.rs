@@ -1,15 +1,15 @@
 //! [`Bodies`]: decodes the bodies of responses.
 //!
 //! A header says how a body is encoded, but not always the truth: crawlers decode bodies and keep the header, and servers
-//! send bodies as they are. So a coding counts only where the bytes begin as it says. A body that is cut off gives what can be
-//! decoded of it, as in a browser.
+//! send bodies as they are. So a coding counts only where the bytes begin as it says. A body that is cut off or damaged gives what
+//! can be decoded of it, as in a browser, and that is said.
 
 use std::io::{self, BufRead, Read as _};
 
 use brotli_decompressor::Decompressor;
 use sirocco::Format;
 
-use super::{Response, chunked};
+use super::{Extent, Response, chunked};
 use crate::fault::Fault;
 use crate::headers::Headers;
 use crate::input::Input;
@@ -90,16 +90,20 @@ impl Bodies {
     }
 
     /// The body of a response, decoded.
-    pub(crate) fn decode<'a>(&'a mut self, response: &Response<'a>) -> Result<&'a [u8], BodyError> {
+    pub(crate) fn decode<'a>(
+        &'a mut self,
+        response: &Response<'a>,
+    ) -> Result<(&'a [u8], Extent), BodyError> {
         for buffer in [&mut self.decoded, &mut self.next] {
             if buffer.capacity() > KEPT_SIZE {
                 *buffer = Vec::new();
             }
         }
-        let mut is_decoded = false;
+        // Of what is in `decoded`.
+        let mut extent = None;
         if is_chunked(&response.headers) {
             self.decoded.clear();
-            is_decoded = chunked::decode(response.body, &mut self.decoded);
+            extent = chunked::decode(response.body, &mut self.decoded);
         }
         self.codings.clear();
         for field in ["Content-Encoding", "Transfer-Encoding"] {
@@ -111,31 +115,36 @@ impl Bodies {
         }
         // The last one was applied last.
         while let Some(coding) = self.codings.pop() {
-            let body = match is_decoded {
-                true => self.decoded.as_slice(),
-                false => response.body,
+            let body = match extent {
+                Some(_) => self.decoded.as_slice(),
+                None => response.body,
             };
             self.next.clear();
-            if self
+            let decoded = self
                 .decoders
-                .decode(coding, body, &mut self.next, self.limit)?
-            {
+                .decode(coding, body, &mut self.next, self.limit)?;
+            if let Some(decoded) = decoded {
                 std::mem::swap(&mut self.decoded, &mut self.next);
-                is_decoded = true;
+                extent = match extent {
+                    Some(Extent::Start) => Some(Extent::Start),
+                    Some(Extent::Whole) | None => Some(decoded),
+                };
             }
         }
-        Ok(match is_decoded {
-            true => self.decoded.as_slice(),
-            false => response.body,
+        Ok(match extent {
+            Some(extent) => (self.decoded.as_slice(), extent),
+            None => (response.body, Extent::Whole),
         })
     }
 
     /// The body of a response without its chunks; `None` if it has none.
     pub(crate) fn without_chunks(&mut self, response: &Response<'_>) -> Option<&[u8]> {
         self.decoded.clear();
-        let is_decoded =
-            is_chunked(&response.headers) && chunked::decode(response.body, &mut self.decoded);
-        is_decoded.then_some(self.decoded.as_slice())
+        if !is_chunked(&response.headers) {
+            return None;
+        }
+        chunked::decode(response.body, &mut self.decoded)?;
+        Some(self.decoded.as_slice())
     }
 }
 
@@ -161,24 +170,25 @@ struct Decoders {
 }
 
 impl Decoders {
-    /// Decodes `body` to the end of `output`; `false` if it does not begin as the coding says.
+    /// Decodes `body` to the end of `output`; `None` if it does not begin as the coding says.
     fn decode(
         &mut self,
         coding: Coding,
         body: &[u8],
         output: &mut Vec<u8>,
         limit: usize,
-    ) -> Result<bool, BodyError> {
+    ) -> Result<Option<Extent>, BodyError> {
         let is_whole = match coding {
             Coding::Gzip if body.starts_with(GZIP_MAGIC) => self.gunzip(body, output, limit)?,
             Coding::Zstd if body.starts_with(ZSTD_MAGIC) => self.unzstd(body, output, limit)?,
             Coding::Deflate if !is_other(body) => self.inflate(body, output, limit)?,
             Coding::Brotli if !is_other(body) => unbrotli(body, output, limit)?,
-            _ => return Ok(false),
+            _ => return Ok(None),
         };
-        match is_whole || !output.is_empty() {
-            true => Ok(true),
-            false => Err(BodyError::Damaged),
+        match is_whole {
+            true => Ok(Some(Extent::Whole)),
+            false if output.is_empty() => Err(BodyError::Damaged),
+            false => Ok(Some(Extent::Start)),
         }
     }
 
@@ -338,7 +348,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    fn decode_to(limit: usize, fields: &str, body: &[u8]) -> Result<Vec<u8>, BodyError> {
+    fn decode_to(limit: usize, fields: &str, body: &[u8]) -> Result<(Vec<u8>, Extent), BodyError> {
         let block = [
             &b"HTTP/1.1 200 OK\r\n"[..],
             fields.as_bytes(),
@@ -349,14 +359,19 @@ mod tests {
         let mut table = FieldTable::default();
         let response = crate::http::parse(&block, &mut table).unwrap();
         let mut bodies = Bodies::new(limit);
-        let first = bodies.decode(&response).map(<[u8]>::to_vec);
+        let owned = |(body, extent): (&[u8], Extent)| (body.to_vec(), extent);
+        let first = bodies.decode(&response).map(owned);
         // The same again, from used buffers.
-        assert_eq!(bodies.decode(&response).map(<[u8]>::to_vec), first);
+        assert_eq!(bodies.decode(&response).map(owned), first);
         first
     }
 
+    /// The whole body, decoded.
     fn decode(fields: &str, body: &[u8]) -> Result<Vec<u8>, BodyError> {
-        decode_to(1 << 20, fields, body)
+        decode_to(1 << 20, fields, body).map(|(body, extent)| {
+            assert_eq!(extent, Extent::Whole);
+            body
+        })
     }
 
     #[test]
@@ -415,7 +430,9 @@ mod tests {
             ("br", BROTLI.to_vec()),
         ] {
             let fields = format!("Content-Encoding: {coding}\r\n");
-            let start = decode(&fields, &body[..body.len() - 5]).unwrap();
+            let body = &body[..body.len() - 5];
+            let (start, extent) = decode_to(1 << 20, &fields, body).unwrap();
+            assert_eq!(extent, Extent::Start, "{coding}");
             let is_start = match coding {
                 "br" => page().starts_with(&start),
                 _ => content.starts_with(&start),
@@ -444,11 +461,8 @@ mod tests {
                 Err(BodyError::TooLong),
                 "{coding}"
             );
-            assert_eq!(
-                decode_to(300_000, &fields, &body),
-                Ok(zeros.clone()),
-                "{coding}"
-            );
+            let whole = Ok((zeros.clone(), Extent::Whole));
+            assert_eq!(decode_to(300_000, &fields, &body), whole, "{coding}");
         }
         let fields = "Content-Encoding: gzip, gzip, gzip, gzip, gzip\r\n";
         assert_eq!(decode(fields, b""), Err(BodyError::Damaged));
@@ -463,7 +477,7 @@ mod tests {
         ) {
             let fields = format!("Content-Encoding: {coding}\r\nTransfer-Encoding: chunked\r\n");
             let body = [start, &rest].concat();
-            if let Ok(body) = decode_to(10_000, &fields, &body) {
+            if let Ok((body, _)) = decode_to(10_000, &fields, &body) {
                 prop_assert!(body.len() <= 10_000);
             }
         }

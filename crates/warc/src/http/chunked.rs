@@ -2,40 +2,38 @@
 
 use memchr::memchr;
 
+use super::Extent;
+
 /// The most bytes of a line with a chunk's size, and of its extensions.
 const MAX_LINE: usize = 4 << 10;
 
-/// Appends the content of a chunked body to `output`. `false` if the body is not chunked: crawlers often decode it, but keep
+/// Appends the content of a chunked body to `output`. `None` if the body is not chunked: crawlers often decode it, but keep
 /// the header. Trailers are ignored. A body may be cut off anywhere.
-pub(super) fn decode(body: &[u8], output: &mut Vec<u8>) -> bool {
+pub(super) fn decode(body: &[u8], output: &mut Vec<u8>) -> Option<Extent> {
     let mut rest = body;
     let mut chunks = 0;
     loop {
         let line_end = memchr(b'\n', &rest[..rest.len().min(MAX_LINE)]);
         let Some(line_end) = line_end else {
             // Cut off here, or else no size.
-            return chunks > 0
-                && rest
-                    .iter()
-                    .all(|byte| byte.is_ascii_hexdigit() || *byte == b'\r');
+            let is_size = |byte: &u8| byte.is_ascii_hexdigit() || *byte == b'\r';
+            return (chunks > 0 && rest.iter().all(is_size)).then_some(Extent::Start);
         };
-        let Some(size) = parse_size(&rest[..line_end]) else {
-            return false;
-        };
+        let size = parse_size(&rest[..line_end])?;
         rest = &rest[line_end + 1..];
         chunks += 1;
         if size == 0 {
-            return true;
+            return Some(Extent::Whole);
         }
         let Some((chunk, after)) = rest.split_at_checked(size) else {
             output.extend_from_slice(rest);
-            return true;
+            return Some(Extent::Start);
         };
         output.extend_from_slice(chunk);
         rest = match after {
             [b'\r', b'\n', rest @ ..] | [b'\n', rest @ ..] => rest,
-            [] | [b'\r'] => return true,
-            _ => return false,
+            [] | [b'\r'] => return Some(Extent::Start),
+            _ => return None,
         };
     }
 }
@@ -60,26 +58,27 @@ mod tests {
 
     use super::*;
 
-    fn decoded(body: &[u8]) -> Option<Vec<u8>> {
+    fn decoded(body: &[u8]) -> Option<(Vec<u8>, Extent)> {
         let mut output = Vec::new();
-        decode(body, &mut output).then_some(output)
+        decode(body, &mut output).map(|extent| (output, extent))
     }
 
     #[test]
     fn chunks_are_joined() {
+        let whole = |content| Some((content, Extent::Whole));
+        let start = |content| Some((content, Extent::Start));
         for (body, content) in [
-            ("4\r\nWiki\r\n6\r\npedia \r\n0\r\n\r\n", Some("Wikipedia ")),
+            ("4\r\nWiki\r\n6\r\npedia \r\n0\r\n\r\n", whole("Wikipedia ")),
             (
                 "00004;a=b\r\nWiki\n0A \r\n0123456789\r\n000\r\nTrailer: x\r\n\r\n",
-                Some("Wiki0123456789"),
+                whole("Wiki0123456789"),
             ),
-            ("0\r\n\r\n", Some("")),
-            // Cut off.
-            ("4\r\nWiki\r\n6\r\nped", Some("Wikiped")),
-            ("4\r\nWiki\r\n6", Some("Wiki")),
-            ("4\r\nWiki\r\n", Some("Wiki")),
-            ("4\r\nWiki", Some("Wiki")),
-            ("40\r\nWiki", Some("Wiki")),
+            ("0\r\n\r\n", whole("")),
+            ("4\r\nWiki\r\n6\r\nped", start("Wikiped")),
+            ("4\r\nWiki\r\n6", start("Wiki")),
+            ("4\r\nWiki\r\n", start("Wiki")),
+            ("4\r\nWiki", start("Wiki")),
+            ("40\r\nWiki", start("Wiki")),
             // Not chunked.
             ("", None),
             ("4", None),
@@ -90,7 +89,7 @@ mod tests {
             ("4\r\nWiki\r\nno size", None),
             ("ffffffffffffffffff\r\nWiki", None),
         ] {
-            let content = content.map(|content: &str| content.as_bytes().to_vec());
+            let content = content.map(|(content, extent): (&str, _)| (content.into(), extent));
             assert_eq!(decoded(body.as_bytes()), content, "{body:?}");
         }
     }
@@ -109,9 +108,10 @@ mod tests {
             }
             body.extend_from_slice(b"0\r\n\r\n");
             let content = chunks.concat();
-            prop_assert_eq!(decoded(&body), Some(content.clone()));
-            if let Some(start) = decoded(&body[..cut.index(body.len())]) {
+            prop_assert_eq!(decoded(&body), Some((content.clone(), Extent::Whole)));
+            if let Some((start, extent)) = decoded(&body[..cut.index(body.len())]) {
                 prop_assert!(content.starts_with(&start));
+                prop_assert!(extent == Extent::Start || start == content);
             }
         }
     }

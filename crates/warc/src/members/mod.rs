@@ -26,7 +26,7 @@ mod zstd_frame;
 use std::io::{self, BufRead};
 use std::ops::Range;
 
-use crate::fault::{Broken, Fault, WrongCut};
+use crate::fault::{Broken, Fault, Place, WrongCut};
 use crate::headers::{START_LENGTH, is_record_start};
 use crate::input::{Input, MAX_PEEK};
 pub(crate) use decoded::Decoded;
@@ -263,7 +263,7 @@ impl<R: BufRead> Members<R> {
         self.check_end()?;
         if is_dictionary && !self.read_dictionary(&content) {
             return Ok(Some(Step::Broken(Broken {
-                offset: self.offset,
+                place: Place::at(self.offset),
                 fault: Fault::Damaged,
             })));
         }
@@ -349,7 +349,7 @@ impl<R: BufRead> Members<R> {
             self.input.skip(1)?;
         }
         Ok(Step::Broken(Broken {
-            offset: self.offset,
+            place: Place::at(self.offset),
             fault,
         }))
     }
@@ -486,13 +486,13 @@ mod tests {
                     let [part] = broken[..] else {
                         panic!("{broken:?}");
                     };
-                    assert_eq!(part.offset, first.len() as u64);
+                    assert_eq!(part.place, Place::at(first.len() as u64));
                 }
             }
             let (bytes, _, broken) = read(&[&first[..], &second[..50]].concat(), 7);
             assert!(bytes.starts_with(b"first"));
-            let (offset, fault) = (first.len() as u64, Fault::Truncated);
-            assert_eq!(broken, [Broken { offset, fault }]);
+            let (place, fault) = (Place::at(first.len() as u64), Fault::Truncated);
+            assert_eq!(broken, [Broken { place, fault }]);
         }
     }
 
@@ -504,7 +504,8 @@ mod tests {
             [&b"<html>"[..], &zstd_frame(b"WARC/", None)[..]].concat(),
         ] {
             for step in [1, 5_000] {
-                let broken = vec![Broken { offset: 0, fault }];
+                let place = Place::at(0);
+                let broken = vec![Broken { place, fault }];
                 assert_eq!(read(&file, step), (b"WARC/".to_vec(), vec![6], broken));
             }
         }
@@ -523,11 +524,11 @@ mod tests {
             let file = [skippable_frame(0x5d, dictionary), frame.clone()].concat();
             let (bytes, _, broken) = read(&file, 10);
             assert_eq!(bytes, b"text");
-            let (offset, fault) = (0, Fault::Damaged);
-            assert_eq!(broken, [Broken { offset, fault }]);
+            let (place, fault) = (Place::at(0), Fault::Damaged);
+            assert_eq!(broken, [Broken { place, fault }]);
         }
         let (_, _, broken) = read(&skippable_frame(0x5d, DICTIONARY_BYTES)[..500], 10);
-        let (offset, fault) = (0, Fault::Truncated);
-        assert_eq!(broken, [Broken { offset, fault }]);
+        let (place, fault) = (Place::at(0), Fault::Truncated);
+        assert_eq!(broken, [Broken { place, fault }]);
     }
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::headers::RecordType;
-use crate::test_files::{Layout, Trickle, gzip_member, record};
+use crate::test_files::{Layout, Trickle, gzip_member, noise, record};
 
 const LIMITS: Limits = Limits {
     record: 1 << 20,
@@ -16,32 +16,32 @@ enum Owned {
     Broken(Fault),
 }
 
-/// The events of a file, and their offsets.
-fn read(file: &[u8], step: usize, limits: Limits) -> (Vec<Owned>, Vec<u64>) {
+/// The events of a file, and their places.
+fn read(file: &[u8], step: usize, limits: Limits) -> (Vec<Owned>, Vec<Place>) {
     let mut reader = Reader::new(Trickle::new(file, step), limits);
-    let (mut events, mut offsets) = (Vec::new(), Vec::new());
+    let (mut events, mut places) = (Vec::new(), Vec::new());
     while let Some(event) = reader.next_event().unwrap() {
-        let (owned, offset) = match event {
+        let (owned, place) = match event {
             Event::Record(record) => {
                 let (block, raw) = (record.block.to_vec(), record.raw.to_vec());
-                (Owned::Record { block, raw }, record.offset)
+                (Owned::Record { block, raw }, record.place)
             }
-            Event::Broken(broken) => (Owned::Broken(broken.fault), broken.offset),
+            Event::Broken(broken) => (Owned::Broken(broken.fault), broken.place),
         };
         events.push(owned);
-        offsets.push(offset);
+        places.push(place);
         // Each event takes a decompressed byte at least, and a byte of the file is never more than 1,032 of those.
         assert!(events.len() <= 1_032 * file.len(), "no end");
     }
     assert!(reader.next_event().unwrap().is_none());
-    (events, offsets)
+    (events, places)
 }
 
 /// The events of a file, which are the same whatever the size of the source's buffer.
 fn events(file: &[u8]) -> Vec<Owned> {
-    let (events, offsets) = read(file, 1 << 20, LIMITS);
+    let (events, places) = read(file, 1 << 20, LIMITS);
     for step in [1, 11, 500] {
-        assert_eq!(read(file, step, LIMITS), (events.clone(), offsets.clone()));
+        assert_eq!(read(file, step, LIMITS), (events.clone(), places.clone()));
     }
     events
 }
@@ -87,28 +87,34 @@ fn every_layout_has_the_same_records() {
 }
 
 #[test]
-fn offsets_are_those_of_records_and_members() {
+fn places_are_those_of_records_and_members() {
     let records: Vec<Vec<u8>> = (0..5)
         .map(|n| response(&[b'x'; 2_000][..n * 400]))
         .collect();
-    let starts = |sizes: &mut dyn Iterator<Item = usize>| -> Vec<u64> {
+    let starts = |sizes: &mut dyn Iterator<Item = usize>| -> Vec<Place> {
         let mut next = 0;
-        sizes
-            .map(|size| {
-                next += size as u64;
-                next - size as u64
-            })
-            .collect()
+        let mut start = |size| {
+            next += size as u64;
+            Place::at(next - size as u64)
+        };
+        sizes.map(&mut start).collect()
     };
+    let of_records = starts(&mut records.iter().map(Vec::len));
     for step in [1, 100, 1 << 20] {
-        let (_, offsets) = read(&records.concat(), step, LIMITS);
-        assert_eq!(offsets, starts(&mut records.iter().map(Vec::len)));
+        let (_, places) = read(&records.concat(), step, LIMITS);
+        assert_eq!(places, of_records);
         let file = Layout::GzipMembers.file(&records);
-        let (_, offsets) = read(&file, step, LIMITS);
+        let (_, places) = read(&file, step, LIMITS);
         let mut sizes = records.iter().map(|record| gzip_member(record).len());
-        assert_eq!(offsets, starts(&mut sizes));
-        let (_, offsets) = read(&Layout::GzipWhole.file(&records), step, LIMITS);
-        assert_eq!(offsets, [0; 5]);
+        assert_eq!(places, starts(&mut sizes));
+        let (_, places) = read(&Layout::GzipWhole.file(&records), step, LIMITS);
+        for (place, of_record) in places.iter().zip(&of_records) {
+            assert_eq!((place.offset, place.decompressed), (0, of_record.offset));
+        }
+        assert_eq!(
+            places[1].to_string(),
+            format!("byte 0, decompressed byte {}", records[0].len())
+        );
     }
 }
 
@@ -121,7 +127,7 @@ fn headers_are_lent_with_the_record() {
     };
     assert_eq!(record.headers.record_type(), RecordType::Response);
     assert_eq!(record.headers.target_uri().as_deref(), Some("http://a/"));
-    assert_eq!((record.offset, record.block), (0, &b"body"[..]));
+    assert_eq!((record.place, record.block), (Place::at(0), &b"body"[..]));
 }
 
 #[test]
@@ -235,7 +241,8 @@ fn records_above_the_limit_are_skipped() {
     // A length that is a lie, cut off by the next member, or by the end.
     let lie = b"WARC/1.0\r\nContent-Length: 18446744073709551615\r\n\r\nblock";
     let members = [&lie[..], &good, lie].map(gzip_member).concat();
-    assert_eq!(events(&members), [too_long.clone(), owned(&good), too_long]);
+    let endless = Owned::Broken(Fault::Endless);
+    assert_eq!(events(&members), [too_long, owned(&good), endless]);
     let exact = Limits {
         record: good.len() - 4,
         ..LIMITS
@@ -258,8 +265,102 @@ fn a_record_in_a_damaged_member_is_broken_and_those_around_it_are_read() {
         owned(&record),
     ];
     assert_eq!(events(&file), expected);
-    let (_, offsets) = read(&file, 100, LIMITS);
-    assert_eq!(offsets[1], member.len() as u64);
+    let (_, places) = read(&file, 100, LIMITS);
+    assert_eq!(places[1], Place::at(member.len() as u64));
+}
+
+#[test]
+fn a_damaged_record_that_seems_to_be_followed_by_more_is_broken() {
+    let record = response(&[b'x'; 300]);
+    // Bytes behind the record, in a member whose checksum is wrong.
+    let mut damaged = gzip_member(&[&record[..], &[b'y'; 100_000]].concat());
+    let at = damaged.len() - 6;
+    damaged[at] ^= 1;
+    let member = gzip_member(&record);
+    let file = [&member[..], &damaged, &member].concat();
+    let broken = Owned::Broken(Fault::Damaged);
+    assert_eq!(events(&file), [owned(&record), broken, owned(&record)]);
+    // With a right one, the record is as its member says.
+    let more = gzip_member(&[&record[..], &[b'y'; 100_000]].concat());
+    let header = Owned::Broken(Fault::Header);
+    let file = [more, member].concat();
+    assert_eq!(events(&file), [owned(&record), header, owned(&record)]);
+}
+
+#[test]
+fn no_record_of_a_damaged_member_is_read_but_all_before_the_end_of_a_file_that_is_cut_off() {
+    let records: Vec<Vec<u8>> = (0..9).map(|n| response(&noise(n, 3_000))).collect();
+    let whole = gzip_member(&records.concat());
+    let mut damaged = whole.clone();
+    damaged[whole.len() - 6] ^= 1;
+    let file = [damaged, gzip_member(&records[0])].concat();
+    assert_eq!(
+        events(&file),
+        [Owned::Broken(Fault::Damaged), owned(&records[0])]
+    );
+    // Within the last record.
+    let mut expected: Vec<Owned> = records[..8].iter().map(|record| owned(record)).collect();
+    expected.push(Owned::Broken(Fault::Truncated));
+    assert_eq!(events(&whole[..whole.len() - 300]), expected);
+}
+
+#[test]
+fn a_member_that_goes_on_is_held_up_to_the_limit() {
+    let record = response(b"good");
+    let limits = Limits {
+        record: 10_000,
+        ..LIMITS
+    };
+    for rest in [b'y', 0] {
+        let mut damaged = gzip_member(&[&record[..], &vec![rest; 4 << 20]].concat());
+        let at = damaged.len() - 6;
+        damaged[at] ^= 1;
+        let (found, _) = read(&damaged, 1 << 20, limits);
+        assert_eq!(found[0], owned(&record));
+        assert!(matches!(found[1..], [Owned::Broken(_), ..]), "{found:?}");
+    }
+}
+
+/// Records, of which the third has another length than it says.
+fn records_with_length(length: &str) -> Vec<Vec<u8>> {
+    let mut records: Vec<Vec<u8>> = (0..6)
+        .map(|n| response(format!("block {n}").repeat(100).as_bytes()))
+        .collect();
+    let text = String::from_utf8(records[2].clone()).unwrap();
+    records[2] = text.replace("Content-Length: 700", length).into_bytes();
+    records
+}
+
+#[test]
+fn a_wrong_length_loses_no_other_record() {
+    // Within the second record behind, beyond the file.
+    for length in ["2000", "100000"] {
+        let records = records_with_length(&format!("Content-Length: {length}"));
+        let mut expected: Vec<Owned> = records.iter().map(|raw| owned(raw)).collect();
+        expected[2] = Owned::Broken(Fault::Truncated);
+        for layout in Layout::ALL {
+            if layout != Layout::GzipBlocks {
+                let found = events(&layout.file(&records));
+                assert_eq!(found, expected, "{layout:?}");
+            }
+        }
+        // Several members with several records.
+        let joined = [&records[..], &records[3..]].map(|half| gzip_member(&half.concat()));
+        expected.extend_from_within(3..);
+        assert_eq!(events(&joined.concat()), expected);
+    }
+    // Too short: the rest of the block is no record.
+    let records = records_with_length("Content-Length: 50");
+    for layout in [Layout::Plain, Layout::GzipMembers, Layout::GzipWhole] {
+        let found = events(&layout.file(&records));
+        assert_eq!(found.len(), 7, "{layout:?}");
+        assert!(matches!(&found[2], Owned::Record { block, .. } if block.len() == 50));
+        assert_eq!(found[3], Owned::Broken(Fault::Header));
+    }
+    // Above the limit, and beyond the file: what was skipped is not kept.
+    let records = records_with_length("Content-Length: 70000000000");
+    let found = events(&records.concat());
+    assert_eq!(found[2..], [Owned::Broken(Fault::Endless)]);
 }
 
 #[test]
@@ -318,7 +419,6 @@ proptest! {
         damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4),
     ) {
         let mut file = layout.file(&records);
-        let damages = damage.len();
         for (at, byte) in damage {
             if !file.is_empty() {
                 let at = at.index(file.len());
@@ -327,14 +427,13 @@ proptest! {
         }
         // Ends, and does not panic.
         let (found, _) = read(&file, step, LIMITS);
-        // In a compressed file, a wrong byte changes one record at most: that of a member that seems to go on after it, as
-        // members of many records do, so that the record comes before the checksum.
-        if !matches!(layout, Layout::Plain | Layout::GzipWhole | Layout::GzipBlocks) {
+        // A wrong byte changes no record of a member that has no other record.
+        if layout == Layout::GzipMembers {
             let is_changed = |event: &&Owned| match event {
                 Owned::Record { raw, .. } => !records.contains(raw),
                 Owned::Broken(_) => false,
             };
-            prop_assert!(found.iter().filter(is_changed).count() <= damages);
+            prop_assert_eq!(found.iter().find(is_changed), None);
         }
     }
 

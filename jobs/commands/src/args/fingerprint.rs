@@ -62,9 +62,9 @@ pub struct FeatureArgs {
     /// How a text is normalised before it is cut
     #[arg(long, value_name = "FORM", value_parser = choice(Some(Spec::default().normalize)))]
     pub normalize: Option<simhash::Normalize>,
-    /// Which text of HTML pages counts. With any value but none, texts of other formats are parsed as HTML, too. An archive
-    /// fixes it: the default of `archive create` is none, or with --learn that of the documents. Without an archive, the default
-    /// is text for HTML files and .warc files, and none for all others (.wet, too)
+    /// Which text of HTML pages counts. With any value but none, texts of Parquet, JSON and CSV are parsed as HTML, too; plain text
+    /// (.txt, .wet, and text/plain in .warc) never is. An archive fixes it: the default of `archive create` is none, or with
+    /// --learn that of the documents. Without an archive, the default is text for HTML files and .warc files, and none for others
     #[arg(long, value_name = "HOW", value_parser = choice(None::<simhash::Markup>))]
     pub markup: Option<simhash::Markup>,
     /// File of words to leave out, one per line

@@ -235,12 +235,12 @@ fn check_record(name: &str, record: &Record<'_>, theirs: &Value) {
     let headers = &record.headers;
     let ours = json!([type_name(record), headers.record_id(), headers.target_uri()]);
     let expected = json!([theirs["type"], theirs["id"], theirs["uri"]]);
-    assert_eq!(ours, expected, "{name}, byte {}", record.offset);
+    assert_eq!(ours, expected, "{name}, byte {}", record.place.offset);
     if !theirs["offset"].is_null() {
-        assert_eq!(theirs["offset"], record.offset, "{name}");
+        assert_eq!(theirs["offset"], record.place.offset, "{name}");
     }
     let is_same = theirs["block"] == storage::hex(record.block);
-    assert!(is_same, "{name}, byte {}: the block", record.offset);
+    assert!(is_same, "{name}, byte {}: the block", record.place.offset);
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn records_and_contents_are_those_that_warcio_reads() {
             let record = match event {
                 Event::Broken(part) => {
                     counts.count_broken(part);
-                    broken.push((part.offset, part.fault));
+                    broken.push((part.place.offset, part.fault));
                     continue;
                 }
                 Event::Record(record) => record,
@@ -283,7 +283,7 @@ fn records_and_contents_are_those_that_warcio_reads() {
                     content => content,
                 };
                 let is_same = *content == storage::hex(document.text.as_bytes());
-                assert!(is_same, "{name}, byte {}: the text", record.offset);
+                assert!(is_same, "{name}, byte {}: the text", record.place.offset);
                 texts += 1;
             }
         }

@@ -50,18 +50,23 @@ pub struct KeptFiles {
 #[derive(Debug, Default)]
 pub struct KeptDrafts {
     drafts: Vec<Draft>,
+    /// Copies of an earlier run, of documents that are not kept now.
+    stale: Vec<Location>,
     /// Bytes of all files.
     pub bytes: u64,
 }
 
 impl KeptDrafts {
-    /// Puts the files in their places, one after the other.
+    /// Puts the files in their places, one after the other, and removes those that are replaced by none.
     ///
     /// # Errors
-    /// As [`Draft::publish`].
+    /// As [`Draft::publish`], and when a file cannot be removed.
     pub async fn publish(self) -> Result<()> {
         for draft in self.drafts {
             draft.publish().await?;
+        }
+        for file in self.stale {
+            file.remove().await?;
         }
         Ok(())
     }
@@ -171,13 +176,27 @@ impl Documents {
         let mut copied = futures::stream::iter(copying).buffered(threads.max(1));
         let mut copies = KeptDrafts::default();
         while let Some(draft) = copied.next().await {
-            if let Some((draft, bytes)) = draft? {
-                copies.bytes += bytes;
-                copies.drafts.push(draft);
+            match draft? {
+                Copied::Draft(draft, bytes) => {
+                    copies.bytes += bytes;
+                    copies.drafts.push(draft);
+                }
+                Copied::Stale(file) => copies.stale.push(file),
+                Copied::Nothing => {}
             }
         }
         Ok(copies)
     }
+}
+
+/// What [`Copying::copy`] made of an input file.
+enum Copied {
+    /// A copy, and its size in bytes.
+    Draft(Draft, u64),
+    /// Nothing, because the file is one document that is not kept; a copy of an earlier run is here.
+    Stale(Location),
+    /// Nothing.
+    Nothing,
 }
 
 /// The copy of one input file.
@@ -192,13 +211,16 @@ struct Copying {
 }
 
 impl Copying {
-    /// Copies the kept rows of the file; returns the draft and its size in bytes, and `None` if the file is one document that
-    /// is not kept.
-    async fn copy(self, limit: Limit) -> Result<Option<(Draft, u64)>> {
+    /// Copies the kept rows of the file.
+    async fn copy(self, limit: Limit) -> Result<Copied> {
         let Self { input, target, .. } = &self;
         let is_kept = |part, row| self.kept.contains(self.first_part + part, row);
         if input.columns.is_one_document && !is_kept(0, 0) {
-            return Ok(None);
+            return match self.replace {
+                _ if !target.exists().await? => Ok(Copied::Nothing),
+                Replace::Everything => Ok(Copied::Stale(target.clone())),
+                Replace::Same | Replace::Nothing => Err(exists(target)),
+            };
         }
         if let Some(directory) = target.local().and_then(Path::parent) {
             std::fs::create_dir_all(directory).map_err(|source| EngineError::Io {
@@ -224,7 +246,7 @@ impl Copying {
             }
         }
         let bytes = draft.send().await?;
-        Ok(Some((draft, bytes)))
+        Ok(Copied::Draft(draft, bytes))
     }
 }
 

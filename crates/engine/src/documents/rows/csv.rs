@@ -1,6 +1,6 @@
 //! CSV with a header. Every record has as many fields as the header; the reader uses the id, the
-//! content, the preference, and those that go along to decisions. A quoted field may span lines. The fields are separated by commas, semicolons, tabs or
-//! vertical bars, as the header is, unless an option says by what.
+//! content, the preference, and those that go along to decisions. A quoted field may span lines. The fields are separated by
+//! commas, semicolons, tabs or vertical bars, as the header is, unless an option says by what.
 
 use std::io::BufRead as _;
 
@@ -15,7 +15,7 @@ use crate::documents::columns::{Columns, FoundColumns};
 use crate::error::{EngineError, Result};
 use crate::stream::BATCH_BYTES;
 
-/// What may separate the fields; of two that make as many fields of a header, the first.
+/// What may separate the fields; of two that a header has as often, the first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// Bytes of a record's buffer at first; it grows for longer records.
 const FIRST_ROOM: usize = 64 << 10;
@@ -196,12 +196,42 @@ fn without_line_end(record: &[u8]) -> &[u8] {
     record.strip_suffix(b"\r").unwrap_or(record)
 }
 
-/// The delimiter that cuts a header into the most names.
+/// The delimiter that cuts a header into the most names, among those behind which no quoted name goes on.
 fn delimiter(header: &[u8]) -> u8 {
     // Of several equal ones, the last counts, so the order is reversed.
     let delimiters = DELIMITERS.into_iter().rev();
-    let best = delimiters.max_by_key(|delimiter| names(header, *delimiter).len());
+    let best = delimiters.max_by_key(|delimiter| {
+        let is_right = ends_quoted_names(header, *delimiter);
+        (is_right, names(header, *delimiter).len())
+    });
     best.unwrap_or(DELIMITERS[0])
+}
+
+/// Whether each quoted name of a header ends where its quote does.
+fn ends_quoted_names(header: &[u8], delimiter: u8) -> bool {
+    let mut rest = header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header);
+    loop {
+        if let Some(mut quoted) = rest.strip_prefix(b"\"") {
+            // Two quotes are one in the name.
+            rest = loop {
+                let Some(end) = quoted.iter().position(|byte| *byte == b'"') else {
+                    return false;
+                };
+                quoted = &quoted[end + 1..];
+                match quoted.strip_prefix(b"\"") {
+                    Some(more) => quoted = more,
+                    None => break quoted,
+                }
+            };
+            if rest.first().is_some_and(|next| *next != delimiter) {
+                return false;
+            }
+        }
+        match rest.iter().position(|byte| *byte == delimiter) {
+            Some(end) => rest = &rest[end + 1..],
+            None => return true,
+        }
+    }
 }
 
 /// CSV with a header.
@@ -252,7 +282,10 @@ impl FirstRecord for Header {
         let mut found = found.map_err(|error| match error {
             EngineError::BadData { object, reason } => EngineError::BadData {
                 object,
-                reason: format!("{reason}; is the first line a header?"),
+                reason: format!(
+                    "{reason}; is the first line a header? It was cut at each {:?} (see --delimiter)",
+                    char::from(delimiter)
+                ),
             },
             error => error,
         })?;
@@ -365,6 +398,8 @@ mod tests {
             ("id|text", b'|', 2),
             ("\"a;b|c\",text", b',', 2),
             ("\"a,b,c\";text", b';', 2),
+            ("\"id\";\"text\";\"a,b,c\"", b';', 3),
+            ("\"a \"\"b\"\", c\"|d|e", b'|', 3),
             ("\u{feff}\"id\";text", b';', 2),
             ("text", b',', 1),
             ("", b',', 0),

@@ -112,10 +112,11 @@ fn bad_line(line: &str, error: &serde_json::Error) -> EngineError {
         Some(reason) => (format!("{line}, column {}", error.column()), reason),
         None => (line.to_owned(), &*text),
     };
-    EngineError::BadData {
-        object,
-        reason: reason.to_owned(),
-    }
+    let reason = match error.is_eof() {
+        true => format!("{reason}: an object that is not in an array must be one line"),
+        false => reason.to_owned(),
+    };
+    EngineError::BadData { object, reason }
 }
 
 /// JSON Lines, or an array.

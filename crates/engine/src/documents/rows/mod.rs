@@ -48,15 +48,18 @@ pub(super) async fn open(
         }
         None => (location.size().await?, None),
     };
-    if size == 0 {
-        // A compressed file has a header, even if it is empty.
-        return match compression {
-            Compression::None => Ok(None),
-            Compression::Gzip | Compression::Zstd => Err(EngineError::BadData {
+    // A file of one document may be empty. A WARC file is of members, compressed or not, and may have none.
+    match compression {
+        _ if size > 0 => {}
+        Compression::None if format.is_one_document() => {}
+        Compression::Gzip | Compression::Zstd if !format.decompresses() => {
+            // Another compressed file has a header, even if it is empty.
+            return Err(EngineError::BadData {
                 object: location.to_string(),
                 reason: "the compressed data is cut off: the file has 0 bytes".into(),
-            }),
-        };
+            });
+        }
+        _ => return Ok(None),
     }
     let file = RowFile {
         location: location.clone(),

@@ -7,7 +7,8 @@ use archive::IdType;
 use arrow::datatypes::DataType;
 use storage::Location;
 use warc::{
-    Broken, Choice, Counts, Dictionary, Document, Event, Limits, Outcome, Reader, WrongCut,
+    Broken, Choice, Counts, Dictionary, Document, Event, Fault, Limits, Outcome, Place, Reader,
+    Reason, WrongCut,
 };
 
 use super::builder::BatchBuilder;
@@ -25,8 +26,8 @@ const RECORD_ID: &str = "warc_record_id";
 const URL: &str = "url";
 /// The column of a response's status.
 const STATUS: &str = "status";
-/// The most broken parts of a file that are logged.
-const MAX_LOGGED: u64 = 10;
+/// The most faults of a file that are logged.
+const MAX_LOGGED: usize = 10;
 
 /// WARC files, also those of texts (WET).
 #[derive(Debug)]
@@ -38,8 +39,10 @@ impl RowFormat for Warc {
     }
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
+        // They are logged once: columns that go along are read by themselves, after the documents.
+        let faults = columns.content.as_ref().map(|_| Faults::default());
         Ok(Box::new(WarcRecords {
-            file: File::new(input, columns)?,
+            file: File::new(input, columns, faults)?,
             columns: columns.names().into_iter().map(str::to_owned).collect(),
             has_ids: columns.id.is_some(),
             pages: columns.pages,
@@ -47,8 +50,9 @@ impl RowFormat for Warc {
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
+        // They were logged when the documents were read.
         Ok(Box::new(RawWarc {
-            file: File::new(input, columns)?,
+            file: File::new(input, columns, None)?,
             record: Vec::new(),
         }))
     }
@@ -102,6 +106,36 @@ struct File {
     /// Parts that cannot be read.
     broken: u64,
     first_broken: Option<Broken>,
+    /// `None` if they are not to be logged.
+    faults: Option<Faults>,
+}
+
+/// What of a file cannot be read. It is logged from the first record on: a file without any is an error that names the first.
+#[derive(Default)]
+struct Faults {
+    number: usize,
+    waiting: Vec<String>,
+}
+
+impl Faults {
+    /// Notes the fault of a record or another part of the file.
+    fn add(&mut self, input: &InputName, place: Place, fault: &str, what_follows: &str) {
+        self.number += 1;
+        if self.number <= MAX_LOGGED {
+            let fault = format!("{}, {place}: {fault}; {what_follows}", input.0);
+            self.waiting.push(fault);
+        }
+        if self.number == MAX_LOGGED {
+            let more = format!("{}: further faults are only counted", input.0);
+            self.waiting.push(more);
+        }
+    }
+
+    fn log(&mut self) {
+        for fault in self.waiting.drain(..) {
+            tracing::warn!("{fault}");
+        }
+    }
 }
 
 /// What a file has next.
@@ -138,7 +172,7 @@ impl InputName {
 }
 
 impl File {
-    fn new(mut input: Input, columns: &FoundColumns) -> Result<Self> {
+    fn new(mut input: Input, columns: &FoundColumns, faults: Option<Faults>) -> Result<Self> {
         let limits = Limits {
             record: input.limit.record,
             window_log: input.limit.window_log,
@@ -170,6 +204,7 @@ impl File {
             records: 0,
             broken: 0,
             first_broken: None,
+            faults,
         })
     }
 
@@ -185,19 +220,27 @@ impl File {
                 self.counts.count_broken(broken);
                 self.first_broken.get_or_insert(broken);
                 self.broken += 1;
-                if self.broken <= MAX_LOGGED {
-                    tracing::warn!(
-                        "{}, byte {}: {}; the rest of the file is read",
-                        self.input.0,
-                        broken.offset,
-                        broken.fault
-                    );
+                if let Some(faults) = &mut self.faults {
+                    let what_follows = match broken.fault {
+                        Fault::Endless => "no more of the file is read",
+                        _ => "what is behind it is read",
+                    };
+                    faults.add(&self.input, broken.place, broken.fault.name(), what_follows);
                 }
             }
             Some(Event::Record(record)) => {
                 self.records += 1;
                 let outcome = self.documents.read(&record);
                 self.counts.count(&outcome);
+                if let Some(faults) = &mut self.faults {
+                    if let Outcome::Skipped(reason) = &outcome
+                        && is_fault(reason)
+                    {
+                        let left_out = "the record is left out";
+                        faults.add(&self.input, record.place, reason.name(), left_out);
+                    }
+                    faults.log();
+                }
                 if let Outcome::Document(document) = &outcome {
                     return each(document, &self.input).map(Next::Document);
                 }
@@ -217,12 +260,20 @@ impl File {
         // Of a file that is cut, the first part has a record.
         if let (true, 0, Some(broken)) = (self.is_whole, self.records, self.first_broken) {
             return Err(EngineError::BadData {
-                object: format!("{}, byte {}", self.input.0, broken.offset),
+                object: format!("{}, {}", self.input.0, broken.place),
                 reason: format!("{}; there is no WARC record in the file", broken.fault),
             });
         }
         Ok(())
     }
+}
+
+/// Whether this reason is a fault of the record; others say what it is.
+fn is_fault(reason: &Reason<'_>) -> bool {
+    matches!(
+        reason,
+        Reason::Http | Reason::Encoding | Reason::Digest | Reason::Broken(_)
+    )
 }
 
 /// The dictionary that the file starts with, if `input` is a part that may need it and does not start with it.
@@ -246,16 +297,32 @@ fn value<'d>(document: &'d Document<'_>, column: &str) -> Option<Cow<'d, str>> {
     match column {
         RECORD_ID => document.id.as_deref().map(Cow::Borrowed),
         URL => url.map(Cow::Borrowed),
-        "host" => url.and_then(host).map(Cow::Borrowed),
+        "host" => url.and_then(host),
         "date" => document.date.as_deref().map(Cow::Borrowed),
-        "content_type" => Some(Cow::Borrowed(document.content_type)),
+        "content_type" => Some(lower_case(document.content_type)),
         STATUS => document.status.map(|status| status.to_string().into()),
         _ => None,
     }
 }
 
-/// The host in a URL, without user and port.
-fn host(url: &str) -> Option<&str> {
+/// The id of a document that has no other: its file and its place there.
+fn place_name(file: &str, place: Place) -> String {
+    match place.decompressed {
+        0 => format!("{file}:{}", place.offset),
+        within => format!("{file}:{}:{within}", place.offset),
+    }
+}
+
+/// The text in lower case, as far as it is ASCII.
+fn lower_case(text: &str) -> Cow<'_, str> {
+    match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => text.to_ascii_lowercase().into(),
+        false => text.into(),
+    }
+}
+
+/// The host in a URL, without user, port, and the dot that may end it; in lower case.
+fn host(url: &str) -> Option<Cow<'_, str>> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;
@@ -264,7 +331,9 @@ fn host(url: &str) -> Option<&str> {
         Some(end) => end + 1,
         None => host.find(':').unwrap_or(host.len()),
     };
-    Some(&host[..end]).filter(|host| !host.is_empty())
+    let host = &host[..end];
+    let host = host.strip_suffix('.').unwrap_or(host);
+    (!host.is_empty()).then(|| lower_case(host))
 }
 
 /// The documents of a file.
@@ -304,7 +373,7 @@ impl Records for WarcRecords {
                 if *has_ids && values.first().is_some_and(Option::is_none) {
                     // A record need not have an id: then its URL stands for it, or its place.
                     let known = value(document, RECORD_ID).or_else(|| value(document, URL));
-                    let place = || format!("{}:{}", input.0, document.offset).into();
+                    let place = || place_name(&input.0, document.place).into();
                     values[0] = Some(known.unwrap_or_else(place));
                 }
                 let values: Vec<Option<&[u8]>> = values
@@ -313,7 +382,7 @@ impl Records for WarcRecords {
                     .collect();
                 let added = batch.push(&values);
                 added.map_err(|reason| EngineError::BadData {
-                    object: format!("{}, byte {}", input.0, document.offset),
+                    object: format!("{}, {}", input.0, document.place),
                     reason,
                 })
             })?;
@@ -369,10 +438,11 @@ mod tests {
             ("https://a.example/b:c@d", Some("a.example")),
             ("http://u:p@a.example:80?x", Some("a.example")),
             ("http://[::1]:8080/", Some("[::1]")),
+            ("http://A.Example.:80/X", Some("a.example")),
             ("http:///x", None),
             ("urn:uuid:1", None),
         ] {
-            assert_eq!(host(url), expected, "{url}");
+            assert_eq!(host(url).as_deref(), expected, "{url}");
         }
     }
 }

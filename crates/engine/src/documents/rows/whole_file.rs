@@ -90,15 +90,15 @@ impl Records for WholeFile {
         let Some(input) = self.input.take() else {
             return Ok(false);
         };
-        let name = input.line_name(1);
+        let name = input.name().to_owned();
         let bytes = read_all(input)?;
         let hints = Hints {
             is_markup: self.form == Form::Html,
             ..Hints::default()
         };
         let mut buffer = String::new();
-        let text = charset::decode(&bytes, &hints, &mut buffer);
-        let text = page_text::content(self.pages, self.form, Cow::Borrowed(text));
+        let decoded = charset::decode(&bytes, &hints, &mut buffer);
+        let text = page_text::content(self.pages, self.form, Cow::Borrowed(decoded.text));
         // The only column that there is.
         let added = batch.push(&[Some(text.as_bytes())]);
         added.map_err(|reason| EngineError::BadData {
@@ -138,7 +138,7 @@ fn read_all(mut input: Input) -> Result<Vec<u8>> {
     let read = part.read_to_end(&mut bytes);
     read.map_err(|error| input.failed(1, error))?;
     match bytes.len() > limit.record {
-        true => Err(limit.exceeded(input.line_name(1))),
+        true => Err(limit.exceeded(input.name().to_owned())),
         false => Ok(bytes),
     }
 }

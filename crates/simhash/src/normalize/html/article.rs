@@ -136,5 +136,12 @@ mod tests {
             page.push_str(&many.repeat(20_000));
             assert!(page_tree(&page).is_none(), "{open}");
         }
+        // Texts in which the serializer searches from many places to the end.
+        for many in ["&", "&amp;", "a& ", "\u{a3}", "\u{a0}x"] {
+            let page = |times| format!("<p>{}</p>{paragraphs}", many.repeat(times));
+            assert!(page_tree(&page(20_000)).is_some(), "{many}");
+            assert!(page_tree(&page(500_000)).is_none(), "{many}");
+            assert!(!article_of(&page(500_000)).is_empty(), "{many}");
+        }
     }
 }

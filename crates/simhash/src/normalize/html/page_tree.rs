@@ -6,6 +6,7 @@
 //! no attributes but those by which the library tells content from the rest.
 
 use dom_query::{Document, NodeId, NodeRef};
+use memchr::memchr2_iter;
 
 use super::blocks::{Visit, walk};
 use super::elements::{Element, HIDDEN};
@@ -22,6 +23,9 @@ const MOST_NODES: usize = 200_000;
 /// much as [`NODE_WORK`] bytes.
 const MOST_WORK: u64 = 1 << 25;
 const NODE_WORK: u64 = 16;
+/// At each `&`, and at each first byte of U+0080 to U+00BF, the serializer of the tree may search the rest of the text. It is so
+/// fast that this many bytes cost as much as one byte of text.
+const SEARCHED_PER_BYTE: u64 = 64;
 
 /// The visible elements of a page and their text, in the body of a document. `None` if they are too many.
 pub(super) fn page_tree(page: &str) -> Option<Document> {
@@ -69,11 +73,18 @@ impl<'p, 'o> PageTree<'p, 'o> {
         self.nodes <= MOST_NODES && self.work <= MOST_WORK
     }
 
-    /// Counts an element or a text of `len` bytes. Returns whether the page is still small enough.
+    /// Counts an element, or a text of `len` bytes. Returns whether the page is still small enough.
     fn count(&mut self, len: usize, place: Place) -> bool {
         self.nodes += 1;
         self.work += (NODE_WORK + len as u64) * u64::from(place.depth + 1);
         self.is_small()
+    }
+
+    /// Counts the searches in the text that was written after the first `begin` bytes.
+    fn count_searches(&mut self, begin: usize) {
+        let text = &self.writer.written().as_bytes()[begin..];
+        let searches = memchr2_iter(b'&', 0xc2, text).count() as u64;
+        self.work += searches * text.len() as u64 / SEARCHED_PER_BYTE;
     }
 
     /// Appends an element, unless the page is too large.
@@ -90,6 +101,7 @@ impl<'p, 'o> PageTree<'p, 'o> {
     /// Appends what was written after the first `begin` bytes, unless the page is too large.
     fn append_text(&mut self, begin: usize, place: Place) {
         let len = self.writer.written().len() - begin;
+        self.count_searches(begin);
         if len == 0 || !self.count(len, place) {
             return;
         }

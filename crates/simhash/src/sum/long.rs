@@ -1,0 +1,236 @@
+//! Fingerprints of long texts, whose features are so many that they are not kept.
+//!
+//! A pass over the features counts those whose hash begins with the pass's number, and adds them to the sums. More passes keep
+//! fewer distinct features at a time. The passes do not change the fingerprint: sums are the same in any order.
+
+use std::collections::HashMap;
+
+use super::Sum;
+use crate::accumulate::{self, SameWeight, Sums};
+use crate::weight::{Summed, Weight};
+
+/// The most distinct features that a pass keeps, each of about 40 bytes.
+const MOST_DISTINCT: usize = 1 << 20;
+/// The most passes. So many features that more would be needed are of a text that was made for it.
+const MOST_PASSES: u32 = 1 << 10;
+/// Features that are weighed at a time.
+const PIECE: usize = 1 << 12;
+
+/// A text's features, which can be read again and again: each call gives their hashes, some at a time, in the same order.
+pub(crate) trait ReadFeatures {
+    fn read(&mut self, each: &mut dyn FnMut(&[u64]));
+}
+
+impl<F: FnMut(&mut dyn FnMut(&[u64]))> ReadFeatures for F {
+    fn read(&mut self, each: &mut dyn FnMut(&[u64])) {
+        self(each);
+    }
+}
+
+impl Sum {
+    /// [`Self::fingerprint`] of a text that has `len` features.
+    pub(crate) fn fingerprint_of_long(
+        &mut self,
+        len: usize,
+        features: &mut impl ReadFeatures,
+    ) -> Option<u64> {
+        self.long_fingerprint(len, features, MOST_DISTINCT)
+    }
+
+    fn long_fingerprint(
+        &mut self,
+        len: usize,
+        features: &mut impl ReadFeatures,
+        most_distinct: usize,
+    ) -> Option<u64> {
+        if let Summed::Occurrences = self.model.spec().weight.summed() {
+            return self.sum_occurrences(features);
+        }
+        let mut passes = 1;
+        loop {
+            match self.sum_distinct(passes, features, most_distinct) {
+                Ok(fingerprint) => return fingerprint,
+                Err(read) => passes = more_passes(passes, len, read),
+            }
+        }
+    }
+
+    /// The fingerprint of all occurrences, each with the weight of its feature.
+    fn sum_occurrences(&mut self, features: &mut impl ReadFeatures) -> Option<u64> {
+        let enough = self.model.spec().min_features as usize;
+        let mut distinct = Vec::with_capacity(enough);
+        let mut sums = Sums::ZERO;
+        features.read(&mut |hashes| {
+            for hash in hashes {
+                if distinct.len() < enough && !distinct.contains(hash) {
+                    distinct.push(*hash);
+                }
+            }
+            match self.model.idf() {
+                Some(idf) => idf.weights(hashes, &mut self.weights),
+                None => {
+                    self.weights.clear();
+                    self.weights.resize(hashes.len(), 1);
+                }
+            }
+            let none = SameWeight::default();
+            sums.add(&accumulate::weighted_sums(
+                self.kernel,
+                none,
+                hashes,
+                &self.weights,
+            ));
+        });
+        (distinct.len() == enough).then(|| sums.fingerprint())
+    }
+
+    /// The fingerprint of the distinct features, each with its weight, in so many passes, a power of two. If one of them has too
+    /// many distinct features, returns the number of features that it read.
+    fn sum_distinct(
+        &mut self,
+        passes: u32,
+        features: &mut impl ReadFeatures,
+        most_distinct: usize,
+    ) -> Result<Option<u64>, usize> {
+        let most_distinct = match passes < MOST_PASSES {
+            true => most_distinct,
+            false => usize::MAX,
+        };
+        let weight = self.model.spec().weight;
+        let mut heaviest = 0;
+        if weight == Weight::Levels {
+            for pass in 0..passes {
+                let count = count(pass, passes, features, most_distinct)?;
+                self.weigh_counted(&count, |_, weights| {
+                    heaviest = weights.iter().copied().fold(heaviest, u32::max);
+                });
+            }
+        }
+        let (mut sums, mut distinct) = (Sums::ZERO, 0);
+        let kernel = self.kernel;
+        for pass in 0..passes {
+            let count = count(pass, passes, features, most_distinct)?;
+            distinct += count.len();
+            self.weigh_counted(&count, |hashes, weights| {
+                if weight == Weight::Levels {
+                    for weight in &mut *weights {
+                        *weight = Weight::level(*weight, heaviest);
+                    }
+                }
+                let none = SameWeight::default();
+                sums.add(&accumulate::weighted_sums(kernel, none, hashes, weights));
+            });
+        }
+        let is_enough = distinct >= self.model.spec().min_features as usize;
+        Ok(is_enough.then(|| sums.fingerprint()))
+    }
+
+    /// Calls `each` with counted features and their weights, without levels, some at a time.
+    fn weigh_counted(
+        &mut self,
+        count: &HashMap<u64, u32>,
+        mut each: impl FnMut(&[u64], &mut [u32]),
+    ) {
+        let mut counted = count.iter();
+        loop {
+            self.count.distinct.clear();
+            self.count.occurrences.clear();
+            for (&hash, &occurrences) in counted.by_ref().take(PIECE) {
+                self.count.distinct.push(hash);
+                self.count.occurrences.push(occurrences);
+            }
+            if self.count.distinct.is_empty() {
+                return;
+            }
+            self.weigh_without_levels();
+            each(&self.count.distinct, &mut self.weights);
+        }
+    }
+}
+
+/// Counts the features of a pass. If more than `most_distinct` of them are distinct, returns the number of features that it read.
+fn count(
+    pass: u32,
+    passes: u32,
+    features: &mut impl ReadFeatures,
+    most_distinct: usize,
+) -> Result<HashMap<u64, u32>, usize> {
+    let mut count: HashMap<u64, u32> = HashMap::new();
+    let (mut read, mut is_full) = (0, false);
+    let pass_bits = passes.trailing_zeros();
+    features.read(&mut |hashes| {
+        if is_full {
+            return;
+        }
+        read += hashes.len();
+        // Two shifts, because `pass_bits` may be 0.
+        let of_pass = |hash: &&u64| (**hash >> 1 >> (63 - pass_bits)) as u32 == pass;
+        for &hash in hashes.iter().filter(of_pass) {
+            let occurrences = count.entry(hash).or_insert(0_u32);
+            *occurrences = occurrences.saturating_add(1);
+        }
+        is_full = count.len() > most_distinct;
+    });
+    match is_full {
+        true => Err(read),
+        false => Ok(count),
+    }
+}
+
+/// The number of passes, after one of so many was full when it had read `read` of `len` features.
+fn more_passes(passes: u32, len: usize, read: usize) -> u32 {
+    let wanted = u64::from(passes) * len.div_ceil(read.max(1)) as u64;
+    // At least twice as many.
+    let wanted = wanted.clamp(u64::from(passes) + 1, u64::from(MOST_PASSES));
+    wanted.next_power_of_two() as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::isa::Kernel;
+    use crate::model::Model;
+    use crate::spec::Spec;
+
+    proptest! {
+        #[test]
+        fn fingerprints_of_long_texts_equal_those_of_others(
+            hashes in proptest::collection::vec(prop_oneof![0u64..20, any::<u64>()], 0..500),
+            most_distinct in 1_usize..200,
+            piece in 1_usize..200,
+            min_features in 0_u32..12,
+        ) {
+            for weight in [Weight::Tf, Weight::LogTf, Weight::SqrtTf, Weight::Set, Weight::Levels] {
+                let spec = Spec { weight, min_features, ..Spec::default() };
+                let mut sum = Sum::new(Model::plain(spec).unwrap(), Kernel::detect());
+                let mut read = |each: &mut dyn FnMut(&[u64])| hashes.chunks(piece).for_each(each);
+                let found = sum.long_fingerprint(hashes.len(), &mut read, most_distinct);
+                prop_assert_eq!(found, sum.fingerprint(&hashes), "{}", weight);
+            }
+        }
+    }
+
+    #[test]
+    fn passes_grow_with_the_text_and_have_a_limit() {
+        assert_eq!(more_passes(1, 100, 100), 2);
+        assert_eq!(more_passes(1, 100, 20), 8);
+        assert_eq!(more_passes(4, 100, 99), 8);
+        assert_eq!(more_passes(MOST_PASSES / 2, usize::MAX, 1), MOST_PASSES);
+        // Equal hashes are in one pass, however many passes there are.
+        let mut same = |each: &mut dyn FnMut(&[u64])| each(&[7, 8, 9]);
+        let mut sum = Sum::new(
+            Model::plain(Spec {
+                min_features: 1,
+                ..Spec::default()
+            })
+            .unwrap(),
+            Kernel::detect(),
+        );
+        assert_eq!(
+            sum.long_fingerprint(3, &mut same, 1),
+            sum.fingerprint(&[7, 8, 9])
+        );
+    }
+}
