@@ -26,7 +26,7 @@ impl FeatureHasher {
     }
 
     /// Hashes the features that `extract` takes, in their order. Gives the hashes so far to `full` when there are more than `most`,
-    /// and forgets them; keeps the last.
+    /// and forgets them; the rest is [`Self::kept`].
     pub(crate) fn hash(
         &mut self,
         most: usize,

@@ -11,8 +11,8 @@ use crate::spec::{Hash, Spec};
 use crate::sum::Sum;
 use crate::text::{Feature, Folded};
 
-/// The most hashes that are kept for a fingerprint. Counting takes three times their memory, so this bounds it to some 30 MiB.
-const MOST_KEPT: usize = 1 << 20;
+/// The most hashes that are kept for a fingerprint. With the memory to count and weigh them, they take some 30 MiB.
+const MOST_KEPT: usize = 1 << 19;
 /// The hashes of a longer text are read again, so many at a time.
 const PIECE: usize = 1 << 14;
 

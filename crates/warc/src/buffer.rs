@@ -2,8 +2,9 @@
 
 /// Bytes of an empty buffer.
 const FIRST_SIZE: usize = 512 << 10;
-/// The least room to decompress into.
+/// The least room to decompress into, and its least share of the unread bytes when they are moved, so that no byte is moved often.
 const LEAST_ROOM: usize = 64 << 10;
+const ROOM_SHARE: usize = 4;
 /// A larger buffer is freed once it is empty.
 const KEPT_SIZE: usize = 4 << 20;
 
@@ -16,19 +17,21 @@ pub(crate) struct Buffer {
     end: usize,
     /// The position of `bytes[0]`.
     base: u64,
-    /// The buffer grows to this size, or to the size that holds the unread bytes and [`LEAST_ROOM`].
+    /// The buffer grows to this size by doubling, and beyond for the unread bytes and room behind them.
     most: usize,
 }
 
 impl Buffer {
-    /// A buffer for records of at most `record` bytes.
+    /// A buffer for records of at most `record` bytes, and 1 MiB.
     pub(crate) fn new(record: usize) -> Self {
         Self {
             bytes: Vec::new(),
             start: 0,
             end: 0,
             base: 0,
-            most: record.saturating_add(2 * FIRST_SIZE),
+            most: record
+                .saturating_add(record / ROOM_SHARE)
+                .saturating_add(4 * FIRST_SIZE),
         }
     }
 
@@ -60,13 +63,10 @@ impl Buffer {
 
     /// Room behind the unread bytes, at least [`LEAST_ROOM`].
     pub(crate) fn room(&mut self) -> &mut [u8] {
-        if self.start == self.end && self.start > 0 {
+        self.free();
+        if self.start == self.end {
             self.base += self.start as u64;
             (self.start, self.end) = (0, 0);
-            if self.bytes.len() > KEPT_SIZE {
-                self.bytes.truncate(FIRST_SIZE);
-                self.bytes.shrink_to_fit();
-            }
         }
         if self.bytes.len() - self.end < LEAST_ROOM {
             self.make_room();
@@ -81,10 +81,26 @@ impl Buffer {
         self.base += self.start as u64;
         self.end -= self.start;
         self.start = 0;
-        if self.bytes.len() - self.end < LEAST_ROOM {
+        let wanted = LEAST_ROOM.max(self.end / ROOM_SHARE);
+        if self.bytes.len() - self.end < wanted {
             let larger = (2 * self.bytes.len()).clamp(FIRST_SIZE, self.most);
-            self.bytes.resize(larger.max(self.end + LEAST_ROOM), 0);
+            self.bytes.resize(larger.max(self.end + wanted), 0);
         }
+    }
+
+    /// Frees the memory of a large buffer without unread bytes.
+    pub(crate) fn free(&mut self) {
+        if self.start == self.end && self.bytes.len() > KEPT_SIZE {
+            self.base += self.start as u64;
+            (self.start, self.end) = (0, 0);
+            self.bytes = Vec::new();
+        }
+    }
+
+    /// Forgets the bytes from this position on, which is among the unread ones.
+    pub(crate) fn truncate(&mut self, position: u64) {
+        self.end = (position - self.base) as usize;
+        debug_assert!(self.start <= self.end);
     }
 
     /// Counts the first `count` bytes of the room as decompressed.
@@ -133,7 +149,10 @@ mod tests {
         let lengths = [1, 70_000, 0, 600_000, 5 << 20, 3, 6 << 20, 10, 500_000];
         for piece in [1_000, 65_536, 300_000, 1 << 20] {
             let largest = check(&lengths, piece, limit);
-            assert!(largest <= limit + 2 * FIRST_SIZE, "{largest}");
+            assert!(
+                largest <= limit + limit / ROOM_SHARE + 4 * FIRST_SIZE,
+                "{largest}"
+            );
         }
         assert_eq!(check(&[100; 10_000], 1_000, limit), FIRST_SIZE);
     }

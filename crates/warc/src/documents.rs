@@ -110,16 +110,22 @@ impl Documents {
         }
     }
 
+    /// Frees the memory of a long document. For a caller who does something else before reading on.
+    pub fn free(&mut self) {
+        if self.buffer.capacity() > KEPT_SIZE {
+            self.buffer = String::new();
+        }
+        self.bodies.free();
+    }
+
     fn document<'a>(&'a mut self, record: &Record<'a>) -> Result<Document<'a>, Reason<'a>> {
+        self.free();
         let Self {
             choice,
             fields,
             bodies,
             buffer,
         } = self;
-        if buffer.capacity() > KEPT_SIZE {
-            *buffer = String::new();
-        }
         check_type(record.headers.record_type())?;
         let url = record.headers.target_uri();
         let url_text = url.as_deref().unwrap_or_default();

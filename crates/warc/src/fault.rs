@@ -97,7 +97,7 @@ impl fmt::Display for Place {
 /// A part of a file that is not read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken {
-    /// Where the broken record starts, or what is broken otherwise.
+    /// Where the broken record starts, or where the bytes start that cannot be read.
     pub place: Place,
     /// What is wrong.
     pub fault: Fault,

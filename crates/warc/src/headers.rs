@@ -21,6 +21,35 @@ pub(crate) fn is_record_start(bytes: &[u8]) -> bool {
     STARTS.iter().any(|start| bytes.starts_with(*start))
 }
 
+/// The bytes that [`is_record_start_in_line`] looks at.
+pub(crate) const LINE_START_LENGTH: usize = START_LENGTH + 1 + 2 + FIELD_NAMES[1].len();
+/// How the names of a record's first fields begin.
+const FIELD_NAMES: [&[u8]; 2] = [b"WARC-", b"Content-"];
+
+/// Whether `bytes` start with the version of a record, the end of the line, and a field of a record. Such bytes may be the start of
+/// a record even within a line: behind a record that is cut off.
+pub(crate) fn is_record_start_in_line(bytes: &[u8]) -> bool {
+    let is_name = |rest: &[u8]| {
+        FIELD_NAMES.iter().any(|name| {
+            let start = rest.get(..name.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+        })
+    };
+    is_record_start(bytes)
+        && match &bytes[START_LENGTH..] {
+            [b'0'..=b'9', b'\r', b'\n', rest @ ..] | [b'0'..=b'9', b'\n', rest @ ..] => {
+                is_name(rest)
+            }
+            _ => false,
+        }
+}
+
+/// Whether a line of a header ends with the version of a record: the header is cut off, and another record follows.
+fn ends_with_record_start(line: &[u8]) -> bool {
+    let at = line.len().checked_sub(START_LENGTH + 1);
+    at.is_some_and(|at| is_record_start(&line[at..]) && line[at + START_LENGTH].is_ascii_digit())
+}
+
 /// Whether a byte may stand between records: white space, or the zeros of padding.
 pub(crate) fn is_blank(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0
@@ -76,7 +105,9 @@ impl FieldTable {
                         field.value.end = start + line.len();
                     }
                 }
-                Some(_) if is_record_start(line) => return Scan::Cut,
+                Some(_) if is_record_start(line) || ends_with_record_start(line) => {
+                    return Scan::Cut;
+                }
                 Some(_) => {
                     if let Some(colon) = memchr(b':', line)
                         && self.fields.len() < MAX_FIELDS

@@ -1,4 +1,4 @@
-//! [`Input`]: the bytes of a file, with a look at the next few, however small the buffer of the source is.
+//! [`Input`]: the bytes of a file, with a look at the next few, however small the buffer of the source is, and a way back.
 
 use std::io::{self, BufRead};
 
@@ -7,14 +7,19 @@ use memchr::memchr;
 /// The most bytes that [`Input::peek`] can be asked for.
 pub(crate) const MAX_PEEK: usize = 4 << 10;
 
+/// The most bytes that are remembered.
+const MAX_REMEMBERED: usize = 1 << 20;
+
 /// The bytes of a file from an offset on, and how many of them are consumed.
 pub(crate) struct Input<R> {
     source: R,
     /// The offset in the file of the next byte.
     offset: u64,
-    /// Bytes that `peek` took from the source; those from `held_start` on come next.
+    /// Bytes that were taken from the source; those from `held_start` on come next.
     held: Vec<u8>,
     held_start: usize,
+    /// The bytes that were consumed since [`Self::remember`]; `None` if they are not wanted, or too many.
+    remembered: Option<Vec<u8>>,
 }
 
 impl<R: BufRead> Input<R> {
@@ -30,6 +35,21 @@ impl<R: BufRead> Input<R> {
             offset,
             held: Vec::new(),
             held_start: 0,
+            remembered: None,
+        }
+    }
+
+    /// Remembers what is consumed from here on.
+    pub(crate) fn remember(&mut self) {
+        self.remembered.get_or_insert_default().clear();
+    }
+
+    /// Goes back to the byte where [`Self::remember`] was called, if that is not too far.
+    pub(crate) fn go_back(&mut self) {
+        if let Some(mut bytes) = self.remembered.take() {
+            self.offset -= bytes.len() as u64;
+            bytes.extend_from_slice(&self.held[self.held_start..]);
+            (self.held, self.held_start) = (bytes, 0);
         }
     }
 
@@ -49,6 +69,9 @@ impl<R: BufRead> Input<R> {
     /// The next bytes, at least `count` of them unless the file ends before.
     pub(crate) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         debug_assert!(count <= MAX_PEEK);
+        if self.held.len() - self.held_start >= count {
+            return self.fill();
+        }
         self.held.drain(..self.held_start);
         self.held_start = 0;
         if self.held.is_empty() && fill_source(&mut self.source)?.len() >= count {
@@ -69,6 +92,13 @@ impl<R: BufRead> Input<R> {
     /// Consumes bytes that the last `fill` or `peek` returned.
     pub(crate) fn consume(&mut self, count: usize) {
         self.offset += count as u64;
+        if let Some(mut remembered) = self.remembered.take()
+            && remembered.len() + count <= MAX_REMEMBERED
+            && let Ok(bytes) = self.fill()
+        {
+            remembered.extend_from_slice(&bytes[..count]);
+            self.remembered = Some(remembered);
+        }
         match self.held_start < self.held.len() {
             true => self.held_start += count,
             false => self.source.consume(count),
@@ -175,6 +205,44 @@ mod tests {
                 assert_eq!(input.offset(), read.len() as u64);
             }
             assert_eq!(read, bytes);
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_comes_again() {
+        let bytes: Vec<u8> = (0..20_000_u32).map(|n| (n % 251) as u8).collect();
+        for step in [1, 7, 300, 5_000] {
+            let mut input = Input::new(Trickle::new(&bytes, step));
+            // Nothing is remembered.
+            assert!(input.skip(10).unwrap());
+            input.go_back();
+            assert_eq!(input.offset(), 10);
+            for length in [0, 5, 4_000, 9_000] {
+                let start = input.offset();
+                input.remember();
+                assert!(input.skip(length).unwrap());
+                input.peek(100).unwrap();
+                input.go_back();
+                assert_eq!(input.offset(), start);
+                let mut again = Vec::new();
+                assert!(input.take_into(length, &mut again).unwrap());
+                assert!(bytes[start as usize..].starts_with(&again));
+            }
+            let mut rest = Vec::new();
+            let left = bytes.len() - input.offset() as usize;
+            assert!(input.take_into(left, &mut rest).unwrap());
+            assert!(bytes.ends_with(&rest) && input.peek(1).unwrap().is_empty());
+        }
+        let long = vec![1; MAX_REMEMBERED + 2];
+        for (skipped, expected) in [
+            (MAX_REMEMBERED, 0),
+            (MAX_REMEMBERED + 1, MAX_REMEMBERED + 1),
+        ] {
+            let mut input = Input::new(&long[..]);
+            input.remember();
+            assert!(input.skip(skipped).unwrap());
+            input.go_back();
+            assert_eq!(input.offset(), expected as u64);
         }
     }
 

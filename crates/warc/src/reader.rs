@@ -1,7 +1,7 @@
 //! [`Reader`]: the records of a WARC file, one after the other.
 //!
-//! A record is decompressed into one buffer, and lent from there: nothing is allocated or copied for it. It counts only once its
-//! compressed member has passed its checksum; unless the member goes on for long, because it has many records.
+//! A record is decompressed into one buffer, and lent from there: nothing is allocated or copied for it. It is returned only
+//! after the checksum of its compressed member was right; unless the member goes on for long, because it has many records.
 
 use std::io::{self, BufRead};
 use std::ops::Range;
@@ -11,21 +11,22 @@ use memchr::memmem;
 use crate::buffer::Buffer;
 use crate::fault::{Broken, Fault, Place};
 use crate::headers::{
-    FieldTable, Headers, PREFIX, START_LENGTH, STARTS, Scan, is_blank, is_record_start,
+    FieldTable, Headers, LINE_START_LENGTH, PREFIX, START_LENGTH, STARTS, Scan, is_blank,
+    is_record_start, is_record_start_in_line,
 };
 use crate::members::{Dictionary, Members, Step};
 
 /// The most bytes of a record's header.
 pub(crate) const MAX_HEADER: usize = 64 << 10;
-/// The bytes of its member behind a record that are read to see whether the member is right, if another record follows.
+/// How many bytes behind a record are read while it waits for the checksum of its member, if another record follows.
 const LOOK_AHEAD: usize = 64 << 10;
-/// The bytes above the limit of a record that are read for this, if something else follows: the record is likely damaged.
-const HELD: usize = 512 << 10;
+/// How many, if something else follows: the record is likely damaged.
+const HELD: usize = 1 << 20;
 
 /// Limits of a reader's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of a record, with its header. The buffer grows to this and 1 MiB at most.
+    /// The most bytes of a record, with its header. The buffer grows to this, a quarter of it and 2 MiB at most.
     pub record: usize,
     /// The largest window of a zstd frame, as a power of two, from 10 to 31.
     pub window_log: u32,
@@ -87,7 +88,7 @@ enum Continued {
     Bytes,
     /// Another record starts where the last member does.
     NextRecord,
-    /// The record is lost.
+    /// The last member, or what is behind it, is broken.
     Broken(Broken),
     /// The file ends.
     End,
@@ -114,8 +115,10 @@ pub struct Reader<R> {
     previous: Member,
     /// Whether the last member is compressed and has not ended.
     is_within_member: bool,
-    /// The fault of the last member, if it is cut off behind records that are not read yet.
-    cut_off: Option<Broken>,
+    /// Whether a record of the last member was returned before its end, so that others do not wait for it either.
+    is_long_member: bool,
+    /// What is broken behind the unread bytes.
+    broken: Option<Broken>,
     /// Where the record starts that is being read.
     record: Option<Place>,
     /// Bytes of the record that was returned last.
@@ -149,7 +152,8 @@ impl<R: BufRead> Reader<R> {
             member,
             previous: member,
             is_within_member: false,
-            cut_off: None,
+            is_long_member: false,
+            broken: None,
             record: None,
             returned: 0,
             is_searching: false,
@@ -182,6 +186,12 @@ impl<R: BufRead> Reader<R> {
             Found::Broken(broken) => Some(Event::Broken(broken)),
             Found::End => None,
         })
+    }
+
+    /// Frees the memory of a long record that was read. For a caller who does something else before reading on.
+    pub fn free(&mut self) {
+        self.buffer.consume(std::mem::take(&mut self.returned));
+        self.buffer.free();
     }
 
     /// Reads up to the end of the next record.
@@ -218,7 +228,8 @@ impl<R: BufRead> Reader<R> {
         self.record = Some(place);
         self.fields.clear();
         let block = loop {
-            match self.fields.scan(self.buffer.unread()) {
+            let own = &self.buffer.unread()[..self.own_len()];
+            match self.fields.scan(own) {
                 Scan::Whole(length) if length <= MAX_HEADER => break length,
                 Scan::Partial if self.buffer.unread().len() <= MAX_HEADER => {}
                 _ => {
@@ -239,7 +250,7 @@ impl<R: BufRead> Reader<R> {
             return Ok(Found::Broken(Broken { place, fault }));
         }
         let block_end = length as usize;
-        while !self.is_here(block_end) {
+        while self.own_len() < block_end {
             if let Some(broken) = self.pump_record()? {
                 return Ok(Found::Broken(broken));
             }
@@ -255,81 +266,112 @@ impl<R: BufRead> Reader<R> {
         })
     }
 
-    /// Whether the first `length` unread bytes are here, and no member among them starts another record.
-    fn is_here(&self, length: usize) -> bool {
-        let position = self.buffer.position();
-        let is_cut_off = self.member.position < position + length as u64
-            && self.member_starts_record(position + 1) == Some(true);
-        !is_cut_off && self.buffer.unread().len() >= length
+    /// The number of the unread bytes up to a member among them that starts another record.
+    fn own_len(&self) -> usize {
+        match self.member_starts_record(self.buffer.position() + 1) {
+            Some(true) => (self.member.position - self.buffer.position()) as usize,
+            _ => self.buffer.unread().len(),
+        }
     }
 
     /// Reads the line ends after a block, and the end of the member, whose checksum shows that the record is right. A member that
-    /// goes on for long has many records, and they cannot wait for it. Returns the length of the record.
+    /// goes on for long has many records, which do not wait for its end. Returns the length of the record.
     ///
-    /// If it is not another record that follows, the length may be wrong: there may be one within the block.
+    /// If neither two line ends nor another record follow, the length is likely wrong, and there may be a record within the block.
     fn finish_record(&mut self, block: Range<usize>) -> io::Result<Result<usize, Broken>> {
         let mut from = block.end;
-        let (end, next) = loop {
+        let (end, is_ended, next) = loop {
             let unread = self.buffer.unread();
-            let end = block.end + line_ends(&unread[block.end..]);
-            from += unread[from..]
+            let (length, is_ended) = line_ends(&unread[block.end..]);
+            let end = block.end + length;
+            // More bytes may be here than were needed, and they must not change the result.
+            let seen = &unread[..unread.len().min(end + HELD)];
+            from += seen[from..]
                 .iter()
                 .take_while(|byte| is_blank(**byte))
                 .count();
-            let next = Next::of(&unread[from..]);
-            let has_ended = !self.is_within_member
-                || self.member.position >= self.buffer.position() + block.end as u64;
-            let is_enough = match next {
-                _ if self.member.is_compressed && has_ended => true,
-                Next::Record => !self.member.is_compressed || unread.len() - end >= LOOK_AHEAD,
-                Next::Other if !self.member.is_compressed => true,
-                Next::Other | Next::Unknown => unread.len() > self.limits.record + HELD,
+            let next = Next::of(&seen[from..]);
+            let most = match next {
+                Next::Unknown => HELD,
+                _ if self.is_long_member => 0,
+                Next::Record => LOOK_AHEAD,
+                Next::Other => HELD,
+            };
+            let is_enough = match (self.member.is_compressed, next) {
+                (true, _) if self.has_ended(block.end) => true,
+                (false, Next::Record) => true,
+                // A record may start at the last byte of the block.
+                (false, Next::Other) => unread.len() >= block.end + LINE_START_LENGTH,
+                (true, _) | (false, Next::Unknown) => {
+                    unread.len() >= (end + most).max(block.end + LINE_START_LENGTH)
+                }
             };
             if is_enough {
-                break (end, next);
+                if self.member.is_compressed && !self.has_ended(block.end) {
+                    self.is_long_member = true;
+                }
+                break (end, is_ended, next);
             }
             match self.step()? {
                 Pumped::Bytes => {}
-                Pumped::MemberEnd | Pumped::End => break (end, next),
+                Pumped::MemberEnd | Pumped::End => break (end, is_ended, next),
                 // What comes before the end of a file that is cut off is right.
-                Pumped::Broken(cut_off)
-                    if cut_off.fault == Fault::Truncated && next == Next::Record =>
+                Pumped::Broken(broken)
+                    if broken.fault == Fault::Truncated && next != Next::Other =>
                 {
-                    self.cut_off = Some(cut_off);
-                    break (end, next);
+                    self.broken = Some(broken);
+                    break (end, is_ended, next);
                 }
                 Pumped::Broken(broken) => return Ok(Err(self.lose_member(broken))),
             }
         };
         let inner = match next {
-            Next::Other => find_record(&self.buffer.unread()[block.clone()], true, None),
-            Next::Record | Next::Unknown => None,
+            Next::Other if !is_ended => {
+                let unread = self.buffer.unread();
+                let behind = unread.len().min(block.end + LINE_START_LENGTH - 1);
+                find_record(&unread[block.start..behind], true, None)
+            }
+            _ => return Ok(Ok(end)),
         };
+        // Without a line end behind it, the block goes on, and the length is too short.
         Ok(match inner {
-            Some(at) => {
-                let broken = self.give_up(Fault::Truncated, block.start + at);
-                self.is_after_line = true;
+            None if end > block.end => Ok(end),
+            _ => {
+                let next = inner.map_or(block.end, |at| block.start + at);
+                let broken = self.give_up(Fault::Truncated, next);
+                self.is_after_line = inner.is_some();
                 Err(broken)
             }
-            None => Ok(end),
         })
+    }
+
+    /// Whether the compressed member that has the last of the first `length` unread bytes has ended.
+    fn has_ended(&self, length: usize) -> bool {
+        !self.is_within_member || self.member.position >= self.buffer.position() + length as u64
     }
 
     /// Reads more of the record that the unread bytes start with; `Some` if there is no more of it. Then its length is wrong, or
     /// its end is missing, and the next record may be among the bytes that are here.
     fn pump_record(&mut self) -> io::Result<Option<Broken>> {
-        let next = self.buffer.position() + 1;
-        let continued = match self.member_starts_record(next) {
+        let start = self.buffer.position();
+        let continued = match self.member_starts_record(start + 1) {
             Some(true) => Continued::NextRecord,
-            _ => self.pump_within(next)?,
+            _ => self.pump_within(start + 1)?,
         };
-        Ok(match continued {
-            Continued::Bytes => None,
-            Continued::NextRecord | Continued::End => {
-                Some(self.give_up(Fault::Truncated, PREFIX.len()))
+        match continued {
+            Continued::Bytes => return Ok(None),
+            Continued::NextRecord | Continued::End => {}
+            Continued::Broken(broken) if self.is_within_member && self.member.position <= start => {
+                return Ok(Some(self.lose_member(broken)));
             }
-            Continued::Broken(broken) => Some(broken),
-        })
+            // The bytes before the broken member are right; it is a part of this record.
+            Continued::Broken(_) if self.is_within_member => {
+                self.buffer.truncate(self.member.position);
+                self.is_within_member = false;
+            }
+            Continued::Broken(broken) => self.broken = Some(broken),
+        }
+        Ok(Some(self.give_up(Fault::Truncated, PREFIX.len())))
     }
 
     /// Skips a record that is too long, and says so. If it is broken as well, that is not reported; but if the file ends within
@@ -352,8 +394,12 @@ impl<R: BufRead> Reader<R> {
             }
             match self.pump_within(second.max(self.buffer.position()))? {
                 Continued::Bytes | Continued::NextRecord => {}
-                Continued::Broken(_) => return Ok(Fault::TooLong),
-                Continued::End => return Ok(Fault::Endless),
+                Continued::Broken(broken) => {
+                    self.lose_member(broken);
+                    return Ok(Fault::TooLong);
+                }
+                Continued::End if self.members.is_at_end()? => return Ok(Fault::Endless),
+                Continued::End => return Ok(Fault::TooLong),
             }
         }
     }
@@ -363,7 +409,7 @@ impl<R: BufRead> Reader<R> {
     fn pump_within(&mut self, next: u64) -> io::Result<Continued> {
         let mut is_undecided = false;
         loop {
-            match self.pump()? {
+            match self.step()? {
                 Pumped::Bytes => match self.member_starts_record(next) {
                     Some(false) => return Ok(Continued::Bytes),
                     Some(true) => return Ok(Continued::NextRecord),
@@ -387,7 +433,7 @@ impl<R: BufRead> Reader<R> {
 
     /// Decompresses more bytes into the buffer.
     fn step(&mut self) -> io::Result<Pumped> {
-        if let Some(broken) = self.cut_off.take() {
+        if let Some(broken) = self.broken.take() {
             return Ok(Pumped::Broken(broken));
         }
         loop {
@@ -407,6 +453,7 @@ impl<R: BufRead> Reader<R> {
                         is_compressed,
                     };
                     self.is_within_member = is_compressed;
+                    self.is_long_member = false;
                 }
                 Step::MemberEnd => {
                     self.is_within_member = false;
@@ -453,18 +500,19 @@ impl<R: BufRead> Reader<R> {
             return;
         }
         // The start of a record may be cut here.
-        let dropped = unread.len().saturating_sub(START_LENGTH - 1);
+        let dropped = unread.len().saturating_sub(LINE_START_LENGTH - 1);
         if dropped > 0 {
             self.is_after_line = unread[dropped - 1] == b'\n';
             self.buffer.consume(dropped);
         }
     }
 
-    /// Leaves the record that the unread bytes start with, and searches the next, `skipped` bytes behind that start or later.
+    /// Leaves the record that the unread bytes start with, and searches the next, `skipped` bytes behind that start or later; the
+    /// bytes that are here may be fewer.
     fn give_up(&mut self, fault: Fault, skipped: usize) -> Broken {
         let at = self.buffer.position();
         let place = self.record.unwrap_or_else(|| self.place_at(at));
-        self.buffer.consume(skipped);
+        self.buffer.consume(skipped.min(self.buffer.unread().len()));
         self.is_searching = true;
         self.is_after_line = false;
         Broken { place, fault }
@@ -518,8 +566,8 @@ impl Next {
     }
 }
 
-/// The offset of the first record that starts in a line of its own. `is_line` says whether a line starts with the first byte;
-/// `member` is where a member starts, which counts as the start of a line.
+/// The offset of the first record. `is_line` says whether a line starts with the first byte; `member` is where a member starts, which
+/// counts as the start of a line.
 fn find_record(bytes: &[u8], is_line: bool, member: Option<u64>) -> Option<usize> {
     let is_line = |at: usize| {
         member == Some(at as u64)
@@ -528,20 +576,23 @@ fn find_record(bytes: &[u8], is_line: bool, member: Option<u64>) -> Option<usize
                 _ => bytes[at - 1] == b'\n',
             }
     };
-    memmem::find_iter(bytes, PREFIX).find(|&at| is_line(at) && is_record_start(&bytes[at..]))
+    memmem::find_iter(bytes, PREFIX).find(|&at| match is_line(at) {
+        true => is_record_start(&bytes[at..]),
+        false => is_record_start_in_line(&bytes[at..]),
+    })
 }
 
-/// The length of the line ends that `bytes` start with, up to two.
-fn line_ends(bytes: &[u8]) -> usize {
+/// The length of the line ends that `bytes` start with, up to two, and whether there are two.
+fn line_ends(bytes: &[u8]) -> (usize, bool) {
     let mut length = 0;
     for _ in 0..2 {
         length += match &bytes[length..] {
             [b'\r', b'\n', ..] => 2,
             [b'\n', ..] => 1,
-            _ => break,
+            _ => return (length, false),
         };
     }
-    length
+    (length, true)
 }
 
 #[cfg(test)]

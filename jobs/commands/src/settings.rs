@@ -38,6 +38,7 @@ impl ColumnArgs {
                 },
                 statuses: self.crawl.status.clone(),
                 check_digests: self.crawl.check_digests,
+                record_limit: None,
             },
             text: self.text_column.clone(),
             fingerprint: self.fingerprint_column.clone(),

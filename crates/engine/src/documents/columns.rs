@@ -86,6 +86,10 @@ pub struct CrawlRecords {
     pub statuses: Vec<u16>,
     /// Whether the digests of records are checked.
     pub check_digests: bool,
+    /// The most bytes of a record. All processes of a run have the same limit, so that documents have the same numbers: behind a
+    /// record with a wrong length, these depend on the limit. `None` before the files are opened, and then the limit is that of
+    /// the memory.
+    pub record_limit: Option<usize>,
 }
 
 /// What the id of a crawl's document is.

@@ -166,9 +166,12 @@ impl Documents {
         // A file with several paths or links is read once.
         let mut seen = HashSet::new();
         locations.retain(|location: &Location| seen.insert(location.identity()));
-        let documents = Self::open_files(context, given.join(", "), locations, columns).await?;
+        let given = given.join(", ");
+        let mut documents = Self::open_files(context, given, locations, columns).await?;
         let is_crawl = |file: &Arc<InputFile>| file.known_columns().contains(&"url");
-        if columns.crawl != CrawlRecords::default() && !documents.files.iter().any(is_crawl) {
+        if documents.files.iter().any(is_crawl) {
+            documents.columns.crawl.record_limit = Some(row_limit(context).record());
+        } else if columns.crawl != CrawlRecords::default() {
             tracing::warn!(
                 "{}: --id-from, --status and --check-digests change nothing: they are for WARC files",
                 documents.given

@@ -1,18 +1,21 @@
 //! Fingerprints of long texts, whose features are so many that they are not kept.
 //!
-//! A pass over the features counts those whose hash begins with the pass's number, and adds them to the sums. More passes keep
-//! fewer distinct features at a time. The passes do not change the fingerprint: sums are the same in any order.
+//! A pass over the features counts a share of them, chosen by their hashes, and adds these to the sums. More passes keep fewer
+//! distinct features at a time. The passes do not change the fingerprint: sums are the same in any order.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 
 use super::Sum;
 use crate::accumulate::{self, SameWeight, Sums};
 use crate::weight::{Summed, Weight};
 
-/// The most distinct features that a pass keeps, each of about 40 bytes.
-const MOST_DISTINCT: usize = 1 << 20;
-/// The most passes. So many features that more would be needed are of a text that was made for it.
-const MOST_PASSES: u32 = 1 << 10;
+/// The most distinct features that a pass keeps, each of about 40 bytes: so many, or this share of the text's features, if that is
+/// more. So the memory is less than that of the text, and the passes are few.
+const MOST_DISTINCT: usize = 1 << 19;
+const DISTINCT_SHARE: usize = 16;
+/// The most passes, of which the last may keep more.
+const MOST_PASSES: u32 = 1 << 16;
 /// Features that are weighed at a time.
 const PIECE: usize = 1 << 12;
 
@@ -34,7 +37,7 @@ impl Sum {
         len: usize,
         features: &mut impl ReadFeatures,
     ) -> Option<u64> {
-        self.long_fingerprint(len, features, MOST_DISTINCT)
+        self.long_fingerprint(len, features, MOST_DISTINCT.max(len / DISTINCT_SHARE))
     }
 
     fn long_fingerprint(
@@ -46,11 +49,11 @@ impl Sum {
         if let Summed::Occurrences = self.model.spec().weight.summed() {
             return self.sum_occurrences(features);
         }
-        let mut passes = 1;
+        let mut passes = Passes::one();
         loop {
             match self.sum_distinct(passes, features, most_distinct) {
                 Ok(fingerprint) => return fingerprint,
-                Err(read) => passes = more_passes(passes, len, read),
+                Err(read) => passes.number = more_passes(passes.number, len, read),
             }
         }
     }
@@ -58,7 +61,7 @@ impl Sum {
     /// The fingerprint of all occurrences, each with the weight of its feature.
     fn sum_occurrences(&mut self, features: &mut impl ReadFeatures) -> Option<u64> {
         let enough = self.model.spec().min_features as usize;
-        let mut distinct = Vec::with_capacity(enough);
+        let mut distinct = Vec::new();
         let mut sums = Sums::ZERO;
         features.read(&mut |hashes| {
             for hash in hashes {
@@ -84,23 +87,23 @@ impl Sum {
         (distinct.len() == enough).then(|| sums.fingerprint())
     }
 
-    /// The fingerprint of the distinct features, each with its weight, in so many passes, a power of two. If one of them has too
-    /// many distinct features, returns the number of features that it read.
+    /// The fingerprint of the distinct features, each with its weight. If a pass has too many distinct features, returns the number
+    /// of features that it read.
     fn sum_distinct(
         &mut self,
-        passes: u32,
+        passes: Passes,
         features: &mut impl ReadFeatures,
         most_distinct: usize,
     ) -> Result<Option<u64>, usize> {
-        let most_distinct = match passes < MOST_PASSES {
+        let most_distinct = match passes.number < MOST_PASSES {
             true => most_distinct,
             false => usize::MAX,
         };
         let weight = self.model.spec().weight;
         let mut heaviest = 0;
         if weight == Weight::Levels {
-            for pass in 0..passes {
-                let count = count(pass, passes, features, most_distinct)?;
+            for pass in 0..passes.number {
+                let count = passes.count(pass, features, most_distinct)?;
                 self.weigh_counted(&count, |_, weights| {
                     heaviest = weights.iter().copied().fold(heaviest, u32::max);
                 });
@@ -108,8 +111,8 @@ impl Sum {
         }
         let (mut sums, mut distinct) = (Sums::ZERO, 0);
         let kernel = self.kernel;
-        for pass in 0..passes {
-            let count = count(pass, passes, features, most_distinct)?;
+        for pass in 0..passes.number {
+            let count = passes.count(pass, features, most_distinct)?;
             distinct += count.len();
             self.weigh_counted(&count, |hashes, weights| {
                 if weight == Weight::Levels {
@@ -148,32 +151,56 @@ impl Sum {
     }
 }
 
-/// Counts the features of a pass. If more than `most_distinct` of them are distinct, returns the number of features that it read.
-fn count(
-    pass: u32,
-    passes: u32,
-    features: &mut impl ReadFeatures,
-    most_distinct: usize,
-) -> Result<HashMap<u64, u32>, usize> {
-    let mut count: HashMap<u64, u32> = HashMap::new();
-    let (mut read, mut is_full) = (0, false);
-    let pass_bits = passes.trailing_zeros();
-    features.read(&mut |hashes| {
-        if is_full {
-            return;
+/// How the features are divided among passes.
+#[derive(Debug, Clone, Copy)]
+struct Passes {
+    /// A power of two.
+    number: u32,
+    /// Mixes the hashes by chance, so that no text can be made whose features are all of one pass. It is odd.
+    factor: u64,
+}
+
+impl Passes {
+    /// One pass for all features.
+    fn one() -> Self {
+        Self {
+            number: 1,
+            factor: RandomState::new().hash_one(0) | 1,
         }
-        read += hashes.len();
-        // Two shifts, because `pass_bits` may be 0.
-        let of_pass = |hash: &&u64| (**hash >> 1 >> (63 - pass_bits)) as u32 == pass;
-        for &hash in hashes.iter().filter(of_pass) {
-            let occurrences = count.entry(hash).or_insert(0_u32);
-            *occurrences = occurrences.saturating_add(1);
+    }
+
+    /// The number of the pass that counts a feature.
+    fn pass_of(self, hash: u64) -> u32 {
+        let bits = self.number.trailing_zeros();
+        // Two shifts, because `bits` may be 0.
+        (hash.wrapping_mul(self.factor) >> 1 >> (63 - bits)) as u32
+    }
+
+    /// Counts the features of a pass. If more than `most_distinct` of them are distinct, returns the number of features that were
+    /// read.
+    fn count(
+        self,
+        pass: u32,
+        features: &mut impl ReadFeatures,
+        most_distinct: usize,
+    ) -> Result<HashMap<u64, u32>, usize> {
+        let mut count: HashMap<u64, u32> = HashMap::new();
+        let (mut read, mut is_full) = (0, false);
+        features.read(&mut |hashes| {
+            if is_full {
+                return;
+            }
+            read += hashes.len();
+            for &hash in hashes.iter().filter(|hash| self.pass_of(**hash) == pass) {
+                let occurrences = count.entry(hash).or_insert(0_u32);
+                *occurrences = occurrences.saturating_add(1);
+            }
+            is_full = count.len() > most_distinct;
+        });
+        match is_full {
+            true => Err(read),
+            false => Ok(count),
         }
-        is_full = count.len() > most_distinct;
-    });
-    match is_full {
-        true => Err(read),
-        false => Ok(count),
     }
 }
 
@@ -218,7 +245,7 @@ mod tests {
         assert_eq!(more_passes(1, 100, 20), 8);
         assert_eq!(more_passes(4, 100, 99), 8);
         assert_eq!(more_passes(MOST_PASSES / 2, usize::MAX, 1), MOST_PASSES);
-        // Equal hashes are in one pass, however many passes there are.
+        // Each hash is in one pass, however many passes there are.
         let mut same = |each: &mut dyn FnMut(&[u64])| each(&[7, 8, 9]);
         let mut sum = Sum::new(
             Model::plain(Spec {

@@ -9,8 +9,6 @@ pub(crate) struct Chars {
     n: usize,
     /// The letters and digits of the text.
     letters: Folded,
-    /// The start of each character in `letters`, and the end of the last.
-    starts: Vec<usize>,
 }
 
 impl Chars {
@@ -18,28 +16,21 @@ impl Chars {
         Self {
             n: usize::from(n),
             letters: Folded::default(),
-            starts: Vec::new(),
         }
     }
 }
 
 impl Extract for Chars {
     fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
-        self.starts.clear();
         self.letters.fill(|out| {
-            for c in text.as_str().chars().filter(|c| c.is_alphanumeric()) {
-                self.starts.push(out.len());
-                out.push(c);
-            }
-            self.starts.push(out.len());
+            out.extend(text.as_str().chars().filter(|c| c.is_alphanumeric()));
         });
-        let grams = self.starts.windows(self.n + 1);
-        if grams.len() == 0 && self.starts.len() > 1 {
-            // A text with fewer than n letters and digits is one gram.
-            each.take(self.letters.feature(0..self.starts[self.starts.len() - 1]));
-        }
-        for gram in grams {
-            each.take(self.letters.feature(gram[0]..gram[self.n]));
+        let letters = self.letters.as_str();
+        let starts = letters.char_indices().map(|(at, _)| at);
+        // Fewer than n letters and digits are one gram.
+        let ends = starts.clone().skip(self.n).chain([letters.len()]);
+        for (start, end) in starts.zip(ends) {
+            each.take(self.letters.feature(start..end));
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Extracts shingles: n consecutive features of another extractor.
 
-use std::ops::Range;
-
 use super::{Extract, TakeFeature};
 use crate::text::{Feature, Folded};
 
@@ -14,8 +12,8 @@ pub(crate) struct Shingles<E> {
     inner: E,
     /// The features of `inner`, each followed by a space.
     joined: Folded,
-    /// The range of each feature in `joined`.
-    features: Vec<Range<usize>>,
+    /// The length of each feature in `joined`: of a long text, they take as many bytes as they can have.
+    lengths: Vec<u32>,
 }
 
 impl<E> Shingles<E> {
@@ -25,7 +23,7 @@ impl<E> Shingles<E> {
             single: false,
             inner,
             joined: Folded::default(),
-            features: Vec::new(),
+            lengths: Vec::new(),
         }
     }
 
@@ -41,34 +39,39 @@ impl<E> Shingles<E> {
 
 impl<E: Extract> Extract for Shingles<E> {
     fn extract(&mut self, text: &Folded, each: &mut impl TakeFeature) {
-        self.features.clear();
+        self.lengths.clear();
         self.joined.fill(|out| {
             self.inner.extract(text, &mut |feature: Feature<'_>| {
-                let start = out.len();
                 out.push_str(feature.text());
-                self.features.push(start..out.len());
                 out.push(' ');
+                self.lengths.push(feature.text().len() as u32);
             });
         });
-        if self.single {
-            for (at, feature) in self.features.iter().enumerate() {
-                each.take(self.joined.feature(feature.clone()));
-                if let Some(last) = self.features.get(at + self.n - 1) {
-                    each.take(self.joined.feature(feature.start..last.end));
-                }
+        let n = match self.single {
+            true => self.n,
+            false => self.n.min(self.lengths.len()),
+        };
+        // Where a feature is, and where the shingle that begins with it ends, with a space.
+        let mut start = 0;
+        let with_space = |length: &u32| *length as usize + 1;
+        let mut end: usize = self.lengths.iter().take(n).map(with_space).sum();
+        for (at, length) in self.lengths.iter().map(with_space).enumerate() {
+            if self.single {
+                each.take(self.joined.feature(start..start + length - 1));
             }
-            return;
-        }
-        let n = self.n.min(self.features.len());
-        for shingle in self.features.windows(n.max(1)) {
-            let (first, last) = (&shingle[0], &shingle[shingle.len() - 1]);
-            each.take(self.joined.feature(first.start..last.end));
+            if at + n <= self.lengths.len() {
+                each.take(self.joined.feature(start..end - 1));
+            }
+            start += length;
+            end += self.lengths.get(at + n).map_or(0, with_space);
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::isa::Kernel;
     use crate::tokenize::{Cjk, Words, features};
@@ -93,5 +96,25 @@ mod tests {
         assert_eq!(with_single("a b, c"), ["a", "a b", "b", "b c", "c"]);
         assert_eq!(with_single("a"), ["a"]);
         assert!(with_single("").is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn shingles_are_those_of_the_words(words in proptest::collection::vec("[a-z]{1,20}", 0..30), n in 2_u8..17) {
+            let text = words.join(" ");
+            let words_of = || Words::new(Cjk::Bigrams, Kernel::detect());
+            let joined: Vec<String> = words.windows(usize::from(n)).map(|shingle| shingle.join(" ")).collect();
+            let expected = match joined.is_empty() && !words.is_empty() {
+                true => vec![text.clone()],
+                false => joined.clone(),
+            };
+            prop_assert_eq!(features(Shingles::new(n, words_of()), &text), expected);
+            let mut expected = Vec::new();
+            for (at, word) in words.iter().enumerate() {
+                expected.push(word.clone());
+                expected.extend(joined.get(at).cloned());
+            }
+            prop_assert_eq!(features(Shingles::with_single(n, words_of()), &text), expected);
+        }
     }
 }

@@ -89,16 +89,21 @@ impl Bodies {
         }
     }
 
-    /// The body of a response, decoded.
-    pub(crate) fn decode<'a>(
-        &'a mut self,
-        response: &Response<'a>,
-    ) -> Result<(&'a [u8], Extent), BodyError> {
+    /// Frees large buffers.
+    pub(crate) fn free(&mut self) {
         for buffer in [&mut self.decoded, &mut self.next] {
             if buffer.capacity() > KEPT_SIZE {
                 *buffer = Vec::new();
             }
         }
+    }
+
+    /// The body of a response, decoded.
+    pub(crate) fn decode<'a>(
+        &'a mut self,
+        response: &Response<'a>,
+    ) -> Result<(&'a [u8], Extent), BodyError> {
+        self.free();
         // Of what is in `decoded`.
         let mut extent = None;
         if is_chunked(&response.headers) {

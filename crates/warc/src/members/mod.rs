@@ -134,12 +134,18 @@ pub(crate) struct Members<R> {
     keeps_dictionary: bool,
     /// The bytes that the dictionaries so far may have had, decompressed.
     dictionary_bytes: u64,
+    /// The bytes that were read again.
+    read_again: u64,
 }
 
 /// The bytes of dictionaries that are decompressed in any file, and the number of those for each byte of a longer one. A frame of
 /// a few bytes may have 8 MiB; without a limit, a file of such frames would take very long.
 const DICTIONARY_ROOM: u64 = 64 << 20;
 const DICTIONARY_GROWTH: u64 = 8;
+/// The bytes that are read again behind the start of damaged members, in any file, and for each byte of a longer one. Members can be
+/// made that are within each other.
+const AGAIN_ROOM: u64 = 64 << 20;
+const AGAIN_GROWTH: u64 = 8;
 
 impl<R: BufRead> Members<R> {
     /// The members of a file. Windows of zstd have at most 2^`window_log` bytes.
@@ -160,6 +166,7 @@ impl<R: BufRead> Members<R> {
             first_dictionary: None,
             keeps_dictionary: false,
             dictionary_bytes: 0,
+            read_again: 0,
         }
     }
 
@@ -177,6 +184,11 @@ impl<R: BufRead> Members<R> {
     pub(crate) fn use_dictionary(&mut self, dictionary: Dictionary) {
         self.first_dictionary = Some(*dictionary.digest());
         self.zstd.use_dictionary(dictionary);
+    }
+
+    /// Whether the file ends here, and not only the part.
+    pub(crate) fn is_at_end(&mut self) -> io::Result<bool> {
+        Ok(self.input.peek(1)?.is_empty())
     }
 
     /// The offset in the file of the byte that comes next.
@@ -231,7 +243,10 @@ impl<R: BufRead> Members<R> {
         };
         match format {
             Format::Plain => {}
-            Format::Gzip => self.gzip.start(),
+            Format::Gzip => {
+                self.gzip.start();
+                self.input.remember();
+            }
             Format::Zstd => self.zstd.start()?,
         }
         let is_compressed = format != Format::Plain;
@@ -304,7 +319,7 @@ impl<R: BufRead> Members<R> {
     /// of the next part begins with the first one.
     fn check_dictionary(&mut self) -> io::Result<()> {
         let is_first = self.current_dictionary() == self.first_dictionary;
-        match is_first || self.input.peek(1)?.is_empty() {
+        match is_first || self.is_at_end()? {
             true => Ok(()),
             false => Err(self.wrong_cut()),
         }
@@ -341,8 +356,19 @@ impl<R: BufRead> Members<R> {
         })
     }
 
-    /// Leaves the member that cannot be read further, and searches the next from here on.
+    /// Leaves the member that cannot be read further, and searches the next from here on. A gzip member that lost its end was read
+    /// into the next one, so that is searched from the start of the damaged one on.
     fn give_up(&mut self, fault: Fault) -> io::Result<Step> {
+        let (read, room) = (
+            self.input.offset(),
+            self.input.offset().saturating_mul(AGAIN_GROWTH),
+        );
+        if self.state == State::Within(Format::Gzip)
+            && self.read_again <= AGAIN_ROOM.saturating_add(room)
+        {
+            self.input.go_back();
+            self.read_again += read - self.input.offset();
+        }
         self.state = State::Search;
         if self.input.offset() == self.offset {
             // The search would find this member again.
@@ -379,7 +405,7 @@ impl<R: BufRead> Members<R> {
 mod tests {
     use super::*;
     use crate::test_files::{
-        DICTIONARY_BYTES, Layout, Trickle, gzip_member, record, skippable_frame, zstd_frame,
+        DICTIONARY_BYTES, Layout, Trickle, gzip_member, noise, record, skippable_frame, zstd_frame,
     };
 
     /// The decompressed bytes, the offsets of the members, and what is broken.
@@ -494,6 +520,44 @@ mod tests {
             let (place, fault) = (Place::at(first.len() as u64), Fault::Truncated);
             assert_eq!(broken, [Broken { place, fault }]);
         }
+    }
+
+    #[test]
+    fn a_gzip_member_without_its_end_costs_no_other_member() {
+        let content = |n: u64| [b"WARC/1.0 ", &noise(n, 3_000)[..]].concat();
+        let member = |n| gzip_member(&content(n));
+        let second = member(2);
+        for missing in [1, 4, 8, 9, 12, 20, 100, 2_000] {
+            let cut = &second[..second.len() - missing];
+            let file = [&member(1)[..], cut, &member(3), &member(4)].concat();
+            for step in [1, 300, 1 << 20] {
+                let (bytes, _, broken) = read(&file, step);
+                assert!(bytes.starts_with(&content(1)), "{missing}");
+                assert!(
+                    bytes.ends_with(&[content(3), content(4)].concat()),
+                    "{missing}"
+                );
+                let [part] = broken[..] else {
+                    panic!("{missing}: {broken:?}");
+                };
+                assert_eq!(part.place, Place::at(member(1).len() as u64));
+            }
+        }
+    }
+
+    /// Members of which each starts within the one before, and is broken.
+    #[test]
+    fn members_within_each_other_are_not_read_again_and_again() {
+        // A header, and a block of 65,535 bytes as they are.
+        let start = [GZIP_MAGIC, &[0, 0, 0, 0, 0, 0, 3], &[0, 0xff, 0xff, 0, 0]].concat();
+        let file = start.repeat(300_000);
+        let mut members = Members::new(&file[..], 23);
+        let (mut output, mut steps) = (vec![0; 1 << 16], 0);
+        while members.read(&mut output).unwrap() != Step::End {
+            steps += 1;
+        }
+        assert!(members.read_again <= AGAIN_ROOM + (file.len() as u64) * AGAIN_GROWTH + (1 << 21));
+        assert!(steps > 100);
     }
 
     #[test]

@@ -198,16 +198,16 @@ fn columns_that_cannot_go_along_are_refused() {
         (
             &csv,
             "nope",
-            [
-                "d.csv: no carried column (nope); name it by --columns",
-                "url",
-            ],
+            ["d.csv: no column \"nope\", which --columns names", "url"],
         ),
         (&csv, "twice", ["d.csv", "several columns"]),
         (
             &parquet,
             "nope",
-            ["d.parquet: no carried column (nope)", "tags"],
+            [
+                "d.parquet: no column \"nope\", which --columns names",
+                "tags",
+            ],
         ),
         (
             &parquet,

@@ -57,7 +57,7 @@ pub struct KeptDrafts {
 }
 
 impl KeptDrafts {
-    /// Puts the files in their places, one after the other, and removes those that are replaced by none.
+    /// Puts the files in their places, one after the other, and removes old copies of documents that are not kept now.
     ///
     /// # Errors
     /// As [`Draft::publish`], and when a file cannot be removed.
@@ -216,11 +216,11 @@ impl Copying {
         let Self { input, target, .. } = &self;
         let is_kept = |part, row| self.kept.contains(self.first_part + part, row);
         if input.columns.is_one_document && !is_kept(0, 0) {
-            return match self.replace {
-                _ if !target.exists().await? => Ok(Copied::Nothing),
-                Replace::Everything => Ok(Copied::Stale(target.clone())),
-                Replace::Same | Replace::Nothing => Err(exists(target)),
-            };
+            let is_stale = self.replace == Replace::Everything && target.exists().await?;
+            return Ok(match is_stale {
+                true => Copied::Stale(target.clone()),
+                false => Copied::Nothing,
+            });
         }
         if let Some(directory) = target.local().and_then(Path::parent) {
             std::fs::create_dir_all(directory).map_err(|source| EngineError::Io {

@@ -196,13 +196,13 @@ fn without_line_end(record: &[u8]) -> &[u8] {
     record.strip_suffix(b"\r").unwrap_or(record)
 }
 
-/// The delimiter that cuts a header into the most names, among those behind which no quoted name goes on.
+/// The delimiter that cuts a header into the most names; if there are several names, first one that follows each closing quote.
 fn delimiter(header: &[u8]) -> u8 {
     // Of several equal ones, the last counts, so the order is reversed.
     let delimiters = DELIMITERS.into_iter().rev();
     let best = delimiters.max_by_key(|delimiter| {
-        let is_right = ends_quoted_names(header, *delimiter);
-        (is_right, names(header, *delimiter).len())
+        let number = names(header, *delimiter).len();
+        (number > 1 && ends_quoted_names(header, *delimiter), number)
     });
     best.unwrap_or(DELIMITERS[0])
 }
@@ -401,6 +401,7 @@ mod tests {
             ("\"id\";\"text\";\"a,b,c\"", b';', 3),
             ("\"a \"\"b\"\", c\"|d|e", b'|', 3),
             ("\u{feff}\"id\";text", b';', 2),
+            ("id,text,\"url\" ", b',', 3),
             ("text", b',', 1),
             ("", b',', 0),
         ] {

@@ -90,6 +90,9 @@ pub(in crate::documents) trait Records: Send {
     /// record.
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool>;
 
+    /// Frees the memory of long records. The batch is compared with others before the next record is read.
+    fn free(&mut self) {}
+
     /// The number of the record that was added last, if the format counts others than those that are added.
     fn number(&self) -> Option<u64> {
         None

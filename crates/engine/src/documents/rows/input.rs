@@ -103,6 +103,8 @@ pub(in crate::documents) struct Input {
     pub(super) limit: Limit,
     /// The part to read, in encoded bytes; `bytes` goes on behind it. `None` for the whole file.
     pub(super) part: Option<Range<u64>>,
+    /// Whether its records are counted, so that those that cannot be read are logged.
+    pub(super) is_counted: bool,
     file: RowFile,
     name: String,
 }
@@ -134,6 +136,7 @@ impl Input {
             bytes,
             limit: file.limit,
             part,
+            is_counted: false,
             file: file.clone(),
             name,
         })

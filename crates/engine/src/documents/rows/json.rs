@@ -52,10 +52,7 @@ impl Objects {
     /// Reads the next object into `text`; returns `false` at the end of the file.
     fn advance(&mut self) -> Result<bool> {
         let limit = self.input.limit;
-        // Free the memory of a long object.
-        if self.text.capacity() > BATCH_BYTES {
-            self.text = Vec::new();
-        }
+        self.free();
         self.text.clear();
         let Some(array) = &mut self.array else {
             return self.next_line();
@@ -71,6 +68,13 @@ impl Objects {
                 reason: reason.to_owned(),
             }),
             Err(error) => Err(self.input.failed(self.number, error)),
+        }
+    }
+
+    /// Frees the memory of a long object.
+    fn free(&mut self) {
+        if self.text.capacity() > BATCH_BYTES {
+            self.text = Vec::new();
         }
     }
 
@@ -309,6 +313,10 @@ impl JsonRecords {
 }
 
 impl Records for JsonRecords {
+    fn free(&mut self) {
+        self.objects.free();
+    }
+
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
         if !self.objects.advance()? {
             return Ok(false);

@@ -40,6 +40,11 @@ impl Limit {
         }
     }
 
+    /// The most bytes of a record.
+    pub(in crate::documents) fn record(self) -> usize {
+        self.record
+    }
+
     /// The error of a longer record; `object` names the file and the line.
     pub(super) fn exceeded(self, object: String) -> EngineError {
         let bytes = self.record;
@@ -69,13 +74,12 @@ impl Limit {
 
     /// The error when `what` needs more memory, or fewer threads.
     fn out_of_memory(self, what: &str) -> EngineError {
-        let threads = self.threads;
-        let fewer = match threads > LEAST_THREADS {
-            true => " (fewer --threads allow more)",
-            false => "",
+        let threads = match self.threads > LEAST_THREADS {
+            true => format!(" on {} threads (fewer --threads allow more)", self.threads),
+            false => String::new(),
         };
         EngineError::OutOfMemory {
-            what: format!("{what}, the most that it allows on {threads} threads{fewer}"),
+            what: format!("{what}, the most that it allows{threads}"),
         }
     }
 }
@@ -95,7 +99,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::TryAgain);
             assert_eq!(
                 error.to_string(),
-                "out of the memory limit: a, line 3 is longer than 8388608 bytes, the most that it allows on 2 threads; raise --memory-limit"
+                "out of the memory limit: a, line 3 is longer than 8388608 bytes, the most that it allows; raise --memory-limit"
             );
         }
         let shared = Limit::from_memory(64 << 20, 8);

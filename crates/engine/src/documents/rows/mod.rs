@@ -118,7 +118,7 @@ pub(super) fn batches(
     let mut open = None;
     std::iter::from_fn(move || {
         if let Some((file, part)) = unopened.take() {
-            match OpenFile::open(&file, part, limit, null_ids) {
+            match OpenFile::open(&file, part, limit, null_ids, crawl.is_some()) {
                 Ok(opened) => open = Some(opened),
                 Err(error) => return Some(Err(error)),
             }
@@ -206,8 +206,10 @@ impl OpenFile {
         part: Option<Range<u64>>,
         limit: Limit,
         null_ids: bool,
+        is_counted: bool,
     ) -> Result<Self> {
-        let (input, format) = open_input(file, part, limit)?;
+        let (mut input, format) = open_input(file, part, limit)?;
+        input.is_counted = is_counted;
         Ok(Self {
             records: format.records(input, &file.columns, file.id_type)?,
             batch: BatchBuilder::new(&file.columns, file.id_type, null_ids),
@@ -222,6 +224,7 @@ impl OpenFile {
             self.numbers.push(number);
             self.read += 1;
         }
+        self.records.free();
         let numbers = std::mem::take(&mut self.numbers);
         let rows = self.batch.finish()?;
         Ok(rows.map(|rows| NumberedRows { rows, numbers }))

@@ -1,6 +1,7 @@
 //! WARC files: the pages and texts of a crawl. The reader decompresses a file itself, because it goes on after damage.
 
 use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::io::{self, BufRead};
 
 use archive::IdType;
@@ -26,7 +27,7 @@ const RECORD_ID: &str = "warc_record_id";
 const URL: &str = "url";
 /// The column of a response's status.
 const STATUS: &str = "status";
-/// The most faults of a file that are logged.
+/// The most faults that are logged of a file, or of a part of it.
 const MAX_LOGGED: usize = 10;
 
 /// WARC files, also those of texts (WET).
@@ -39,10 +40,8 @@ impl RowFormat for Warc {
     }
 
     fn records(&self, input: Input, columns: &FoundColumns, _: IdType) -> Result<Box<dyn Records>> {
-        // They are logged once: columns that go along are read by themselves, after the documents.
-        let faults = columns.content.as_ref().map(|_| Faults::default());
         Ok(Box::new(WarcRecords {
-            file: File::new(input, columns, faults)?,
+            file: File::new(input, columns)?,
             columns: columns.names().into_iter().map(str::to_owned).collect(),
             has_ids: columns.id.is_some(),
             pages: columns.pages,
@@ -50,9 +49,8 @@ impl RowFormat for Warc {
     }
 
     fn raw_records(&self, input: Input, columns: &FoundColumns) -> Result<Box<dyn RawRecords>> {
-        // They were logged when the documents were read.
         Ok(Box::new(RawWarc {
-            file: File::new(input, columns, None)?,
+            file: File::new(input, columns)?,
             record: Vec::new(),
         }))
     }
@@ -106,11 +104,11 @@ struct File {
     /// Parts that cannot be read.
     broken: u64,
     first_broken: Option<Broken>,
-    /// `None` if they are not to be logged.
+    /// `None` if the records are not counted: they were, or will be, and are logged then.
     faults: Option<Faults>,
 }
 
-/// What of a file cannot be read. It is logged from the first record on: a file without any is an error that names the first.
+/// What of a file cannot be read. It is logged when a record was read, because a file without any is an error, or at the end.
 #[derive(Default)]
 struct Faults {
     number: usize,
@@ -121,13 +119,16 @@ impl Faults {
     /// Notes the fault of a record or another part of the file.
     fn add(&mut self, input: &InputName, place: Place, fault: &str, what_follows: &str) {
         self.number += 1;
-        if self.number <= MAX_LOGGED {
-            let fault = format!("{}, {place}: {fault}; {what_follows}", input.0);
-            self.waiting.push(fault);
-        }
-        if self.number == MAX_LOGGED {
-            let more = format!("{}: further faults are only counted", input.0);
-            self.waiting.push(more);
+        match self.number.cmp(&(MAX_LOGGED + 1)) {
+            Ordering::Less => {
+                let fault = format!("{}, {place}: {fault}; {what_follows}", input.0);
+                self.waiting.push(fault);
+            }
+            Ordering::Equal => {
+                let more = format!("{}: further faults are only counted", input.0);
+                self.waiting.push(more);
+            }
+            Ordering::Greater => {}
         }
     }
 
@@ -172,9 +173,9 @@ impl InputName {
 }
 
 impl File {
-    fn new(mut input: Input, columns: &FoundColumns, faults: Option<Faults>) -> Result<Self> {
+    fn new(mut input: Input, columns: &FoundColumns) -> Result<Self> {
         let limits = Limits {
-            record: input.limit.record,
+            record: columns.crawl.record_limit.unwrap_or(input.limit.record),
             window_log: input.limit.window_log,
         };
         let mut choice = Choice {
@@ -187,6 +188,7 @@ impl File {
         }
         let name = InputName(input.name().to_owned());
         let is_whole = input.part.is_none();
+        let faults = input.is_counted.then(Faults::default);
         let dictionary = read_dictionary(&mut input).map_err(|error| name.failed(error))?;
         let mut reader = match input.part {
             Some(part) => Reader::of_part(input.bytes, limits, part),
@@ -223,7 +225,7 @@ impl File {
                 if let Some(faults) = &mut self.faults {
                     let what_follows = match broken.fault {
                         Fault::Endless => "no more of the file is read",
-                        _ => "what is behind it is read",
+                        _ => "reading goes on behind it",
                     };
                     faults.add(&self.input, broken.place, broken.fault.name(), what_follows);
                 }
@@ -249,20 +251,22 @@ impl File {
         Ok(Next::Other)
     }
 
-    /// The number of what was read last. All records count, so that a document has the same number under any memory limit, which
-    /// may make a record too long.
+    /// The number of what was read last. All records count, also those that are too long.
     fn number(&self) -> u64 {
         (self.records + self.broken).saturating_sub(1)
     }
 
     /// Refuses a file without a record.
-    fn end(&self) -> Result<()> {
+    fn end(&mut self) -> Result<()> {
         // Of a file that is cut, the first part has a record.
         if let (true, 0, Some(broken)) = (self.is_whole, self.records, self.first_broken) {
             return Err(EngineError::BadData {
                 object: format!("{}, {}", self.input.0, broken.place),
                 reason: format!("{}; there is no WARC record in the file", broken.fault),
             });
+        }
+        if let Some(faults) = &mut self.faults {
+            faults.log();
         }
         Ok(())
     }
@@ -347,6 +351,11 @@ struct WarcRecords {
 }
 
 impl Records for WarcRecords {
+    fn free(&mut self) {
+        self.file.reader.free();
+        self.file.documents.free();
+    }
+
     fn read(&mut self, batch: &mut BatchBuilder) -> Result<bool> {
         let Self {
             file,

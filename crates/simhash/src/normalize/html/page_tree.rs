@@ -23,9 +23,9 @@ const MOST_NODES: usize = 200_000;
 /// much as [`NODE_WORK`] bytes.
 const MOST_WORK: u64 = 1 << 25;
 const NODE_WORK: u64 = 16;
-/// At each `&`, and at each first byte of U+0080 to U+00BF, the serializer of the tree may search the rest of the text. It is so
-/// fast that this many bytes cost as much as one byte of text.
-const SEARCHED_PER_BYTE: u64 = 64;
+/// At each `&`, and at each first byte of U+0080 to U+00BF, the serializer of the tree may search the rest of the text. That is so
+/// fast that this many bytes cost as much as one byte of text: the most take about a second.
+const SEARCHED_PER_BYTE: u64 = 2048;
 
 /// The visible elements of a page and their text, in the body of a document. `None` if they are too many.
 pub(super) fn page_tree(page: &str) -> Option<Document> {
