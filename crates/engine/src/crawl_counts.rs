@@ -17,7 +17,7 @@ const OTHER: &str = "other";
 pub struct CrawlRecordCounts {
     /// Records that are documents.
     pub documents: u64,
-    /// Documents whose text is incomplete: the crawler cut them off, or their body ends or is damaged before its end.
+    /// Documents whose text is incomplete: the crawler cut them off, or their record or body is cut off or damaged.
     #[serde(default)]
     pub incomplete: u64,
     /// Documents with bytes that their charset does not have; these became replacement characters.

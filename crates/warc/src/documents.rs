@@ -65,7 +65,8 @@ pub struct Document<'a> {
     pub form: Form,
     /// Its text, decoded.
     pub text: &'a str,
-    /// Whether its text is incomplete: the crawler cut it off, or its body ends or is damaged before the end of its encoding.
+    /// Whether its text is incomplete: the crawler cut it off, its record is cut short, or its body is cut off or damaged within its
+    /// encoding.
     pub is_incomplete: bool,
     /// Whether bytes of its text that its charset does not have became U+FFFD.
     pub is_malformed: bool,
@@ -181,7 +182,7 @@ impl Documents {
             content_type,
             form,
             text,
-            is_incomplete: extent == Extent::Start || is_truncated(record),
+            is_incomplete: extent == Extent::Start || record.is_cut_short || is_truncated(record),
             is_malformed,
             raw: record.raw,
             url,

@@ -44,12 +44,6 @@ pub(crate) fn is_record_start_in_line(bytes: &[u8]) -> bool {
         }
 }
 
-/// Whether a line of a header ends with the version of a record: the header is cut off, and another record follows.
-fn ends_with_record_start(line: &[u8]) -> bool {
-    let at = line.len().checked_sub(START_LENGTH + 1);
-    at.is_some_and(|at| is_record_start(&line[at..]) && line[at + START_LENGTH].is_ascii_digit())
-}
-
 /// Whether a byte may stand between records: white space, or the zeros of padding.
 pub(crate) fn is_blank(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0
@@ -105,9 +99,7 @@ impl FieldTable {
                         field.value.end = start + line.len();
                     }
                 }
-                Some(_) if is_record_start(line) || ends_with_record_start(line) => {
-                    return Scan::Cut;
-                }
+                Some(_) if is_record_start(line) => return Scan::Cut,
                 Some(_) => {
                     if let Some(colon) = memchr(b':', line)
                         && self.fields.len() < MAX_FIELDS
@@ -183,6 +175,12 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
+    /// Whether a field is repeated that a record has once.
+    pub(crate) fn repeats_a_field(&self) -> bool {
+        let once = ["WARC-Type", "WARC-Record-ID", "WARC-Date", "Content-Length"];
+        once.iter().any(|name| self.values(name).nth(1).is_some())
+    }
+
     /// The value of a field as text: its lines joined by spaces, invalid UTF-8 replaced.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Cow<'a, str>> {

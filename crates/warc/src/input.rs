@@ -47,6 +47,12 @@ impl<R: BufRead> Input<R> {
     /// Goes back to the byte where [`Self::remember`] was called, if that is not too far.
     pub(crate) fn go_back(&mut self) {
         if let Some(mut bytes) = self.remembered.take() {
+            // If all of them are still here, nothing is copied.
+            if self.held_start < self.held.len() && self.held_start >= bytes.len() {
+                self.offset -= bytes.len() as u64;
+                self.held_start -= bytes.len();
+                return;
+            }
             self.offset -= bytes.len() as u64;
             bytes.extend_from_slice(&self.held[self.held_start..]);
             (self.held, self.held_start) = (bytes, 0);

@@ -41,6 +41,8 @@ pub struct Record<'a> {
     pub headers: Headers<'a>,
     /// The content, as long as the header says.
     pub block: &'a [u8],
+    /// Whether something else than a line end or another record follows the block: the length in the header is likely too short.
+    pub is_cut_short: bool,
     /// The whole record, decompressed: header, block, and the line ends after the block, up to two. The records of a file that
     /// has no more than those between records are, put together, the decompressed file.
     pub raw: &'a [u8],
@@ -61,6 +63,7 @@ struct Span {
     block: usize,
     block_end: usize,
     end: usize,
+    is_cut_short: bool,
 }
 
 /// What [`Reader::advance`] found.
@@ -119,6 +122,8 @@ pub struct Reader<R> {
     is_long_member: bool,
     /// What is broken behind the unread bytes.
     broken: Option<Broken>,
+    /// Positions of blank bytes, which were seen behind a block.
+    blanks: Range<u64>,
     /// Where the record starts that is being read.
     record: Option<Place>,
     /// Bytes of the record that was returned last.
@@ -154,6 +159,7 @@ impl<R: BufRead> Reader<R> {
             is_within_member: false,
             is_long_member: false,
             broken: None,
+            blanks: 0..0,
             record: None,
             returned: 0,
             is_searching: false,
@@ -180,6 +186,7 @@ impl<R: BufRead> Reader<R> {
                     place: span.place,
                     headers: self.fields.headers(&raw[..span.block]),
                     block: &raw[span.block..span.block_end],
+                    is_cut_short: span.is_cut_short,
                     raw,
                 }))
             }
@@ -231,18 +238,25 @@ impl<R: BufRead> Reader<R> {
             let own = &self.buffer.unread()[..self.own_len()];
             match self.fields.scan(own) {
                 Scan::Whole(length) if length <= MAX_HEADER => break length,
-                Scan::Partial if self.buffer.unread().len() <= MAX_HEADER => {}
-                _ => {
-                    return Ok(Found::Broken(self.give_up(Fault::Header, PREFIX.len())));
-                }
+                Scan::Partial if own.len() <= MAX_HEADER => {}
+                Scan::Cut => return Ok(Found::Broken(self.give_up(Fault::Header, PREFIX.len()))),
+                // No header ends in these bytes.
+                _ => return Ok(Found::Broken(self.give_up(Fault::Header, MAX_HEADER))),
             }
             if let Some(broken) = self.pump_record()? {
                 return Ok(Found::Broken(broken));
             }
         };
-        let headers = self.fields.headers(&self.buffer.unread()[..block]);
+        let header = &self.buffer.unread()[..block];
+        let headers = self.fields.headers(header);
+        if headers.repeats_a_field()
+            && let Some(last) = last_record_in_lines(header)
+        {
+            return Ok(Found::Broken(self.give_up(Fault::Header, last)));
+        }
         let Some(length) = headers.content_length() else {
-            return Ok(Found::Broken(self.give_up(Fault::Header, PREFIX.len())));
+            // Nor has a record whose header would be a part of this one a length.
+            return Ok(Found::Broken(self.give_up(Fault::Header, block)));
         };
         let length = length.saturating_add(block as u64);
         if length > self.limits.record as u64 {
@@ -256,11 +270,12 @@ impl<R: BufRead> Reader<R> {
             }
         }
         Ok(match self.finish_record(block..block_end)? {
-            Ok(end) => Found::Record(Span {
+            Ok((end, is_cut_short)) => Found::Record(Span {
                 place,
                 block,
                 block_end,
                 end,
+                is_cut_short,
             }),
             Err(broken) => Found::Broken(broken),
         })
@@ -275,21 +290,31 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Reads the line ends after a block, and the end of the member, whose checksum shows that the record is right. A member that
-    /// goes on for long has many records, which do not wait for its end. Returns the length of the record.
+    /// goes on for long has many records, which do not wait for its end. Returns the length of the record, and whether it seems to
+    /// be cut short.
     ///
     /// If neither two line ends nor another record follow, the length is likely wrong, and there may be a record within the block.
-    fn finish_record(&mut self, block: Range<usize>) -> io::Result<Result<usize, Broken>> {
+    fn finish_record(&mut self, block: Range<usize>) -> io::Result<Result<(usize, bool), Broken>> {
         let mut from = block.end;
         let (end, is_ended, next) = loop {
             let unread = self.buffer.unread();
             let (length, is_ended) = line_ends(&unread[block.end..]);
             let end = block.end + length;
+            // A record within this one, whose length is wrong, too, may end here as well.
+            if self
+                .blanks
+                .contains(&(self.buffer.position() + block.end as u64))
+            {
+                from = from.max((self.blanks.end - self.buffer.position()) as usize);
+            }
             // More bytes may be here than were needed, and they must not change the result.
             let seen = &unread[..unread.len().min(end + HELD)];
             from += seen[from..]
                 .iter()
                 .take_while(|byte| is_blank(**byte))
                 .count();
+            let position = self.buffer.position();
+            self.blanks = position + block.end as u64..position + from as u64;
             let next = Next::of(&seen[from..]);
             let most = match next {
                 Next::Unknown => HELD,
@@ -329,17 +354,16 @@ impl<R: BufRead> Reader<R> {
             Next::Other if !is_ended => {
                 let unread = self.buffer.unread();
                 let behind = unread.len().min(block.end + LINE_START_LENGTH - 1);
-                find_record(&unread[block.start..behind], true, None)
+                let found = find_record(&unread[block.start..behind], true, None);
+                found.filter(|at| block.start + at < block.end)
             }
-            _ => return Ok(Ok(end)),
+            _ => return Ok(Ok((end, false))),
         };
-        // Without a line end behind it, the block goes on, and the length is too short.
         Ok(match inner {
-            None if end > block.end => Ok(end),
-            _ => {
-                let next = inner.map_or(block.end, |at| block.start + at);
-                let broken = self.give_up(Fault::Truncated, next);
-                self.is_after_line = inner.is_some();
+            None => Ok((end, end == block.end)),
+            Some(at) => {
+                let broken = self.give_up(Fault::Truncated, block.start + at);
+                self.is_after_line = true;
                 Err(broken)
             }
         })
@@ -580,6 +604,13 @@ fn find_record(bytes: &[u8], is_line: bool, member: Option<u64>) -> Option<usize
         true => is_record_start(&bytes[at..]),
         false => is_record_start_in_line(&bytes[at..]),
     })
+}
+
+/// The offset of the last record that starts in a line of a header, which is cut off there.
+fn last_record_in_lines(header: &[u8]) -> Option<usize> {
+    let behind_start = memmem::find_iter(header, PREFIX).skip(1);
+    let starts = behind_start.filter(|&at| is_record_start_in_line(&header[at..]));
+    starts.last()
 }
 
 /// The length of the line ends that `bytes` start with, up to two, and whether there are two.

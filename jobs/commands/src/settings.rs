@@ -38,7 +38,7 @@ impl ColumnArgs {
                 },
                 statuses: self.crawl.status.clone(),
                 check_digests: self.crawl.check_digests,
-                record_limit: None,
+                limits: None,
             },
             text: self.text_column.clone(),
             fingerprint: self.fingerprint_column.clone(),

@@ -86,10 +86,10 @@ pub struct CrawlRecords {
     pub statuses: Vec<u16>,
     /// Whether the digests of records are checked.
     pub check_digests: bool,
-    /// The most bytes of a record. All processes of a run have the same limit, so that documents have the same numbers: behind a
-    /// record with a wrong length, these depend on the limit. `None` before the files are opened, and then the limit is that of
-    /// the memory.
-    pub record_limit: Option<usize>,
+    /// The most bytes of a record, and the largest window of zstd, as a power of two. All processes of a run have the same limits,
+    /// so that documents have the same numbers: of damaged files, these depend on the limits. `None` before the files are opened,
+    /// and then the limits are those of the memory.
+    pub limits: Option<(usize, u32)>,
 }
 
 /// What the id of a crawl's document is.

@@ -170,7 +170,8 @@ impl Documents {
         let mut documents = Self::open_files(context, given, locations, columns).await?;
         let is_crawl = |file: &Arc<InputFile>| file.known_columns().contains(&"url");
         if documents.files.iter().any(is_crawl) {
-            documents.columns.crawl.record_limit = Some(row_limit(context).record());
+            let limit = row_limit(context);
+            documents.columns.crawl.limits = Some((limit.record(), limit.window_log));
         } else if columns.crawl != CrawlRecords::default() {
             tracing::warn!(
                 "{}: --id-from, --status and --check-digests change nothing: they are for WARC files",

@@ -361,7 +361,23 @@ fn a_wrong_length_loses_no_other_record() {
         expected.extend_from_within(3..);
         assert_eq!(events(&joined.concat()), expected);
     }
-    // Too short, cut off in the block or in the header, and followed by the next record without a line end.
+    // Too short: the rest of the block is no record.
+    let records = records_with_length("Content-Length: 50");
+    for layout in [Layout::Plain, Layout::GzipMembers, Layout::GzipWhole] {
+        let found = events(&layout.file(&records));
+        assert_eq!(found.len(), 7, "{layout:?}");
+        assert!(matches!(&found[2], Owned::Record { block, .. } if block.len() == 50));
+        assert_eq!(found[3], Owned::Broken(Fault::Header));
+        let file = layout.file(&records);
+        let mut reader = Reader::new(&file[..], LIMITS);
+        for number in 0..3 {
+            let Some(Event::Record(record)) = reader.next_event().unwrap() else {
+                panic!("no record");
+            };
+            assert_eq!(record.is_cut_short, number == 2);
+        }
+    }
+    // Cut off in the block or in the header, and followed by the next record without a line end.
     let is_lost = |records: &[Vec<u8>]| {
         let each = records
             .iter()
@@ -379,13 +395,23 @@ fn a_wrong_length_loses_no_other_record() {
             assert_eq!(found, expected, "{layout:?}");
         }
     };
-    is_lost(&records_with_length("Content-Length: 50"));
     for cut in [5, 50, 300, 720, 750] {
         let mut records = records_with_length("Content-Length: 700");
         let left = records[2].len() - cut;
         records[2].truncate(left);
         is_lost(&records);
     }
+    // A valid header whose line ends as another record starts.
+    let valid = record(
+        "response",
+        &[
+            ("WARC-Target-URI", "http://a/WARC/1.0"),
+            ("WARC-Date", "2026"),
+        ],
+        b"x",
+    );
+    let file = [&valid[..], &valid].concat();
+    assert_eq!(events(&file), [owned(&valid), owned(&valid)]);
     // A member behind it that is damaged.
     let records = records_with_length("Content-Length: 100000");
     let mut damaged = gzip_member(&records[0]);
@@ -418,6 +444,36 @@ fn a_wrong_length_loses_no_other_record() {
     let records = records_with_length("Content-Length: 70000000000");
     let found = events(&records.concat());
     assert_eq!(found[2..], [Owned::Broken(Fault::Endless)]);
+}
+
+/// Files that are made so that the same bytes are looked at again and again. They end in time.
+#[test]
+fn hostile_files_are_read_in_time() {
+    let limits = Limits {
+        record: 8 << 20,
+        ..LIMITS
+    };
+    let megabyte = " ".repeat(1 << 20);
+    let same_end: String = (0..20_000)
+        .map(|n| format!("WARC/1.0\nContent-Length:{:9}\n\n", 35 * (20_000 - n) - 35))
+        .collect();
+    for file in [
+        format!("WARC/1.0\nX:\n{}", " WARC/1.0\nWARC-:\n".repeat(100_000)),
+        format!(
+            "WARC/1.0\nX:\n{}",
+            "x WARC/1.0\nContent-Length: 1\n".repeat(50_000)
+        ),
+        format!(
+            "WARC/1.0\nX:\n{}\n",
+            "x WARC/1.0\nWARC-Type: a\n".repeat(2_000)
+        )
+        .repeat(40),
+        format!("{same_end}{megabyte}x"),
+        "WARC/1.0\nContent-Length: 8000000\n\n".repeat(50_000),
+    ] {
+        let (found, _) = read(file.as_bytes(), 1 << 17, limits);
+        assert!(!found.is_empty());
+    }
 }
 
 #[test]

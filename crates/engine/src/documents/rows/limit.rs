@@ -74,12 +74,13 @@ impl Limit {
 
     /// The error when `what` needs more memory, or fewer threads.
     fn out_of_memory(self, what: &str) -> EngineError {
-        let threads = match self.threads > LEAST_THREADS {
-            true => format!(" on {} threads (fewer --threads allow more)", self.threads),
-            false => String::new(),
+        let threads = self.threads;
+        let fewer = match threads > LEAST_THREADS {
+            true => " (fewer --threads allow more)",
+            false => "",
         };
         EngineError::OutOfMemory {
-            what: format!("{what}, the most that it allows{threads}"),
+            what: format!("{what}, the most that it allows on {threads} threads{fewer}"),
         }
     }
 }
@@ -99,7 +100,7 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::TryAgain);
             assert_eq!(
                 error.to_string(),
-                "out of the memory limit: a, line 3 is longer than 8388608 bytes, the most that it allows; raise --memory-limit"
+                "out of the memory limit: a, line 3 is longer than 8388608 bytes, the most that it allows on 2 threads; raise --memory-limit"
             );
         }
         let shared = Limit::from_memory(64 << 20, 8);

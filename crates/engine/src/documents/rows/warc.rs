@@ -27,6 +27,8 @@ const RECORD_ID: &str = "warc_record_id";
 const URL: &str = "url";
 /// The column of a response's status.
 const STATUS: &str = "status";
+/// What ends a record.
+const BETWEEN_RECORDS: &[u8] = b"\r\n\r\n";
 /// The most faults that are logged of a file, or of a part of it.
 const MAX_LOGGED: usize = 10;
 
@@ -174,10 +176,9 @@ impl InputName {
 
 impl File {
     fn new(mut input: Input, columns: &FoundColumns) -> Result<Self> {
-        let limits = Limits {
-            record: columns.crawl.record_limit.unwrap_or(input.limit.record),
-            window_log: input.limit.window_log,
-        };
+        let own = (input.limit.record, input.limit.window_log);
+        let (record, window_log) = columns.crawl.limits.unwrap_or(own);
+        let limits = Limits { record, window_log };
         let mut choice = Choice {
             check_digests: columns.crawl.check_digests,
             ..Choice::default()
@@ -428,6 +429,10 @@ impl RawRecords for RawWarc {
         record.clear();
         let next = file.next(|document, _| {
             record.extend_from_slice(document.raw);
+            // Readers need what the record lacks, and it may be followed by another now.
+            if !record.ends_with(b"\n") {
+                record.extend_from_slice(BETWEEN_RECORDS);
+            }
             Ok(())
         })?;
         Ok(match next {
