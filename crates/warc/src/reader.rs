@@ -3,18 +3,18 @@
 //! A record is decompressed into one buffer, and lent from there: nothing is allocated or copied for it. It is returned only
 //! after the checksum of its compressed member was right; unless the member goes on for long, because it has many records.
 
+mod next;
+
 use std::io::{self, BufRead};
 use std::ops::Range;
-
-use memchr::memmem;
 
 use crate::buffer::Buffer;
 use crate::fault::{Broken, Fault, Place};
 use crate::headers::{
-    FieldTable, Headers, LINE_START_LENGTH, PREFIX, START_LENGTH, STARTS, Scan, is_blank,
-    is_record_start, is_record_start_in_line,
+    FieldTable, Headers, LINE_START_LENGTH, PREFIX, START_LENGTH, Scan, is_blank, is_record_start,
 };
 use crate::members::{Dictionary, Members, Step};
+use next::{Next, find_record, last_record_in_lines, line_ends};
 
 /// The most bytes of a record's header.
 pub(crate) const MAX_HEADER: usize = 64 << 10;
@@ -564,66 +564,6 @@ impl<R: BufRead> Reader<R> {
             false => Place::at(member.offset + within),
         }
     }
-}
-
-/// What follows a record and blank lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    /// Another record.
-    Record,
-    /// Something else.
-    Other,
-    /// Too few bytes are here to say.
-    Unknown,
-}
-
-impl Next {
-    fn of(bytes: &[u8]) -> Self {
-        let start = &bytes[..bytes.len().min(START_LENGTH)];
-        match start.len() {
-            START_LENGTH if is_record_start(start) => Self::Record,
-            length @ ..START_LENGTH if STARTS.iter().any(|whole| start == &whole[..length]) => {
-                Self::Unknown
-            }
-            _ => Self::Other,
-        }
-    }
-}
-
-/// The offset of the first record. `is_line` says whether a line starts with the first byte; `member` is where a member starts, which
-/// counts as the start of a line.
-fn find_record(bytes: &[u8], is_line: bool, member: Option<u64>) -> Option<usize> {
-    let is_line = |at: usize| {
-        member == Some(at as u64)
-            || match at {
-                0 => is_line,
-                _ => bytes[at - 1] == b'\n',
-            }
-    };
-    memmem::find_iter(bytes, PREFIX).find(|&at| match is_line(at) {
-        true => is_record_start(&bytes[at..]),
-        false => is_record_start_in_line(&bytes[at..]),
-    })
-}
-
-/// The offset of the last record that starts in a line of a header, which is cut off there.
-fn last_record_in_lines(header: &[u8]) -> Option<usize> {
-    let behind_start = memmem::find_iter(header, PREFIX).skip(1);
-    let starts = behind_start.filter(|&at| is_record_start_in_line(&header[at..]));
-    starts.last()
-}
-
-/// The length of the line ends that `bytes` start with, up to two, and whether there are two.
-fn line_ends(bytes: &[u8]) -> (usize, bool) {
-    let mut length = 0;
-    for _ in 0..2 {
-        length += match &bytes[length..] {
-            [b'\r', b'\n', ..] => 2,
-            [b'\n', ..] => 1,
-            _ => return (length, false),
-        };
-    }
-    (length, true)
 }
 
 #[cfg(test)]

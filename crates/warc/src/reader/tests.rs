@@ -1,3 +1,4 @@
+use memchr::memmem;
 use proptest::prelude::*;
 
 use super::*;
