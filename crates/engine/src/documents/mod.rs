@@ -20,6 +20,7 @@ mod resume_chunks;
 mod row_set;
 mod rows;
 mod splits;
+mod strays;
 mod table_columns;
 
 use std::collections::{HashMap, HashSet};
@@ -40,6 +41,7 @@ use tokio::sync::Semaphore;
 use file::InputFile;
 use partition_reader::{PartitionReader, Rows, row_limit};
 use splits::Split;
+use strays::without_strays;
 
 pub use columns::{
     CRAWL_COLUMNS, Columns, Content, CrawlId, CrawlRecords, ID_NAMES, Pages, TEXT_NAMES,
@@ -63,30 +65,6 @@ use crate::resources::Resources;
 const OPENED: usize = 16;
 /// The most row files (JSON Lines, CSV) among them: opening one holds a whole record in memory.
 const ROW_FILES_OPENED: usize = 4;
-
-/// The files found at a path, without those that are about the records beside them: HTML and plain text, which may be a page or
-/// a licence, and beside Parquet also JSON, which data sets have for their metadata.
-fn without_strays(path: &str, mut files: Vec<Location>) -> Vec<Location> {
-    let has_parquet = files
-        .iter()
-        .any(|file| formats::is_parquet(&file.file_name()));
-    let is_stray = |file: &Location| {
-        let name = file.file_name();
-        formats::is_one_document(&name)
-            || (has_parquet && formats::ending(&name).is_some_and(|ending| ending == ".json"))
-    };
-    let strays = files.iter().filter(|file| is_stray(file)).count();
-    let is_pattern = path.contains(['*', '?', '[']);
-    if strays > 0 && strays < files.len() && !is_pattern {
-        let first = files.iter().find(|file| is_stray(file));
-        let first = first.map(Location::file_name).unwrap_or_default();
-        tracing::warn!(
-            "{path}: not read are {strays} files of text or JSON beside files of records, such as {first}; to read them, name them"
-        );
-        files.retain(|file| !is_stray(file));
-    }
-    files
-}
 
 /// A split of a file, in the form in which one process names it to another.
 #[derive(Debug, Clone)]

@@ -1,0 +1,29 @@
+//! Files of a directory that are about the documents beside them.
+
+use storage::Location;
+
+use super::formats;
+
+/// The files found at a path, without those that are about the records beside them: HTML and plain text, which may be a page or
+/// a licence, and beside Parquet also JSON, which data sets have for their metadata.
+pub(super) fn without_strays(path: &str, mut files: Vec<Location>) -> Vec<Location> {
+    let has_parquet = files
+        .iter()
+        .any(|file| formats::is_parquet(&file.file_name()));
+    let is_stray = |file: &Location| {
+        let name = file.file_name();
+        formats::is_one_document(&name)
+            || (has_parquet && formats::ending(&name).is_some_and(|ending| ending == ".json"))
+    };
+    let strays = files.iter().filter(|file| is_stray(file)).count();
+    let is_pattern = path.contains(['*', '?', '[']);
+    if strays > 0 && strays < files.len() && !is_pattern {
+        let first = files.iter().find(|file| is_stray(file));
+        let first = first.map(Location::file_name).unwrap_or_default();
+        tracing::warn!(
+            "{path}: not read are {strays} files of text or JSON beside files of records, such as {first}; to read them, name them"
+        );
+        files.retain(|file| !is_stray(file));
+    }
+    files
+}
