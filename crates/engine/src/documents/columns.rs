@@ -402,7 +402,7 @@ mod tests {
         };
         assert_eq!(
             find(&asked, &["id", "text"]).unwrap_err(),
-            "x: no carried column (uri); name it by --columns; its columns are id, text"
+            "x: no column \"uri\", which --columns names; its columns are id, text"
         );
     }
 

@@ -137,7 +137,7 @@ mod tests {
             assert!(page_tree(&page).is_none(), "{open}");
         }
         // Texts in which the serializer searches from many places to the end.
-        for many in ["&", "&amp;", "a& ", "\u{a3}", "\u{a0}x"] {
+        for many in ["&", "&amp;", "a& ", "\u{a3}"] {
             let page = |times| format!("<p>{}</p>{paragraphs}", many.repeat(times));
             assert!(page_tree(&page(20_000)).is_some(), "{many}");
             assert!(page_tree(&page(500_000)).is_none(), "{many}");
