@@ -296,7 +296,11 @@ impl<R: BufRead + Seek> RecordStarts<R> {
                 _ => return Ok(None),
             }
         }
-        Ok(self.fields.headers(&self.header).content_length())
+        let headers = self.fields.headers(&self.header);
+        Ok(match headers.cut_off_at() {
+            Some(_) => None,
+            None => headers.content_length(),
+        })
     }
 }
 

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
 
 /// How a record starts, before a `0` or a `1` and a point.
 pub(crate) const PREFIX: &[u8] = b"WARC/";
@@ -175,10 +175,15 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// Whether a field is repeated that a record has once.
-    pub(crate) fn repeats_a_field(&self) -> bool {
+    /// Where another record starts within a line of this header, which is cut off there: fields that a record has once are repeated.
+    pub(crate) fn cut_off_at(&self) -> Option<usize> {
         let once = ["WARC-Type", "WARC-Record-ID", "WARC-Date", "Content-Length"];
-        once.iter().any(|name| self.values(name).nth(1).is_some())
+        if !once.iter().any(|name| self.values(name).nth(1).is_some()) {
+            return None;
+        }
+        let behind_start = memmem::find_iter(self.bytes, PREFIX).skip(1);
+        let starts = behind_start.filter(|&at| is_record_start_in_line(&self.bytes[at..]));
+        starts.last()
     }
 
     /// The value of a field as text: its lines joined by spaces, invalid UTF-8 replaced.

@@ -5,6 +5,7 @@
 
 mod next;
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead};
 use std::ops::Range;
 
@@ -14,8 +15,10 @@ use crate::headers::{
     FieldTable, Headers, LINE_START_LENGTH, PREFIX, START_LENGTH, Scan, is_blank, is_record_start,
 };
 use crate::members::{Dictionary, Members, Step};
-use next::{Next, find_record, last_record_in_lines, line_ends};
+use next::{Next, find_record, line_ends};
 
+/// The most members whose places are known: more are in the buffer only if they have a few bytes each.
+const MOST_MEMBERS: usize = 4096;
 /// The most bytes of a record's header.
 pub(crate) const MAX_HEADER: usize = 64 << 10;
 /// How many bytes behind a record are read while it waits for the checksum of its member, if another record follows.
@@ -113,9 +116,9 @@ pub struct Reader<R> {
     buffer: Buffer,
     fields: FieldTable,
     limits: Limits,
-    /// The member that the last bytes of the buffer are from, and the one before.
+    /// The member that the last bytes of the buffer are from, and those before it that its other bytes are from.
     member: Member,
-    previous: Member,
+    earlier: VecDeque<Member>,
     /// Whether the last member is compressed and has not ended.
     is_within_member: bool,
     /// Whether a record of the last member was returned before its end, so that others do not wait for it either.
@@ -155,7 +158,7 @@ impl<R: BufRead> Reader<R> {
             fields: FieldTable::default(),
             limits,
             member,
-            previous: member,
+            earlier: VecDeque::new(),
             is_within_member: false,
             is_long_member: false,
             broken: None,
@@ -206,6 +209,12 @@ impl<R: BufRead> Reader<R> {
         self.buffer.consume(self.returned);
         self.returned = 0;
         self.record = None;
+        while let Some(next) = self.earlier.get(1).or(Some(&self.member))
+            && !self.earlier.is_empty()
+            && next.position <= self.buffer.position()
+        {
+            self.earlier.pop_front();
+        }
         loop {
             self.drop_bytes_between();
             let unread = self.buffer.unread();
@@ -249,9 +258,7 @@ impl<R: BufRead> Reader<R> {
         };
         let header = &self.buffer.unread()[..block];
         let headers = self.fields.headers(header);
-        if headers.repeats_a_field()
-            && let Some(last) = last_record_in_lines(header)
-        {
+        if let Some(last) = headers.cut_off_at() {
             return Ok(Found::Broken(self.give_up(Fault::Header, last)));
         }
         let Some(length) = headers.content_length() else {
@@ -470,7 +477,10 @@ impl<R: BufRead> Reader<R> {
                     offset,
                     is_compressed,
                 } => {
-                    self.previous = self.member;
+                    self.earlier.push_back(self.member);
+                    if self.earlier.len() > MOST_MEMBERS {
+                        self.earlier.pop_front();
+                    }
                     self.member = Member {
                         offset,
                         position: self.buffer.end_position(),
@@ -551,9 +561,14 @@ impl<R: BufRead> Reader<R> {
 
     /// Where in the file this position is.
     fn place_at(&self, position: u64) -> Place {
-        let member = match position < self.member.position {
-            true => self.previous,
-            false => self.member,
+        let known = self
+            .earlier
+            .iter()
+            .rev()
+            .find(|member| member.position <= position);
+        let member = match known {
+            Some(earlier) if position < self.member.position => *earlier,
+            _ => self.member,
         };
         let within = position.saturating_sub(member.position);
         match member.is_compressed {

@@ -44,13 +44,6 @@ pub(super) fn find_record(bytes: &[u8], is_line: bool, member: Option<u64>) -> O
     })
 }
 
-/// The offset of the last record that starts in a line of a header, which is cut off there.
-pub(super) fn last_record_in_lines(header: &[u8]) -> Option<usize> {
-    let behind_start = memmem::find_iter(header, PREFIX).skip(1);
-    let starts = behind_start.filter(|&at| is_record_start_in_line(&header[at..]));
-    starts.last()
-}
-
 /// The length of the line ends that `bytes` start with, up to two, and whether there are two.
 pub(super) fn line_ends(bytes: &[u8]) -> (usize, bool) {
     let mut length = 0;
