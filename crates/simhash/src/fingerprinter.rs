@@ -13,7 +13,7 @@ use crate::text::{Feature, Folded};
 
 /// The most hashes that are kept for a fingerprint. With the memory to count and weigh them, they take some 30 MiB.
 const MOST_KEPT: usize = 1 << 19;
-/// The hashes of a longer text are read again, so many at a time.
+/// The number of hashes that are given at a time when the features of a long text are hashed again.
 const PIECE: usize = 1 << 14;
 
 /// Makes fingerprints under one [`Model`]. Cheap to create: it shares the model's tables and owns only buffers.

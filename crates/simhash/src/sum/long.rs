@@ -1,4 +1,4 @@
-//! Fingerprints of long texts, whose features are so many that they are not kept.
+//! Fingerprints of long texts: their features are hashed several times, because all hashes together would take too much memory.
 //!
 //! A pass over the features counts a share of them, chosen by their hashes, and adds these to the sums. More passes keep fewer
 //! distinct features at a time. The passes do not change the fingerprint: sums are the same in any order.
@@ -10,11 +10,11 @@ use super::Sum;
 use crate::accumulate::{self, SameWeight, Sums};
 use crate::weight::{Summed, Weight};
 
-/// The most distinct features that a pass keeps, each of about 40 bytes: so many, or this share of the text's features, if that is
-/// more. So the memory is less than that of the text, and the passes are few.
+/// A pass counts at most so many distinct features, or this share of the text's features if that is more. Each takes about 40 bytes,
+/// so the memory is less than that of the text, and the passes are few.
 const MOST_DISTINCT: usize = 1 << 19;
 const DISTINCT_SHARE: usize = 16;
-/// The most passes, of which the last may keep more.
+/// The most passes. When there are so many, a pass may count more distinct features.
 const MOST_PASSES: u32 = 1 << 16;
 /// Features that are weighed at a time.
 const PIECE: usize = 1 << 12;
@@ -204,7 +204,7 @@ impl Passes {
     }
 }
 
-/// The number of passes, after one of so many was full when it had read `read` of `len` features.
+/// The number of passes to try next, if one of `passes` counted too many distinct features in the first `read` of `len` features.
 fn more_passes(passes: u32, len: usize, read: usize) -> u32 {
     let wanted = u64::from(passes) * len.div_ceil(read.max(1)) as u64;
     // At least twice as many.

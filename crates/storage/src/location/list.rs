@@ -29,8 +29,8 @@ pub enum Expansion {
 impl Stores {
     /// Lists the files that a path stands for: the file itself, the files below the directory, or
     /// those that match the pattern. A directory's list leaves out files and directories whose
-    /// names begin with `_` or `.`, and warns of files with other `extensions`. If symlinks or hard links give a file several names, the list
-    /// has only the first. The directory of a Delta table stands for the table; `expand` refuses
+    /// names begin with `_` or `.`, and warns of files with other `extensions`. If symlinks or hard links give a file several
+    /// names, the list has only the first. The directory of a Delta table stands for the table; `expand` refuses
     /// every other path to a table's files.
     ///
     /// # Errors
@@ -165,8 +165,7 @@ async fn objects_below(location: &Location, extensions: &[&str]) -> Result<Vec<L
     let mut files = Vec::new();
     let mut others = Others::default();
     for meta in listed {
-        let path = meta.location.clone();
-        let name = path_below(location, path.as_ref());
+        let name = path_below(location, meta.location.as_ref());
         if !is_visible(name) {
             continue;
         }

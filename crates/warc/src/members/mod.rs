@@ -545,7 +545,7 @@ mod tests {
         }
     }
 
-    /// Members of which each starts within the one before, and is broken.
+    /// Each member is broken, and has the start of the next one in its data.
     #[test]
     fn members_within_each_other_are_not_read_again_and_again() {
         // A header, and a block of 65,535 bytes as they are.

@@ -334,7 +334,7 @@ fn a_member_that_goes_on_is_held_up_to_the_limit() {
     }
 }
 
-/// Records, of which the third has another length than it says.
+/// Six records. The header of the third says `length`, but its block has 700 bytes.
 fn records_with_length(length: &str) -> Vec<Vec<u8>> {
     let mut records: Vec<Vec<u8>> = (0..6)
         .map(|n| response(format!("block {n}").repeat(100).as_bytes()))

@@ -42,7 +42,7 @@ fn run(dir: &Dir, new: &str, options: &str) -> (serde_json::Value, String) {
     (ran.json()["new"].clone(), ran.stderr)
 }
 
-/// Fault 54: the data of a record may be damaged so that it can still be decompressed, to wrong bytes.
+/// Fault 54: a damaged member may still be decompressed, but to wrong bytes.
 #[test]
 fn no_wrong_byte_of_a_damaged_member_is_read_or_kept() {
     let dir = Dir::new();

@@ -273,7 +273,7 @@ impl File {
     }
 }
 
-/// Whether this reason is a fault of the record; others say what it is.
+/// Whether a record is left out because it is wrong, and not because of its kind.
 fn is_fault(reason: &Reason<'_>) -> bool {
     matches!(
         reason,
@@ -318,7 +318,7 @@ fn place_name(file: &str, place: Place) -> String {
     }
 }
 
-/// The text in lower case, as far as it is ASCII.
+/// `text` with ASCII letters in lower case.
 fn lower_case(text: &str) -> Cow<'_, str> {
     match text.bytes().any(|byte| byte.is_ascii_uppercase()) {
         true => text.to_ascii_lowercase().into(),
