@@ -146,7 +146,7 @@ def test_errors_are_in_terms_of_python(tmp_path, documents):
         (lambda: dedup_job.run(DAY, memory_limt="1GiB"), "unexpected argument 'memory_limt' found"),
         (lambda: dedup_job.run(DAY, min_similarity=0.8), "min_similarity needs verify MEASURE"),
         (lambda: dedup_job.run(DAY, columns="text"), "columns needs decisions"),
-        (lambda: dedup_job.decide(DAY, columns=["url"]), "no carried column (url); name it by columns"),
+        (lambda: dedup_job.decide(DAY, columns=["url"]), 'no column "url", which columns names'),
         (lambda: dedup_job.decide(documents.rename_columns(["id", "abstract"])), "the data in memory: no text"),
         (lambda: dedup_job.decide(documents.rename_columns(["id", "abstract"])), "name it by text_column or fingerprint_column"),
         (lambda: dedup_job.run([DAY] * 100_000), "too many paths"),
