@@ -120,6 +120,16 @@ impl SpecOptions {
         }
     }
 
+    /// How pages are read whose texts are compared under `spec`: those of the batch again, or those of the archive.
+    #[must_use]
+    pub fn pages_under(&self, spec: &Spec) -> Pages {
+        match self.markup {
+            _ if !spec.markup.is_none() => Pages::Html,
+            Some(Markup::None) => Pages::Source,
+            _ => Pages::VisibleText,
+        }
+    }
+
     /// The model of the default spec with the options' fields, and the spec files that an archive
     /// keeps.
     ///

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use futures::TryStreamExt as _;
-use object_store::ObjectStoreExt as _;
+use object_store::ObjectStore as _;
 use storage::{Draft, Location, StorageError, create_dir_all_synced};
 
 use crate::error::{LookupError, Result};
@@ -259,11 +259,7 @@ impl IndexFiles {
     }
 
     async fn delete(&self, name: &str) -> Result<()> {
-        let object = self.location.child(name)?;
-        match object.store().delete(object.path()).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(StorageError::store(&object)(error).into()),
-        }
+        Ok(self.location.child(name)?.remove().await?)
     }
 }
 

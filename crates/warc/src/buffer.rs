@@ -97,12 +97,6 @@ impl Buffer {
         }
     }
 
-    /// Forgets the bytes from this position on, which is among the unread ones.
-    pub(crate) fn truncate(&mut self, position: u64) {
-        self.end = (position - self.base) as usize;
-        debug_assert!(self.start <= self.end);
-    }
-
     /// Counts the first `count` bytes of the room as decompressed.
     pub(crate) fn fill(&mut self, count: usize) {
         self.end += count;

@@ -40,18 +40,18 @@
 
 use std::io::{self, BufRead, Read as _, Seek};
 
-use crate::fault::Fault;
-use crate::headers::{FieldTable, START_LENGTH, Scan, is_blank, is_record_start};
-use crate::members::{Dictionary, Format, GZIP_MAGIC, Members, Step, find_member, format_of};
+use crate::headers::{FieldTable, Scan, is_blank, is_record_start};
+use crate::members::{Aim, CHAIN, Chain, Dictionary, Follower, Format, find_member, format_of};
 use crate::reader::MAX_HEADER;
 
-/// Bytes of a chain of members: more than a stored block of deflate has (65,535), more than a raw block of zstd has (131,072).
-const CHAIN: usize = (128 << 10) + 1;
-/// Bytes that are decompressed at a time.
-const PIECE: usize = 64 << 10;
 /// The most bytes that are decompressed to find a cut: this many, and this many times those that it is sought in.
-const LEAST_ROOM: usize = 16 << 20;
-const MOST_GROWTH: usize = 8;
+const LEAST_ROOM: u64 = 16 << 20;
+const MOST_GROWTH: u64 = 8;
+
+/// The bytes that are decompressed to find a cut in `length` bytes.
+fn room(length: usize) -> u64 {
+    LEAST_ROOM + length as u64 * MOST_GROWTH
+}
 
 /// How a file can be cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,8 +79,8 @@ impl Cuts {
             (Format::Plain | Format::Gzip, Some(_)) => return None,
         }
         // Two members are enough: the start of the file is the start of a member.
-        let mut follower = Follower::new(members.len(), window_log, dictionary.clone());
-        let chain = follower.follow(members, 1, false);
+        let mut follower = Follower::new(room(members.len()), window_log, dictionary.clone());
+        let chain = follower.follow(members, Aim::Cut(1), false);
         let cuts = MemberCuts {
             format,
             window_log,
@@ -108,11 +108,11 @@ impl MemberCuts {
     #[must_use]
     pub fn find(&self, bytes: &[u8], is_end: bool) -> Option<usize> {
         let dictionary = self.dictionary.clone();
-        let mut follower = Follower::new(bytes.len(), self.window_log, dictionary);
+        let mut follower = Follower::new(room(bytes.len()), self.window_log, dictionary);
         let mut from = 0;
         loop {
             let at = from + find_member(&bytes[from..], Some(self.format))?;
-            match follower.follow(&bytes[at..], self.chain, is_end) {
+            match follower.follow(&bytes[at..], Aim::Cut(self.chain), is_end) {
                 Chain::Whole => return Some(at),
                 Chain::CutOff | Chain::TooLong => return None,
                 // The members before the last one are within another member, too.
@@ -120,96 +120,6 @@ impl MemberCuts {
             }
         }
     }
-}
-
-/// A chain of members.
-#[derive(Debug, PartialEq, Eq)]
-enum Chain {
-    /// It is long enough, or goes to the end of the file.
-    Whole,
-    /// The bytes end within it.
-    CutOff,
-    /// Its last member, which starts at this offset, is none.
-    Broken { last: usize },
-    /// There is no room for more decompressed bytes.
-    TooLong,
-}
-
-/// Follows chains of members, for a bounded time.
-struct Follower {
-    window_log: u32,
-    dictionary: Option<Dictionary>,
-    output: Vec<u8>,
-    /// The bytes that may still be decompressed. A chain costs [`PIECE`] more.
-    room: usize,
-}
-
-impl Follower {
-    /// For chains in `length` bytes.
-    fn new(length: usize, window_log: u32, dictionary: Option<Dictionary>) -> Self {
-        Self {
-            window_log,
-            dictionary,
-            output: vec![0; PIECE],
-            room: LEAST_ROOM.saturating_add(length.saturating_mul(MOST_GROWTH)),
-        }
-    }
-
-    /// Follows the members that `bytes` start with. The chain is whole if another member starts behind members of `length` bytes.
-    fn follow(&mut self, bytes: &[u8], length: usize, is_end: bool) -> Chain {
-        let mut members = Members::of_chain(bytes, self.window_log, self.dictionary.clone());
-        // The first bytes of the first member.
-        let mut start = Vec::new();
-        let mut last = 0;
-        // Bytes of the members before the last one.
-        let mut whole = 0;
-        let mut cost = PIECE;
-        loop {
-            match self.room.checked_sub(std::mem::take(&mut cost)) {
-                Some(room) => self.room = room,
-                None => return Chain::TooLong,
-            }
-            match members.read(&mut self.output) {
-                Ok(Step::Member {
-                    offset,
-                    is_compressed: true,
-                }) => {
-                    last = offset as usize;
-                    if has_extra_fields(&bytes[last..]) {
-                        return Chain::Broken { last };
-                    }
-                    if whole >= length {
-                        return Chain::Whole;
-                    }
-                }
-                Ok(Step::Bytes(count)) => {
-                    cost = count;
-                    if start.len() < START_LENGTH {
-                        let missing = START_LENGTH - start.len();
-                        start.extend_from_slice(&self.output[..count.min(missing)]);
-                        if start.len() == START_LENGTH && !is_record_start(&start) {
-                            return Chain::Broken { last };
-                        }
-                    }
-                }
-                Ok(Step::MemberEnd) if start.len() < START_LENGTH => return Chain::Broken { last },
-                Ok(Step::MemberEnd) => whole += members.position() as usize - last,
-                Ok(Step::End) if is_end => return Chain::Whole,
-                Ok(Step::End) => return Chain::CutOff,
-                Ok(Step::Broken(broken)) if broken.fault == Fault::Truncated && !is_end => {
-                    return Chain::CutOff;
-                }
-                // A slice has no errors. A chain has no plain member, and no other dictionary.
-                _ => return Chain::Broken { last },
-            }
-        }
-    }
-}
-
-/// Whether the header of a gzip member has fields of any bytes. They could hide the breaks in a chain, and files with them need not
-/// be cut.
-fn has_extra_fields(member: &[u8]) -> bool {
-    member.starts_with(GZIP_MAGIC) && member.get(3).is_some_and(|&flags| flags != 0)
 }
 
 /// The offsets at which the records of a plain file start. They are read from the headers alone.

@@ -1,4 +1,4 @@
-//! Digests of records: `algorithm:value`, the value in base32 as a rule, or in hexadecimal.
+//! Digests of records: `algorithm:value`, the value in base32 as a rule, or in hexadecimal or base64.
 
 use md5::Md5;
 use memchr::memchr;
@@ -26,7 +26,7 @@ pub(crate) fn is_digest_of(digest: &[u8], bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether `value` is `digest` in hexadecimal or base32. MD5 in base32 is as long as in hexadecimal, because it is padded.
+/// Whether `value` is `digest` in hexadecimal, base32 or base64, which their lengths tell apart. MD5 in base32 is as long as in hexadecimal, because it is padded.
 fn is_encoding_of(value: &[u8], digest: &[u8]) -> bool {
     if value.len() == 2 * digest.len() && !value.ends_with(b"=") {
         let digit = |digit: u8| char::from(digit).to_digit(16);
@@ -38,19 +38,32 @@ fn is_encoding_of(value: &[u8], digest: &[u8]) -> bool {
     }
     let padding = value.iter().rev().take_while(|byte| **byte == b'=');
     let value = &value[..value.len() - padding.count()];
-    let is_base32 = value.len() == (8 * digest.len()).div_ceil(5);
+    let has_length = |bits: usize| value.len() == (8 * digest.len()).div_ceil(bits);
     let mut digits = value.iter().enumerate();
-    is_base32
-        && digits.all(|(number, digit)| digit.eq_ignore_ascii_case(&base32_digit(digest, number)))
+    if has_length(5) {
+        return digits.all(|(number, digit)| {
+            let expected = BASE32[bits_of_digit(digest, 5, number)];
+            digit.eq_ignore_ascii_case(&expected)
+        });
+    }
+    has_length(6)
+        && digits.all(|(number, &digit)| {
+            let expected = BASE64[bits_of_digit(digest, 6, number)];
+            // Of URLs and files, the other alphabet.
+            digit == expected || matches!((digit, expected), (b'-', b'+') | (b'_', b'/'))
+        })
 }
 
-/// The digit of this number, from 0 on, of `bytes` in base32 (RFC 4648); the last may stand for fewer than five bits.
-fn base32_digit(bytes: &[u8], number: usize) -> u8 {
-    const DIGITS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
-    let (at, shift) = (5 * number / 8, 5 * number % 8);
+/// The digits of base32 and base64 (RFC 4648).
+const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// What the digit of this number, from 0 on, stands for if each stands for so many `bits` of `bytes`; the last may stand for fewer.
+fn bits_of_digit(bytes: &[u8], bits: usize, number: usize) -> usize {
+    let (at, shift) = (bits * number / 8, bits * number % 8);
     let next = bytes.get(at + 1).copied().unwrap_or(0);
     let both = u16::from_be_bytes([bytes[at], next]);
-    DIGITS[usize::from((both >> (11 - shift)) & 31)]
+    usize::from(both >> (16 - bits - shift)) & ((1 << bits) - 1)
 }
 
 #[cfg(test)]
@@ -69,6 +82,8 @@ mod tests {
             "md5:2QOYZWMPACZAJ2MABGMOZ6CCPY======",
             "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
             "sha256:4OYMIQUY7QOBJGX36TEJS35ZEQT24QPEMSNZGTFESWMRW6CSXBKQ====",
+            "sha256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+            "sha256:47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU",
         ] {
             assert_eq!(is_digest_of(digest.as_bytes(), b""), Some(true), "{digest}");
             assert_eq!(

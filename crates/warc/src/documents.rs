@@ -140,7 +140,10 @@ impl Documents {
             check_status(&choice.statuses, status)?;
         }
         let headers = response.map_or(record.headers, |response| response.headers);
-        let full_type = headers.content_type().filter(|given| !given.is_empty());
+        // Of several, the last that is one counts, as in a browser.
+        let types = headers.values("Content-Type");
+        let types = types.filter(|given| !matches!(media_type(given), "" | "*/*"));
+        let full_type = types.last();
         let full_type =
             full_type.or_else(|| record.headers.get_bytes("WARC-Identified-Payload-Type"));
         let content_type = full_type.map_or("", media_type);
@@ -208,9 +211,9 @@ fn check_url(url: &str) -> Result<(), Reason<'static>> {
     if starts_with(url, "dns:") || starts_with(url, "whois:") {
         return Err(Reason::Dns);
     }
+    let url = url.split(['?', '#']).next().unwrap_or_default();
     let after_scheme = url.split_once("://").map_or("", |(_, after)| after);
     let path = after_scheme.find('/').map_or("", |at| &after_scheme[at..]);
-    let path = path.split(['?', '#']).next().unwrap_or_default();
     match path {
         "/robots.txt" => Err(Reason::Robots),
         _ => Ok(()),

@@ -281,14 +281,35 @@ fn to_text_without_brackets(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Days from 1970-01-01 to the date that `text` starts with.
-fn parse_day(text: &[u8]) -> Option<i32> {
-    let number = |digits: &[u8]| {
-        digits.iter().try_fold(0_i32, |number, byte| {
-            let digit = byte.is_ascii_digit().then(|| i32::from(byte - b'0'))?;
-            Some(number * 10 + digit)
-        })
+/// The number that these digits write.
+fn number(digits: &[u8]) -> Option<i32> {
+    digits.iter().try_fold(0_i32, |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| i32::from(byte - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// How many days later it is in UTC at a local time such as `T23:59:59-05:00`: -1, 0 or 1.
+fn days_to_utc(time: &[u8]) -> Option<i32> {
+    let at = time.iter().rposition(|byte| matches!(byte, b'+' | b'-'))?;
+    let (clock, zone) = time.split_at(at);
+    let minutes = |hours: &[u8], minutes: &[u8]| Some(60 * number(hours)? + number(minutes)?);
+    let local = minutes(clock.get(1..3)?, clock.get(4..6)?)?;
+    let offset = match zone[1..] {
+        [a, b] => minutes(&[a, b], b"0"),
+        [a, b, c, d] | [a, b, b':', c, d] => minutes(&[a, b], &[c, d]),
+        _ => None,
+    }?;
+    let utc = if zone[0] == b'+' {
+        local - offset
+    } else {
+        local + offset
     };
+    Some(utc.div_euclid(24 * 60).clamp(-1, 1))
+}
+
+/// Days from 1970-01-01 to the date that `text` starts with; of a time with an offset, to the date in UTC.
+fn parse_day(text: &[u8]) -> Option<i32> {
     let (date, after) = text.split_at_checked(10)?;
     if date[4] != b'-' || date[7] != b'-' || after.first().is_some_and(u8::is_ascii_digit) {
         return None;
@@ -316,7 +337,7 @@ fn parse_day(text: &[u8]) -> Option<i32> {
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     // From 0000-03-01 to 1970-01-01 there are 719,468 days.
-    Some(era * 146_097 + day_of_era - 719_468)
+    Some(era * 146_097 + day_of_era - 719_468 + days_to_utc(after).unwrap_or(0))
 }
 
 #[cfg(test)]
@@ -412,6 +433,11 @@ mod tests {
             ("2000-02-29", Some(11_016)),
             ("2000-03-01", Some(11_017)),
             ("2024-12-31T00:00:00Z", Some(20_088)),
+            ("2024-12-31T23:59:59-05:00", Some(20_089)),
+            ("2024-12-31T18:59:59-0500", Some(20_088)),
+            ("2025-01-01T03:00:00+04", Some(20_088)),
+            ("2024-12-31T23:59:59.5+00:00", Some(20_088)),
+            ("2024-12-31T23:59:59-99:99:99", Some(20_088)),
             ("2023-02-29", None),
             ("2009-03-65T08:43:19-0800", None),
             ("2026-13-01", None),

@@ -4,11 +4,11 @@ use std::io::{self, BufRead};
 
 use memchr::memchr;
 
-/// The most bytes that [`Input::peek`] can be asked for.
+/// Bytes that [`Input::peek`] is asked for again and again: a larger number is copied each time.
 pub(crate) const MAX_PEEK: usize = 4 << 10;
 
-/// The most bytes that are remembered.
-const MAX_REMEMBERED: usize = 1 << 20;
+/// At least so many of the last bytes are remembered, and up to twice as many.
+const REMEMBERED: usize = 1 << 20;
 
 /// The bytes of a file from an offset on, and how many of them are consumed.
 pub(crate) struct Input<R> {
@@ -18,8 +18,9 @@ pub(crate) struct Input<R> {
     /// Bytes that were taken from the source; those from `held_start` on come next.
     held: Vec<u8>,
     held_start: usize,
-    /// The bytes that were consumed since [`Self::remember`]; `None` if they are not wanted, or too many.
-    remembered: Option<Vec<u8>>,
+    /// The last bytes that were consumed since [`Self::remember`].
+    remembered: Vec<u8>,
+    is_remembering: bool,
 }
 
 impl<R: BufRead> Input<R> {
@@ -35,28 +36,37 @@ impl<R: BufRead> Input<R> {
             offset,
             held: Vec::new(),
             held_start: 0,
-            remembered: None,
+            remembered: Vec::new(),
+            is_remembering: false,
         }
     }
 
     /// Remembers what is consumed from here on.
     pub(crate) fn remember(&mut self) {
-        self.remembered.get_or_insert_default().clear();
+        self.remembered.clear();
+        self.is_remembering = true;
     }
 
-    /// Goes back to the byte where [`Self::remember`] was called, if that is not too far.
-    pub(crate) fn go_back(&mut self) {
-        if let Some(mut bytes) = self.remembered.take() {
-            // If all of them are still here, nothing is copied.
-            if self.held_start < self.held.len() && self.held_start >= bytes.len() {
-                self.offset -= bytes.len() as u64;
-                self.held_start -= bytes.len();
-                return;
-            }
-            self.offset -= bytes.len() as u64;
+    /// Remembers nothing.
+    pub(crate) fn forget(&mut self) {
+        self.is_remembering = false;
+    }
+
+    /// Goes back to the byte where [`Self::remember`] was called, or as far as the bytes are remembered; `false` if none are.
+    pub(crate) fn go_back(&mut self) -> bool {
+        if !std::mem::take(&mut self.is_remembering) {
+            return false;
+        }
+        let mut bytes = std::mem::take(&mut self.remembered);
+        self.offset -= bytes.len() as u64;
+        // If all of them are still here, nothing is copied.
+        if self.held_start < self.held.len() && self.held_start >= bytes.len() {
+            self.held_start -= bytes.len();
+        } else {
             bytes.extend_from_slice(&self.held[self.held_start..]);
             (self.held, self.held_start) = (bytes, 0);
         }
+        true
     }
 
     /// The offset in the file of the byte that comes next.
@@ -74,7 +84,6 @@ impl<R: BufRead> Input<R> {
 
     /// The next bytes, at least `count` of them unless the file ends before.
     pub(crate) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
-        debug_assert!(count <= MAX_PEEK);
         if self.held.len() - self.held_start >= count {
             return self.fill();
         }
@@ -98,12 +107,15 @@ impl<R: BufRead> Input<R> {
     /// Consumes bytes that the last `fill` or `peek` returned.
     pub(crate) fn consume(&mut self, count: usize) {
         self.offset += count as u64;
-        if let Some(mut remembered) = self.remembered.take()
-            && remembered.len() + count <= MAX_REMEMBERED
-            && let Ok(bytes) = self.fill()
-        {
-            remembered.extend_from_slice(&bytes[..count]);
-            self.remembered = Some(remembered);
+        if self.is_remembering {
+            let mut remembered = std::mem::take(&mut self.remembered);
+            if let Ok(bytes) = self.fill() {
+                remembered.extend_from_slice(&bytes[..count]);
+            }
+            if remembered.len() > 2 * REMEMBERED {
+                remembered.drain(..remembered.len() - REMEMBERED);
+            }
+            self.remembered = remembered;
         }
         match self.held_start < self.held.len() {
             true => self.held_start += count,
@@ -239,16 +251,14 @@ mod tests {
             assert!(input.take_into(left, &mut rest).unwrap());
             assert!(bytes.ends_with(&rest) && input.peek(1).unwrap().is_empty());
         }
-        let long = vec![1; MAX_REMEMBERED + 2];
-        for (skipped, expected) in [
-            (MAX_REMEMBERED, 0),
-            (MAX_REMEMBERED + 1, MAX_REMEMBERED + 1),
-        ] {
+        let long = vec![1; 3 * REMEMBERED];
+        for (skipped, expected) in [(2 * REMEMBERED, 0), (2 * REMEMBERED + 1, REMEMBERED + 1)] {
             let mut input = Input::new(&long[..]);
             input.remember();
             assert!(input.skip(skipped).unwrap());
-            input.go_back();
+            assert!(input.go_back());
             assert_eq!(input.offset(), expected as u64);
+            assert!(!input.go_back());
         }
     }
 

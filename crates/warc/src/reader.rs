@@ -1,7 +1,8 @@
 //! [`Reader`]: the records of a WARC file, one after the other.
 //!
 //! A record is decompressed into one buffer, and lent from there: nothing is allocated or copied for it. It is returned only
-//! after the checksum of its compressed member was right; unless the member goes on for long, because it has many records.
+//! after the checksum of its compressed member was right. There are two exceptions: a member that goes on for long has many
+//! records, which do not wait for its end; and the last whole records of a file that is cut off have no checksum.
 
 mod next;
 
@@ -15,7 +16,8 @@ use crate::headers::{
     FieldTable, Headers, LINE_START_LENGTH, PREFIX, START_LENGTH, Scan, is_blank, is_record_start,
 };
 use crate::members::{Dictionary, Members, Step};
-use next::{Next, find_record, line_ends};
+pub(crate) use next::find_record;
+use next::{Next, line_ends};
 
 /// The most members whose places are known: more are in the buffer only if they have a few bytes each.
 const MOST_MEMBERS: usize = 4096;
@@ -23,7 +25,7 @@ const MOST_MEMBERS: usize = 4096;
 pub(crate) const MAX_HEADER: usize = 64 << 10;
 /// How many bytes behind a record are read while it waits for the checksum of its member, if another record follows.
 const LOOK_AHEAD: usize = 64 << 10;
-/// How many, if something else follows: the record is likely damaged.
+/// How many, if something else follows: the record is likely damaged. And how many blanks between records are seen.
 const HELD: usize = 1 << 20;
 
 /// Limits of a reader's memory.
@@ -116,8 +118,9 @@ pub struct Reader<R> {
     buffer: Buffer,
     fields: FieldTable,
     limits: Limits,
-    /// The member that the last bytes of the buffer are from, and those before it that its other bytes are from.
+    /// The member that the last bytes of the buffer are from.
     member: Member,
+    /// The members before it that other bytes of the buffer are from.
     earlier: VecDeque<Member>,
     /// Whether the last member is compressed and has not ended.
     is_within_member: bool,
@@ -247,9 +250,10 @@ impl<R: BufRead> Reader<R> {
             let own = &self.buffer.unread()[..self.own_len()];
             match self.fields.scan(own) {
                 Scan::Whole(length) if length <= MAX_HEADER => break length,
-                Scan::Partial if own.len() <= MAX_HEADER => {}
+                // With so many bytes, another record that starts in the first ones is seen.
+                Scan::Partial if own.len() < MAX_HEADER + LINE_START_LENGTH => {}
                 Scan::Cut => return Ok(Found::Broken(self.give_up(Fault::Header, PREFIX.len()))),
-                // No header ends in these bytes.
+                // No header ends in these bytes, nor does one start in a line.
                 _ => return Ok(Found::Broken(self.give_up(Fault::Header, MAX_HEADER))),
             }
             if let Some(broken) = self.pump_record()? {
@@ -262,7 +266,7 @@ impl<R: BufRead> Reader<R> {
             return Ok(Found::Broken(self.give_up(Fault::Header, last)));
         }
         let Some(length) = headers.content_length() else {
-            // Nor has a record whose header would be a part of this one a length.
+            // There is no length in the end of this header either, which may be the header of another record.
             return Ok(Found::Broken(self.give_up(Fault::Header, block)));
         };
         let length = length.saturating_add(block as u64);
@@ -307,7 +311,7 @@ impl<R: BufRead> Reader<R> {
             let unread = self.buffer.unread();
             let (length, is_ended) = line_ends(&unread[block.end..]);
             let end = block.end + length;
-            // A record within this one, whose length is wrong, too, may end here as well.
+            // These blanks may have been counted for another record, which holds this one and whose length was wrong.
             if self
                 .blanks
                 .contains(&(self.buffer.position() + block.end as u64))
@@ -324,10 +328,9 @@ impl<R: BufRead> Reader<R> {
             self.blanks = position + block.end as u64..position + from as u64;
             let next = Next::of(&seen[from..]);
             let most = match next {
-                Next::Unknown => HELD,
-                _ if self.is_long_member => 0,
+                Next::Unknown | Next::Other => HELD,
+                Next::Record if self.is_long_member => 0,
                 Next::Record => LOOK_AHEAD,
-                Next::Other => HELD,
             };
             let is_enough = match (self.member.is_compressed, next) {
                 (true, _) if self.has_ended(block.end) => true,
@@ -392,13 +395,8 @@ impl<R: BufRead> Reader<R> {
         match continued {
             Continued::Bytes => return Ok(None),
             Continued::NextRecord | Continued::End => {}
-            Continued::Broken(broken) if self.is_within_member && self.member.position <= start => {
+            Continued::Broken(broken) if self.is_within_member => {
                 return Ok(Some(self.lose_member(broken)));
-            }
-            // The bytes before the broken member are right; it is a part of this record.
-            Continued::Broken(_) if self.is_within_member => {
-                self.buffer.truncate(self.member.position);
-                self.is_within_member = false;
             }
             Continued::Broken(broken) => self.broken = Some(broken),
         }
@@ -435,8 +433,9 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// Decompresses more bytes within a record. A member that starts at position `next` or behind may show that the record has
-    /// ended: no record has a part that looks like the start of another just where a member starts.
+    /// Decompresses more bytes within a record. If a member that starts at position `next` or behind looks like the start of a
+    /// record, it is taken for one, and the record has ended: where members have a fixed size, a record may by chance have such a
+    /// part just there, but then it is a part of the next record as well.
     fn pump_within(&mut self, next: u64) -> io::Result<Continued> {
         let mut is_undecided = false;
         loop {

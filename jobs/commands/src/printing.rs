@@ -1,7 +1,10 @@
 //! Printing on standard output and standard error.
 
+use std::cmp::Reverse;
+use std::fmt::Write as _;
 use std::io::Write as _;
 
+use engine::crawl_counts::CrawlRecordCounts;
 use engine::fingerprint::ShortDocuments;
 use indicatif::HumanCount;
 
@@ -60,6 +63,28 @@ pub fn short_documents(short: ShortDocuments, k: u32) -> String {
     }
 }
 
+/// Formats the line about the records of a batch's WARC files: those that are documents, and the others by reason, the commonest
+/// first.
+pub fn crawl_records(records: &CrawlRecordCounts) -> String {
+    let mut line = format!("  WARC records: {} documents", count(records.documents));
+    for (name, number) in [
+        ("incomplete", records.incomplete),
+        ("malformed", records.malformed),
+    ] {
+        if number > 0 {
+            let _ = write!(line, ", {} {name}", count(number));
+        }
+    }
+    let mut skipped: Vec<_> = records.skipped.iter().collect();
+    skipped.sort_by_key(|(_, number)| Reverse(**number));
+    for (position, (reason, number)) in skipped.into_iter().enumerate() {
+        line.push_str(if position == 0 { "; not read: " } else { ", " });
+        let _ = write!(line, "{} {reason}", count(*number));
+    }
+    line.push('\n');
+    line
+}
+
 /// Formats a date, from days since 1970.
 pub fn date(day: i32) -> String {
     let date = chrono::NaiveDate::default().checked_add_signed(chrono::Duration::days(day.into()));
@@ -85,6 +110,27 @@ pub fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_by_reason() {
+        let skipped = [("redirect", 3), ("not text", 1_500), ("broken", 1)];
+        let mut records = CrawlRecordCounts {
+            documents: 12_000,
+            incomplete: 2,
+            skipped: skipped.map(|(name, n)| (name.to_owned(), n)).into(),
+            ..CrawlRecordCounts::default()
+        };
+        assert_eq!(
+            crawl_records(&records),
+            "  WARC records: 12,000 documents, 2 incomplete; not read: 1,500 not text, 3 redirect, 1 broken\n"
+        );
+        records.skipped.clear();
+        (records.incomplete, records.malformed) = (0, 1);
+        assert_eq!(
+            crawl_records(&records),
+            "  WARC records: 12,000 documents, 1 malformed\n"
+        );
+    }
 
     #[test]
     fn days_are_dates() {

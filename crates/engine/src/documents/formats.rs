@@ -3,12 +3,12 @@
 //! To add a row format, add an entry to [`FORMATS`], and a file in `rows` that implements
 //! [`RowFormat`].
 
-use storage::Location;
+use storage::{Location, has_ending};
 use tokio::sync::Semaphore;
 
 use super::columns::Columns;
 use super::file::InputFile;
-use super::rows::compression::{self, Compression, ends_with};
+use super::rows::compression::{self, Compression};
 use super::rows::format::RowFormat;
 use super::rows::limit::Limit;
 use super::{parquet, rows};
@@ -113,7 +113,7 @@ pub(super) fn ending(name: &str) -> Option<String> {
     let (_, compression) = reader(name)?;
     let (stem, _) = Compression::split(name);
     let endings = FORMATS.iter().flat_map(|format| format.endings);
-    let format = endings.copied().find(|ending| ends_with(stem, ending))?;
+    let format = endings.copied().find(|ending| has_ending(stem, ending))?;
     let compressed = compression::ENDINGS
         .iter()
         .find(|(_, other)| *other == compression);
@@ -125,7 +125,7 @@ pub(super) fn ending(name: &str) -> Option<String> {
 
 /// The format of a file, by its name without the ending of a compression.
 fn of_stem(stem: &str) -> Option<&'static Format> {
-    let is_of = |format: &&Format| format.endings.iter().any(|ending| ends_with(stem, ending));
+    let is_of = |format: &&Format| format.endings.iter().any(|ending| has_ending(stem, ending));
     FORMATS.iter().find(is_of)
 }
 

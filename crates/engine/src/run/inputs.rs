@@ -264,7 +264,8 @@ impl<'a> Inputs<'a> {
             }
             Some(verify) => {
                 let model = verification_model(run, &opened, &recipe).await?;
-                Some(Verifier::open(context, verify, model, &documents, columns).await?)
+                let pages = settings.spec_options.pages_under(model.spec());
+                Some(Verifier::open(context, verify, model, &documents, columns, pages).await?)
             }
             None => None,
         };

@@ -29,7 +29,7 @@ use texts::{Place, Side, Texts};
 pub(crate) use class_pairs::{UnverifiedPairs, VerifiedClassPairs};
 pub(crate) use text_classes::TextClasses;
 
-use crate::documents::{Columns, DocumentId, Documents};
+use crate::documents::{Columns, DocumentId, Documents, Pages};
 use crate::error::{EngineError, Result};
 use crate::memory::limit_bytes;
 use crate::output::DraftOutput;
@@ -93,20 +93,25 @@ impl<'a> Verifier<'a> {
         model: Model,
         documents: &Documents,
         columns: &Columns,
+        pages: Pages,
     ) -> Result<Self> {
         let columns = Columns {
             fingerprint: None,
             texts_only: true,
             ..columns.clone()
         };
-        let archive = match verify.base_text.is_empty() {
+        let mut archive = match verify.base_text.is_empty() {
             true => None,
             false => Some(Documents::open(context, &verify.base_text, &columns).await?),
         };
+        let mut batch = documents.reopen(context, &columns).await?;
+        for documents in archive.iter_mut().chain([&mut batch]) {
+            documents.read_pages(pages);
+        }
         Ok(Self {
             verify,
             model,
-            batch: documents.reopen(context, &columns).await?,
+            batch,
             archive,
         })
     }

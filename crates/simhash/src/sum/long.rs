@@ -69,18 +69,20 @@ impl Sum {
                     distinct.push(*hash);
                 }
             }
-            match self.model.idf() {
-                Some(idf) => idf.weights(hashes, &mut self.weights),
+            let (same, others) = match self.model.idf() {
+                Some(idf) => {
+                    idf.weights(hashes, &mut self.weights);
+                    (SameWeight::default(), hashes)
+                }
                 None => {
                     self.weights.clear();
-                    self.weights.resize(hashes.len(), 1);
+                    (SameWeight { hashes, weight: 1 }, &[][..])
                 }
-            }
-            let none = SameWeight::default();
+            };
             sums.add(&accumulate::weighted_sums(
                 self.kernel,
-                none,
-                hashes,
+                same,
+                others,
                 &self.weights,
             ));
         });

@@ -21,6 +21,7 @@ use url::Url;
 use crate::error::{Result, StorageError};
 
 pub use list::Expansion;
+pub use names::has_ending;
 
 /// A resolved path or URL. Errors show it as it was given.
 #[derive(Debug, Clone)]

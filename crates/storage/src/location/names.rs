@@ -1,12 +1,17 @@
 //! Which names a listing leaves out.
 
-/// Whether a name ends in one of the extensions, in upper or lower case.
+/// Whether a file's name has an ending, in upper or lower case.
+#[must_use]
+pub fn has_ending(name: &str, ending: &str) -> bool {
+    let from = name.len().checked_sub(ending.len());
+    from.is_some_and(|from| name.as_bytes()[from..].eq_ignore_ascii_case(ending.as_bytes()))
+}
+
+/// Whether a name has one of the endings.
 pub(super) fn has_extension(name: &str, extensions: &[&str]) -> bool {
-    let name = name.as_bytes();
-    extensions.iter().any(|extension| {
-        let from = name.len().checked_sub(extension.len());
-        from.is_some_and(|from| name[from..].eq_ignore_ascii_case(extension.as_bytes()))
-    })
+    extensions
+        .iter()
+        .any(|extension| has_ending(name, extension))
 }
 
 /// Files that a listing leaves out because of their names' endings.

@@ -25,6 +25,8 @@ const ZSTD_WINDOW_LOG: u32 = 23;
 const BROTLI_INPUT: usize = 4 << 10;
 /// Bytes that tell text from a compressed body.
 const TEXT_SAMPLE: usize = 16;
+/// Bytes that tell text from what an unknown or another coding made.
+const BINARY_SAMPLE: usize = 512;
 /// Larger buffers are freed before the next body.
 const KEPT_SIZE: usize = 4 << 20;
 
@@ -33,7 +35,7 @@ const KEPT_SIZE: usize = 4 << 20;
 pub(crate) enum BodyError {
     /// It has more bytes than the limit.
     TooLong,
-    /// Not one byte of it can be decoded, or it has too many codings.
+    /// Not one byte of it can be decoded, or it has too many codings, or an unknown one.
     Damaged,
 }
 
@@ -118,6 +120,7 @@ impl Bodies {
         if self.codings.len() > MAX_CODINGS {
             return Err(BodyError::Damaged);
         }
+        let mut has_decoded = false;
         // The last one was applied last.
         while let Some(coding) = self.codings.pop() {
             let body = match extent {
@@ -129,6 +132,7 @@ impl Bodies {
                 .decoders
                 .decode(coding, body, &mut self.next, self.limit)?;
             if let Some(decoded) = decoded {
+                has_decoded = true;
                 std::mem::swap(&mut self.decoded, &mut self.next);
                 extent = match extent {
                     Some(Extent::Start) => Some(Extent::Start),
@@ -136,10 +140,17 @@ impl Bodies {
                 };
             }
         }
-        Ok(match extent {
+        let (body, extent) = match extent {
             Some(extent) => (self.decoded.as_slice(), extent),
             None => (response.body, Extent::Whole),
-        })
+        };
+        let mut names = tokens(&response.headers, "Content-Encoding");
+        let is_encoded =
+            names.any(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"));
+        match is_encoded && !has_decoded && is_binary(body) {
+            true => Err(BodyError::Damaged),
+            false => Ok((body, extent)),
+        }
     }
 
     /// The body of a response without its chunks; `None` if it has none.
@@ -319,6 +330,15 @@ fn is_other(body: &[u8]) -> bool {
         || sample.all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
 }
 
+/// Whether a body starts as no text does, in any encoding but UTF-16 without a byte order mark: with the binary data bytes of the
+/// MIME Sniffing Standard.
+fn is_binary(body: &[u8]) -> bool {
+    let has_mark = encoding_rs::Encoding::for_bom(body).is_some();
+    let sample = &body[..body.len().min(BINARY_SAMPLE)];
+    let is_binary_byte = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
+    !has_mark && sample.iter().any(is_binary_byte)
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -423,6 +443,28 @@ mod tests {
                 assert_eq!(decode(&fields, body), Ok(body.to_vec()), "{coding}");
             }
         }
+    }
+
+    #[test]
+    fn a_body_in_another_or_an_unknown_coding_is_damaged() {
+        let page = page();
+        let gzip = gzip_member(&page);
+        for (coding, body) in [
+            ("deflate", gzip.clone()),
+            ("br", gzip.clone()),
+            ("zstd", gzip.clone()),
+            ("gzip", zstd_frame(&page, None)),
+            ("gzip", zlib(&page)),
+            ("gzip", BROTLI.to_vec()),
+            ("compress", gzip.clone()),
+            ("dcb", gzip),
+        ] {
+            let fields = format!("Content-Encoding: {coding}\r\n");
+            assert_eq!(decode(&fields, &body), Err(BodyError::Damaged), "{coding}");
+        }
+        // A text, decoded by the crawler.
+        let text = [&b"\xff\xfe"[..], b"a\0b\0"].concat();
+        assert_eq!(decode("Content-Encoding: gzip\r\n", &text), Ok(text));
     }
 
     #[test]

@@ -17,20 +17,28 @@ pub(crate) struct Response<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// Parses a response, of any version of HTTP; `None` if it does not start with a status line.
+/// Parses a response, of any version of HTTP; `None` if it does not start with a status line. Interim responses before it, such as
+/// `100 Continue`, are skipped.
 ///
 /// This is not `httparse`, because crawls hold what servers sent and browsers accept: `HTTP/2 200`, names with spaces, lines
 /// without a colon, hundreds of fields.
 pub(crate) fn parse<'a>(block: &'a [u8], fields: &'a mut FieldTable) -> Option<Response<'a>> {
-    let status = parse_status(block)?;
-    fields.clear();
-    let length = match fields.scan(block) {
-        Scan::Whole(length) => length,
-        // A response without a body, cut off within its header.
-        Scan::Partial => block.len(),
-        Scan::Cut => return None,
+    let mut rest = block;
+    let (status, header, body) = loop {
+        let status = parse_status(rest)?;
+        fields.clear();
+        let length = match fields.scan(rest) {
+            Scan::Whole(length) => length,
+            // A response without a body, cut off within its header.
+            Scan::Partial => rest.len(),
+            Scan::Cut => return None,
+        };
+        let (header, body) = rest.split_at(length);
+        if !matches!(status, 100..=199) || !is_response(body) {
+            break (status, header, body);
+        }
+        rest = body;
     };
-    let (header, body) = block.split_at(length);
     Some(Response {
         status,
         headers: fields.headers(header),
@@ -107,5 +115,11 @@ mod tests {
         assert_eq!(response.body, b"");
         assert_eq!(response.headers.get("a").as_deref(), Some("b"));
         assert!(parse(b"body", &mut fields).is_none());
+        let block = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\nC: d\r\n\r\nbody";
+        let response = parse(block, &mut fields).unwrap();
+        assert_eq!((response.status, response.body), (200, &b"body"[..]));
+        assert_eq!(response.headers.get("a"), None);
+        let response = parse(b"HTTP/1.1 101 Switching Protocols\r\n\r\n", &mut fields);
+        assert_eq!(response.unwrap().status, 101);
     }
 }

@@ -49,6 +49,16 @@ impl Dictionary {
         (is_dictionary && length <= MAX_LENGTH).then_some(Self::HEADER_LENGTH + length)
     }
 
+    /// The bytes that [`Self::is_frame_start`] looks at.
+    pub(super) const FRAME_START_LENGTH: usize = Self::HEADER_LENGTH + DICTIONARY.len();
+
+    /// Whether `bytes` start with a frame whose content starts as a dictionary, compressed or not.
+    pub(super) fn is_frame_start(bytes: &[u8]) -> bool {
+        let content = bytes.get(Self::HEADER_LENGTH..).unwrap_or_default();
+        Self::frame_length(bytes).is_some()
+            && (content.starts_with(&DICTIONARY) || content.starts_with(&MAGIC))
+    }
+
     /// The dictionary that the bytes of a file start with; `None` if they start otherwise, if the frame is cut off, or if its
     /// content is no dictionary.
     #[must_use]

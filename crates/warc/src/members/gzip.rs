@@ -48,6 +48,8 @@ enum Part {
     Header,
     Deflate,
     Trailer,
+    /// Nothing more: the trailer was compared.
+    Checked,
     /// Nothing more: the deflate stream is broken here.
     Fault(Fault),
 }
@@ -95,9 +97,15 @@ impl Gzip {
                     }
                 }
                 Part::Trailer => return self.check_trailer(input),
+                Part::Checked => return Ok(Decoded::End),
                 Part::Fault(fault) => return Ok(Decoded::Broken(fault)),
             }
         }
+    }
+
+    /// Whether the deflate stream has ended, and what should be the trailer behind it was read.
+    pub(crate) fn has_read_trailer(&self) -> bool {
+        matches!(self.next, Part::Checked)
     }
 
     /// Inflates once; `None` if that gave no byte, but more may come.
@@ -120,10 +128,11 @@ impl Gzip {
         Ok((!output.is_empty()).then_some(Decoded::Bytes(output.len())))
     }
 
-    fn check_trailer<R: BufRead>(&self, input: &mut Input<R>) -> io::Result<Decoded> {
+    fn check_trailer<R: BufRead>(&mut self, input: &mut Input<R>) -> io::Result<Decoded> {
         let Some([a, b, c, d, size @ ..]) = input.take::<8>()? else {
             return Ok(Decoded::Broken(Fault::Truncated));
         };
+        self.next = Part::Checked;
         let is_right = u32::from_le_bytes([a, b, c, d]) == self.crc.sum()
             && u32::from_le_bytes(size) == self.crc.amount();
         Ok(match is_right {

@@ -8,13 +8,19 @@
 //!              a magic number               its end, checked
 //!   Between ─────────────────▶ Within ──────────────────────▶ Between
 //!      │                          │
-//!      │ other bytes              │ damage
+//!      │ other bytes              │ damage: back behind its magic number
 //!      ▼                          ▼
 //!   Search ◀───────────────────────     Search ─── the next magic number ──▶ Between
 //! ```
 //!
-//! Each step consumes bytes of the input, so every file comes to an end.
+//! A damaged member may have lost its end, and was then read into the next one. So the search for that begins behind the start of
+//! the damaged one. Among the bytes that were read as a part of the damaged member, whole members may stand that its record holds;
+//! the next member of the file is told from them by going on behind those bytes.
+//!
+//! Each other step consumes bytes of the input, and how many are read again is bounded ([`AGAIN_ROOM`]), so every file comes to an
+//! end.
 
+mod chain;
 mod decoded;
 mod dictionary;
 mod gzip;
@@ -29,12 +35,13 @@ use std::ops::Range;
 use crate::fault::{Broken, Fault, Place, WrongCut};
 use crate::headers::{START_LENGTH, is_record_start};
 use crate::input::{Input, MAX_PEEK};
+pub(crate) use chain::{Aim, CHAIN, Chain, Follower};
 pub(crate) use decoded::Decoded;
 pub use dictionary::Dictionary;
 pub(crate) use gzip::Gzip;
 pub(crate) use inflate::{Inflate, State as InflateState};
-use search::LONGEST_START;
 pub(crate) use search::find_member;
+use search::{LONGEST_START, find_member_or_dictionary};
 pub(crate) use zstandard::Zstandard;
 use zstd_frame::SKIPPABLE;
 
@@ -134,18 +141,24 @@ pub(crate) struct Members<R> {
     keeps_dictionary: bool,
     /// The bytes that the dictionaries so far may have had, decompressed.
     dictionary_bytes: u64,
-    /// The bytes that were read again.
+    /// The bytes that were decompressed of the last member.
+    decompressed: u64,
+    /// The bytes that were read, and those that were decompressed, again or to try what was found.
     read_again: u64,
+    /// The bytes before this offset were read as a part of a damaged member.
+    again_end: u64,
 }
 
-/// The bytes of dictionaries that are decompressed in any file, and the number of those for each byte of a longer one. A frame of
-/// a few bytes may have 8 MiB; without a limit, a file of such frames would take very long.
+/// Up to an offset in a file, [`DICTIONARY_ROOM`] bytes of dictionaries are decompressed, and [`DICTIONARY_GROWTH`] times the offset.
+/// A frame of a few bytes may have 8 MiB; without a limit, a file of such frames would take very long.
 const DICTIONARY_ROOM: u64 = 64 << 20;
 const DICTIONARY_GROWTH: u64 = 8;
-/// The bytes that are read again behind the start of damaged members, in any file, and for each byte of a longer one. Members can be
-/// made that are within each other.
+/// Up to an offset, [`AGAIN_ROOM`] bytes are read and decompressed again because of damage, and [`AGAIN_GROWTH`] times the offset.
+/// Members can be made that are within each other.
 const AGAIN_ROOM: u64 = 64 << 20;
 const AGAIN_GROWTH: u64 = 8;
+/// A longer skippable frame has a wrong length. Those that tools write have a dictionary or the places of frames.
+const MOST_SKIPPED: usize = 64 << 20;
 
 impl<R: BufRead> Members<R> {
     /// The members of a file. Windows of zstd have at most 2^`window_log` bytes.
@@ -166,7 +179,9 @@ impl<R: BufRead> Members<R> {
             first_dictionary: None,
             keeps_dictionary: false,
             dictionary_bytes: 0,
+            decompressed: 0,
             read_again: 0,
+            again_end: 0,
         }
     }
 
@@ -213,7 +228,10 @@ impl<R: BufRead> Members<R> {
                 State::Within(Format::Zstd) => self.zstd.read(&mut self.input, output)?,
             };
             return Ok(match decoded {
-                Decoded::Bytes(count) => Step::Bytes(count),
+                Decoded::Bytes(count) => {
+                    self.decompressed += count as u64;
+                    Step::Bytes(count)
+                }
                 Decoded::End => {
                     self.state = State::Between;
                     self.check_end()?;
@@ -227,6 +245,7 @@ impl<R: BufRead> Members<R> {
     /// Begins the next member; `None` if the state changed, or something was skipped.
     fn begin(&mut self) -> io::Result<Option<Step>> {
         self.offset = self.input.offset();
+        self.input.forget();
         if self.offset >= self.end {
             self.check_dictionary()?;
             return Ok(Some(Step::End));
@@ -243,16 +262,15 @@ impl<R: BufRead> Members<R> {
         };
         match format {
             Format::Plain => {}
-            Format::Gzip => {
-                self.gzip.start();
-                self.input.remember();
-            }
+            Format::Gzip => self.gzip.start(),
             Format::Zstd => self.zstd.start()?,
         }
         let is_compressed = format != Format::Plain;
         if is_compressed {
             self.format = Some(format);
+            self.input.remember();
         }
+        self.decompressed = 0;
         self.state = State::Within(format);
         Ok(Some(Step::Member {
             offset: self.offset,
@@ -263,10 +281,15 @@ impl<R: BufRead> Members<R> {
     /// Skips a skippable zstd frame, but uses the dictionary if it holds one.
     fn skip_frame(&mut self, is_dictionary: bool) -> io::Result<Option<Step>> {
         self.format = Some(Format::Zstd);
+        self.decompressed = 0;
+        self.input.remember();
         let Some([_, _, _, _, length @ ..]) = self.input.take::<8>()? else {
             return self.give_up(Fault::Truncated).map(Some);
         };
         let length = u32::from_le_bytes(length) as usize;
+        if length > MOST_SKIPPED {
+            return self.give_up(Fault::Damaged).map(Some);
+        }
         let mut content = Vec::new();
         let is_whole = match is_dictionary && length <= dictionary::MAX_LENGTH {
             true => self.input.take_into(length, &mut content)?,
@@ -274,6 +297,9 @@ impl<R: BufRead> Members<R> {
         };
         if !is_whole {
             return self.give_up(Fault::Truncated).map(Some);
+        }
+        if let Start::Unknown = Start::from_bytes(self.input.peek(START_LENGTH)?) {
+            return self.give_up(Fault::Damaged).map(Some);
         }
         self.check_end()?;
         if is_dictionary && !self.read_dictionary(&content) {
@@ -356,23 +382,22 @@ impl<R: BufRead> Members<R> {
         })
     }
 
-    /// Leaves the member that cannot be read further, and searches the next from here on. A gzip member that lost its end was read
-    /// into the next one, so that is searched from the start of the damaged one on.
+    /// Leaves the member that cannot be read further. Searches the next one behind the start of this one, as far as its bytes are
+    /// still here.
     fn give_up(&mut self, fault: Fault) -> io::Result<Step> {
-        let (read, room) = (
-            self.input.offset(),
-            self.input.offset().saturating_mul(AGAIN_GROWTH),
-        );
-        if self.state == State::Within(Format::Gzip)
-            && self.read_again <= AGAIN_ROOM.saturating_add(room)
-        {
-            self.input.go_back();
-            self.read_again += read - self.input.offset();
-        }
-        self.state = State::Search;
-        if self.input.offset() == self.offset {
-            // The search would find this member again.
-            self.input.skip(1)?;
+        if self.has_only_wrong_checksum()? {
+            self.state = State::Between;
+        } else {
+            let read = self.input.offset();
+            if self.read_again <= self.room_to_read_again() && self.input.go_back() {
+                self.read_again += read - self.input.offset() + self.decompressed;
+                self.again_end = read;
+            }
+            self.state = State::Search;
+            if self.input.offset() == self.offset {
+                // The search would find this member again.
+                self.input.skip(1)?;
+            }
         }
         Ok(Step::Broken(Broken {
             place: Place::at(self.offset),
@@ -380,14 +405,32 @@ impl<R: BufRead> Members<R> {
         }))
     }
 
+    /// The bytes that may have been read again up to here.
+    fn room_to_read_again(&self) -> u64 {
+        AGAIN_ROOM.saturating_add(self.input.offset().saturating_mul(AGAIN_GROWTH))
+    }
+
+    /// Whether the last member is as long as it should be: another one, or the end of the file, is directly behind it.
+    fn has_only_wrong_checksum(&mut self) -> io::Result<bool> {
+        if self.state != State::Within(Format::Gzip) || !self.gzip.has_read_trailer() {
+            return Ok(false);
+        }
+        let next = self.input.peek(gzip::HEADER_LENGTH)?;
+        Ok(next.is_empty() || gzip::is_usual_header(next))
+    }
+
     /// Consumes bytes up to the next member, or to the end of the file.
     fn search(&mut self) -> io::Result<()> {
         loop {
             let bytes = self.input.peek(MAX_PEEK)?;
             let length = bytes.len();
-            if let Some(at) = find_member(bytes, self.format) {
+            if let Some(at) = find_member_or_dictionary(bytes, self.format) {
                 self.input.consume(at);
-                break;
+                match self.refuse_found()? {
+                    None => break,
+                    Some(length) => self.input.consume(length),
+                }
+                continue;
             }
             if length < MAX_PEEK {
                 self.input.consume(length);
@@ -399,200 +442,54 @@ impl<R: BufRead> Members<R> {
         self.state = State::Between;
         Ok(())
     }
+
+    /// Tries what the search found, where it may be a part of a member, or of the content of a record, that looks like a member.
+    /// Returns `None` to accept it, or the number of bytes that are none of the file's members.
+    fn refuse_found(&mut self) -> io::Result<Option<usize>> {
+        let start = Start::from_bytes(self.input.peek(START_LENGTH)?);
+        let mut room = self.room_to_read_again().saturating_sub(self.read_again);
+        let before_end = self.again_end.saturating_sub(self.input.offset()) as usize;
+        let mut dictionary = self.zstd.dictionary().cloned();
+        let mut skipped = 0;
+        let aim = match start {
+            // All frames behind a wrong one would be lost.
+            Start::Skippable { .. } => {
+                let header = self.input.peek(Dictionary::HEADER_LENGTH)?;
+                skipped = Dictionary::frame_length(header).unwrap_or(0);
+                let cost = 2 * dictionary::MAX_LENGTH as u64;
+                let bytes = self.input.peek(skipped)?;
+                dictionary = match room.checked_sub(cost) {
+                    Some(_) => Dictionary::from_start(bytes),
+                    None => None,
+                };
+                room = room.saturating_sub(cost);
+                self.read_again += cost;
+                if dictionary.is_none() {
+                    return Ok(Some(1));
+                }
+                Aim::Bytes(CHAIN)
+            }
+            Start::Member(Format::Gzip | Format::Zstd) if before_end > 0 => Aim::Bytes(before_end),
+            Start::Member(Format::Gzip | Format::Zstd) if self.format.is_none() => Aim::Record,
+            _ => return Ok(None),
+        };
+        let length = match aim {
+            Aim::Bytes(length) => length,
+            Aim::Record | Aim::Cut(_) => CHAIN,
+        };
+        let bytes = self.input.peek(skipped + length)?;
+        let is_end = bytes.len() < skipped + length;
+        let mut follower = Follower::new(room, self.zstd.window_log(), dictionary);
+        let chain = follower.follow(&bytes[skipped..], aim, is_end);
+        self.read_again += room - follower.room();
+        Ok(match chain {
+            Chain::Whole | Chain::CutOff | Chain::TooLong => None,
+            // A dictionary; or a member, and those before it are within the same other one.
+            Chain::Broken { .. } if skipped > 0 => Some(1),
+            Chain::Broken { last } => Some(last + 1),
+        })
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_files::{
-        DICTIONARY_BYTES, Layout, Trickle, gzip_member, noise, record, skippable_frame, zstd_frame,
-    };
-
-    /// The decompressed bytes, the offsets of the members, and what is broken.
-    fn read(file: &[u8], step: usize) -> (Vec<u8>, Vec<u64>, Vec<Broken>) {
-        let mut members = Members::new(Trickle::new(file, step), 23);
-        let (mut bytes, mut offsets, mut broken) = (Vec::new(), Vec::new(), Vec::new());
-        let mut output = [0; 700];
-        loop {
-            match members.read(&mut output).unwrap() {
-                Step::Member { offset, .. } => offsets.push(offset),
-                Step::Bytes(count) => bytes.extend_from_slice(&output[..count]),
-                Step::MemberEnd => {}
-                Step::Broken(part) => broken.push(part),
-                Step::End => return (bytes, offsets, broken),
-            }
-        }
-    }
-
-    fn records() -> Vec<Vec<u8>> {
-        let record = |n: usize| record("response", &[], &vec![b'a' + n as u8; n * n * 100]);
-        (0..20).map(record).collect()
-    }
-
-    #[test]
-    fn every_layout_is_decompressed() {
-        let records = records();
-        for layout in Layout::ALL {
-            let file = layout.file(&records);
-            for step in [1, 10, 999, 1 << 20] {
-                let (bytes, offsets, broken) = read(&file, step);
-                assert!(bytes == records.concat(), "{layout:?}");
-                assert!(broken.is_empty(), "{broken:?}");
-                let expected = match layout {
-                    Layout::Plain | Layout::GzipWhole => 1,
-                    Layout::GzipBlocks => bytes.len().div_ceil(1_000),
-                    _ => 20,
-                };
-                assert_eq!(offsets.len(), expected, "{layout:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn members_of_several_kinds_may_follow_each_other() {
-        let (gzip, zstd) = (gzip_member(b"one"), zstd_frame(b"two", None));
-        let file = [
-            &b"\n"[..],
-            &gzip,
-            &gzip_member(b""),
-            &zstd,
-            &skippable_frame(0x51, &[7; 9_000]),
-            &[0; 100],
-        ]
-        .concat();
-        let (bytes, offsets, broken) = read(&file, 13);
-        assert_eq!(bytes, b"onetwo");
-        assert_eq!(
-            (offsets.len(), offsets[0], offsets[1]),
-            (3, 1, 1 + gzip.len() as u64)
-        );
-        assert!(broken.is_empty(), "{broken:?}");
-        assert_eq!(read(b"", 1), (vec![], vec![], vec![]));
-    }
-
-    #[test]
-    fn dictionaries_that_decompress_to_much_are_refused() {
-        // Two frames in turns, so that neither is the current one.
-        let frames = [b'1', b'2'].map(|byte| {
-            let large = [
-                &vec![byte; dictionary::MAX_LENGTH - 100][..],
-                DICTIONARY_BYTES,
-            ]
-            .concat();
-            skippable_frame(0x5d, &zstd_frame(&large[..dictionary::MAX_LENGTH], None))
-        });
-        let file = frames.concat().repeat(20);
-        let mut members = Members::new(file.as_slice(), 23);
-        let mut broken = 0;
-        while let Step::Broken(_) = members.read(&mut [0; 10]).unwrap() {
-            broken += 1;
-        }
-        assert_eq!(broken, 40);
-        // Eight of them are decompressed, and some more because the file grows.
-        let room = DICTIONARY_ROOM + DICTIONARY_GROWTH * file.len() as u64;
-        assert!(members.dictionary_bytes <= room + dictionary::MAX_LENGTH as u64);
-    }
-
-    #[test]
-    fn after_a_damaged_member_the_next_one_is_read() {
-        type Compress = fn(&[u8]) -> Vec<u8>;
-        let kinds: [Compress; 2] = [gzip_member, |content| zstd_frame(content, None)];
-        for member in kinds {
-            let content: Vec<u8> = (0..9_000_u32).map(|n| (n * n % 251) as u8).collect();
-            let (first, second) = (member(b"first"), member(&content));
-            // A damaged member may be decoded into the next one before that is noticed, and take it along.
-            let last = member(b"last").repeat(50);
-            for at in [0, 1, second.len() / 2, second.len() - 1] {
-                let mut damaged = second.clone();
-                damaged[at] ^= 0x55;
-                let file = [&first[..], &damaged, &last].concat();
-                for step in [1, 100, 1 << 20] {
-                    let (bytes, _, broken) = read(&file, step);
-                    assert!(bytes.starts_with(b"first") && bytes.ends_with(b"last"));
-                    let [part] = broken[..] else {
-                        panic!("{broken:?}");
-                    };
-                    assert_eq!(part.place, Place::at(first.len() as u64));
-                }
-            }
-            let (bytes, _, broken) = read(&[&first[..], &second[..50]].concat(), 7);
-            assert!(bytes.starts_with(b"first"));
-            let (place, fault) = (Place::at(first.len() as u64), Fault::Truncated);
-            assert_eq!(broken, [Broken { place, fault }]);
-        }
-    }
-
-    #[test]
-    fn a_gzip_member_without_its_end_costs_no_other_member() {
-        let content = |n: u64| [b"WARC/1.0 ", &noise(n, 3_000)[..]].concat();
-        let member = |n| gzip_member(&content(n));
-        let second = member(2);
-        for missing in [1, 4, 8, 9, 12, 20, 100, 2_000] {
-            let cut = &second[..second.len() - missing];
-            let file = [&member(1)[..], cut, &member(3), &member(4)].concat();
-            for step in [1, 300, 1 << 20] {
-                let (bytes, _, broken) = read(&file, step);
-                assert!(bytes.starts_with(&content(1)), "{missing}");
-                assert!(
-                    bytes.ends_with(&[content(3), content(4)].concat()),
-                    "{missing}"
-                );
-                let [part] = broken[..] else {
-                    panic!("{missing}: {broken:?}");
-                };
-                assert_eq!(part.place, Place::at(member(1).len() as u64));
-            }
-        }
-    }
-
-    /// Each member is broken, and has the start of the next one in its data.
-    #[test]
-    fn members_within_each_other_are_not_read_again_and_again() {
-        // A header, and a block of 65,535 bytes as they are.
-        let start = [GZIP_MAGIC, &[0, 0, 0, 0, 0, 0, 3], &[0, 0xff, 0xff, 0, 0]].concat();
-        let file = start.repeat(300_000);
-        let mut members = Members::new(&file[..], 23);
-        let (mut output, mut steps) = (vec![0; 1 << 16], 0);
-        while members.read(&mut output).unwrap() != Step::End {
-            steps += 1;
-        }
-        assert!(members.read_again <= AGAIN_ROOM + (file.len() as u64) * AGAIN_GROWTH + (1 << 21));
-        assert!(steps > 100);
-    }
-
-    #[test]
-    fn what_is_no_member_is_skipped_up_to_the_first_one() {
-        let fault = Fault::Unknown;
-        for file in [
-            [&b"<html>"[..], &gzip_member(b"WARC/")[..]].concat(),
-            [&b"<html>"[..], &zstd_frame(b"WARC/", None)[..]].concat(),
-        ] {
-            for step in [1, 5_000] {
-                let place = Place::at(0);
-                let broken = vec![Broken { place, fault }];
-                assert_eq!(read(&file, step), (b"WARC/".to_vec(), vec![6], broken));
-            }
-        }
-        let plain = [&[b'x'; 10_000][..], b"\nWARC/1.0\r\n"].concat();
-        let (bytes, offsets, broken) = read(&plain, 3_000);
-        assert_eq!((bytes, offsets), (b"WARC/1.0\r\n".to_vec(), vec![10_001]));
-        assert_eq!(broken.len(), 1);
-        let (bytes, offsets, broken) = read(&[b'x'; 10_000], 3_000);
-        assert_eq!((bytes.len(), offsets.len(), broken.len()), (0, 0, 1));
-    }
-
-    #[test]
-    fn a_broken_dictionary_is_reported() {
-        let frame = zstd_frame(b"text", None);
-        for dictionary in [&b"no dictionary"[..], &DICTIONARY_BYTES[..100]] {
-            let file = [skippable_frame(0x5d, dictionary), frame.clone()].concat();
-            let (bytes, _, broken) = read(&file, 10);
-            assert_eq!(bytes, b"text");
-            let (place, fault) = (Place::at(0), Fault::Damaged);
-            assert_eq!(broken, [Broken { place, fault }]);
-        }
-        let (_, _, broken) = read(&skippable_frame(0x5d, DICTIONARY_BYTES)[..500], 10);
-        let (place, fault) = (Place::at(0), Fault::Truncated);
-        assert_eq!(broken, [Broken { place, fault }]);
-    }
-}
+mod tests;

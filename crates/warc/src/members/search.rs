@@ -2,27 +2,26 @@
 
 use memchr::memmem;
 
-use super::{Format, gzip, zstd_frame};
-use crate::headers::{START_LENGTH, is_record_start};
+use super::{Dictionary, Format, gzip, zstd_frame};
+use crate::headers::LINE_START_LENGTH;
+use crate::reader::find_record;
 
-/// The most bytes that [`find_member`] must see to recognise the start of a member.
-pub(super) const LONGEST_START: usize = {
-    let plain = START_LENGTH + 1;
-    if gzip::HEADER_LENGTH > plain {
-        gzip::HEADER_LENGTH
-    } else {
-        plain
-    }
-};
+/// The most bytes that [`find_member`] must see to recognise the start of a member: those of a record's start, and the byte before
+/// it.
+pub(super) const LONGEST_START: usize = LINE_START_LENGTH + 1;
+const _: () = assert!(
+    LONGEST_START >= gzip::HEADER_LENGTH && LONGEST_START >= Dictionary::FRAME_START_LENGTH
+);
 
 /// Where the first member in `bytes` starts: of this format, or of any.
 pub(crate) fn find_member(bytes: &[u8], format: Option<Format>) -> Option<usize> {
     match format {
         Some(Format::Gzip) => find_gzip(bytes),
         Some(Format::Zstd) => find_zstd(bytes),
-        Some(Format::Plain) => find_plain(bytes),
+        Some(Format::Plain) => find_record(bytes, false, None),
         None => {
-            let all = [find_gzip(bytes), find_zstd(bytes), find_plain(bytes)];
+            let plain = find_record(bytes, false, None);
+            let all = [find_gzip(bytes), find_zstd(bytes), plain];
             all.into_iter().flatten().min()
         }
     }
@@ -38,17 +37,23 @@ fn find_zstd(bytes: &[u8]) -> Option<usize> {
     memmem::find_iter(bytes, &zstd_frame::MAGIC).find(is_frame)
 }
 
-/// Where a line starts that is the start of a record.
-fn find_plain(bytes: &[u8]) -> Option<usize> {
-    let starts = memmem::find_iter(bytes, b"\nWARC/").map(|at| at + 1);
-    let mut starts = starts.filter(|at| is_record_start(&bytes[*at..]));
-    starts.next()
+/// Where the first member in `bytes` starts, or a dictionary that members behind it need.
+pub(super) fn find_member_or_dictionary(bytes: &[u8], format: Option<Format>) -> Option<usize> {
+    let member = find_member(bytes, format);
+    if let Some(Format::Gzip | Format::Plain) = format {
+        return member;
+    }
+    let before = &bytes[..member.unwrap_or(bytes.len())];
+    let marks = memmem::find_iter(before, &zstd_frame::SKIPPABLE);
+    let mut starts = marks.filter_map(|at| at.checked_sub(1));
+    let dictionary = starts.find(|&at| Dictionary::is_frame_start(&bytes[at..]));
+    dictionary.or(member)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_files::{gzip_member, zstd_frame};
+    use crate::test_files::{DICTIONARY_BYTES, gzip_member, skippable_frame, zstd_frame};
 
     #[test]
     fn members_are_found_among_other_bytes() {
@@ -80,9 +85,10 @@ mod tests {
             gzip_member(b"x"),
             zstd_frame(b"x", None),
             b"\nWARC/1.1\r\n".to_vec(),
+            skippable_frame(0x5d, DICTIONARY_BYTES),
         ] {
             let start = &member[..member.len().min(LONGEST_START)];
-            assert!(find_member(start, None).is_some());
+            assert!(find_member_or_dictionary(start, None).is_some());
         }
     }
 }

@@ -23,7 +23,14 @@ pub(crate) struct Zstandard {
     dictionary: Option<Dictionary>,
     window_log: u32,
     has_ended: bool,
+    /// The bytes that the library asks for next; `None` before it was called for the frame.
+    wanted: Option<usize>,
+    /// Whether the last call filled the output, so that more may be decoded without input.
+    is_full: bool,
 }
+
+/// The bytes that the library asks for first.
+const FIRST_WANTED: usize = 5;
 
 impl Zstandard {
     /// A decoder of frames with windows of at most 2^`window_log` bytes.
@@ -33,6 +40,8 @@ impl Zstandard {
             dictionary: None,
             window_log: window_log.clamp(WINDOW_LOGS.0, WINDOW_LOGS.1),
             has_ended: false,
+            wanted: None,
+            is_full: false,
         }
     }
 
@@ -54,7 +63,14 @@ impl Zstandard {
         context.reset(ResetDirective::SessionOnly).map_err(failed)?;
         self.context = Some(context);
         self.has_ended = false;
+        self.wanted = None;
+        self.is_full = false;
         Ok(())
+    }
+
+    /// The largest window, as a power of two.
+    pub(crate) fn window_log(&self) -> u32 {
+        self.window_log
     }
 
     /// Uses a dictionary for all frames that follow.
@@ -70,6 +86,9 @@ impl Zstandard {
     }
 
     /// Decodes the next bytes of the frame into `output`, which must not be empty.
+    ///
+    /// At damage, the library keeps what the same call decoded before it. So it gets one block at a time; except at first, because
+    /// a frame is mostly short and sound, and if it is not, nothing was consumed yet.
     pub(crate) fn read<R: BufRead>(
         &mut self,
         input: &mut Input<R>,
@@ -81,7 +100,12 @@ impl Zstandard {
         loop {
             let bytes = input.fill()?;
             let is_at_end = bytes.is_empty();
-            let mut source = InBuffer::around(bytes);
+            let given = match self.wanted {
+                _ if self.is_full => 0,
+                None => bytes.len(),
+                Some(wanted) => bytes.len().min(wanted),
+            };
+            let mut source = InBuffer::around(&bytes[..given]);
             let mut target = OutBuffer::around(&mut *output);
             let left = context.decompress_stream(&mut target, &mut source);
             let (read, written) = (source.pos(), target.pos());
@@ -91,14 +115,24 @@ impl Zstandard {
                 Err(code) if get_error_name(code) == TOO_LARGE => {
                     return Ok(Decoded::Broken(Fault::Window));
                 }
+                Err(_) if self.wanted.is_none() => {
+                    context.reset(ResetDirective::SessionOnly).map_err(failed)?;
+                    self.wanted = Some(FIRST_WANTED);
+                    continue;
+                }
                 Err(_) => return Ok(Decoded::Broken(Fault::Damaged)),
             };
+            self.wanted = Some(left);
             self.has_ended = left == 0;
+            let was_full = std::mem::replace(&mut self.is_full, written == output.len());
             if written > 0 {
                 return Ok(Decoded::Bytes(written));
             }
             if self.has_ended {
                 return Ok(Decoded::End);
+            }
+            if was_full {
+                continue;
             }
             if is_at_end {
                 return Ok(Decoded::Broken(Fault::Truncated));

@@ -15,7 +15,7 @@ use super::output_checks::Outputs;
 use super::{DEFAULT_MAX_DISTANCE, required};
 use crate::args::{ColumnArgs, CommonArgs, FingerprintArgs, SpecArgs};
 use crate::exit::Failure;
-use crate::printing::{count, print, print_json, short_documents};
+use crate::printing::{count, crawl_records, print, print_json, short_documents};
 use crate::process::{self, Process};
 
 /// The destination of fingerprints.
@@ -212,9 +212,7 @@ fn report(common: &CommonArgs, target: &Target, made: Made) -> Result<(), Failur
         short_documents(short, DEFAULT_MAX_DISTANCE)
     });
     let records = batch.crawl_records.as_ref();
-    let records = records.map_or(String::new(), |records| {
-        format!("  WARC records: {records}\n")
-    });
+    let records = records.map_or(String::new(), crawl_records);
     print(&format!(
         "{output}{outcome}: {} documents, {} too short to compare, {} repeated ids, {} not UTF-8\n{records}{short}",
         count(file.rows),

@@ -1,5 +1,7 @@
 //! The compression of a row file, which the ending of its name says.
 
+use storage::has_ending;
+
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::documents) enum Compression {
@@ -19,14 +21,8 @@ impl Compression {
     /// Splits a file's name into that of the decompressed file, and the compression.
     pub(in crate::documents) fn split(name: &str) -> (&str, Self) {
         let stripped = ENDINGS.iter().find_map(|(ending, compression)| {
-            ends_with(name, ending).then(|| (&name[..name.len() - ending.len()], *compression))
+            has_ending(name, ending).then(|| (&name[..name.len() - ending.len()], *compression))
         });
         stripped.unwrap_or((name, Self::None))
     }
-}
-
-/// Whether a file's name has an ending, in upper or lower case.
-pub(in crate::documents) fn ends_with(name: &str, ending: &str) -> bool {
-    let from = name.len().checked_sub(ending.len());
-    from.is_some_and(|from| name.as_bytes()[from..].eq_ignore_ascii_case(ending.as_bytes()))
 }

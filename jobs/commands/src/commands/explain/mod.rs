@@ -36,8 +36,16 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
     let (explanation, given, min_features) = process::run(common, async |process: &Process| {
         let stores = process.stores();
         let options = args.spec.spec_options(stores).await?;
-        let model = options.model_at(stores, args.base.as_deref()).await?;
-        let given = find_texts(process, args).await?;
+        let mut documents = open_documents(process, args).await?;
+        let model = match (&args.base, &documents) {
+            // As in a run without an archive.
+            (None, Some(documents)) => options.for_documents(documents).model()?,
+            (base, _) => options.model_at(stores, base.as_deref()).await?,
+        };
+        if let Some(documents) = &mut documents {
+            documents.read_pages(options.pages_under(model.spec()));
+        }
+        let given = find_texts(process, args, documents.as_ref()).await?;
         let [first, second] = &given;
         let top = args.top.unwrap_or(10) as usize;
         let explanation = explain(&model, [&first.text, &second.text], &design, top);
@@ -60,19 +68,29 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
     print(&text::render(&explanation, &given, &shown))
 }
 
-/// Finds the two texts: by id, by path, or as they were given.
-async fn find_texts(process: &Process, args: &ExplainArgs) -> Result<[Given; 2], Failure> {
-    let documents = match args.documents.is_empty() {
-        true => None,
-        false => {
-            let columns = Columns {
-                row_ids: true,
-                ..args.columns.text_columns()
-            };
-            Some(Documents::open(&process.context, &args.documents, &columns).await?)
-        }
+/// Opens the documents of --documents.
+async fn open_documents(
+    process: &Process,
+    args: &ExplainArgs,
+) -> Result<Option<Documents>, Failure> {
+    if args.documents.is_empty() {
+        return Ok(None);
+    }
+    let columns = Columns {
+        row_ids: true,
+        ..args.columns.text_columns()
     };
-    let found = match &documents {
+    let documents = Documents::open(&process.context, &args.documents, &columns).await?;
+    Ok(Some(documents))
+}
+
+/// Finds the two texts: by id, by path, or as they were given.
+async fn find_texts(
+    process: &Process,
+    args: &ExplainArgs,
+    documents: Option<&Documents>,
+) -> Result<[Given; 2], Failure> {
+    let found = match documents {
         None => [None, None],
         Some(documents) => {
             documents
@@ -83,8 +101,8 @@ async fn find_texts(process: &Process, args: &ExplainArgs) -> Result<[Given; 2],
     let [first, second] = found;
     let stores = process.stores();
     Ok([
-        resolve(stores, &args.first, first, documents.as_ref()).await?,
-        resolve(stores, &args.second, second, documents.as_ref()).await?,
+        resolve(stores, &args.first, first, documents).await?,
+        resolve(stores, &args.second, second, documents).await?,
     ])
 }
 

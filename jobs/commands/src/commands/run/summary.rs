@@ -9,7 +9,7 @@ use simhash::Measure;
 
 use crate::args::CommonArgs;
 use crate::exit::Failure;
-use crate::printing::{count, json_line, short_documents, size};
+use crate::printing::{count, crawl_records, json_line, short_documents, size};
 use crate::process;
 
 /// The summary that `--json` prints.
@@ -118,7 +118,7 @@ fn write_inputs(text: &mut String, settings: &RunSettings, summary: &Summary) {
         count(new.invalid_utf8)
     );
     if let Some(records) = &new.crawl_records {
-        let _ = writeln!(text, "  WARC records: {records}");
+        text.push_str(&crawl_records(records));
     }
     if let Some(short) = new.short {
         text.push_str(&short_documents(short, summary.max_distance));
