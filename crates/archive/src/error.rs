@@ -137,7 +137,7 @@ pub enum ArchiveError {
     },
     /// The day is committed with other rows.
     #[error(
-        "{path}: day {day} is in the archive already, with other content: its digest is {committed}, the new one {new}"
+        "{path}: day {day} is in the archive already, with other content: its digest is {committed}, the new one {new}; read the documents as they were read then, commit them as another day, or replace that one with --replace-day"
     )]
     DayDiffers {
         /// The archive.

@@ -164,6 +164,11 @@ impl Keys {
 }
 
 impl Preferences {
+    /// Whether there are rows, and none has a preference.
+    pub(super) fn are_all_missing(&self) -> bool {
+        !self.ends.is_empty() && self.bytes.iter().all(|byte| *byte == NO_PREFERENCE[0])
+    }
+
     /// The bytes of a row of the batch's file.
     pub(super) fn bytes(&self, row: u32) -> &[u8] {
         let row = row as usize;

@@ -118,6 +118,11 @@ impl Order {
             let grown = memory.try_grow(bytes);
             grown.map_err(|_| out_of_memory(bytes))
         })?;
+        if preferences.are_all_missing() {
+            tracing::warn!(
+                "no document has a value in the column that --prefer names: of near-duplicates, the one with the smallest id is kept"
+            );
+        }
         let rows = by_id.rows.iter().zip(0..);
         let mut entries: Vec<Entry> = rows.map(|(&row, rank)| Entry::new(row, rank)).collect();
         sorting

@@ -96,6 +96,8 @@ pub enum Extent {
 #[derive(Debug, Clone)]
 pub struct Documents {
     files: Vec<Arc<InputFile>>,
+    /// Files without a row or a header, whose columns are unknown, and their paths below the common directory of all files.
+    empty: Vec<(Location, String)>,
     given: String,
     /// The columns that were asked for, but for the carried ones.
     columns: Columns,
@@ -139,6 +141,9 @@ impl Documents {
         let mut locations = Vec::new();
         for path in given {
             let files = archive::input_files(stores, path, &extensions).await?;
+            if files.is_empty() {
+                tracing::warn!("{path}: there is no file of documents");
+            }
             locations.extend(without_strays(path, files));
         }
         // A file with several paths or links is read once.
@@ -171,17 +176,19 @@ impl Documents {
         columns: &Columns,
     ) -> Result<Self> {
         let row_files = &Semaphore::new(ROW_FILES_OPENED);
-        let files: Vec<Option<InputFile>> = futures::stream::iter(locations)
+        let opened: Vec<Option<InputFile>> = futures::stream::iter(locations.clone())
             .map(|location| formats::open(location, columns, row_limit(context), row_files))
             .buffered(OPENED)
             .try_collect()
             .await?;
-        let mut files: Vec<InputFile> = files.into_iter().flatten().collect();
-        let names = kept::below_common_directory(&files);
-        for (file, name) in files.iter_mut().zip(names) {
-            file.short_name = name;
+        let names = kept::below_common_directory(&locations);
+        let (mut files, mut empty) = (Vec::new(), Vec::new());
+        for ((location, short_name), opened) in locations.into_iter().zip(names).zip(opened) {
+            match opened {
+                Some(file) => files.push(Arc::new(InputFile { short_name, ..file })),
+                None => empty.push((location, short_name)),
+            }
         }
-        let files: Vec<Arc<InputFile>> = files.into_iter().map(Arc::new).collect();
         let contents = files.iter().map(|file| file.columns.content.as_ref());
         let first = contents.clone().flatten().next();
         for (file, content) in files.iter().zip(contents) {
@@ -197,6 +204,7 @@ impl Documents {
         let mut columns = columns.clone();
         let documents = Self {
             files,
+            empty,
             given,
             carried: std::mem::take(&mut columns.carried),
             columns,
@@ -218,6 +226,12 @@ impl Documents {
         };
         let given = self.given.clone();
         let mut reopened = Self::open_files(context, given, locations.collect(), &columns).await?;
+        // Empty files are not opened again, but they count for the common directory.
+        for (file, before) in reopened.files.iter_mut().zip(&self.files) {
+            Arc::make_mut(file)
+                .short_name
+                .clone_from(&before.short_name);
+        }
         reopened.cut_as(self);
         Ok(reopened)
     }

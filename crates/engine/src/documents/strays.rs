@@ -21,7 +21,7 @@ pub(super) fn without_strays(path: &str, mut files: Vec<Location>) -> Vec<Locati
         let first = files.iter().find(|file| is_stray(file));
         let first = first.map(Location::file_name).unwrap_or_default();
         tracing::warn!(
-            "{path}: not read are {strays} files of text or JSON beside files of records, such as {first}; to read them, name them"
+            "{path}: files of records are read; of text or JSON, {strays} are not, among them {first}: to read these, name them"
         );
         files.retain(|file| !is_stray(file));
     }

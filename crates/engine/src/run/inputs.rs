@@ -255,9 +255,12 @@ impl<'a> Inputs<'a> {
         let verifier = match &settings.verify {
             Some(verify) if verify.is_by_sketch() => {
                 if recipe.spec().sketch.is_none() {
+                    let without = match &settings.base {
+                        Some(_) => format!("{} has no sketches", opened.name()),
+                        None => "sketches are in archives, and there is no --base".to_owned(),
+                    };
                     return Err(EngineError::Usage(format!(
-                        "--verify sketch: {} has no sketches; `dedup-job archive create --sketch 128` makes an archive that has them",
-                        opened.name()
+                        "--verify sketch: {without}; `dedup-job archive create --sketch 128` makes an archive that has them"
                     )));
                 }
                 None

@@ -139,7 +139,9 @@ impl Outputs<'_> {
         let why = match present(location).await? {
             Present::Nothing => return Ok(()),
             Present::Output(kind) if kind == written => return Ok(()),
-            Present::Output(_) => "the existing file is another kind of output of dedup-job",
+            Present::Output(_) => {
+                "the existing file has rows of another kind (pairs, decisions or fingerprints)"
+            }
             Present::Foreign => "dedup-job did not write the existing file",
         };
         Err(Failure::Usage(format!(

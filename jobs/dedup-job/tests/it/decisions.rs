@@ -458,7 +458,7 @@ fn equal_pages_make_no_pairs() {
     );
     // A run replaces an earlier output of the same kind, but not one of another kind.
     dedup(&format!("run {new} --decisions {output}")).ok();
-    dedup(&format!("run {new} -o {output}")).fails(64, &["another kind of output"]);
+    dedup(&format!("run {new} -o {output}")).fails(64, &["rows of another kind"]);
 }
 
 /// A text of 200 words.

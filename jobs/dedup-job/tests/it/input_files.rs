@@ -1,7 +1,8 @@
 //! Which files of a directory are read, and what is said of the others.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use crate::helpers::crawl_files::response;
 use crate::helpers::support::*;
@@ -167,4 +168,90 @@ fn messages_name_what_is_wrong_and_the_option() {
     run("pretty.json", "").fails(65, &["pretty.json, line 1", "must be one line"]);
     let log = run("a.csv", "--status 404").ok().stderr;
     assert!(log.contains("--status") && log.contains("WARC"), "{log}");
+}
+
+/// A copy has the place and the name of its input, also on a day on which that has no document.
+#[test]
+fn inputs_without_documents_have_copies_without_documents() {
+    let dir = Dir::new();
+    for (name, content) in [
+        ("in/a/day.jsonl", ""),
+        ("in/b/day.jsonl", "{\"id\": 1, \"text\": \"a b c d e f\"}\n"),
+    ] {
+        let path = dir.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    let (input, copies) = (dir.at("in"), dir.at("copies"));
+    for _ in 0..2 {
+        fs::create_dir_all(dir.join("copies/a")).unwrap();
+        fs::write(dir.join("copies/a/day.jsonl"), "{\"id\": 7}\n").unwrap();
+        dedup(&format!("run {input} --kept {copies} --overwrite")).ok();
+        assert_eq!(fs::read(dir.join("copies/a/day.jsonl")).unwrap(), b"");
+        let copy = fs::read(dir.join("copies/b/day.jsonl")).unwrap();
+        assert_eq!(copy, fs::read(dir.join("in/b/day.jsonl")).unwrap());
+    }
+    let (input, copy) = (dir.at("in/a/day.jsonl"), dir.at("copy.jsonl"));
+    fs::write(&copy, "{\"id\": 7}\n").unwrap();
+    dedup(&format!("run {input} --kept {copy}")).fails(64, &["copy.jsonl", "--overwrite"]);
+    dedup(&format!("run {input} --kept {copy} --overwrite")).ok();
+    assert_eq!(fs::read(&copy).unwrap(), b"");
+}
+
+#[test]
+fn a_directory_without_documents_is_named() {
+    let dir = Dir::new();
+    fs::create_dir(dir.join("mount")).unwrap();
+    let (rows, log) = run(&dir, "mount", "");
+    assert!(rows.is_empty());
+    assert!(
+        log.contains("mount: there is no file of documents"),
+        "{log}"
+    );
+}
+
+#[test]
+fn a_preference_that_no_document_has_is_named() {
+    let dir = Dir::new();
+    let documents = "{\"id\": 1, \"text\": \"a b c d e f\", \"rank\": 2}\n".repeat(2);
+    fs::write(dir.join("day.jsonl"), documents).unwrap();
+    let (_, log) = run(&dir, "day.jsonl", "--prefer rnk");
+    assert!(log.contains("no document has a value"), "{log}");
+    let (_, log) = run(&dir, "day.jsonl", "--prefer rank");
+    assert!(!log.contains("no document has a value"), "{log}");
+}
+
+/// Fault 35: also while copies of the kept documents are written.
+#[test]
+fn a_signal_leaves_no_copy_behind() {
+    let dir = Dir::new();
+    let document = |number: usize| {
+        format!(
+            "{{\"id\": {number}, \"text\": \"{}\"}}\n",
+            text(number).repeat(30)
+        )
+    };
+    let documents: String = (0..12_000).map(document).collect();
+    fs::write(
+        dir.join("day.jsonl.gz"),
+        crate::helpers::crawl_files::gzip(documents.as_bytes()),
+    )
+    .unwrap();
+    fs::create_dir(dir.join("copies")).unwrap();
+    let line = format!("run {} --kept {}", dir.at("day.jsonl.gz"), dir.at("copies"));
+    let child = command()
+        .args(line.split_whitespace())
+        .current_dir(dir.at(""))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let is_empty = || fs::read_dir(dir.join("copies")).unwrap().next().is_none();
+    while is_empty() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let kill = Command::new("kill").arg(child.id().to_string()).status();
+    assert!(kill.unwrap().success());
+    Ran::of(child.wait_with_output().unwrap()).fails(143, &["TERM"]);
+    assert!(is_empty());
 }

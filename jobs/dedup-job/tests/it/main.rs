@@ -35,6 +35,7 @@ mod lookup;
 mod metrics;
 mod objects;
 mod outputs;
+mod page_texts;
 #[cfg(feature = "sql")]
 mod paths;
 mod races;

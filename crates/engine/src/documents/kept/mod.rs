@@ -4,6 +4,7 @@
 mod rows;
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,6 +44,8 @@ pub enum Replace {
 #[derive(Debug, Clone)]
 pub struct KeptFiles {
     files: Vec<Location>,
+    /// Those of inputs without a row or a header.
+    empty: Vec<Location>,
     replace: Replace,
 }
 
@@ -95,13 +98,14 @@ impl Documents {
             [path] => Some(stores.locate(path)?),
             _ => None,
         };
-        let is_given = |file: &InputFile| {
+        let is_given = |location: &Location| {
             one.as_ref()
-                .is_some_and(|one| one.identity() == file.location.identity())
+                .is_some_and(|one| one.identity() == location.identity())
         };
-        match &self.files[..] {
-            [only] if !is_directory && is_given(only) => {
-                let (name, input) = (root.file_name(), only.location.file_name());
+        let inputs: Vec<(&Location, &String)> = self.inputs().collect();
+        match inputs[..] {
+            [(only, _)] if !is_directory && is_given(only) => {
+                let (name, input) = (root.file_name(), only.file_name());
                 let ending = super::formats::ending(&input).unwrap_or_default();
                 if super::formats::ending(&name).as_ref() != Some(&ending) {
                     return Err(usage(format!(
@@ -116,16 +120,15 @@ impl Documents {
                         "this is a file, but the batch is not one file: name a directory".into(),
                     ));
                 }
-                for file in &self.files {
-                    files.push(root.child(&file.short_name)?);
+                for (_, short_name) in &inputs {
+                    files.push(root.child(short_name)?);
                 }
             }
         }
         for file in &files {
-            if self
-                .files
+            if inputs
                 .iter()
-                .any(|input| input.location.identity() == file.identity())
+                .any(|(input, _)| input.identity() == file.identity())
             {
                 return Err(usage(format!("{file} is an input of this run")));
             }
@@ -134,9 +137,17 @@ impl Documents {
             }
         }
         Ok(KeptFiles {
+            empty: files.split_off(self.files.len()),
             files,
             replace: place.replace,
         })
+    }
+
+    /// All input files and their paths below their common directory, the empty ones last.
+    fn inputs(&self) -> impl Iterator<Item = (&Location, &String)> {
+        let files = self.files.iter();
+        let files = files.map(|file| (&file.location, &file.short_name));
+        files.chain(self.empty.iter().map(|(location, name)| (location, name)))
     }
 
     /// Copies the rows of `kept` to drafts of the files, several at the same time.
@@ -166,12 +177,7 @@ impl Documents {
                 replace: files.replace,
                 scratch: scratch.to_owned(),
             };
-            async move {
-                let copied = SpawnedTask::spawn(copying.copy(limit)).join_unwind().await;
-                copied.map_err(|error| {
-                    EngineError::Internal(format!("a copy did not end: {error}"))
-                })?
-            }
+            copying.copy(limit)
         });
         let mut copied = futures::stream::iter(copying).buffered(threads.max(1));
         let mut copies = KeptDrafts::default();
@@ -184,6 +190,14 @@ impl Documents {
                 Copied::Stale(file) => copies.stale.push(file),
                 Copied::Nothing => {}
             }
+        }
+        for ((input, _), target) in self.empty.iter().zip(&files.empty) {
+            let mut draft = new_draft(target, scratch)?;
+            let written = draft.open()?.write_all(&input.read().await?);
+            written.map_err(|source| Output::failed(&target.to_string(), source))?;
+            check_replaced(files.replace, target, &mut draft).await?;
+            copies.bytes += draft.send().await?;
+            copies.drafts.push(draft);
         }
         Ok(copies)
     }
@@ -214,40 +228,59 @@ impl Copying {
     /// Copies the kept rows of the file.
     async fn copy(self, limit: Limit) -> Result<Copied> {
         let Self { input, target, .. } = &self;
-        let is_kept = |part, row| self.kept.contains(self.first_part + part, row);
-        if input.columns.is_one_document && !is_kept(0, 0) {
+        if input.columns.is_one_document && !self.kept.contains(self.first_part, 0) {
             let is_stale = self.replace == Replace::Everything && target.exists().await?;
             return Ok(match is_stale {
                 true => Copied::Stale(target.clone()),
                 false => Copied::Nothing,
             });
         }
-        if let Some(directory) = target.local().and_then(Path::parent) {
-            std::fs::create_dir_all(directory).map_err(|source| EngineError::Io {
-                path: directory.display().to_string(),
-                source,
-            })?;
-        }
-        let mut draft = Draft::new(target, &self.scratch)?;
+        let mut draft = new_draft(target, &self.scratch)?;
         let out = Output {
             file: draft.open()?,
             name: target.to_string(),
         };
-        match &input.source {
-            Source::Rows { .. } => rows::copy(input, limit, out, &is_kept).await?,
-            Source::Local(_) | Source::Remote(_) => {
-                parquet::copy(input, out, &|row| is_kept(0, row)).await?;
+        // On another thread. The draft stays here: if a signal ends the run, it is removed, even while that thread goes on.
+        let (input, kept, first_part) =
+            (Arc::clone(input), Arc::clone(&self.kept), self.first_part);
+        let write = async move {
+            let is_kept = |part, row| kept.contains(first_part + part, row);
+            match &input.source {
+                Source::Rows { .. } => rows::copy(&input, limit, out, &is_kept).await,
+                Source::Local(_) | Source::Remote(_) => {
+                    parquet::copy(&input, out, &|row| is_kept(0, row)).await
+                }
             }
-        }
-        if self.replace == Replace::Same && target.exists().await? {
-            let same = target.digest().await? == draft.digest().await?;
-            if !same {
-                return Err(exists(target));
-            }
-        }
+        };
+        let written = SpawnedTask::spawn(write).join_unwind().await;
+        written
+            .map_err(|error| EngineError::Internal(format!("a copy did not end: {error}")))??;
+        check_replaced(self.replace, target, &mut draft).await?;
         let bytes = draft.send().await?;
         Ok(Copied::Draft(draft, bytes))
     }
+}
+
+/// A draft of the copy at `target`, whose directory is created.
+fn new_draft(target: &Location, scratch: &Path) -> Result<Draft> {
+    if let Some(directory) = target.local().and_then(Path::parent) {
+        std::fs::create_dir_all(directory).map_err(|source| EngineError::Io {
+            path: directory.display().to_string(),
+            source,
+        })?;
+    }
+    Ok(Draft::new(target, scratch)?)
+}
+
+/// Refuses to replace an existing file that has other bytes than the draft, if these must be the same.
+async fn check_replaced(replace: Replace, target: &Location, draft: &mut Draft) -> Result<()> {
+    if replace == Replace::Same
+        && target.exists().await?
+        && target.digest().await? != draft.digest().await?
+    {
+        return Err(exists(target));
+    }
+    Ok(())
 }
 
 /// The error for an existing file that may not be replaced.
@@ -273,11 +306,8 @@ impl Output {
 }
 
 /// The paths of the files below their common directory.
-pub(super) fn below_common_directory(files: &[InputFile]) -> Vec<String> {
-    let paths: Vec<String> = files
-        .iter()
-        .map(|file| file.location.absolute_name())
-        .collect();
+pub(super) fn below_common_directory(files: &[Location]) -> Vec<String> {
+    let paths: Vec<String> = files.iter().map(Location::absolute_name).collect();
     let common = common_directory(&paths);
     paths.iter().map(|path| path[common..].to_owned()).collect()
 }
