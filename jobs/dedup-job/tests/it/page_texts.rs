@@ -47,7 +47,7 @@ fn pages_are_verified_and_explained_by_the_texts_of_their_fingerprints() {
         let archive = dir.at(&format!("archive-{markup}"));
         dedup(&format!("archive create {archive} --markup {markup}")).ok();
         dedup(&format!(
-            "fingerprint --input {} --append-to {archive} --day 2026-01-01 --id-from url",
+            "fingerprint --input {} --append {archive} --day 2026-01-01 --id-from url",
             dir.at("site1.warc.gz")
         ))
         .ok();
