@@ -28,7 +28,10 @@ pub mod show;
 pub mod sql;
 pub mod tune;
 
+use engine::documents::{Columns, Documents};
+
 use crate::exit::Failure;
+use crate::process::Process;
 
 /// The largest distance of a pair in a run without --max-distance.
 const DEFAULT_MAX_DISTANCE: u32 = 3;
@@ -36,6 +39,19 @@ const DEFAULT_MAX_DISTANCE: u32 = 3;
 /// The value of an option that the command requires; without one, an error that names the option.
 fn required<T>(value: Option<T>, option: &str) -> Result<T, Failure> {
     value.ok_or_else(|| Failure::Usage(format!("{option} is required; see --help")))
+}
+
+/// Opens documents whose texts are looked up by their ids. Those of files without ids have the ids that a run gives them.
+async fn open_texts(
+    process: &Process,
+    paths: &[String],
+    columns: Columns,
+) -> Result<Documents, Failure> {
+    let columns = Columns {
+        row_ids: true,
+        ..columns
+    };
+    Ok(Documents::open(&process.context, paths, &columns).await?)
 }
 
 /// Refuses a value of --near that no similarity can have.

@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::documents::{Columns, Documents};
+use engine::documents::Columns;
 use lookup::{Index, Remember, ServeSettings, Server, TlsFiles};
 
 use super::index::files;
-use super::required;
+use super::{open_texts, required};
 use crate::args::{CommonArgs, ServeArgs};
 use crate::exit::Failure;
 use crate::printing::print_aside;
@@ -109,11 +109,7 @@ async fn texts(
     if args.texts.is_empty() {
         return Ok(HashMap::new());
     }
-    let columns = Columns {
-        row_ids: true,
-        ..Columns::default()
-    };
-    let documents = Documents::open(&process.context, &args.texts, &columns).await?;
+    let documents = open_texts(process, &args.texts, Columns::default()).await?;
     let memory = process::memory_limit(common) / 2;
     Ok(documents.all_texts(&process.context, memory).await?)
 }

@@ -4,12 +4,13 @@ mod text;
 
 use std::path::Path;
 
-use engine::documents::{Columns, Documents};
+use engine::documents::Documents;
 use engine::explain::explain;
 use hamming::{Design, Limits, Plan};
 use serde_json::json;
 use storage::Stores;
 
+use super::open_texts;
 use crate::args::{CommonArgs, ExplainArgs};
 use crate::exit::Failure;
 use crate::printing::{print, print_json};
@@ -36,7 +37,10 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
     let (explanation, given, min_features) = process::run(common, async |process: &Process| {
         let stores = process.stores();
         let options = args.spec.spec_options(stores).await?;
-        let mut documents = open_documents(process, args).await?;
+        let mut documents = match args.documents.is_empty() {
+            true => None,
+            false => Some(open_texts(process, &args.documents, args.columns.text_columns()).await?),
+        };
         let model = match (&args.base, &documents) {
             // As in a run without an archive.
             (None, Some(documents)) => options.for_documents(documents).model()?,
@@ -66,22 +70,6 @@ pub fn run(common: &CommonArgs, args: &ExplainArgs) -> Result<(), Failure> {
         blocks: (common.verbose > 0).then(layout),
     };
     print(&text::render(&explanation, &given, &shown))
-}
-
-/// Opens the documents of --documents.
-async fn open_documents(
-    process: &Process,
-    args: &ExplainArgs,
-) -> Result<Option<Documents>, Failure> {
-    if args.documents.is_empty() {
-        return Ok(None);
-    }
-    let columns = Columns {
-        row_ids: true,
-        ..args.columns.text_columns()
-    };
-    let documents = Documents::open(&process.context, &args.documents, &columns).await?;
-    Ok(Some(documents))
 }
 
 /// Finds the two texts: by id, by path, or as they were given.

@@ -14,7 +14,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use archive::{Archive, Scope, Snapshot};
-use engine::documents::{Columns, DocumentId, Documents};
+use engine::documents::DocumentId;
 use engine::output::{OutputKind, ReadRow, read_rows};
 use serde_json::json;
 use storage::{Draft, Location};
@@ -24,7 +24,7 @@ use self::facts::Facts;
 use self::page::{Report, Shown};
 use self::samples::{Sample, Samples};
 use super::output_checks::Outputs;
-use super::{check_near, required};
+use super::{check_near, open_texts, required};
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
 use crate::printing::{count, print, print_json, size};
@@ -149,11 +149,8 @@ async fn find_texts(
 ) -> Result<Vec<Shown>, Failure> {
     let mut texts = HashMap::new();
     if !args.documents.is_empty() {
-        let columns = Columns {
-            row_ids: true,
-            ..args.columns.text_columns()
-        };
-        let documents = Documents::open(&process.context, &args.documents, &columns).await?;
+        let columns = args.columns.text_columns();
+        let documents = open_texts(process, &args.documents, columns).await?;
         let ids = samples
             .iter()
             .flat_map(|sample| [&sample.new_id, &sample.base_id]);

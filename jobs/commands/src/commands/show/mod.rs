@@ -7,12 +7,12 @@ use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
-use engine::documents::{Columns, DocumentId, Documents};
+use engine::documents::DocumentId;
 use engine::output::{ReadRow, read_rows};
 use serde_json::json;
 
 use self::layout::{Shown, Style};
-use super::check_near;
+use super::{check_near, open_texts};
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
 use crate::exit::Failure;
 use crate::printing::{count, date, print};
@@ -104,11 +104,8 @@ async fn find_texts(
     if args.documents.is_empty() {
         return Ok(None);
     }
-    let columns = Columns {
-        row_ids: true,
-        ..args.columns.text_columns()
-    };
-    let documents = Documents::open(&process.context, &args.documents, &columns).await?;
+    let columns = args.columns.text_columns();
+    let documents = open_texts(process, &args.documents, columns).await?;
     let ids = pairs.iter().flat_map(|pair| [&pair.new_id, &pair.base_id]);
     let wanted: HashSet<DocumentId> = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
     Ok(Some(
