@@ -124,8 +124,10 @@ fn responses_are_chosen_by_status_and_url() {
         let found = response_outcome(url, status, html, PAGE.as_bytes());
         assert_eq!(found, Err(reason.to_owned()), "{url} {status}");
     }
-    let found = response_outcome("http://a/b/robots.txt", "200 OK", html, PAGE.as_bytes());
-    assert_eq!(found, Ok(PAGE.to_owned()));
+    for url in ["http://a/b/robots.txt", "http://a?next=/robots.txt"] {
+        let found = response_outcome(url, "200 OK", html, PAGE.as_bytes());
+        assert_eq!(found, Ok(PAGE.to_owned()), "{url}");
+    }
     let choice = Choice {
         statuses: vec![200..=200, 400..=499],
         ..Choice::default()

@@ -1,3 +1,5 @@
+mod damage;
+
 use memchr::memmem;
 use proptest::prelude::*;
 
