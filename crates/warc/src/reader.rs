@@ -16,8 +16,7 @@ use crate::headers::{
     FieldTable, Headers, LINE_START_LENGTH, PREFIX, START_LENGTH, Scan, is_blank, is_record_start,
 };
 use crate::members::{Dictionary, Members, Step};
-pub(crate) use next::find_record;
-use next::{Next, line_ends};
+use next::{Next, find_record, line_ends};
 
 /// The most members whose places are known: more are in the buffer only if they have a few bytes each.
 const MOST_MEMBERS: usize = 4096;

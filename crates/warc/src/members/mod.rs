@@ -50,6 +50,9 @@ pub(crate) const GZIP_MAGIC: &[u8] = &gzip::MAGIC;
 /// How a zstd frame starts.
 pub(crate) const ZSTD_MAGIC: &[u8] = &zstd_frame::MAGIC;
 
+/// What editors put before a plain file.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// How a member is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -102,7 +105,7 @@ impl Start {
         match bytes {
             [] => Self::End,
             // Blank lines before the first record, zeros after the last member.
-            [0 | b'\r' | b'\n', ..] => Self::Padding,
+            [0 | b'\r' | b'\n' | b' ' | b'\t', ..] => Self::Padding,
             _ if bytes.starts_with(GZIP_MAGIC) => Self::Member(Format::Gzip),
             _ if bytes.starts_with(ZSTD_MAGIC) => Self::Member(Format::Zstd),
             [first @ 0x50..=0x5f, rest @ ..] if rest.starts_with(&SKIPPABLE) => Self::Skippable {
@@ -250,7 +253,12 @@ impl<R: BufRead> Members<R> {
             self.check_dictionary()?;
             return Ok(Some(Step::End));
         }
-        let format = match Start::from_bytes(self.input.peek(START_LENGTH)?) {
+        let bytes = self.input.peek(START_LENGTH)?;
+        if self.offset == 0 && bytes.starts_with(BYTE_ORDER_MARK) {
+            self.input.skip(BYTE_ORDER_MARK.len())?;
+            return Ok(None);
+        }
+        let format = match Start::from_bytes(bytes) {
             Start::End => return Ok(Some(Step::End)),
             Start::Padding => {
                 self.input.skip(1)?;

@@ -3,25 +3,20 @@
 use memchr::memmem;
 
 use super::{Dictionary, Format, gzip, zstd_frame};
-use crate::headers::LINE_START_LENGTH;
-use crate::reader::find_record;
+use crate::headers::{START_LENGTH, is_record_start};
 
-/// The most bytes that [`find_member`] must see to recognise the start of a member: those of a record's start, and the byte before
-/// it.
-pub(super) const LONGEST_START: usize = LINE_START_LENGTH + 1;
-const _: () = assert!(
-    LONGEST_START >= gzip::HEADER_LENGTH && LONGEST_START >= Dictionary::FRAME_START_LENGTH
-);
+/// The most bytes that [`find_member_or_dictionary`] must see to recognise a start.
+pub(super) const LONGEST_START: usize = Dictionary::FRAME_START_LENGTH;
+const _: () = assert!(LONGEST_START >= gzip::HEADER_LENGTH && LONGEST_START > START_LENGTH);
 
 /// Where the first member in `bytes` starts: of this format, or of any.
 pub(crate) fn find_member(bytes: &[u8], format: Option<Format>) -> Option<usize> {
     match format {
         Some(Format::Gzip) => find_gzip(bytes),
         Some(Format::Zstd) => find_zstd(bytes),
-        Some(Format::Plain) => find_record(bytes, false, None),
+        Some(Format::Plain) => find_plain(bytes),
         None => {
-            let plain = find_record(bytes, false, None);
-            let all = [find_gzip(bytes), find_zstd(bytes), plain];
+            let all = [find_gzip(bytes), find_zstd(bytes), find_plain(bytes)];
             all.into_iter().flatten().min()
         }
     }
@@ -35,6 +30,13 @@ fn find_zstd(bytes: &[u8]) -> Option<usize> {
     // The byte after the magic number has a bit that must be zero.
     let is_frame = |at: &usize| matches!(bytes.get(at + 4), Some(flags) if flags & 0x08 == 0);
     memmem::find_iter(bytes, &zstd_frame::MAGIC).find(is_frame)
+}
+
+/// Where a line starts that is the start of a record. Within a line it may stand in compressed data, as it is.
+fn find_plain(bytes: &[u8]) -> Option<usize> {
+    let starts = memmem::find_iter(bytes, b"\nWARC/").map(|at| at + 1);
+    let mut starts = starts.filter(|at| is_record_start(&bytes[*at..]));
+    starts.next()
 }
 
 /// Where the first member in `bytes` starts, or a dictionary that members behind it need.

@@ -30,7 +30,7 @@ impl Next {
 
 /// The offset of the first record. `is_line` says whether a line starts with the first byte; `member` is where a member starts, which
 /// counts as the start of a line.
-pub(crate) fn find_record(bytes: &[u8], is_line: bool, member: Option<u64>) -> Option<usize> {
+pub(super) fn find_record(bytes: &[u8], is_line: bool, member: Option<u64>) -> Option<usize> {
     let is_line = |at: usize| {
         member == Some(at as u64)
             || match at {
