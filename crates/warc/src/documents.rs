@@ -140,10 +140,15 @@ impl Documents {
             check_status(&choice.statuses, status)?;
         }
         let headers = response.map_or(record.headers, |response| response.headers);
-        // Of several, the last that is one counts, as in a browser.
+        // Of several, the last that names a type and a subtype counts, as in a browser.
         let types = headers.values("Content-Type");
-        let types = types.filter(|given| !matches!(media_type(given), "" | "*/*"));
+        let types = types.filter(|given| {
+            let name = media_type(given);
+            name.contains('/') && name != "*/*"
+        });
         let full_type = types.last();
+        let full_type =
+            full_type.or_else(|| headers.content_type().filter(|given| !given.is_empty()));
         let full_type =
             full_type.or_else(|| record.headers.get_bytes("WARC-Identified-Payload-Type"));
         let content_type = full_type.map_or("", media_type);

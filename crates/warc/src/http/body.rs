@@ -330,13 +330,13 @@ fn is_other(body: &[u8]) -> bool {
         || sample.all(|byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace())
 }
 
-/// Whether a body starts as no text does, in any encoding but UTF-16 without a byte order mark: with the binary data bytes of the
-/// MIME Sniffing Standard.
+/// Whether a body starts as no text does, in any encoding but UTF-16 without a byte order mark: more than one byte in 32 is a binary
+/// data byte of the MIME Sniffing Standard. Of compressed data, one in ten is.
 fn is_binary(body: &[u8]) -> bool {
     let has_mark = encoding_rs::Encoding::for_bom(body).is_some();
     let sample = &body[..body.len().min(BINARY_SAMPLE)];
     let is_binary_byte = |byte: &u8| matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
-    !has_mark && sample.iter().any(is_binary_byte)
+    !has_mark && 32 * sample.iter().filter(|byte| is_binary_byte(byte)).count() > sample.len()
 }
 
 #[cfg(test)]

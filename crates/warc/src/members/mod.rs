@@ -14,8 +14,8 @@
 //! ```
 //!
 //! A damaged member may have lost its end, and was then read into the next one. So the search for that begins behind the start of
-//! the damaged one. Among the bytes that were read as a part of the damaged member, whole members may stand that its record holds;
-//! the next member of the file is told from them by going on behind those bytes.
+//! the damaged one. Among the bytes that were read as a part of the damaged member, whole members may stand that its record holds.
+//! The next member of the file is told from them: it, and those directly behind it, go on behind these bytes.
 //!
 //! Each other step consumes bytes of the input, and how many are read again is bounded ([`AGAIN_ROOM`]), so every file comes to an
 //! end.
@@ -306,11 +306,13 @@ impl<R: BufRead> Members<R> {
         if !is_whole {
             return self.give_up(Fault::Truncated).map(Some);
         }
-        if let Start::Unknown = Start::from_bytes(self.input.peek(START_LENGTH)?) {
+        let is_used = is_dictionary && self.read_dictionary(&content);
+        // The length may be wrong, but not that of a dictionary.
+        if !is_used && let Start::Unknown = Start::from_bytes(self.input.peek(START_LENGTH)?) {
             return self.give_up(Fault::Damaged).map(Some);
         }
         self.check_end()?;
-        if is_dictionary && !self.read_dictionary(&content) {
+        if is_dictionary && !is_used {
             return Ok(Some(Step::Broken(Broken {
                 place: Place::at(self.offset),
                 fault: Fault::Damaged,
@@ -399,7 +401,11 @@ impl<R: BufRead> Members<R> {
             let read = self.input.offset();
             if self.read_again <= self.room_to_read_again() && self.input.go_back() {
                 self.read_again += read - self.input.offset() + self.decompressed;
-                self.again_end = read;
+                self.again_end = match self.state {
+                    // Of a block that cannot be decoded, nothing was read.
+                    State::Within(Format::Zstd) => read + self.zstd.wanted() as u64,
+                    _ => read,
+                };
             }
             self.state = State::Search;
             if self.input.offset() == self.offset {
@@ -462,21 +468,21 @@ impl<R: BufRead> Members<R> {
         let aim = match start {
             // All frames behind a wrong one would be lost.
             Start::Skippable { .. } => {
+                let cost = 2 * dictionary::MAX_LENGTH as u64;
+                if room < cost {
+                    return Ok(Some(1));
+                }
+                room -= cost;
+                self.read_again += cost;
                 let header = self.input.peek(Dictionary::HEADER_LENGTH)?;
                 skipped = Dictionary::frame_length(header).unwrap_or(0);
-                let cost = 2 * dictionary::MAX_LENGTH as u64;
-                let bytes = self.input.peek(skipped)?;
-                dictionary = match room.checked_sub(cost) {
-                    Some(_) => Dictionary::from_start(bytes),
-                    None => None,
-                };
-                room = room.saturating_sub(cost);
-                self.read_again += cost;
+                dictionary = Dictionary::from_start(self.input.peek(skipped)?);
                 if dictionary.is_none() {
                     return Ok(Some(1));
                 }
-                Aim::Bytes(CHAIN)
+                Aim::Bytes(CHAIN.max(before_end))
             }
+            Start::Member(_) if before_end > 0 && room == 0 => return Ok(Some(1)),
             Start::Member(Format::Gzip | Format::Zstd) if before_end > 0 => Aim::Bytes(before_end),
             Start::Member(Format::Gzip | Format::Zstd) if self.format.is_none() => Aim::Record,
             _ => return Ok(None),
@@ -491,9 +497,17 @@ impl<R: BufRead> Members<R> {
         let chain = follower.follow(&bytes[skipped..], aim, is_end);
         self.read_again += room - follower.room();
         Ok(match chain {
-            Chain::Whole | Chain::CutOff | Chain::TooLong => None,
-            // A dictionary; or a member, and those before it are within the same other one.
+            Chain::Whole | Chain::CutOff => None,
+            Chain::TooLong if before_end > 0 => Some(1),
+            Chain::TooLong => None,
+            // Too long for a part of another member: the last one is damaged.
+            Chain::Broken { last } if last > CHAIN => None,
+            // A dictionary, with which a frame was decoded.
+            Chain::Broken { last } if skipped > 0 && last > 0 && skipped + last >= before_end => {
+                None
+            }
             Chain::Broken { .. } if skipped > 0 => Some(1),
+            // What comes before the last one is within the same other member.
             Chain::Broken { last } => Some(last + 1),
         })
     }

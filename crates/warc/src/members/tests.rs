@@ -294,8 +294,15 @@ fn a_dictionary_behind_a_damaged_frame_is_used() {
     for is_compressed in [false, true] {
         let mut file = Vec::new();
         let mut end_of_first = 0;
-        for (first, dictionary) in [(0, DICTIONARY_BYTES), (10, &other[..])] {
-            end_of_first = file.len();
+        let parts = [
+            (0, DICTIONARY_BYTES),
+            (10, &other[..]),
+            (20, DICTIONARY_BYTES),
+        ];
+        for (first, dictionary) in parts {
+            if first == 10 {
+                end_of_first = file.len();
+            }
             let stored = match is_compressed {
                 true => zstd_frame(dictionary, None),
                 false => dictionary.to_vec(),
@@ -314,10 +321,18 @@ fn a_dictionary_behind_a_damaged_frame_is_used() {
         let cut = damaged(&|start| start.truncate(end_of_first - 10));
         for file in [flipped, cut] {
             let (bytes, _, broken) = read(&file, 1 << 17);
-            let second: Vec<u8> = (10..20).flat_map(content).collect();
-            assert!(bytes.ends_with(&second), "{is_compressed} {broken:?}");
+            let others: Vec<u8> = (10..30).flat_map(content).collect();
+            assert!(bytes.ends_with(&others), "{is_compressed} {broken:?}");
             assert_eq!(broken.len(), 1, "{broken:?}");
         }
+        // The magic number of the first frame behind the first dictionary.
+        let stored = Dictionary::frame_length(&file).unwrap();
+        let mut damaged = file.clone();
+        damaged[stored..stored + 4].fill(0);
+        let (bytes, _, broken) = read(&damaged, 1 << 17);
+        let others: Vec<u8> = (1..30).flat_map(content).collect();
+        assert!(bytes == others, "{is_compressed} {broken:?}");
+        assert_eq!(broken.len(), 1, "{broken:?}");
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Zstandard {
     is_full: bool,
 }
 
+/// Bytes of the header of a block.
+const BLOCK_HEADER: usize = 3;
 /// The bytes that the library asks for first.
 const FIRST_WANTED: usize = 5;
 
@@ -68,6 +70,11 @@ impl Zstandard {
         Ok(())
     }
 
+    /// The bytes that the library asks for next.
+    pub(crate) fn wanted(&self) -> usize {
+        self.wanted.unwrap_or(0)
+    }
+
     /// The largest window, as a power of two.
     pub(crate) fn window_log(&self) -> u32 {
         self.window_log
@@ -87,8 +94,8 @@ impl Zstandard {
 
     /// Decodes the next bytes of the frame into `output`, which must not be empty.
     ///
-    /// At damage, the library keeps what the same call decoded before it. So it gets one block at a time; except at first, because
-    /// a frame is mostly short and sound, and if it is not, nothing was consumed yet.
+    /// At damage, what the same call of the library decoded before it is lost. So a call gets one block, or one header of a block;
+    /// except the first, because a frame is mostly short and sound, and if it is not, nothing was consumed yet.
     pub(crate) fn read<R: BufRead>(
         &mut self,
         input: &mut Input<R>,
@@ -103,6 +110,8 @@ impl Zstandard {
             let given = match self.wanted {
                 _ if self.is_full => 0,
                 None => bytes.len(),
+                // It asks for a block together with the header behind it.
+                Some(wanted) if wanted > BLOCK_HEADER => bytes.len().min(wanted - BLOCK_HEADER),
                 Some(wanted) => bytes.len().min(wanted),
             };
             let mut source = InBuffer::around(&bytes[..given]);
