@@ -437,6 +437,8 @@ impl<R: BufRead> Members<R> {
     fn search(&mut self) -> io::Result<()> {
         loop {
             let bytes = self.input.peek(MAX_PEEK)?;
+            // There may be far more, which would be searched again behind each start that is refused.
+            let bytes = &bytes[..bytes.len().min(MAX_PEEK)];
             let length = bytes.len();
             if let Some(at) = find_member_or_dictionary(bytes, self.format) {
                 self.input.consume(at);
