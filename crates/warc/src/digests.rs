@@ -58,7 +58,8 @@ fn is_encoding_of(value: &[u8], digest: &[u8]) -> bool {
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// What the digit of this number, from 0 on, stands for if each stands for so many `bits` of `bytes`; the last may stand for fewer.
+/// The value of one digit, `number` from 0 on, when `bytes` are written in digits of `bits` bits each. The last digit may have fewer
+/// bits of `bytes`, and then zeros.
 fn bits_of_digit(bytes: &[u8], bits: usize, number: usize) -> usize {
     let (at, shift) = (bits * number / 8, bits * number % 8);
     let next = bytes.get(at + 1).copied().unwrap_or(0);

@@ -4,10 +4,10 @@ use std::io::{self, BufRead};
 
 use memchr::memchr;
 
-/// Bytes that [`Input::peek`] is asked for again and again: a larger number is copied each time.
+/// Bytes that a caller of [`Input::peek`] may ask for again and again. A call that asks for more may copy all of them.
 pub(crate) const MAX_PEEK: usize = 4 << 10;
 
-/// At least so many of the last bytes are remembered, and up to twice as many.
+/// [`Input`] remembers the last 1 MiB that was consumed, and up to twice as much.
 const REMEMBERED: usize = 1 << 20;
 
 /// The bytes of a file from an offset on, and how many of them are consumed.

@@ -249,7 +249,7 @@ impl<R: BufRead> Reader<R> {
             let own = &self.buffer.unread()[..self.own_len()];
             match self.fields.scan(own) {
                 Scan::Whole(length) if length <= MAX_HEADER => break length,
-                // With so many bytes, another record that starts in the first ones is seen.
+                // The scan sees a record that starts within the first `MAX_HEADER` bytes only if its whole first line is here.
                 Scan::Partial if own.len() < MAX_HEADER + LINE_START_LENGTH => {}
                 Scan::Cut => return Ok(Found::Broken(self.give_up(Fault::Header, PREFIX.len()))),
                 // No header ends in these bytes, nor does one start in a line.

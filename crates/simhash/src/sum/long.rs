@@ -10,11 +10,11 @@ use super::Sum;
 use crate::accumulate::{self, SameWeight, Sums};
 use crate::weight::{Summed, Weight};
 
-/// A pass counts at most so many distinct features, or this share of the text's features if that is more. Each takes about 40 bytes,
-/// so the memory is less than that of the text, and the passes are few.
+/// The distinct features that one pass may count: [`MOST_DISTINCT`], or a [`DISTINCT_SHARE`]th of the text's features if that is more.
+/// A distinct feature takes about 40 bytes, so a pass takes less memory than the text, and the passes are few.
 const MOST_DISTINCT: usize = 1 << 19;
 const DISTINCT_SHARE: usize = 16;
-/// The most passes. When there are so many, a pass may count more distinct features.
+/// The most passes over a text. If even these are too few, a pass counts more distinct features than [`MOST_DISTINCT`].
 const MOST_PASSES: u32 = 1 << 16;
 /// Features that are weighed at a time.
 const PIECE: usize = 1 << 12;

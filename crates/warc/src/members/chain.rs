@@ -9,15 +9,15 @@ pub(crate) const CHAIN: usize = (128 << 10) + 1;
 /// Bytes that are decompressed at a time.
 const PIECE: usize = 64 << 10;
 
-/// Which chains are wanted.
+/// What [`Follower::follow`] looks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Aim {
-    /// Another member starts behind members of so many bytes. Their content starts with a record, and no header has fields of any
-    /// bytes.
+    /// The chain has whole members of this many compressed bytes, and another member behind them. The first member's content starts
+    /// with a record, and no gzip header has optional fields.
     Cut(usize),
-    /// The members go on for so many bytes.
+    /// The chain has members of this many compressed bytes, of which the last need not be whole.
     Bytes(usize),
-    /// The content starts with a record.
+    /// The first member's content starts with a record.
     Record,
 }
 

@@ -13,9 +13,9 @@
 //!   Search ◀───────────────────────     Search ─── the next magic number ──▶ Between
 //! ```
 //!
-//! A damaged member may have lost its end, and was then read into the next one. So the search for that begins behind the start of
-//! the damaged one. Among the bytes that were read as a part of the damaged member, whole members may stand that its record holds.
-//! The next member of the file is told from them: it, and those directly behind it, go on behind these bytes.
+//! The decoder of a member that lost its end reads on into the next member before it notices. So the search begins behind the start
+//! of the damaged member. The record of that member may hold a WARC file, whose members the search finds, too. It refuses a chain of
+//! members that ends before the byte at which the decoder noticed the damage: the file's next members go on behind that byte.
 //!
 //! Each other step consumes bytes of the input, and how many are read again is bounded ([`AGAIN_ROOM`]), so every file comes to an
 //! end.

@@ -32,7 +32,8 @@ fn find_zstd(bytes: &[u8]) -> Option<usize> {
     memmem::find_iter(bytes, &zstd_frame::MAGIC).find(is_frame)
 }
 
-/// Where a line starts that is the start of a record. Within a line it may stand in compressed data, as it is.
+/// Where a line starts that is the start of a record. A record's start within a line does not count: compressed data may have one, as
+/// literal bytes.
 fn find_plain(bytes: &[u8]) -> Option<usize> {
     let starts = memmem::find_iter(bytes, b"\nWARC/").map(|at| at + 1);
     let mut starts = starts.filter(|at| is_record_start(&bytes[*at..]));

@@ -203,7 +203,7 @@ fn members_within_a_damaged_member_are_none() {
     let inner: Vec<u8> = (0..12)
         .flat_map(|n| gzip_member(&record("response", &[], &noise(n, 900))))
         .collect();
-    // The inner file stands in the outer member as it is, as in data that cannot be compressed further.
+    // The outer member stores its content uncompressed, so the inner members are found among its bytes.
     let outer = record("response", &[], &[&noise(99, 500), &inner[..]].concat());
     let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
     encoder.write_all(&outer).unwrap();
