@@ -63,7 +63,11 @@ impl Archive {
             if vacuum.dry_run {
                 continue;
             }
-            match store.delete(&Path::from(file.as_str())).await {
+            // The path is as the store listed it: nothing is encoded again.
+            let path = Path::parse(file).map_err(|error| {
+                StorageError::store(self.location().child_name(file))(error.into())
+            })?;
+            match store.delete(&path).await {
                 // Another vacuum deleted it.
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
                 Err(error) => {

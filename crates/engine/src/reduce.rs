@@ -13,7 +13,7 @@ use crate::pairs;
 /// A pair of ids repeats when several documents of one day share an id, and when a work item is
 /// done twice. The kept row gets the smallest distance and the greatest similarity of the repeated
 /// rows. Two documents of the batch that share an id are a pair of that id with itself. The probe
-/// treats documents that share id and fingerprint as one.
+/// treats documents that share id and fingerprint as one, if they cannot differ in what is compared.
 ///
 /// # Errors
 /// When `found` lacks a column of [`pairs::schema`].

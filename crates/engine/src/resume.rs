@@ -4,10 +4,11 @@
 //! IPC format. The name of the file is the digest of everything that its rows depend on: the splits
 //! and the versions of the input files, the columns, the fingerprint spec, and the version of this
 //! program. A file appears only when it is complete, so a run can use each file that has the name
-//! of one of its chunks. A run that succeeds deletes the batch's directory.
+//! of one of its chunks, if its bytes have the checksum in the file beside it. A run that succeeds deletes the batch's
+//! directory.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter};
+use std::io::{BufReader, BufWriter, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -212,9 +213,22 @@ impl ResumeDirectory {
         writer.write_metadata(ROWS, count.to_string());
         writer.finish().map_err(arrow_error(&path))?;
         draft.as_file().sync_data().map_err(failed(&path))?;
-        draft
-            .persist(&path)
-            .map_err(|error| failed(&path)(error.error))?;
+        // The checksum first: without one, a chunk is not finished.
+        let sum = checksum(draft.path())?;
+        let sum_path = sum_path(&path);
+        let sum_draft = tempfile::Builder::new()
+            .prefix(DRAFT)
+            .tempfile_in(&self.path);
+        let mut sum_draft = sum_draft.map_err(failed(&self.path))?;
+        sum_draft
+            .write_all(sum.as_bytes())
+            .and_then(|()| sum_draft.as_file().sync_data())
+            .map_err(failed(&sum_path))?;
+        for (draft, path) in [(sum_draft, &sum_path), (draft, &path)] {
+            draft
+                .persist(path)
+                .map_err(|error| failed(path)(error.error))?;
+        }
         Ok(FinishedChunk {
             path,
             rows: count,
@@ -249,6 +263,19 @@ fn file_name(work: &Work<'_>, chunk: &ResumeChunk) -> String {
     format!("{}.arrow", storage::hex(&name))
 }
 
+/// The path of the file with the checksum of the chunk at `path`.
+fn sum_path(path: &Path) -> PathBuf {
+    path.with_extension("sha256")
+}
+
+/// The SHA-256 of a file, in hexadecimal digits.
+fn checksum(path: &Path) -> Result<String> {
+    let mut file = File::open(path).map_err(failed(path))?;
+    let mut digest = Sha256::new();
+    std::io::copy(&mut file, &mut digest).map_err(failed(path))?;
+    Ok(storage::hex(&digest.finalize()))
+}
+
 /// The SHA-256 of several texts. The length of each is part of it, so that moving text from one to the next changes it.
 fn digest<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     let mut digest = Sha256::new();
@@ -267,7 +294,11 @@ impl FinishedChunk {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(path)(error)),
         };
-        // A file that cannot be read is made again.
+        // Whatever is wrong with a file, it is made again.
+        let expected = std::fs::read_to_string(sum_path(path)).ok();
+        if expected != Some(checksum(path)?) {
+            return Ok(None);
+        }
         let Ok(reader) = FileReader::try_new(BufReader::new(file), None) else {
             return Ok(None);
         };

@@ -46,11 +46,16 @@ impl Sum {
         let (spec, kernel) = (self.model.spec(), self.kernel);
         let (weight, enough) = (spec.weight, spec.min_features as usize);
         if let Summed::Occurrences = weight.summed() {
-            return has_distinct(hashes, enough).then(|| match self.model.idf() {
+            let has_enough = match enough <= FEW {
+                true => has_distinct(hashes, enough),
+                false => self.distinct(hashes).len() >= enough,
+            };
+            let (model, weights) = (&self.model, &mut self.weights);
+            return has_enough.then(|| match model.idf() {
                 None => accumulate::unweighted_fingerprint(kernel, hashes),
                 Some(idf) => {
-                    idf.weights(hashes, &mut self.weights);
-                    accumulate::weighted_fingerprint(kernel, hashes, &self.weights)
+                    idf.weights(hashes, weights);
+                    accumulate::weighted_fingerprint(kernel, hashes, weights)
                 }
             });
         }
@@ -165,7 +170,10 @@ fn weight_of(weights_of_few: &[u32; 16], weight: Weight, tf: u32) -> u32 {
     by_tf.unwrap_or_else(|| weight.weigh(tf))
 }
 
-/// Whether `hashes` has at least `wanted` distinct values; stops as soon as it has found them.
+/// The most distinct values that are searched one by one.
+const FEW: usize = 64;
+
+/// Whether `hashes` has at least `wanted` distinct values, which is a small number; stops as soon as it has found them.
 fn has_distinct(hashes: &[u64], wanted: usize) -> bool {
     if wanted <= 1 {
         return hashes.len() >= wanted;

@@ -28,12 +28,13 @@ pub(crate) fn table_of_entry(path: &str) -> Option<&str> {
 
 /// Whether a local directory is a table.
 pub(crate) fn is_local_table(directory: &Path) -> bool {
-    match std::fs::read_dir(directory.join(LOG_DIRECTORY)) {
+    let log = directory.join(LOG_DIRECTORY);
+    match std::fs::read_dir(&log) {
         Ok(entries) => entries
             .flatten()
             .any(|entry| is_log_entry(&entry.file_name().to_string_lossy())),
-        // A log that this process may not read counts as one with entries.
-        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied,
+        // A log that is there, but that this process may not read, counts as one with entries.
+        Err(error) => error.kind() == std::io::ErrorKind::PermissionDenied && log.exists(),
     }
 }
 

@@ -160,6 +160,8 @@ fn explain_quoted(text: &str) -> Option<Explained> {
             (ErrorKind::TryAgain, format!("{REPLACED}; run it again"))
         } else if text.contains("not found") {
             (ErrorKind::Data, without_bodies(text))
+        } else if text.contains("Permission denied (os error 13)") {
+            (ErrorKind::Permission, without_bodies(text))
         } else if is_refused(text) {
             (ErrorKind::Permission, "access was refused".to_owned())
         } else {

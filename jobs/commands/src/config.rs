@@ -105,12 +105,17 @@ fn file_arguments(table: &Table, matches: &ArgMatches) -> Result<Vec<String>, St
                     return Err(format!("there is no command {key:?}"));
                 };
                 for (option, value) in options {
+                    if subcommand.has_subcommands() {
+                        return Err(format!(
+                            "`[{key}]`: a configuration file cannot set options of the subcommands of {key:?}"
+                        ));
+                    }
                     if !has_option(subcommand, option) {
                         return Err(misplaced(&definition, command, option));
                     }
-                    // Documents that the command line names without --new replace the file's `new`.
+                    // Documents that the command line names without an option replace the file's.
                     let stands_for = match option.as_str() {
-                        "new" => "documents",
+                        "new" | "input" => "documents",
                         other => other,
                     };
                     let is_given = |name: &str| is_given(own, &argument_id(name));

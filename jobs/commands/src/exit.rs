@@ -22,6 +22,15 @@ pub enum Failure {
     #[cfg(feature = "cluster")]
     #[error(transparent)]
     Cluster(#[from] cluster::ClusterError),
+    /// A process of a cluster ended before it was ready, and printed why on standard error.
+    #[cfg(feature = "cluster")]
+    #[error("the {name} did not start")]
+    Child {
+        /// What it is, such as `executor 1`.
+        name: String,
+        /// Its exit code.
+        code: u8,
+    },
     /// An index failed.
     #[error(transparent)]
     Lookup(#[from] lookup::LookupError),
@@ -43,21 +52,37 @@ pub enum Failure {
         source: std::io::Error,
     },
     /// A signal arrived.
-    #[error("stopped by {name}; {}", match committing {
-        false => "the archive and an earlier output are as they were",
-        true => "a commit in progress may be in the archive, and an output in place: run the same command again",
-    })]
+    #[error("stopped by {name}; {when}")]
     Signal {
         /// Name of the signal.
         name: &'static str,
         /// Its number.
         number: u8,
-        /// Whether a commit, or the publication of an output, had begun.
-        committing: bool,
+        /// What was in progress.
+        when: StoppedWhile,
     },
     /// The reader closed standard output, because it has read enough.
     #[error("standard output is closed")]
     ClosedPipe,
+}
+
+/// What a process did when a signal stopped it. Its text says what the signal leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StoppedWhile {
+    /// It read and computed, and had published nothing.
+    #[error("the archive and an earlier output are as they were")]
+    Working,
+    /// A commit, or the publication of an output, had begun.
+    #[error(
+        "a commit in progress may be in the archive, and an output in place: run the same command again"
+    )]
+    Committing,
+    /// It wrote an index, whose versions it publishes on the way.
+    #[error("the index has its last whole version: run the same command again to continue")]
+    Indexing,
+    /// All was done, except to print the answer.
+    #[error("all is done, but what it printed is cut off")]
+    Printing,
 }
 
 impl Failure {
@@ -72,6 +97,15 @@ impl Failure {
         self.code()
     }
 
+    /// Logs the failure, as [`Self::report`] prints it, and returns its exit code.
+    pub fn log(&self) -> u8 {
+        let code = self.code();
+        if !matches!(self, Self::ClosedPipe) {
+            tracing::error!(exit_code = code, "{self}");
+        }
+        code
+    }
+
     /// The exit code.
     pub fn code(&self) -> u8 {
         let kind = match self {
@@ -80,6 +114,8 @@ impl Failure {
             Self::Storage(error) => error.kind(),
             #[cfg(feature = "cluster")]
             Self::Cluster(error) => error.kind(),
+            #[cfg(feature = "cluster")]
+            Self::Child { code, .. } => return *code,
             Self::Lookup(error) => error.kind(),
             Self::Data(_) => ErrorKind::Data,
             Self::Usage(_) => ErrorKind::Usage,

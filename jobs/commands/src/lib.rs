@@ -36,8 +36,10 @@ pub fn main(arguments: &[OsString]) -> u8 {
         Err(Refused::Clap(error)) => return exit::report_clap(&error),
         Err(Refused::Failure(failure)) => return failure.report(),
     };
+    let logs_json = cli.common.log_format == Some(args::LogFormat::Json);
     match dispatch(cli) {
         Ok(()) => 0,
+        Err(failure) if logs_json => failure.log(),
         Err(failure) => failure.report(),
     }
 }

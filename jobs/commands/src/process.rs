@@ -14,7 +14,7 @@ use crate::args::CommonArgs;
 use crate::exit::Failure;
 use crate::progress::Display;
 use crate::scratch::Scratch;
-use crate::signals;
+use crate::signals::StopSignals;
 
 /// A session with its resources and its scratch directory.
 pub struct Process {
@@ -63,13 +63,12 @@ pub fn run<T>(
     common: &CommonArgs,
     work: impl AsyncFnOnce(&Process) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    let mut signals = StopSignals::listen()?;
     let runtime = runtime(threads(common))?;
     let process = Process::new(common)?;
     let display = Display::start(common, Arc::clone(&process.resources));
-    let done = runtime.block_on(signals::until_signal(
-        &process.resources.progress,
-        work(&process),
-    ));
+    let work = work(&process);
+    let done = runtime.block_on(signals.interrupt(&process.resources.progress, work));
     drop(display);
     drop(process);
     // Abandoned work on other threads must not delay the exit.
@@ -77,14 +76,15 @@ pub fn run<T>(
     done
 }
 
-/// As [`run`], for a server: `work` ends by itself when a signal arrives, and there is no progress to show.
+/// As [`run`], for a server: `work` acts on signals itself, and there is no progress to show.
 pub fn run_until_stopped<T>(
     common: &CommonArgs,
-    work: impl AsyncFnOnce(&Process) -> Result<T, Failure>,
+    work: impl AsyncFnOnce(&Process, &mut StopSignals) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
+    let mut signals = StopSignals::listen()?;
     let runtime = runtime(threads(common))?;
     let process = Process::new(common)?;
-    let done = runtime.block_on(work(&process));
+    let done = runtime.block_on(work(&process, &mut signals));
     drop(process);
     runtime.shutdown_background();
     done

@@ -1,18 +1,163 @@
 //! Handles SIGHUP, SIGINT and SIGTERM: the process drops its work and removes its temporary files.
+//!
+//! Once a process handles a signal, the signal no longer ends it. So a thread hears the signals from the first
+//! [`StopSignals::listen`] to the end of the process, and ends the process if nobody else acts on them.
 
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use engine::progress::{Progress, Stage};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
-use crate::exit::Failure;
+use crate::exit::{Failure, StoppedWhile};
 
 /// Time that a commit gets to finish after a signal, so that both the archive's day and the output
 /// are in place.
 const GRACE: Duration = Duration::from_millis(1000);
 
-/// The signals that ask a process to stop.
+/// A signal that arrived: its name and number.
+type Received = (&'static str, u8);
+
+/// The last signal that arrived. Set by the thread that hears them.
+static RECEIVED: OnceLock<watch::Receiver<Option<Received>>> = OnceLock::new();
+/// The number of [`StopSignals`].
+static OWNERS: AtomicUsize = AtomicUsize::new(0);
+
+/// The signals that ask this process to stop, from [`Self::listen`] on. While one lives, its owner acts on them; after the last
+/// is dropped, a signal ends the process.
+pub struct StopSignals {
+    received: watch::Receiver<Option<Received>>,
+    /// Whether [`Self::receive`] has returned one.
+    is_taken: bool,
+}
+
+impl StopSignals {
+    /// Starts to listen.
+    pub fn listen() -> Result<Self, Failure> {
+        let received = match RECEIVED.get() {
+            Some(received) => received.clone(),
+            None => hear()?,
+        };
+        OWNERS.fetch_add(1, Ordering::SeqCst);
+        Ok(Self {
+            received,
+            is_taken: false,
+        })
+    }
+
+    /// Waits for a signal; returns at once if one arrived since [`Self::listen`].
+    async fn receive(&mut self) -> Received {
+        let received = self.received.wait_for(Option::is_some).await;
+        let received = received.ok().and_then(|received| *received);
+        self.is_taken = true;
+        match received {
+            Some(received) => received,
+            // The thread that hears them ends with the process.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Waits for a signal; with `with_stdin`, also for the end of standard input.
+    pub async fn wait(&mut self, with_stdin: bool) {
+        let (ended, end) = oneshot::channel();
+        if with_stdin {
+            // This thread may block until the process ends.
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+                let _ = ended.send(());
+            });
+        }
+        tokio::select! {
+            _ = self.receive() => {}
+            Ok(()) = end => {}
+        }
+    }
+
+    /// Runs `work` until it ends or a signal arrives. After a signal, a commit gets `GRACE` to finish.
+    pub async fn interrupt<T>(
+        &mut self,
+        progress: &Progress,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let mut work = std::pin::pin!(work);
+        let received = tokio::select! {
+            done = &mut work => return done,
+            received = self.receive() => received,
+        };
+        let stage = progress.stage();
+        if stage == Stage::Commit
+            && let Ok(done) = tokio::time::timeout(GRACE, &mut work).await
+        {
+            return done;
+        }
+        Err(failure(
+            received,
+            match stage {
+                Stage::Commit => StoppedWhile::Committing,
+                Stage::Index => StoppedWhile::Indexing,
+                _ => StoppedWhile::Working,
+            },
+        ))
+    }
+}
+
+impl Drop for StopSignals {
+    fn drop(&mut self) {
+        let is_last = OWNERS.fetch_sub(1, Ordering::SeqCst) == 1;
+        let received = *self.received.borrow();
+        if let Some(received) = received.filter(|_| is_last && !self.is_taken) {
+            end(received);
+        }
+    }
+}
+
+fn failure((name, number): Received, when: StoppedWhile) -> Failure {
+    Failure::Signal { name, number, when }
+}
+
+/// Ends the process after a signal that nobody else acts on.
+fn end(received: Received) -> ! {
+    let failure = failure(received, StoppedWhile::Printing);
+    std::process::exit(failure.report().into())
+}
+
+/// Starts the thread that hears the signals, for the rest of the process.
+fn hear() -> Result<watch::Receiver<Option<Received>>, Failure> {
+    let failed = |source| Failure::Io {
+        path: "listening for signals".into(),
+        source,
+    };
+    let runtime: Runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()
+        .map_err(failed)?;
+    let mut signals = {
+        let _guard = runtime.enter();
+        Signals::listen()?
+    };
+    let (sender, received) = watch::channel(None);
+    let listen = move || {
+        runtime.block_on(async {
+            loop {
+                let signal = signals.receive().await;
+                sender.send_replace(Some(signal));
+                if OWNERS.load(Ordering::SeqCst) == 0 {
+                    end(signal);
+                }
+            }
+        })
+    };
+    std::thread::Builder::new()
+        .name("signals".into())
+        .spawn(listen)
+        .map_err(failed)?;
+    Ok(RECEIVED.get_or_init(|| received).clone())
+}
+
+/// The signals that ask a process to stop, of a runtime.
 struct Signals {
     /// `None` if the process ignores SIGHUP, as under `nohup`.
     hangup: Option<Signal>,
@@ -39,8 +184,8 @@ impl Signals {
         })
     }
 
-    /// Waits for one of the signals; returns its name and number.
-    async fn receive(&mut self) -> (&'static str, u8) {
+    /// Waits for one of the signals.
+    async fn receive(&mut self) -> Received {
         let Self {
             hangup,
             interrupt,
@@ -72,45 +217,4 @@ fn is_hangup_ignored() -> bool {
         .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     // Bit 0 is signal 1.
     ignored.is_some_and(|mask| mask & 1 == 1)
-}
-
-/// Waits for a signal that asks the process to stop; with `with_stdin`, also for the end of
-/// standard input.
-pub async fn wait_for_stop(with_stdin: bool) -> Result<(), Failure> {
-    let mut signals = Signals::listen()?;
-    let (ended, end) = oneshot::channel();
-    if with_stdin {
-        // This thread may block until the process ends.
-        std::thread::spawn(move || {
-            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-            let _ = ended.send(());
-        });
-    }
-    tokio::select! {
-        _ = signals.receive() => {}
-        Ok(()) = end => {}
-    }
-    Ok(())
-}
-
-/// Runs `work` until it ends or a signal arrives. After a signal, a commit gets `GRACE` to finish.
-pub async fn until_signal<T>(
-    progress: &Progress,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    let mut signals = Signals::listen()?;
-    let mut work = std::pin::pin!(work);
-    let (name, number) = tokio::select! {
-        done = &mut work => return done,
-        received = signals.receive() => received,
-    };
-    let committing = progress.stage() == Stage::Commit;
-    if committing && let Ok(done) = tokio::time::timeout(GRACE, &mut work).await {
-        return done;
-    }
-    Err(Failure::Signal {
-        name,
-        number,
-        committing,
-    })
 }

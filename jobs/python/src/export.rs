@@ -3,18 +3,22 @@
 use std::sync::{Arc, OnceLock};
 
 use arrow::array::{
-    Array as _, ArrayRef, AsArray as _, BooleanArray, Float64Array, Int64Array, RecordBatchReader,
-    StringArray,
+    Array as _, ArrayRef, ArrowPrimitiveType, AsArray as _, BooleanArray, Float64Array, Int64Array,
+    RecordBatchReader, StringArray,
 };
 use arrow::buffer::Buffer;
 use arrow::datatypes::{
-    DataType, Date32Type, Field, Float64Type, Int32Type, Int64Type, SchemaRef, UInt64Type,
+    DataType, Date32Type, Date64Type, DurationMicrosecondType, DurationMillisecondType,
+    DurationNanosecondType, DurationSecondType, Field, Float16Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, SchemaRef, TimeUnit, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList};
 
 use crate::error::Failed;
 
@@ -40,14 +44,59 @@ impl Array {
                 "|b1",
                 self.bytes.get_or_init(|| bytes_of(array.as_boolean())),
             ),
-            DataType::Date32 => ("<i4", array.as_primitive::<Date32Type>().values().inner()),
             DataType::FixedSizeBinary(_) => ("|u1", array.as_fixed_size_binary().values()),
-            DataType::Float64 => ("<f8", array.as_primitive::<Float64Type>().values().inner()),
-            DataType::Int32 => ("<i4", array.as_primitive::<Int32Type>().values().inner()),
-            DataType::Int64 => ("<i8", array.as_primitive::<Int64Type>().values().inner()),
-            DataType::UInt64 => ("<u8", array.as_primitive::<UInt64Type>().values().inner()),
+            DataType::Int8 => ("|i1", values::<Int8Type>(array)),
+            DataType::Int16 => ("<i2", values::<Int16Type>(array)),
+            DataType::Int32 => ("<i4", values::<Int32Type>(array)),
+            DataType::Int64 => ("<i8", values::<Int64Type>(array)),
+            DataType::UInt8 => ("|u1", values::<UInt8Type>(array)),
+            DataType::UInt16 => ("<u2", values::<UInt16Type>(array)),
+            DataType::UInt32 => ("<u4", values::<UInt32Type>(array)),
+            DataType::UInt64 => ("<u8", values::<UInt64Type>(array)),
+            DataType::Float16 => ("<f2", values::<Float16Type>(array)),
+            DataType::Float32 => ("<f4", values::<Float32Type>(array)),
+            DataType::Float64 => ("<f8", values::<Float64Type>(array)),
+            DataType::Date32 => ("<i4", values::<Date32Type>(array)),
+            DataType::Date64 => ("<M8[ms]", values::<Date64Type>(array)),
+            DataType::Timestamp(unit, _) => match unit {
+                TimeUnit::Second => ("<M8[s]", values::<TimestampSecondType>(array)),
+                TimeUnit::Millisecond => ("<M8[ms]", values::<TimestampMillisecondType>(array)),
+                TimeUnit::Microsecond => ("<M8[us]", values::<TimestampMicrosecondType>(array)),
+                TimeUnit::Nanosecond => ("<M8[ns]", values::<TimestampNanosecondType>(array)),
+            },
+            DataType::Duration(unit) => match unit {
+                TimeUnit::Second => ("<m8[s]", values::<DurationSecondType>(array)),
+                TimeUnit::Millisecond => ("<m8[ms]", values::<DurationMillisecondType>(array)),
+                TimeUnit::Microsecond => ("<m8[us]", values::<DurationMicrosecondType>(array)),
+                TimeUnit::Nanosecond => ("<m8[ns]", values::<DurationNanosecondType>(array)),
+            },
             _ => return None,
         })
+    }
+}
+
+/// The bytes of an array's values.
+fn values<T: ArrowPrimitiveType>(array: &ArrayRef) -> &Buffer {
+    array.as_primitive::<T>().values().inner()
+}
+
+/// The type in which an array's values become Python objects: integers and floats of the longest kind, times in microseconds,
+/// decimals as text.
+fn python_type(found: &DataType) -> DataType {
+    match found {
+        DataType::Int8 | DataType::Int16 | DataType::Int32 => DataType::Int64,
+        DataType::UInt8 | DataType::UInt16 | DataType::UInt32 => DataType::Int64,
+        DataType::Float16 | DataType::Float32 => DataType::Float64,
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Timestamp(_, zone) => DataType::Timestamp(TimeUnit::Microsecond, zone.clone()),
+        DataType::Duration(_) => DataType::Duration(TimeUnit::Microsecond),
+        DataType::Utf8View
+        | DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => DataType::LargeUtf8,
+        DataType::Binary | DataType::BinaryView => DataType::LargeBinary,
+        other => other.clone(),
     }
 }
 
@@ -85,46 +134,44 @@ impl Array {
         Self::new(Arc::new(nulls))
     }
 
-    /// The values as Python objects; a date is its number of days since 1970.
+    /// The values as Python objects: of a date the number of its days since 1970, of a time or a time span its microseconds,
+    /// and of a decimal its text.
     fn to_pylist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let array = &self.array;
-        match array.data_type() {
+        let wanted = python_type(self.array.data_type());
+        let array = arrow::compute::cast(&self.array, &wanted).map_err(Failed::from)?;
+        let integers = |array: &ArrayRef| {
+            let integers = arrow::compute::cast(array, &DataType::Int64).map_err(Failed::from)?;
+            let integers = integers.as_primitive::<Int64Type>().iter();
+            PyList::new(py, integers.collect::<Vec<_>>())
+        };
+        match wanted {
             DataType::Boolean => PyList::new(py, array.as_boolean().iter().collect::<Vec<_>>()),
-            DataType::Date32 => PyList::new(
-                py,
-                array
-                    .as_primitive::<Date32Type>()
-                    .iter()
-                    .collect::<Vec<_>>(),
-            ),
-            DataType::Float64 => PyList::new(
-                py,
-                array
-                    .as_primitive::<Float64Type>()
-                    .iter()
-                    .collect::<Vec<_>>(),
-            ),
-            DataType::Int32 => PyList::new(
-                py,
-                array.as_primitive::<Int32Type>().iter().collect::<Vec<_>>(),
-            ),
-            DataType::Int64 => PyList::new(
-                py,
-                array.as_primitive::<Int64Type>().iter().collect::<Vec<_>>(),
-            ),
-            DataType::UInt64 => PyList::new(
-                py,
-                array
-                    .as_primitive::<UInt64Type>()
-                    .iter()
-                    .collect::<Vec<_>>(),
-            ),
+            DataType::Int64 | DataType::Date32 => integers(&array),
+            DataType::Timestamp(..) | DataType::Duration(_) => integers(&array),
+            DataType::UInt64 => {
+                let values = array.as_primitive::<UInt64Type>().iter();
+                PyList::new(py, values.collect::<Vec<_>>())
+            }
+            DataType::Float64 => {
+                let values = array.as_primitive::<Float64Type>().iter();
+                PyList::new(py, values.collect::<Vec<_>>())
+            }
             DataType::Utf8 => PyList::new(py, array.as_string::<i32>().iter().collect::<Vec<_>>()),
             DataType::LargeUtf8 => {
                 PyList::new(py, array.as_string::<i64>().iter().collect::<Vec<_>>())
             }
+            DataType::LargeBinary => {
+                let values = array.as_binary::<i64>().iter();
+                let bytes = |value: &[u8]| PyBytes::new(py, value);
+                PyList::new(py, values.map(|value| value.map(bytes)).collect::<Vec<_>>())
+            }
+            DataType::FixedSizeBinary(_) => {
+                let values = array.as_fixed_size_binary().iter();
+                let bytes = |value: &[u8]| PyBytes::new(py, value);
+                PyList::new(py, values.map(|value| value.map(bytes)).collect::<Vec<_>>())
+            }
             other => Err(PyTypeError::new_err(format!(
-                "no Python objects for values of {other}"
+                "no Python objects for values of {other}; to_pyarrow() and to_polars() have them"
             ))),
         }
     }

@@ -33,8 +33,14 @@ const ID_BYTES: usize = 1 << 30;
 #[pyclass(frozen, module = "dedup_job._native")]
 pub(crate) struct Index {
     files: IndexFiles,
+    opened: Mutex<Opened>,
+}
+
+/// A version of an index, and the model of its spec: an index that was made again may have another.
+#[derive(Clone)]
+struct Opened {
+    index: lookup::Index,
     model: simhash::Model,
-    index: Mutex<lookup::Index>,
 }
 
 /// How queries are answered.
@@ -72,32 +78,41 @@ impl Index {
             let model = index.model().await?;
             Ok(Self {
                 files,
-                model,
-                index: Mutex::new(index),
+                opened: Mutex::new(Opened { index, model }),
             })
         })
     }
 
     /// Open a newer version if there is one. Return whether there was.
     fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
-        let current = self.current();
-        let newer = wait_for(py, async || Ok(current.newer(&self.files).await?))?;
+        let before = self.current().index;
+        let newer = wait_for(py, async || {
+            let Some(index) = before.newer(&self.files).await? else {
+                return Ok(None);
+            };
+            let model = index.model().await?;
+            Ok(Some(Opened { index, model }))
+        })?;
         let found = newer.is_some();
         if let Some(newer) = newer {
-            *lock(&self.index) = newer;
+            let mut opened = lock(&self.opened);
+            // Another thread may have opened a newer one meanwhile.
+            if opened.index.version() == before.version() {
+                *opened = newer;
+            }
         }
         Ok(found)
     }
 
     /// What the index holds, as JSON.
     fn info(&self) -> String {
-        serde_json::json!(self.current().info()).to_string()
+        serde_json::json!(self.current().index.info()).to_string()
     }
 
     /// The spec of its fingerprints, as canonical JSON.
     #[getter]
     fn spec(&self) -> String {
-        self.model.spec().to_json()
+        self.current().model.spec().to_json()
     }
 
     /// Look up fingerprints; those that are null have no answers.
@@ -145,8 +160,8 @@ impl Index {
 
 impl Index {
     /// The version that lookups see now.
-    fn current(&self) -> lookup::Index {
-        lock(&self.index).clone()
+    fn current(&self) -> Opened {
+        lock(&self.opened).clone()
     }
 
     /// Answers the queries, `rows` in all, that `make` makes of each piece.
@@ -158,7 +173,7 @@ impl Index {
         options: Options,
         make: impl Fn(&Piece, &mut Vec<Query>) + Sync,
     ) -> PyResult<Table> {
-        let (index, model) = (self.current(), &self.model);
+        let Opened { index, model } = self.current();
         let wanted = LookupOptions {
             k: options.k,
             limit: options.limit.unwrap_or(usize::MAX),
@@ -166,7 +181,7 @@ impl Index {
             id_bytes: usize::MAX,
         };
         let answered: Mutex<Vec<(usize, Vec<Answer>)>> = Mutex::default();
-        let start = || (Answerer::new(&index, model), Vec::new());
+        let start = || (Answerer::new(&index, &model), Vec::new());
         let threads = thread_count(options.threads);
         let progress = Progress::new(options.progress, "looking up", rows);
         let pieces: Vec<(usize, Piece)> = pieces.into_iter().enumerate().collect();

@@ -256,3 +256,14 @@ def test_pathlib_paths_of_outputs_with_odd_names(tmp_path):
     for name in ["-o.parquet", "a b.parquet", "--k=3.parquet", "ü.parquet"]:
         output = pathlib.Path(tmp_path) / name
         assert dedup_job.run(DAY, output=output).output == str(output) and output.exists()
+
+
+@pytest.mark.parametrize("function", [dedup_job.pairs, dedup_job.decide, dedup_job.fingerprint])
+def test_what_is_no_data_is_refused(function):
+    rows = [{"id": 1, "text": "the quick brown fox"}]
+    with pytest.raises((TypeError, dedup_job.UsageError), match="dict"):
+        function(rows)
+    with pytest.raises(TypeError, match="neither data nor a path"):
+        function(None)
+    with pytest.raises((TypeError, dedup_job.UsageError), match="neither data nor a path|not one text"):
+        function(b"documents.parquet")

@@ -19,6 +19,10 @@ def test_distance(random):
     assert dedup_job.distance(int(a[0]), int(b[0])) == expected[0]
     assert dedup_job.distance(a, int(b[0])).tolist() == [int(x ^ b[0]).bit_count() for x in a]
     assert dedup_job.distance(-1, 2**64 - 1) == 0
+    for beyond in (2**64, -(2**63) - 1):
+        for other in (0, b):
+            with pytest.raises(OverflowError):
+                dedup_job.distance(beyond, other)
     masked = numpy.ma.MaskedArray(a, mask=[True] + 49 * [False])
     assert dedup_job.distance(masked, b).tolist() == [None, *expected[1:]]
     assert dedup_job.distance([1, None], [1, 2]).tolist() == [0, None]

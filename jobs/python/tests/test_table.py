@@ -1,6 +1,8 @@
 """Results: they can be pickled, and their signatures name public classes."""
 
 import copy
+import datetime
+import decimal
 import inspect
 import multiprocessing
 import pickle
@@ -52,6 +54,57 @@ def test_columns(texts):
     for copied in copies(column):
         assert type(copied) is dedup_job.Column and copied.to_pylist() == expected.tolist()
     assert pickle.loads(pickle.dumps(dedup_job.fingerprint_arrow([]))).to_pylist() == []
+
+
+def test_values_of_all_types(documents):
+    rows = len(documents)
+    numbers = list(range(rows))
+    start = datetime.datetime(2026, 1, 31, 12, 30, 15, 250_000)
+    times = [start + datetime.timedelta(milliseconds=number) for number in numbers]
+    carried = {
+        **{f"{kind}": pyarrow.array(numbers, kind) for kind in (pyarrow.int16(), pyarrow.uint16(), pyarrow.uint32())},
+        "float": pyarrow.array(numbers, pyarrow.float32()),
+        "time": pyarrow.array(times, pyarrow.timestamp("us")),
+        "zone": pyarrow.array(times, pyarrow.timestamp("ms", "UTC")),
+        "date": pyarrow.array([time.date() for time in times]),
+        "decimal": pyarrow.array([decimal.Decimal(number) / 4 for number in numbers], pyarrow.decimal128(10, 2)),
+        "bytes": pyarrow.array([b"\xff%d" % number for number in numbers]),
+    }
+    table = documents.select(["id", "text"])
+    for name, column in carried.items():
+        table = table.append_column(name, column)
+    decided = dedup_job.decide(table, columns=list(carried))
+    expected = {row["id"]: row for row in table.to_pylist()}
+    for row in decided.to_pylist():
+        assert all(row[name] == expected[row["id"]][name] for name in carried)
+    arrow = decided.to_pyarrow()
+    for name in carried:
+        values = decided.to_numpy(name)
+        assert values.shape == (rows,)
+        if name != "zone":
+            assert values.tolist() == arrow[name].to_pylist()
+        assert numpy.asarray(dedup_job._table.column_of(decided._native.column(name))).shape == (rows,)
+    assert decided.to_numpy("float").dtype == numpy.float32
+    with pytest.raises(TypeError, match="to_pyarrow"):
+        dedup_job._table.column_of(dedup_job._native.Table.from_ipc(ipc_of_lists()).column("a")).to_pylist()
+
+
+def ipc_of_lists():
+    """A table with a column of lists, as an Arrow IPC stream."""
+    table = pyarrow.table({"a": [[1], [2, 3]]})
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def test_ids_with_nulls_stay_exact_in_pandas():
+    import_or_skip("pandas")
+    texts = ["the quick brown fox jumps over the lazy dog", "the quick brown fox jumps over the lazy dog", "one two three four five"]
+    ids = [2**53 + 1, 2**53 + 3, 7]
+    frame = dedup_job.decide(pyarrow.table({"id": ids, "text": texts})).to_pandas()
+    assert frame["id"].tolist() == sorted(ids)
+    assert frame["duplicate_of"].dropna().tolist() == [2**53 + 1]
 
 
 def test_rows_of_archives_can_be_pickled(archive):

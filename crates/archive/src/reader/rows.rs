@@ -27,6 +27,10 @@ use crate::local_pages::LocalPages;
 use crate::schema::{self, IdType, KEPT};
 use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
+/// If at least one row in so many is read, all pages between the first and the last are: the Parquet library then decodes
+/// the rows between, too, and picks the selected ones from them (`RowSelectionPolicy::Auto`: from one in 64 on).
+const DENSE: usize = 128;
+
 /// The columns to read besides the ids.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RowColumns {
@@ -178,10 +182,17 @@ impl FingerprintReader {
         let total = usize::try_from(group.num_rows()).unwrap_or(0);
         let ranges = rows.iter().map(|&row| row as usize..row as usize + 1);
         let selection = RowSelection::from_consecutive_ranges(ranges, total);
+        let pages_of = match (rows.first(), rows.last()) {
+            (Some(&first), Some(&last)) if rows.len().saturating_mul(DENSE) >= total => {
+                let span = first as usize..last as usize + 1;
+                RowSelection::from_consecutive_ranges(std::iter::once(span), total)
+            }
+            _ => selection.clone(),
+        };
         let ranges = self.catch_panic(row_group, "id", || {
             let ranges = columns
                 .iter()
-                .map(|(leaf, kind)| self.page_ranges(pages, row_group, (*leaf, kind), &selection));
+                .map(|(leaf, kind)| self.page_ranges(pages, row_group, (*leaf, kind), &pages_of));
             ranges.collect::<Result<Vec<_>>>()
         })?;
         let leaves = columns.iter().map(|(leaf, _)| *leaf);

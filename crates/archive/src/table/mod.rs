@@ -11,8 +11,8 @@ use deltalake_core::kernel::Action;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
 use deltalake_core::protocol::DeltaOperation;
 use deltalake_core::{DeltaTable, DeltaTableError};
-use futures::StreamExt as _;
-use object_store::ObjectStore;
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
+use object_store::{ObjectMeta, ObjectStore};
 use simhash::{Model, Spec};
 use storage::{LOG_DIRECTORY, Location, StorageError, is_log_entry};
 
@@ -53,7 +53,7 @@ impl Archive {
             }
             .into());
         }
-        if !Self::is_at(location).await? {
+        if !is_sound_log(location).await? {
             return Err(ArchiveError::NotAnArchive {
                 path: given.to_owned(),
             });
@@ -101,21 +101,9 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError`] when the store cannot be listed.
     pub async fn is_at(location: &Location) -> Result<bool> {
-        if location
-            .local()
-            .is_some_and(|local| !local.join(LOG_DIRECTORY).is_dir())
-        {
-            return Ok(false);
-        }
-        let log = location.child(LOG_DIRECTORY)?;
-        let mut entries = location.store().list(Some(log.path()));
-        while let Some(entry) = entries.next().await {
-            let entry = entry.map_err(StorageError::store(location))?;
-            if entry.location.filename().is_some_and(is_log_entry) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let entries = log_entries(location)?;
+        let first = std::pin::pin!(entries).next().await.transpose()?;
+        Ok(first.is_some())
     }
 
     /// Sets the maximum rows of each data file that the archive writes; 0 counts as 1.
@@ -215,4 +203,39 @@ impl Archive {
         self.table.state = Some(committed.snapshot());
         Ok(version)
     }
+}
+
+/// The entries of the log at `location`: their paths and sizes. None if there is no log.
+fn log_entries(location: &Location) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
+    let has_log = location
+        .local()
+        .is_none_or(|local| local.join(LOG_DIRECTORY).is_dir());
+    let log = location.child(LOG_DIRECTORY)?;
+    let listed = match has_log {
+        true => location.store().list(Some(log.path())),
+        false => futures::stream::empty().boxed(),
+    };
+    let failed = location.clone();
+    let is_entry = |entry: &ObjectMeta| entry.location.filename().is_some_and(is_log_entry);
+    Ok(listed
+        .try_filter(move |entry| std::future::ready(is_entry(entry)))
+        .map_err(move |error| StorageError::store(&failed)(error).into()))
+}
+
+/// Whether there is a log with entries. Refuses an empty entry: the Delta library takes it for one that changes nothing, so that
+/// what was committed by it would be missing.
+async fn is_sound_log(location: &Location) -> Result<bool> {
+    let mut entries = std::pin::pin!(log_entries(location)?);
+    let mut has_entries = false;
+    while let Some(entry) = entries.next().await.transpose()? {
+        if entry.size == 0 {
+            let name = entry.location.filename().unwrap_or_default();
+            return Err(ArchiveError::BadData {
+                object: location.child_name(&format!("{LOG_DIRECTORY}/{name}")),
+                reason: "this entry of the log is empty, and was not when it was written".into(),
+            });
+        }
+        has_entries = true;
+    }
+    Ok(has_entries)
 }

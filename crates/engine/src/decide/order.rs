@@ -120,7 +120,7 @@ impl Order {
         })?;
         if preferences.are_all_missing() {
             tracing::warn!(
-                "no document has a value in the column that --prefer names: of near-duplicates, the one with the smallest id is kept"
+                "no document has a value in the column that --prefer names, or without --prefer a text: of near-duplicates, the one with the smallest id is kept"
             );
         }
         let rows = by_id.rows.iter().zip(0..);

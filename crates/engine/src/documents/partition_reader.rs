@@ -141,7 +141,8 @@ impl PartitionReader {
             let by_id = matches!(self.rows, Rows::Wanted(_));
             let crawl = self.crawl.clone();
             let part = split.bytes_of_part.clone();
-            let batches = rows::batches(file, part, limit, by_id, crawl).map(conformed);
+            let batches = rows::batches(file, part, limit, self.id_type, by_id, crawl);
+            let batches = batches.map(conformed);
             // A separate thread parses the file while another core fingerprints. A file in a store
             // must be read on a blocking thread.
             return Ok(match self.cores_to_spare || split.is_remote() {

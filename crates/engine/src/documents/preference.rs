@@ -59,11 +59,16 @@ impl fmt::Display for Prefer {
 impl FromStr for Prefer {
     type Err = String;
 
-    /// Reads `COLUMN`, `COLUMN:asc` or `COLUMN:desc`.
+    /// Reads `COLUMN`, `COLUMN:asc` or `COLUMN:desc`; the direction in small or capital letters. The name of a column may have
+    /// colons, but not end like a direction.
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, descending) = match text.rsplit_once(':') {
-            Some((name, "asc")) => (name, false),
-            Some((name, "desc")) => (name, true),
+        let (name, direction) = text.rsplit_once(':').unwrap_or((text, ""));
+        let (name, descending) = match direction.to_ascii_lowercase().as_str() {
+            "asc" => (name, false),
+            "desc" => (name, true),
+            "ascending" | "descending" => {
+                return Err(format!("{direction:?} is no direction; write asc or desc"));
+            }
             _ => (text, false),
         };
         match name {

@@ -27,6 +27,11 @@ impl Neighbour {
     fn order(&self) -> (u32, &ArchiveRow) {
         (self.values.distance, &self.row)
     }
+
+    /// Bytes that it takes in a list.
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.row.bytes()
+    }
 }
 
 /// For each distinct fingerprint of the batch, its nearest documents.
@@ -72,19 +77,20 @@ impl Nearest {
                 if kept[at].order() <= neighbour.order() {
                     continue;
                 }
-                kept.remove(at);
+                self.memory.shrink(kept.remove(at).bytes());
             }
             let at = kept.partition_point(|other| other.order() < neighbour.order());
             if at < self.limit {
-                let bytes = size_of::<Neighbour>() + neighbour.row.bytes();
                 self.memory
-                    .try_grow(bytes)
+                    .try_grow(neighbour.bytes())
                     .map_err(|_| EngineError::OutOfMemory {
                         what: format!("the nearest {} documents of each fingerprint", self.limit),
                     })?;
                 kept.insert(at, neighbour);
-                if kept.len() > self.limit {
-                    kept.truncate(self.limit);
+                if kept.len() > self.limit
+                    && let Some(farthest) = kept.pop()
+                {
+                    self.memory.shrink(farthest.bytes());
                     left_out += documents;
                 }
             } else {

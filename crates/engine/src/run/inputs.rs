@@ -33,16 +33,18 @@ impl OpenedArchive {
         let Some(given) = given else {
             return Ok(Self::Plain(Snapshot::none()));
         };
-        let is_pattern = given.contains(['*', '?', '[']);
-        if !is_pattern {
-            let location = stores.locate(given)?;
-            if Archive::is_at(&location).await? {
-                return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
-            }
+        // The name of an archive may have the characters of patterns.
+        let location = stores.locate(given)?;
+        if Archive::is_at(&location).await? {
+            return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
         }
-        Ok(Self::Plain(
-            Snapshot::open_files(stores, given, &plain_columns(columns)).await?,
-        ))
+        let files = Snapshot::open_files(stores, given, &plain_columns(columns)).await?;
+        if files.files.is_empty() {
+            tracing::warn!(
+                "--base {given}: there is neither an archive nor a file of fingerprints; the batch is compared with itself only"
+            );
+        }
+        Ok(Self::Plain(files))
     }
 
     /// The spec of its fingerprints; `None` for plain files that do not declare it.

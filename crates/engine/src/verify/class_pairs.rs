@@ -314,6 +314,7 @@ impl<'a> Rows<'a> {
         PairTexts {
             new: of_class(self.classes.value(row)),
             others: others.to_vec(),
+            is_archived: !self.others.is_valid(row),
             distance: self.distances.value(row),
         }
     }

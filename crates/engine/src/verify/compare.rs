@@ -27,6 +27,8 @@ pub(super) struct PairTexts<'a> {
     pub(super) new: &'a [Place],
     /// The texts of the base document.
     pub(super) others: Vec<Place>,
+    /// Whether the texts of the base document are of the archive: those at hand may be of another day.
+    pub(super) is_archived: bool,
     /// Bits in which their fingerprints differ.
     pub(super) distance: i32,
 }
@@ -87,15 +89,17 @@ impl Comparer {
     /// The similarity of a pair's texts; `None` when a text was not found.
     ///
     /// If several documents share an id, the id can have several texts. The result is then the greatest similarity of the
-    /// texts whose fingerprints are at the pair's distance or, if there are none, of all its texts.
+    /// texts whose fingerprints are at the pair's distance. If there are none, the text in the archive was not found, because
+    /// it is of another document with this id; or, inside the batch, all texts count.
     fn similarity(&self, pair: &PairTexts<'_>, worker: &mut Worker) -> Result<Option<f64>> {
         let PairTexts {
             new,
             others,
+            is_archived,
             distance,
         } = pair;
         let mut fingerprints: HashMap<Place, Option<u64>> = HashMap::new();
-        if combinations(new, others).nth(1).is_some() {
+        if *is_archived || combinations(new, others).nth(1).is_some() {
             for place in new.iter().chain(others) {
                 fingerprints.insert(*place, worker.fingerprint(&self.texts, *place)?);
             }
@@ -106,6 +110,9 @@ impl Comparer {
             both.is_some_and(|(a, b)| (a ^ b).count_ones().cast_signed() == *distance)
         };
         let is_any_at_distance = combinations(new, others).any(|pair| is_at_distance(&pair));
+        if *is_archived && !is_any_at_distance {
+            return Ok(None);
+        }
         let mut greatest = None;
         for (own, other) in
             combinations(new, others).filter(|pair| !is_any_at_distance || is_at_distance(pair))

@@ -123,12 +123,22 @@ impl<'a> Verifier<'a> {
 
     /// The result of comparing the texts of `checked` pairs.
     pub(crate) fn verified(&self, counts: &Counts, checked: u64) -> Verified {
+        let without_text = counts.without_text.load(Ordering::Relaxed);
+        if without_text > 0 {
+            let reason = match &self.archive {
+                None => "name the texts of the archive's documents with --base-text".to_owned(),
+                Some(documents) => {
+                    format!("{} lacks the texts of their documents", documents.given())
+                }
+            };
+            tracing::warn!("{without_text} of {checked} pairs are kept unverified: {reason}");
+        }
         Verified {
             measure: self.verify.measure,
             min_similarity: self.verify.min_similarity,
             checked,
             dropped: counts.dropped.load(Ordering::Relaxed),
-            without_text: counts.without_text.load(Ordering::Relaxed),
+            without_text,
         }
     }
 
@@ -241,14 +251,16 @@ fn texts_of_pair<'a>(
     origin: Origin,
 ) -> PairTexts<'a> {
     let base_id = DocumentId::read(pairs.base_ids, row);
-    let sides = origin.sides(pairs.base_day(row)).iter();
+    let sides = origin.sides(pairs.base_day(row));
     let others: Vec<Place> = sides
+        .iter()
         .flat_map(|side| texts.places(*side, &base_id))
         .copied()
         .collect();
     PairTexts {
         new: texts.places(Side::Batch, &DocumentId::read(pairs.new_ids, row)),
         others,
+        is_archived: sides.contains(&Side::Archive),
         distance: pairs.distance(row),
     }
 }

@@ -1,4 +1,4 @@
-//! Classes of the batch by text: documents with equal fingerprints and equal texts.
+//! Classes of the batch by text: documents with equal fingerprints and equal texts, without their markup and folded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use arrow::buffer::BooleanBuffer;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::prelude::SessionContext;
 use sha2::{Digest as _, Sha256};
+use simhash::Similarity;
 
 use super::Verifier;
 use super::texts_at::TextsAt;
@@ -77,10 +78,14 @@ impl TextClasses {
         // 128 bits of SHA-256.
         let mut digests: HashMap<i64, [u8; 16]> = HashMap::with_capacity(repeated_rows);
         let mut texts = TextsAt::read(context, &verifier.batch, id_type, wanted).await?;
+        // Pages often differ in their markup alone, and all pairs of different texts would be compared.
+        let mut similarity = Similarity::new(verifier.verify.measure, verifier.model.clone());
         while let Some(some) = texts.next().await? {
             for (position, text) in some.iter()? {
+                let text = String::from_utf8_lossy(text);
                 let mut digest = [0; 16];
-                digest.copy_from_slice(&Sha256::digest(text)[..16]);
+                let compared = similarity.compared(&text).as_bytes();
+                digest.copy_from_slice(&Sha256::digest(compared)[..16]);
                 digests.insert(position, digest);
             }
         }

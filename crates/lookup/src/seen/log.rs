@@ -12,6 +12,8 @@
 use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use storage::create_dir_all_synced;
@@ -34,6 +36,7 @@ const LOCK: &str = "lock";
 pub(super) struct Log {
     directory: PathBuf,
     records: Sender<Records>,
+    has_failed: Arc<AtomicBool>,
     /// Locks the directory until this is dropped.
     _lock: File,
 }
@@ -80,16 +83,18 @@ impl Log {
             }
         }
         let (records, received) = channel();
-        let writer = Writer::new(directory)?;
+        let has_failed = Arc::new(AtomicBool::new(false));
+        let writer = Writer::new(directory, Arc::clone(&has_failed))?;
         std::thread::spawn(move || writer.run(&received));
         Ok(Self {
             directory: directory.to_owned(),
             records,
+            has_failed,
             _lock: lock,
         })
     }
 
-    /// Appends entries. The future ends when they are on the disk.
+    /// Appends entries. The future ends when they are on the disk, and all that were appended before.
     pub(super) fn append(
         &self,
         time: u64,
@@ -111,14 +116,18 @@ impl Log {
         }
     }
 
-    /// Removes files in which all records are from before `oldest`.
-    pub(super) fn remove_before(&self, oldest: u64) {
-        let files = files(&self.directory).unwrap_or_default();
-        for (begun, path) in files {
-            if begun + 2 * FILE_SECONDS < oldest {
-                // If this fails, the next start ignores the records, because they are too old.
-                let _ = std::fs::remove_file(path);
-            }
+    /// Whether a write has failed. Entries of before may then be missing.
+    pub(super) fn has_failed(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+}
+
+/// Removes the files of a log in which all records are from before `oldest`.
+pub(super) fn remove_before(directory: &Path, oldest: u64) {
+    for (begun, path) in files(directory).unwrap_or_default() {
+        if begun + 2 * FILE_SECONDS < oldest {
+            // If this fails, the next start ignores the records, because they are too old.
+            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -178,10 +187,12 @@ struct Writer {
     file: File,
     /// Whether the last write failed.
     is_broken: bool,
+    /// Whether any write has failed.
+    has_failed: Arc<AtomicBool>,
 }
 
 impl Writer {
-    fn new(directory: &Path) -> Result<Self> {
+    fn new(directory: &Path, has_failed: Arc<AtomicBool>) -> Result<Self> {
         let begun = now();
         let file = begin(directory, begun, 0).map_err(LookupError::io(directory.display()))?;
         Ok(Self {
@@ -190,6 +201,7 @@ impl Writer {
             number: 0,
             file,
             is_broken: false,
+            has_failed,
         })
     }
 
@@ -203,6 +215,9 @@ impl Writer {
                 waiting.push(more.done);
             }
             let written = self.write(&bytes).map_err(|error| error.to_string());
+            if written.is_err() {
+                self.has_failed.store(true, Ordering::Relaxed);
+            }
             for done in waiting {
                 // The request may have been dropped meanwhile.
                 let _ = done.send(written.clone());

@@ -53,11 +53,11 @@ impl Seen {
     /// Reads the remembered documents back from the log.
     pub(crate) fn open(remember: &Remember) -> Result<Self> {
         let oldest = now().saturating_sub(remember.keep.as_secs());
-        let mut table = Table::default();
+        let mut table = Table::new(remember.keep.as_secs());
         let mut last = 0;
         let log = Log::open(&remember.directory, oldest, |time, entry| {
             last = time.max(last);
-            table.add(last, entry);
+            table.add(last, entry, oldest);
         })?;
         Ok(Self {
             remember: remember.clone(),
@@ -67,7 +67,12 @@ impl Seen {
 
     /// The number of remembered documents.
     pub(crate) fn len(&self) -> usize {
-        self.state().table.len()
+        self.state().table.len(self.oldest())
+    }
+
+    /// The time before which documents are forgotten.
+    fn oldest(&self) -> u64 {
+        now().saturating_sub(self.remember.keep.as_secs())
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -86,12 +91,11 @@ impl Seen {
         k: u32,
         limit: usize,
     ) -> Result<(Vec<Vec<Near>>, impl Future<Output = Result<()>> + use<>)> {
+        let oldest = self.oldest();
         let mut state = self.state();
-        let new = entries
-            .iter()
-            .filter(|entry| !state.table.has(entry))
-            .count();
-        if state.table.len() + new > self.remember.max {
+        let is_new = |entry: &&Remembered| !state.table.has(entry, oldest);
+        let new: Vec<Remembered> = entries.iter().filter(is_new).cloned().collect();
+        if state.table.len(oldest) + new.len() > self.remember.max {
             return Err(LookupError::Full {
                 path: self.remember.directory.display().to_string(),
                 max: self.remember.max,
@@ -102,21 +106,28 @@ impl Seen {
         state.last = time;
         let mut all = Vec::with_capacity(entries.len());
         for entry in &entries {
-            let near = state.table.within(entry.fingerprint, k, &entry.id, limit);
+            let near = state
+                .table
+                .within(entry.fingerprint, k, &entry.id, limit, oldest);
             all.push(near);
-            state.table.add(time, entry.clone());
+            state.table.add(time, entry.clone(), oldest);
         }
-        // The lock is still held, so the log has the order of the table.
-        let durable = state.log.append(time, &entries);
+        // The lock is still held, so the log has the order of the table. An entry that the table has is in the log, or on its
+        // way there; after a failure it may be in neither.
+        let logged = match state.log.has_failed() {
+            true => &entries,
+            false => &new,
+        };
+        let durable = state.log.append(time, logged);
         Ok((all, durable))
     }
 
-    /// Forgets documents that are older than [`Remember::keep`].
+    /// Frees the memory and the files of documents that are older than [`Remember::keep`]. Takes a while, but no lock.
     pub(crate) fn forget_old(&self) {
-        let oldest = now().saturating_sub(self.remember.keep.as_secs());
-        let mut state = self.state();
-        state.table.forget_before(oldest);
-        state.log.remove_before(oldest);
+        let oldest = self.oldest();
+        let old = self.state().table.forget_before(oldest);
+        drop(old);
+        log::remove_before(&self.remember.directory, oldest);
     }
 }
 

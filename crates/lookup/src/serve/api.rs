@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use archive::IdType;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Request, StatusCode};
@@ -27,7 +28,8 @@ const MAX_LIMIT: usize = 10_000;
 const MAX_RESPONSE: usize = 16 << 20;
 /// The most bytes of an id that is remembered.
 const MAX_ID: usize = 4096;
-/// Queries that are answered together: few enough that their answers fit into memory.
+/// Queries that are answered together. Their answers are in memory together: as many as there are threads at a time, each
+/// with ids of at most [`MAX_RESPONSE`] bytes.
 const TOGETHER: usize = 32;
 /// The most queries, at k = 3, that are answered without moving other connections off the thread.
 const SMALL: usize = 64;
@@ -37,7 +39,7 @@ const SMALL: usize = 64;
 #[serde(deny_unknown_fields)]
 struct Body {
     text: Option<String>,
-    fp: Option<Fingerprint>,
+    fp: Option<Value>,
     id: Option<String>,
     queries: Option<Vec<QueryBody>>,
     k: Option<u32>,
@@ -45,22 +47,15 @@ struct Body {
     min_similarity: Option<f64>,
 }
 
-/// QueryBody query.
+/// One query.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueryBody {
     text: Option<String>,
-    fp: Option<Fingerprint>,
+    /// 16 hexadecimal digits, or a signed number as in the column `fp`.
+    fp: Option<Value>,
     /// Id to remember; only `/v1/seen` uses it.
     id: Option<String>,
-}
-
-/// 16 hexadecimal digits, or a signed number as in the column `fp`.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Fingerprint {
-    Number(i64),
-    Text(String),
 }
 
 /// A request whose body is valid.
@@ -113,14 +108,7 @@ fn checked(bytes: &[u8], max_distance: u32) -> Result<LookupRequest, Problem> {
     let mut queries = Vec::with_capacity(all.len());
     let mut ids = Vec::with_capacity(all.len());
     for one in all {
-        let fingerprint = match one.fp {
-            None => None,
-            Some(Fingerprint::Number(number)) => Some(number.cast_unsigned()),
-            Some(Fingerprint::Text(text)) => Some(
-                parse_fingerprint(&text)
-                    .ok_or_else(|| bad("\"fp\" is not 16 hexadecimal digits"))?,
-            ),
-        };
+        let fingerprint = one.fp.as_ref().map(fingerprint).transpose()?;
         if fingerprint.is_none() && one.text.is_none() {
             return Err(bad("a query has neither \"text\" nor \"fp\""));
         }
@@ -140,6 +128,17 @@ fn checked(bytes: &[u8], max_distance: u32) -> Result<LookupRequest, Problem> {
             min_similarity,
             id_bytes: MAX_RESPONSE,
         },
+    })
+}
+
+/// The fingerprint of a query.
+fn fingerprint(given: &Value) -> Result<u64, Problem> {
+    let parsed = match given {
+        Value::String(text) => parse_fingerprint(text),
+        number => number.as_i64().map(i64::cast_unsigned),
+    };
+    parsed.ok_or_else(|| {
+        bad("\"fp\" is neither 16 hexadecimal digits nor a signed integer of 64 bits")
     })
 }
 
@@ -194,7 +193,7 @@ pub(super) async fn lookup(shared: &Shared, request: Request<Incoming>) -> Resul
         let mut response = Response::new(shared, &asked);
         for queries in asked.queries.chunks(TOGETHER) {
             for answer in response.answers(queries)? {
-                let json = as_json(shared, &answer);
+                let json = response.as_json(&answer)?;
                 response.push(&json)?;
             }
         }
@@ -225,21 +224,23 @@ pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<
         let (k, limit) = (asked.wanted.k, asked.wanted.limit);
         for (queries, ids) in asked.queries.chunks(TOGETHER).zip(ids.chunks(TOGETHER)) {
             let answers = response.answers(queries)?;
-            // QueryBody step finds and remembers, so that of two duplicates that arrive at once, one finds the other.
+            // One step finds and remembers, so that of two duplicates that arrive at once, one finds the other.
             let entries = answers.iter().zip(ids).filter_map(|(answer, id)| {
                 let fingerprint = answer.fingerprint?;
                 let id = id.clone();
                 Some(Remembered { fingerprint, id })
             });
             let (known, durable) = seen
-                .look_up_and_add(entries.collect(), k, limit)
+                // One more than the limit says whether there are more.
+                .look_up_and_add(entries.collect(), k, limit + 1)
                 .map_err(failed)?;
             written.push(durable);
             let mut known = known.into_iter();
             for answer in answers {
-                let mut json = as_json(shared, &answer);
+                let mut json = response.as_json(&answer)?;
                 if answer.fingerprint.is_some() {
-                    add_remembered(&mut json, known.next().unwrap_or_default(), limit);
+                    let known = known.next().unwrap_or_default();
+                    add_remembered(&mut json, known, limit, response.id_type());
                 }
                 response.push(&json)?;
             }
@@ -254,7 +255,12 @@ pub(super) async fn seen(shared: &Shared, request: Request<Incoming>) -> Result<
 }
 
 /// Adds remembered documents to the hits of an answer, and cuts them to the limit.
-fn add_remembered(answer: &mut Value, remembered: Vec<(u32, Remembered)>, limit: usize) {
+fn add_remembered(
+    answer: &mut Value,
+    remembered: Vec<(u32, Remembered)>,
+    limit: usize,
+    id_type: IdType,
+) {
     let Some(hits) = answer["hits"].as_array_mut() else {
         return;
     };
@@ -267,12 +273,23 @@ fn add_remembered(answer: &mut Value, remembered: Vec<(u32, Remembered)>, limit:
             "remembered": true,
         })
     }));
-    hits.sort_by_cached_key(|hit| (hit["distance"].as_u64(), hit["id"].to_string()));
+    hits.sort_by_cached_key(|hit| (hit["distance"].as_u64(), id_order(&hit["id"], id_type)));
     let more = hits.len() > limit;
     hits.truncate(limit);
     if more {
         answer["more"] = true.into();
     }
+}
+
+/// The sort key of an id: integers by value, then texts by their bytes. A remembered id is a text, also where the index has
+/// integers.
+fn id_order(id: &Value, id_type: IdType) -> Id {
+    let text = id.as_str().unwrap_or_default();
+    let number = match id_type {
+        IdType::Bigint => id.as_i64().or_else(|| text.parse().ok()),
+        IdType::String => None,
+    };
+    number.map_or_else(|| Id::Text(text.to_owned()), Id::Number)
 }
 
 /// The response to a request, while it is made. It is bounded in bytes and in time.
@@ -311,6 +328,34 @@ impl<'a> Response<'a> {
         answers.map_err(failed)
     }
 
+    /// The type of the index's ids.
+    fn id_type(&self) -> IdType {
+        self.serving.index().id_type()
+    }
+
+    /// An answer as JSON.
+    fn as_json(&self, answer: &Answer) -> Result<Value, Problem> {
+        // Texts are copied only as far as they fit.
+        let mut room = MAX_RESPONSE.saturating_sub(self.json.len());
+        let texts = &self.shared.settings.texts;
+        let mut hits = Vec::with_capacity(answer.hits.len());
+        for hit in &answer.hits {
+            let text = match &hit.id {
+                Id::Text(id) => texts.get(id),
+                Id::Number(id) => texts.get(&id.to_string()),
+            };
+            room = room
+                .checked_sub(text.map_or(0, String::len))
+                .ok_or_else(too_large)?;
+            hits.push(hit_as_json(hit, text));
+        }
+        Ok(json!({
+            "fp": answer.fingerprint.map(|fingerprint| format!("{fingerprint:016x}")),
+            "hits": hits,
+            "more": answer.more,
+        }))
+    }
+
     /// Appends an answer.
     fn push(&mut self, answer: &Value) -> Result<(), Problem> {
         let separator = match (self.asked.is_batch, self.answers) {
@@ -327,9 +372,7 @@ impl<'a> Response<'a> {
             .hits
             .fetch_add(hits as u64, Ordering::Relaxed);
         match self.json.len() > MAX_RESPONSE {
-            true => Err(failed(LookupError::AnswerTooLarge {
-                bytes: MAX_RESPONSE,
-            })),
+            true => Err(too_large()),
             false => Ok(()),
         }
     }
@@ -378,20 +421,13 @@ fn failed(error: LookupError) -> Problem {
     Problem::new(status, reason)
 }
 
-fn as_json(shared: &Shared, answer: &Answer) -> Value {
-    let hits: Vec<Value> = answer
-        .hits
-        .iter()
-        .map(|hit| hit_as_json(shared, hit))
-        .collect();
-    json!({
-        "fp": answer.fingerprint.map(|fingerprint| format!("{fingerprint:016x}")),
-        "hits": hits,
-        "more": answer.more,
+fn too_large() -> Problem {
+    failed(LookupError::AnswerTooLarge {
+        bytes: MAX_RESPONSE,
     })
 }
 
-fn hit_as_json(shared: &Shared, hit: &Hit) -> Value {
+fn hit_as_json(hit: &Hit, text: Option<&String>) -> Value {
     let mut value = json!({
         "id": hit.id,
         "distance": hit.distance,
@@ -401,10 +437,6 @@ fn hit_as_json(shared: &Shared, hit: &Hit) -> Value {
     if let Some(similarity) = hit.similarity {
         value["similarity"] = similarity.into();
     }
-    let text = match &hit.id {
-        Id::Text(id) => shared.settings.texts.get(id),
-        Id::Number(id) => shared.settings.texts.get(&id.to_string()),
-    };
     if let Some(text) = text {
         value["text"] = text.as_str().into();
     }

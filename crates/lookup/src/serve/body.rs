@@ -3,7 +3,6 @@
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Bytes, Incoming};
 use hyper::{Request, StatusCode};
-
 use tokio::sync::SemaphorePermit;
 
 use super::Shared;
@@ -21,25 +20,58 @@ pub(super) async fn body(
             format!("the body has more than {limit} bytes"),
         )
     };
-    let claimed = request.body().size_hint();
-    if claimed.lower() > limit as u64 {
+    if request.body().size_hint().lower() > limit as u64 {
         return Err(too_large());
     }
-    let bytes = claimed.upper().map_or(limit, |upper| {
-        usize::try_from(upper).unwrap_or(limit).min(limit)
-    });
-    let room = shared.admission.body(bytes)?;
-    let reading = Limited::new(request.into_body(), limit).collect();
+    let reading = read(shared, Limited::new(request.into_body(), limit));
     match tokio::time::timeout(shared.settings.timeout, reading).await {
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             "the body did not arrive in time; send it faster",
         )),
-        Ok(Ok(collected)) => Ok((collected.to_bytes(), room)),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(error)) => Err(Problem::new(
+        Ok(Ok(read)) => Ok(read),
+        Ok(Err(Unread::Refused(problem))) => Err(problem),
+        Ok(Err(Unread::Failed(error))) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(Unread::Failed(error))) => Err(Problem::new(
             StatusCode::BAD_REQUEST,
             format!("the body cannot be read: {error}"),
         )),
     }
+}
+
+/// The least bytes for which room is reserved at a time.
+const STEP: usize = 8 << 10;
+
+/// Why a body was not read.
+enum Unread {
+    /// There is no room for it.
+    Refused(Problem),
+    /// It is too long, or the connection broke.
+    Failed(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Reads a body. Room is reserved for what has arrived: a client that claims a long body and sends nothing takes none.
+async fn read(
+    shared: &Shared,
+    mut body: Limited<Incoming>,
+) -> Result<(Bytes, SemaphorePermit<'_>), Unread> {
+    let reserve = |bytes: usize| {
+        let room = shared.admission.body(bytes);
+        room.map_err(|refused| Unread::Refused(refused.into()))
+    };
+    let mut room = reserve(STEP)?;
+    let mut reserved = STEP;
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(Unread::Failed)?.into_data() else {
+            continue;
+        };
+        bytes.extend_from_slice(&data);
+        if bytes.len() > reserved {
+            let more = (bytes.len() - reserved).max(STEP);
+            room.merge(reserve(more)?);
+            reserved += more;
+        }
+    }
+    Ok((bytes.into(), room))
 }

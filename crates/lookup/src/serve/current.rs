@@ -110,8 +110,13 @@ pub(super) async fn refresh(shared: Arc<Shared>) {
                 storage::scrub(&error.to_string())
             ),
         }
-        if let Some(seen) = &shared.seen {
-            seen.forget_old();
-        }
+        let forgetting = Arc::clone(&shared);
+        let forget_old = move || {
+            if let Some(seen) = &forgetting.seen {
+                seen.forget_old();
+            }
+        };
+        // If this panics, the next turn tries again.
+        let _ = tokio::task::spawn_blocking(forget_old).await;
     }
 }

@@ -11,12 +11,19 @@ pub(super) fn is_known(host: &str, names: &[String]) -> bool {
     if let Some((address, _)) = host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return address.parse::<IpAddr>().is_ok();
     }
-    let name = host.split_once(':').map_or(host, |(name, _)| name);
-    let name = name.strip_suffix('.').unwrap_or(name);
+    let name = without_port(host);
     // Another site cannot make an address, or `localhost`, its own.
     name.parse::<IpAddr>().is_ok()
         || name.eq_ignore_ascii_case("localhost")
-        || names.iter().any(|known| known.eq_ignore_ascii_case(name))
+        || names
+            .iter()
+            .any(|known| without_port(known).eq_ignore_ascii_case(name))
+}
+
+/// A host's name without a port and the final dot.
+fn without_port(host: &str) -> &str {
+    let name = host.split_once(':').map_or(host, |(name, _)| name);
+    name.strip_suffix('.').unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -25,7 +32,7 @@ mod tests {
 
     #[test]
     fn addresses_and_own_names_are_known() {
-        let names = ["lookup.example".to_owned()];
+        let names = ["lookup.example.", "proxy.example:8443"].map(str::to_owned);
         let known = [
             "127.0.0.1:8080",
             "10.1.2.3",
@@ -33,6 +40,8 @@ mod tests {
             "localhost",
             "LocalHost:80",
             "Lookup.Example.:443",
+            "proxy.example",
+            "proxy.example:80",
         ];
         let unknown = [
             "rebound.example:8080",

@@ -61,7 +61,7 @@ impl Metrics {
                 "Queries (fingerprints and texts) looked up.",
                 &self.queries,
             ),
-            ("lookup_hits", "Hits returned from the index.", &self.hits),
+            ("lookup_hits", "Hits returned.", &self.hits),
             (
                 "http_connections",
                 "Connections accepted.",

@@ -28,6 +28,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 
 /// Answers a request; makes a response of an error, and counts the response.
 pub(super) async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let path = request.uri().path().to_owned();
     let response = match route(shared, request).await {
         Ok(response) => response,
         Err(problem) => {
@@ -42,7 +43,7 @@ pub(super) async fn respond(shared: &Shared, request: Request<Incoming>) -> Resp
                     headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                 }
                 StatusCode::METHOD_NOT_ALLOWED => {
-                    headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD, POST"));
+                    headers.insert(ALLOW, HeaderValue::from_static(allowed(&path)));
                 }
                 _ => {}
             }
@@ -112,6 +113,14 @@ async fn route(
     }
 }
 
+/// The methods that a path answers.
+fn allowed(path: &str) -> &'static str {
+    match path {
+        "/v1/lookup" | "/v1/seen" => "POST",
+        _ => "GET, HEAD",
+    }
+}
+
 /// Refuses a request to a name that is not this server's, if anybody may ask.
 fn require_known_host(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem> {
     // A browser always sends it.
@@ -130,6 +139,9 @@ fn require_known_host(shared: &Shared, request: &Request<Incoming>) -> Result<()
     }
 }
 
+/// What is before the token in the header `Authorization`.
+const SCHEME: &[u8] = b"Bearer ";
+
 /// Refuses a request that does not send the server's token, if the server has one.
 fn authorize(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem> {
     let Some(token) = &shared.settings.token else {
@@ -139,7 +151,10 @@ fn authorize(shared: &Shared, request: &Request<Incoming>) -> Result<(), Problem
         .headers()
         .get(AUTHORIZATION)
         .map(HeaderValue::as_bytes);
-    let given = given.and_then(|given| given.strip_prefix(b"Bearer "));
+    let given = given.and_then(|given| {
+        let (scheme, token) = given.split_at_checked(SCHEME.len())?;
+        scheme.eq_ignore_ascii_case(SCHEME).then_some(token)
+    });
     match given.is_some_and(|given| is_equal(given, token.as_bytes())) {
         true => Ok(()),
         false => Err(Problem::new(

@@ -3,7 +3,7 @@
 //! A pass over the features counts a share of them, chosen by their hashes, and adds these to the sums. More passes keep fewer
 //! distinct features at a time. The passes do not change the fingerprint: sums are the same in any order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
 
 use super::Sum;
@@ -61,12 +61,12 @@ impl Sum {
     /// The fingerprint of all occurrences, each with the weight of its feature.
     fn sum_occurrences(&mut self, features: &mut impl ReadFeatures) -> Option<u64> {
         let enough = self.model.spec().min_features as usize;
-        let mut distinct = Vec::new();
+        let mut distinct = HashSet::new();
         let mut sums = Sums::ZERO;
         features.read(&mut |hashes| {
             for hash in hashes {
-                if distinct.len() < enough && !distinct.contains(hash) {
-                    distinct.push(*hash);
+                if distinct.len() < enough {
+                    distinct.insert(*hash);
                 }
             }
             let (same, others) = match self.model.idf() {

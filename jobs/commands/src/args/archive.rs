@@ -70,6 +70,9 @@ pub enum ArchiveCommand {
     },
     /// Remove documents: a whole day, or those with given ids. Runs no longer compare or report them. Their bytes are deleted by
     /// the first `archive vacuum` that runs at least seven days later
+    #[command(
+        override_usage = "dedup-job archive remove [OPTIONS] --day <YYYY-MM-DD> <DIR>\n       dedup-job archive remove [OPTIONS] --ids <FILE> <DIR>"
+    )]
     Remove {
         /// Directory or URL of the archive
         #[arg(value_hint = ValueHint::DirPath)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use super::values::time_span;
+use super::values::{local_path, time_span};
 
 /// Certificates of a cluster's process or client.
 #[derive(Debug, Clone, Default, Args)]
@@ -15,13 +15,13 @@ use super::values::time_span;
 )]
 pub struct TlsArgs {
     /// Certificate (PEM) of the authority that issued the certificates of all processes and clients of the cluster
-    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"], value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"], value_parser = local_path, value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<PathBuf>,
     /// Certificate of this process (PEM)
-    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"], value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_key"], value_parser = local_path, value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
     /// Private key of that certificate (PEM)
-    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_cert"], value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires_all = ["tls_ca", "tls_cert"], value_parser = local_path, value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
 }
 
@@ -75,6 +75,7 @@ pub struct SchedulerArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job executor [OPTIONS] --scheduler <HOST:PORT>")]
 pub struct ExecutorArgs {
     /// Address of the scheduler
     #[arg(long, value_name = "HOST:PORT")]

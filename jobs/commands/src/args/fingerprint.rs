@@ -107,9 +107,15 @@ impl SpecArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(
+    override_usage = "dedup-job fingerprint [OPTIONS] --output <FILE> <PATH>...\n       dedup-job fingerprint [OPTIONS] --append <DIR> --day <YYYY-MM-DD> <PATH>..."
+)]
 pub struct FingerprintArgs {
     /// Documents: files, directories or patterns. Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each also
     /// compressed (.gz, .zst)
+    #[arg(value_name = "PATH", conflicts_with = "input", value_hint = ValueHint::AnyPath)]
+    pub documents: Vec<String>,
+    /// The same as PATH, as an option
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub input: Vec<String>,
     /// Write the fingerprints to this .parquet file
@@ -130,7 +136,18 @@ pub struct FingerprintArgs {
     pub spec: SpecArgs,
 }
 
+impl FingerprintArgs {
+    /// The paths of the documents, however they were given.
+    pub fn paths(&self) -> &[String] {
+        match self.documents.is_empty() {
+            true => &self.input,
+            false => &self.documents,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job idf [OPTIONS] --output <FILE> <PATH>...")]
 pub struct IdfArgs {
     /// Documents: files, directories or patterns. Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each also
     /// compressed (.gz, .zst)
@@ -142,7 +159,7 @@ pub struct IdfArgs {
     /// Replace an existing file of any kind; without it, only an earlier output of the same kind is replaced
     #[arg(long)]
     pub overwrite: bool,
-    /// Keep the N most frequent features; all others share one weight [default: 1000000]
+    /// Keep the N most frequent features (terms); all others share one weight [default: 1000000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub terms: Option<u32>,
     #[command(flatten)]

@@ -5,6 +5,9 @@ use clap::{Args, Subcommand, ValueHint};
 
 use super::fingerprint::SpecArgs;
 
+/// The most documents that are generated: numbers of documents are added and multiplied.
+const MOST: u64 = 1_000_000_000_000;
+
 #[derive(Debug, Subcommand)]
 pub enum GenerateCommand {
     /// Generate pages of words, with planted near-duplicates: mirrors, changed advertisements, counters and dates, small edits
@@ -20,10 +23,10 @@ pub struct GenerateArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub output: String,
     /// Documents of the batch
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub new: u64,
     /// Documents of the archive
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub base: u64,
     /// Days of the archive
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3650))]
@@ -44,7 +47,7 @@ pub struct GeneratePagesArgs {
     #[command(flatten)]
     pub shared: GenerateArgs,
     /// Random fingerprints in the archive, in addition to those of its pages
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub filler: u64,
     #[command(flatten)]
     pub spec: SpecArgs,
@@ -55,7 +58,7 @@ pub struct GenerateFingerprintsArgs {
     #[command(flatten)]
     pub shared: GenerateArgs,
     /// Planted pairs; their distances cycle from 0 to K [default: a tenth of the batch]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MOST))]
     pub pairs: Option<u64>,
     /// Type of document ids: string or bigint
     #[arg(long, value_name = "TYPE", default_value = "string")]

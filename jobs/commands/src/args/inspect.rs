@@ -3,8 +3,10 @@
 use clap::{Args, ValueHint};
 
 use super::fingerprint::{ColumnArgs, SpecArgs};
+use super::values::choice;
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job plan [OPTIONS] <NEW>...")]
 pub struct PlanArgs {
     /// Documents of the batch, as for `run`
     #[arg(value_name = "NEW", conflicts_with = "new", value_hint = ValueHint::AnyPath)]
@@ -32,6 +34,7 @@ pub struct PlanArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job tune [OPTIONS] <PATH>...")]
 pub struct TuneArgs {
     /// Documents: files, directories or patterns. Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each also
     /// compressed (.gz, .zst)
@@ -98,6 +101,7 @@ pub enum SortPairs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job show [OPTIONS] <PAIRS>")]
 #[command(
     after_help = "In a terminal the output goes through $PAGER, `less` if it is not set. Words that differ are coloured; with \
     NO_COLOR, or where the output is no terminal, they stand in brackets. With --json, each pair is a line of JSON."
@@ -109,10 +113,14 @@ pub struct ShowArgs {
     /// Documents in which the texts are looked up: files, directories or patterns. Without it, no texts are shown
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
+    /// Which text of HTML pages in --documents is shown; with any value but none, texts of Parquet, JSON and CSV are parsed as
+    /// HTML, too [default: text for HTML files and .warc files, none for others]
+    #[arg(long, value_name = "HOW", requires = "documents", value_parser = choice(None::<simhash::Markup>))]
+    pub markup: Option<simhash::Markup>,
     /// Order of the pairs [default: as in the file]
     #[arg(long, value_name = "KEY")]
     pub sort: Option<SortPairs>,
-    /// Show the pairs whose similarity is nearest to X, from 0 to 1: those that a threshold of X decides about
+    /// Show the pairs whose similarity is nearest to X, from 0 to 1: look at them to choose --min-similarity
     #[arg(long, value_name = "X", conflicts_with = "sort")]
     pub near: Option<f64>,
     /// Show at most N pairs [default: 10]
@@ -123,6 +131,7 @@ pub struct ShowArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job report [OPTIONS] --output <FILE> <PAIRS|DECISIONS>")]
 #[command(
     after_help = "The page is one file, which loads nothing. The same files give the same bytes. Texts in it are those of --documents."
 )]
@@ -136,6 +145,10 @@ pub struct ReportArgs {
     /// Documents in which the texts of the samples are looked up: files, directories or patterns
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub documents: Vec<String>,
+    /// Which text of HTML pages in --documents is shown; with any value but none, texts of Parquet, JSON and CSV are parsed as
+    /// HTML, too [default: text for HTML files and .warc files, none for others]
+    #[arg(long, value_name = "HOW", requires = "documents", value_parser = choice(None::<simhash::Markup>))]
+    pub markup: Option<simhash::Markup>,
     /// Count the words that differ in the texts of --documents, but show none of the texts
     #[arg(long)]
     pub no_text: bool,
@@ -153,6 +166,7 @@ pub struct ReportArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job groups [OPTIONS] <DECISIONS>...")]
 #[command(
     after_help = "A group is a kept document and its duplicates, on its own day and on later ones. A component is all documents that a \
     chain of pairs connects; its ends may have little in common, so that decisions are never made by components."
@@ -177,6 +191,7 @@ pub struct GroupsArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job sql [OPTIONS] --table <NAME=PATH> <QUERY>")]
 #[command(
     after_help = "simhash(text) returns the fingerprint under the default spec of a new archive, as BIGINT; null if the text has \
     too few features. hamming_distance(a, b) returns the number of bits in which two fingerprints differ. For example:\n\n  \

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytesize::ByteSize;
 use clap::{Args, Subcommand, ValueHint};
 
-use super::values::time_span;
+use super::values::{local_path, time_span};
 
 #[derive(Debug, Subcommand)]
 pub enum IndexCommand {
@@ -28,6 +28,7 @@ pub enum IndexCommand {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job index build [OPTIONS] --base <DIR> --output <DIR>")]
 pub struct IndexBuildArgs {
     /// Archive to index
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -47,11 +48,12 @@ pub struct IndexBuildArgs {
 pub struct CacheArgs {
     /// Directory to which segments of an index in an object store are copied; it may grow to the size of the index
     /// [default: dedup-job/index below the user's cache directory]
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_parser = local_path, value_hint = ValueHint::DirPath)]
     pub cache: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job lookup [OPTIONS] --index <DIR> <FINGERPRINT|TEXT|FILE>...")]
 pub struct LookupArgs {
     /// What to look up: fingerprints (16 hexadecimal digits), files of queries, `-` for queries on standard input, or
     /// texts. A line of a file is one query: a fingerprint, a text, or a JSON object with "fp" or "text"
@@ -74,6 +76,7 @@ pub struct LookupArgs {
 }
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job serve [OPTIONS] --index <DIR>")]
 #[command(
     after_help = "People use the page at http://127.0.0.1:8080/; programs send JSON:\n\n  \
     curl --json '{\"text\": \"...\"}' http://127.0.0.1:8080/v1/lookup\n\nOn SIGTERM the server finishes the requests \
@@ -91,7 +94,7 @@ pub struct ServeArgs {
     pub texts: Vec<String>,
     /// Directory in which to remember the documents sent to POST /v1/seen, so that duplicates that arrive before the
     /// next build find each other
-    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(long, value_name = "DIR", value_parser = local_path, value_hint = ValueHint::DirPath)]
     pub remember: Option<PathBuf>,
     /// How long to remember a document [default: 48h]
     #[arg(long, value_name = "TIME", requires = "remember", value_parser = time_span)]
@@ -123,20 +126,20 @@ pub struct ServeArgs {
     #[arg(long, value_name = "NAME")]
     pub host_name: Vec<String>,
     /// File with the token that clients must send, as `Authorization: Bearer TOKEN`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_parser = local_path, value_hint = ValueHint::FilePath)]
     pub token_file: Option<PathBuf>,
     /// Listen to other machines without TLS, or without a token or client certificates. Use it only on a network where
     /// you trust every process
     #[arg(long)]
     pub insecure: bool,
     /// Certificate of the server (PEM), to serve HTTPS
-    #[arg(long, value_name = "FILE", requires = "tls_key", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires = "tls_key", value_parser = local_path, value_hint = ValueHint::FilePath)]
     pub tls_cert: Option<PathBuf>,
     /// Private key of that certificate (PEM)
-    #[arg(long, value_name = "FILE", requires = "tls_cert", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", value_parser = local_path, value_hint = ValueHint::FilePath)]
     pub tls_key: Option<PathBuf>,
     /// Certificate (PEM) of an authority. Each client must then show a certificate that the authority issued
-    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"], value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", requires_all = ["tls_cert", "tls_key"], value_parser = local_path, value_hint = ValueHint::FilePath)]
     pub tls_ca: Option<PathBuf>,
     #[command(flatten)]
     pub cache: CacheArgs,

@@ -30,7 +30,8 @@ pub use self::inspect::{
 pub use self::lookup::{CacheArgs, IndexBuildArgs, IndexCommand, LookupArgs, ServeArgs};
 pub use self::run::{RunArgs, VerifyArgs};
 
-/// Find every near-duplicate pair between a batch of new documents and an archive of earlier ones, exactly.
+/// Find the near-duplicates between a batch of new documents and an archive of earlier ones: every pair of documents whose
+/// fingerprints (64-bit simhash) differ in at most k bits.
 #[derive(Debug, Parser)]
 #[command(name = "dedup-job", version, max_term_width = 100)]
 #[command(
@@ -57,7 +58,7 @@ pub enum Command {
     Archive(ArchiveCommand),
     /// Show what `run` would read, build and cost, without running it
     Plan(PlanArgs),
-    /// Count the documents that contain each word (document frequencies, for `--idf`)
+    /// Count the documents that contain each feature (document frequencies, for `--idf`)
     Idf(IdfArgs),
     /// Show which pairs each -k finds in a sample of your documents, and what it costs
     Tune(TuneArgs),
@@ -95,7 +96,7 @@ pub enum Command {
     /// Print the manual page, or write the pages of all commands to a directory
     Man {
         /// Directory for one page per command
-        #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+        #[arg(long, value_name = "DIR", value_parser = values::local_path, value_hint = ValueHint::DirPath)]
         output: Option<PathBuf>,
     },
 }

@@ -16,6 +16,7 @@ const DECISIONS: &str = "Decisions";
 const DAY: &str = "{day}";
 
 #[derive(Debug, Clone, Default, Args)]
+#[command(override_usage = "dedup-job run [OPTIONS] <NEW>...")]
 pub struct RunArgs {
     /// Documents of the batch: files, directories or patterns. Parquet; or JSON Lines, CSV, WARC, WET, HTML or plain text, each
     /// also compressed (.gz, .zst)
@@ -47,7 +48,7 @@ pub struct RunArgs {
     /// the one with the smallest id [default: the longest text]
     #[arg(long, value_name = "COLUMN[:asc|desc]", help_heading = DECISIONS)]
     pub prefer: Option<Prefer>,
-    /// Columns of the documents that go along to --decisions, behind its own columns: names, separated by commas
+    /// Copy these columns of the documents into --decisions, after its own columns: names, separated by commas
     #[arg(id = "columns", long = "columns", value_name = "NAME", value_delimiter = ',', help_heading = DECISIONS)]
     pub carried: Vec<String>,
     /// Replace existing files of any kind; without it, only earlier outputs of the same kind are replaced, and files of --kept

@@ -1,6 +1,7 @@
 //! Parsers of option values.
 
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -9,6 +10,14 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use engine::run::{Appended, DaySource};
 use simhash::Choice;
 use simhash::choice::UnknownName;
+
+/// Parses a path on this machine. A URL is refused, because as a path it names a file in a directory such as `s3:`.
+pub(super) fn local_path(text: &str) -> Result<PathBuf, String> {
+    match text.contains("://") {
+        true => Err("it must be a path on this machine, not a URL".into()),
+        false => Ok(text.into()),
+    }
+}
 
 /// Parses a time span such as 30s, 5m or 7d; 0 is refused.
 pub(super) fn time_span(text: &str) -> Result<Duration, String> {
@@ -29,10 +38,19 @@ pub(super) fn date(text: &str) -> Result<NaiveDate, String> {
         "yesterday" => today
             .pred_opt()
             .ok_or_else(|| "there is no such date".into()),
-        date => date
-            .parse()
-            .map_err(|_| format!("{date:?} is not YYYY-MM-DD, yesterday or today")),
+        date => date.parse().map_err(|_| match has_form_of_date(date) {
+            true => "there is no such date".to_owned(),
+            false => format!("{date:?} is not YYYY-MM-DD, yesterday or today"),
+        }),
     }
+}
+
+/// Whether a text is four digits, two and two, with hyphens between.
+fn has_form_of_date(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.len()).collect();
+    let digits = |part: &&str| part.bytes().all(|byte| byte.is_ascii_digit());
+    lengths == [4, 2, 2] && parts.iter().all(digits)
 }
 
 /// Parses the day of a batch: a date as by [`date`], or `from-records`.
@@ -41,7 +59,10 @@ pub(super) fn day(text: &str) -> Result<DaySource, String> {
         "from-records" => Ok(DaySource::Records),
         text => date(text)
             .map(DaySource::Date)
-            .map_err(|error| format!("{error}, or from-records")),
+            .map_err(|error| match has_form_of_date(text) {
+                true => error,
+                false => format!("{error}, or from-records"),
+            }),
     }
 }
 

@@ -6,12 +6,14 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use cluster::executor::MAX_SLOTS;
+use storage::ErrorKind;
 
 use super::scheduler::DEFAULT_BIND;
 use crate::args::{ClusterArgs, CommonArgs};
-use crate::exit::Failure;
+use crate::exit::{Failure, exit_code};
 use crate::printing::{print, print_json};
-use crate::{process, signals};
+use crate::process;
+use crate::signals::StopSignals;
 
 /// How often the child processes are checked.
 const CHECK: Duration = Duration::from_millis(200);
@@ -93,10 +95,11 @@ pub fn run(common: &CommonArgs, args: &ClusterArgs) -> Result<(), Failure> {
             "executors": started_executors,
         }))?;
     }
+    let mut signals = StopSignals::listen()?;
     let runtime = process::runtime(1)?;
     runtime.block_on(async {
         tokio::select! {
-            stopped = signals::wait_for_stop(false) => stopped,
+            () = signals.wait(false) => Ok(()),
             failed = processes.watch() => Err(failed),
         }
     })
@@ -135,8 +138,19 @@ impl Processes {
                 .read_line(&mut line)
                 .map_err(failed)?;
         }
-        // The child printed the reason on standard error.
-        serde_json::from_str(&line).map_err(|_| Failure::Usage(format!("the {name} did not start")))
+        serde_json::from_str(&line).map_err(|_| Failure::Child {
+            name: name.to_owned(),
+            code: self.exit_code_of_last(),
+        })
+    }
+
+    /// The exit code of the child process that was started last, and has closed its standard output.
+    fn exit_code_of_last(&mut self) -> u8 {
+        let status = self.0.last_mut().and_then(|(_, child)| child.wait().ok());
+        let code = status.and_then(|status| status.code());
+        let code = code.and_then(|code| u8::try_from(code).ok());
+        code.filter(|code| *code != 0)
+            .unwrap_or_else(|| exit_code(ErrorKind::Internal))
     }
 
     /// Waits until a child process ends, and returns that as a failure.

@@ -10,8 +10,9 @@ use super::required;
 use crate::args::{CommonArgs, ExecutorArgs};
 use crate::exit::Failure;
 use crate::printing::{print, print_json};
+use crate::process;
 use crate::scratch::Scratch;
-use crate::{process, signals};
+use crate::signals::StopSignals;
 
 /// The address that an executor serves results on by default.
 const DEFAULT_BIND: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
@@ -53,12 +54,11 @@ pub fn run(common: &CommonArgs, args: &ExecutorArgs) -> Result<(), Failure> {
         // If the reader closed standard output, it does not need the address.
         let _ = printed;
     };
+    let mut signals = StopSignals::listen()?;
     let runtime = process::runtime(slots.max(2))?;
     let done = runtime.block_on(async {
-        let mut stopped = Ok(());
-        let stop = async { stopped = signals::wait_for_stop(args.stop_with_stdin).await };
-        cluster::executor::run(settings, ready, stop).await?;
-        stopped
+        let stop = signals.wait(args.stop_with_stdin);
+        Ok(cluster::executor::run(settings, ready, stop).await?)
     });
     runtime.shutdown_background();
     drop(scratch);

@@ -50,12 +50,18 @@ struct Report {
 }
 
 pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
-    if args.input.is_empty() {
+    if args.paths().is_empty() {
         return Err(Failure::Usage(
-            "--input is required: the documents; see --help".into(),
+            "the documents are missing: name them after `fingerprint`, or by --input; see --help"
+                .into(),
         ));
     }
     let target = match (&args.output, &args.append) {
+        (Some(_), None) if args.day.is_some() => {
+            return Err(Failure::Usage(
+                "--day needs --append: a file of fingerprints has no day".into(),
+            ));
+        }
         (Some(output), None) => Target::File {
             path: output.clone(),
             overwrite: args.overwrite,
@@ -69,7 +75,7 @@ pub fn run(common: &CommonArgs, args: &FingerprintArgs) -> Result<(), Failure> {
             ));
         }
     };
-    fingerprint(common, &args.input, &args.columns, &args.spec, &target)
+    fingerprint(common, args.paths(), &args.columns, &args.spec, &target)
 }
 
 /// Writes the fingerprints of `input` to `target`.

@@ -99,9 +99,6 @@ fn info(common: &CommonArgs, dir: &str, verify: bool, cache: &CacheArgs) -> Resu
         value["verified"] = verify.into();
         return print_json(&value);
     }
-    if common.quiet {
-        return Ok(());
-    }
     print(&info_text(dir, &info, &spec.to_json(), verify))
 }
 

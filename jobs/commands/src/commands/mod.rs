@@ -28,7 +28,11 @@ pub mod show;
 pub mod sql;
 pub mod tune;
 
-use engine::documents::{Columns, Documents};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use engine::documents::{Columns, DocumentId, Documents, Pages};
+use simhash::Markup;
 
 use crate::exit::Failure;
 use crate::process::Process;
@@ -52,6 +56,31 @@ async fn open_texts(
         ..columns
     };
     Ok(Documents::open(&process.context, paths, &columns).await?)
+}
+
+/// The texts of the documents with the `wanted` ids, by id, for people to read: of pages, the text that `markup` leaves, or
+/// without one the visible text.
+async fn texts_to_show(
+    process: &Process,
+    paths: &[String],
+    columns: Columns,
+    markup: Option<Markup>,
+    wanted: HashSet<DocumentId>,
+) -> Result<HashMap<String, String>, Failure> {
+    let mut documents = open_texts(process, paths, columns).await?;
+    documents.read_pages(match markup {
+        None => Pages::VisibleText,
+        Some(Markup::None) => Pages::Source,
+        Some(_) => Pages::Html,
+    });
+    let mut texts = documents.texts(&process.context, Arc::new(wanted)).await?;
+    if let Some(markup) = markup.filter(|markup| !markup.is_none()) {
+        for text in texts.values_mut() {
+            let page = std::mem::take(text);
+            markup.strip(&page, text);
+        }
+    }
+    Ok(texts)
 }
 
 /// Refuses a value of --near that no similarity can have.

@@ -8,7 +8,8 @@ use cluster::SchedulerSettings;
 use crate::args::{CommonArgs, SchedulerArgs};
 use crate::exit::Failure;
 use crate::printing::{print, print_json};
-use crate::{process, signals};
+use crate::process;
+use crate::signals::StopSignals;
 
 /// The address that a scheduler listens on by default.
 pub const DEFAULT_BIND: SocketAddr =
@@ -41,12 +42,11 @@ pub fn run(common: &CommonArgs, args: &SchedulerArgs) -> Result<(), Failure> {
         // If the reader closed standard output, it does not need the address.
         let _ = printed;
     };
+    let mut signals = StopSignals::listen()?;
     let runtime = process::runtime(2)?;
     let done = runtime.block_on(async {
-        let mut stopped = Ok(());
-        let stop = async { stopped = signals::wait_for_stop(args.stop_with_stdin).await };
-        cluster::scheduler::run(settings, ready, stop).await?;
-        stopped
+        let stop = signals.wait(args.stop_with_stdin);
+        Ok(cluster::scheduler::run(settings, ready, stop).await?)
     });
     runtime.shutdown_background();
     done

@@ -14,7 +14,7 @@ use crate::args::{CommonArgs, ServeArgs};
 use crate::exit::Failure;
 use crate::printing::print_aside;
 use crate::process::{self, Process};
-use crate::signals;
+use crate::signals::StopSignals;
 
 /// Default of --listen.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
@@ -22,23 +22,25 @@ const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALH
 pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
     let dir = required(args.index.as_deref(), "--index DIR")?;
     let token = token(args)?;
-    process::run_until_stopped(common, async |process: &Process| {
-        let start = async {
-            let files = files(process, &process.locate(dir)?, &args.cache)?;
-            let index = Index::open(&files).await?;
-            let texts = texts(common, process, args).await?;
-            let settings = settings(common, args, token, texts);
-            Ok(Server::bind(&files, index, settings).await?)
-        };
-        let server = signals::until_signal(&process.resources.progress, start).await?;
-        // Standard output is for results, and --quiet silences the log, so print this to standard error.
-        print_aside(&format!("listening on {}\n", server.url()));
-        let mut stopped = Ok(());
-        server
-            .run(async { stopped = signals::wait_for_stop(false).await })
-            .await;
-        stopped
-    })
+    process::run_until_stopped(
+        common,
+        async |process: &Process, signals: &mut StopSignals| {
+            let start = async {
+                let files = files(process, &process.locate(dir)?, &args.cache)?;
+                let index = Index::open(&files).await?;
+                let texts = texts(common, process, args).await?;
+                let settings = settings(common, args, token, texts);
+                Ok(Server::bind(&files, index, settings).await?)
+            };
+            let server = signals
+                .interrupt(&process.resources.progress, start)
+                .await?;
+            // Standard output is for results, and --quiet silences the log, so print this to standard error.
+            print_aside(&format!("listening on {}\n", server.url()));
+            server.run(signals.wait(false)).await;
+            Ok(())
+        },
+    )
 }
 
 fn settings(

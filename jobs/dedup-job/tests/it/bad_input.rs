@@ -2,6 +2,7 @@
 //! those of docs/faults.md.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -448,6 +449,34 @@ fn signals_stop_a_run_at_once() {
             "nothing half-written"
         );
         assert_eq!(contents(format!("{data}/archive")), before);
+    }
+}
+
+/// Fault 35, when all is done and only the answer is still printed, into a pipe that nobody empties.
+#[test]
+fn signals_stop_a_command_that_prints() {
+    let dir = Dir::new();
+    let lines = |n: usize| format!("{{\"id\":\"{n}\",\"text\":\"the quick brown fox jumps\"}}\n");
+    fs::write(dir.join("d.jsonl"), (0..400).map(lines).collect::<String>()).unwrap();
+    let table = format!("d={}", dir.at("d.jsonl"));
+    let query = "select a.id, b.text from d a, d b";
+    for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let mut child = command()
+            .args(["sql", query, "--json", "--table", &table])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut output = child.stdout.take().unwrap();
+        output.read_exact(&mut [0]).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
+        let sent = Instant::now();
+        let kill = std::process::Command::new("kill")
+            .args([format!("-{signal}"), child.id().to_string()])
+            .status();
+        assert!(kill.unwrap().success());
+        Ran::of(child.wait_with_output().unwrap()).fails(code, &[signal, "cut off"]);
+        assert!(sent.elapsed() < Duration::from_secs(2));
     }
 }
 

@@ -679,3 +679,32 @@ fn a_batch_alone() {
     dedup(&format!("run {day} --append --day 2026-01-01")).fails(64, &["--append needs --base"]);
     dedup(&format!("run {day} --no-within")).fails(64, &["--no-within needs --base"]);
 }
+
+/// The Parquet library decodes a dense selection of rows with those between them, whose pages must be there, too.
+#[test]
+fn dense_matches_with_pages_without_any_between_them_are_read() {
+    let dir = Dir::new();
+    let row = |prefix: &str, number: u64| (format!("{prefix}{number}"), number << 30);
+    // A page of ids has 20,000 rows.
+    let archived: Vec<_> = (0..100_000).map(|number| row("a", number)).collect();
+    write_fingerprints(dir.join("base.parquet"), &archived);
+    let matching = (0..10_000)
+        .chain(70_000..80_000)
+        .filter(|number| number % 2 == 0);
+    let batch: Vec<_> = matching.map(|number| row("n", number)).collect();
+    write_fingerprints(dir.join("new.parquet"), &batch);
+    let (new, base, hits) = (
+        dir.at("new.parquet"),
+        dir.at("base.parquet"),
+        dir.at("hits.parquet"),
+    );
+    dedup(&format!(
+        "run --new {new} --base {base} -k 0 --no-within --output {hits}"
+    ))
+    .ok();
+    let found = read_hits(&hits);
+    assert_eq!(found.len(), batch.len());
+    for hit in found {
+        assert_eq!(hit.0[1..], hit.1[1..]);
+    }
+}

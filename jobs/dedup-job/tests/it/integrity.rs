@@ -401,3 +401,24 @@ fn a_committed_day_is_recognised_without_its_date() {
     let bases: Vec<&str> = found.hits.iter().map(|hit| hit.1.as_str()).collect();
     assert!(bases.contains(&"b1") && bases.contains(&"d1"), "{bases:?}");
 }
+
+/// The Delta library takes an empty entry for one that changes nothing: the day that it committed would be missing.
+#[test]
+fn an_empty_entry_of_the_log_is_named() {
+    let dir = Dir::new();
+    let data = dir.at("data");
+    dedup(&format!(
+        "generate pages --output {data} --new 20 --base 30"
+    ))
+    .ok();
+    let entry = format!("{data}/archive/_delta_log/00000000000000000002.json");
+    assert!(fs::metadata(&entry).unwrap().len() > 0);
+    fs::write(&entry, "").unwrap();
+    let said = ["archive/_delta_log/00000000000000000002.json", "empty"];
+    dedup(&format!("archive info {data}/archive")).fails(65, &said);
+    let output = dir.at("hits.csv");
+    dedup(&format!(
+        "run {data}/day.parquet --base {data}/archive --output {output}"
+    ))
+    .fails(65, &said);
+}

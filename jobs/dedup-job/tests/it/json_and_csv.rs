@@ -280,6 +280,59 @@ fn a_null_id_is_named_by_its_line() {
     assert_eq!(run["hits"], 10);
 }
 
+/// The first record does not decide the type of ids that are converted to text.
+#[test]
+fn an_archive_with_text_ids_takes_integers_and_strings() {
+    let dir = Dir::new();
+    let (archive, output) = (dir.at("archive"), dir.at("hits.csv"));
+    dedup(&format!("archive create {archive}")).ok();
+    let text = text(1, 20);
+    let file = |name: &str, ids: &[&str]| {
+        let lines = ids
+            .iter()
+            .map(|id| format!("{{\"text\":\"{text}\",\"id\":{id}}}\n"));
+        fs::write(dir.join(name), lines.collect::<String>()).unwrap();
+        dir.at(name)
+    };
+    let run = |new: &str, base: &str| {
+        dedup(&format!(
+            "run --new {new} {base} --overwrite --output {output}"
+        ))
+    };
+    let base = format!("--base {archive}");
+    let above = "18446744073709551615";
+    for (name, ids) in [
+        ("integer-first.jsonl", ["7", "\"x\"", above, "-8"]),
+        ("string-first.jsonl", ["\"x\"", "7", "-8", above]),
+        ("above-first.jsonl", [above, "7", "\"x\"", "-8"]),
+    ] {
+        run(&file(name, &ids), &base).ok();
+        let pairs = fs::read_to_string(&output).unwrap();
+        let expected = [
+            "new_id,base_id,distance,base_day",
+            "18446744073709551615,-8,0,",
+            "7,-8,0,",
+            "7,18446744073709551615,0,",
+            "x,-8,0,",
+            "x,18446744073709551615,0,",
+            "x,7,0,",
+        ];
+        assert_eq!(pairs.lines().collect::<Vec<_>>(), expected, "{name}");
+    }
+    // A string stays what it is.
+    run(&file("zeros.jsonl", &["7", "\"007\""]), &base).ok();
+    let pairs = fs::read_to_string(&output).unwrap();
+    assert!(pairs.ends_with("7,007,0,\n"), "{pairs}");
+    for id in ["1.5", "true", "[7]", "{}", "1e99"] {
+        let said = "an_id.jsonl, line 2";
+        run(&file("an_id.jsonl", &["\"x\"", id]), &base).fails(65, &[said, "\"id\""]);
+    }
+    // Without an archive, the ids have the type of the first.
+    let said = "line 2: column \"id\": \"x\" is no 64-bit integer, as the first id of the file is";
+    run(&file("mixed.jsonl", &["7", "\"x\""]), "").fails(65, &[said]);
+    run(&file("mixed.jsonl", &["7", "\"007\""]), "").fails(65, &["\"007\" is no 64-bit integer"]);
+}
+
 /// Fault 25: the message about a CSV file without a header quotes only the start of its first
 /// record.
 #[test]

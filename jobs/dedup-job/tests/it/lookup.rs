@@ -343,6 +343,9 @@ fn texts_are_looked_up_by_the_spec_of_the_archive() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(answers[0]["query"]["text"], queries[0]);
+    let fingerprints = answers.iter().map(|answer| answer["fp"].as_str());
+    let digits: Vec<usize> = fingerprints.map(|fp| fp.map_or(0, str::len)).collect();
+    assert_eq!(digits, [16, 16, 16, 0]);
     let first = |answer: &Value| answer["hits"][0].clone();
     assert_eq!(
         first(&answers[0]),
@@ -434,6 +437,14 @@ fn bad_requests_are_refused() {
     build(archive, &index, "");
     dedup(&format!("lookup --index {index}")).fails(64, &["standard input"]);
     dedup(&format!("lookup --index {index} -k 9 a")).fails(64, &["0..=8"]);
+    // The name of a file that is not there is no text without hits, and a URL is no directory.
+    for missing in ["queries.txt", "s3://bucket/queries.txt"] {
+        dedup(&format!("lookup --index {index} {missing}")).fails(64, &["no file", missing]);
+    }
+    for option in ["--cache", "--remember", "--token-file"] {
+        dedup(&format!("serve --index {index} {option} s3://bucket/x"))
+            .fails(64, &[option, "on this machine"]);
+    }
     dedup(&format!("lookup --index {index} --min-similarity 2 a")).fails(64, &["--min-similarity"]);
     for (line, reason) in [
         ("{\"fp\": 1.5}", "64-bit integer"),

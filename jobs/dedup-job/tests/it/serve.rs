@@ -774,3 +774,139 @@ fn connections_are_encrypted_and_clients_known() {
     ))
     .fails(64, &["--token-file"]);
 }
+
+/// A signal that comes right after the line that says that the server listens stops it, too.
+#[test]
+fn a_server_can_be_stopped_as_soon_as_it_listens() {
+    let (_days, index) = index();
+    for _ in 0..10 {
+        Serving::start(&index, "").stop();
+    }
+}
+
+#[test]
+fn remembered_documents_are_cut_off_sorted_and_forgotten() {
+    let (days, index) = index();
+    let seen = days.dir.at("seen");
+    let options = format!("--remember {seen} --remember-for 3s --remember-max 6 --refresh 1h");
+    let served = Serving::start(&index, &options);
+    let fp = format!("{:016x}", far(99));
+    let ask = |id: &str, limit: usize| {
+        let request = json!({ "fp": fp, "id": id, "limit": limit });
+        served.ask("POST", "/v1/seen", &request.to_string())
+    };
+    let ids = |reply: &Reply| -> Vec<String> {
+        let answer: Value = serde_json::from_str(&reply.body).unwrap();
+        let hits = answer["hits"].as_array().unwrap().iter();
+        hits.map(|hit| hit["id"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let more = |reply: &Reply| -> bool {
+        let answer: Value = serde_json::from_str(&reply.body).unwrap();
+        answer["more"].as_bool().unwrap()
+    };
+    for id in ["b", "a!", "a", "c"] {
+        assert_eq!(ask(id, 9).status, 200);
+    }
+    let all = ask("x", 9);
+    // By bytes: a text comes before those that begin with it.
+    assert_eq!(
+        (ids(&all), more(&all)),
+        (["a", "a!", "b", "c"].map(str::to_owned).into(), false)
+    );
+    let some = ask("x", 2);
+    assert_eq!((ids(&some).len(), more(&some)), (2, true));
+    // What was sent again is written once.
+    let bytes = |directory: &str| -> u64 {
+        let files = std::fs::read_dir(directory).unwrap();
+        files
+            .map(|file| file.unwrap().metadata().unwrap().len())
+            .sum()
+    };
+    let before = bytes(&seen);
+    for _ in 0..5 {
+        ask("x", 2);
+    }
+    assert_eq!(bytes(&seen), before);
+    assert_eq!(ask("y", 9).status, 200);
+    assert_eq!(ask("z", 9).status, 503);
+    // Forgotten documents are not found, and take no room, whenever the index is looked at again.
+    std::thread::sleep(Duration::from_secs(5));
+    let late = ask("z", 9);
+    assert_eq!((late.status, ids(&late)), (200, Vec::new()));
+    served.stop();
+}
+
+/// The texts of an answer that is too large are not copied before it is refused.
+#[test]
+fn an_answer_with_long_texts_is_refused_within_the_memory() {
+    let dir = Dir::new();
+    let (archive, index, pages) = (dir.at("archive"), dir.at("index"), dir.at("pages.jsonl"));
+    let text = (0..30_000).map(|n| format!("w{n} ")).collect::<String>();
+    let line = |n: usize| format!("{}\n", json!({ "id": format!("p{n}"), "text": text }));
+    std::fs::write(&pages, (0..600).map(line).collect::<String>()).unwrap();
+    dedup(&format!("archive create {archive}")).ok();
+    dedup(&format!(
+        "fingerprint {pages} --append {archive} --day 2026-01-01"
+    ))
+    .ok();
+    dedup(&format!("index build --base {archive} --output {index}")).ok();
+    let served = Serving::start(&index, &format!("--texts {pages}"));
+    let before = served.memory();
+    let request = json!({ "text": text, "limit": 10_000 }).to_string();
+    assert_eq!(served.ask("POST", "/v1/lookup", &request).status, 413);
+    let grown = served.memory().saturating_sub(before);
+    // All texts together have 118 MB.
+    assert!(grown < 80 << 20, "{grown}");
+    served.stop();
+}
+
+/// Clients that claim long bodies, and send nothing, do not keep others out.
+#[test]
+fn claimed_bodies_take_no_room() {
+    let (_days, index) = index();
+    let served = Serving::start(&index, "");
+    let head = "POST /v1/lookup HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1048576\r\n\r\n";
+    let mut waiting: Vec<_> = (0..100).map(|_| served.client()).collect();
+    for client in &mut waiting {
+        client.0.get_mut().write_all(head.as_bytes()).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let request = json!({ "fp": format!("{:016x}", far(1)) }).to_string();
+    assert_eq!(served.ask("POST", "/v1/lookup", &request).status, 200);
+    drop(waiting);
+    served.stop();
+}
+
+#[test]
+fn refusals_say_what_is_allowed() {
+    let (days, index) = index();
+    let token = days.dir.at("token");
+    std::fs::write(&token, "secret").unwrap();
+    let served = Serving::start(&index, &format!("--token-file {token}"));
+    for (method, path, allowed) in [
+        ("POST", "/healthz", "GET, HEAD"),
+        ("GET", "/v1/lookup", "POST"),
+    ] {
+        let reply = served.ask(method, path, "");
+        assert_eq!(reply.status, 405);
+        assert!(
+            reply
+                .headers
+                .to_lowercase()
+                .contains(&format!("allow: {}\r\n", allowed.to_lowercase())),
+            "{}",
+            reply.headers
+        );
+    }
+    served.stop();
+    let served = Serving::start(&index, "");
+    let reply = served.ask("POST", "/v1/lookup", "{\"fp\": 18446744073709551615}");
+    assert_eq!(reply.status, 400);
+    assert!(
+        reply.body.contains("16 hexadecimal digits"),
+        "{}",
+        reply.body
+    );
+    served.stop();
+}

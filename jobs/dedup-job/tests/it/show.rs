@@ -135,3 +135,53 @@ fn other_files_are_refused() {
         "no pairs\n"
     );
 }
+
+#[test]
+fn the_text_of_pages_is_the_part_that_is_asked_for() {
+    let dir = Dir::new();
+    let words = "The committee met on Tuesday and agreed on a plan that the council will read. ";
+    let page = |link: &str| {
+        format!(
+            "<html><body><nav><ul><li><a href=/>{link}</a></li></ul></nav><main><p>{}</p></main></body></html>",
+            words.repeat(8)
+        )
+    };
+    let pages = dir.at("pages");
+    fs::create_dir(&pages).unwrap();
+    fs::write(format!("{pages}/a.html"), page("Startpage")).unwrap();
+    fs::write(format!("{pages}/b.html"), page("Frontpage")).unwrap();
+    let pairs = dir.at("pairs.csv");
+    fs::write(
+        &pairs,
+        "new_id,base_id,distance,base_day,similarity\nb.html,a.html,2,,\n",
+    )
+    .unwrap();
+    let shown = |options: &str| {
+        let line = format!("show {pairs} --documents {pages} {options} --json");
+        let value = dedup(&line).ok().json();
+        ["new_text", "base_text"].map(|text| value[text].as_str().unwrap().to_owned())
+    };
+    for options in ["", "--markup text"] {
+        let [new, base] = shown(options);
+        assert!(
+            new.contains("Frontpage") && base.contains("Startpage"),
+            "{options}"
+        );
+        assert!(!new.contains('<'), "{options}");
+    }
+    let [new, base] = shown("--markup main");
+    assert_eq!(new, base);
+    assert_eq!(new.trim(), words.repeat(8).trim());
+    let [new, _] = shown("--markup none");
+    assert_eq!(new, page("Frontpage"));
+
+    let report = dir.at("report.html");
+    for (options, differ) in [("", true), ("--markup main", false)] {
+        dedup(&format!(
+            "report {pairs} --documents {pages} -o {report} --overwrite {options}"
+        ))
+        .ok();
+        let html = fs::read_to_string(&report).unwrap();
+        assert_eq!(html.contains("Frontpage"), differ, "{options}");
+    }
+}

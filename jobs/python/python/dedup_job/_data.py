@@ -56,6 +56,8 @@ def to_arrow(data: Any) -> Any:
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return data
     package, name = type(data).__module__.split(".")[0], type(data).__name__
+    if data is None or isinstance(data, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{name} is neither data nor a path; a path is a str or an os.PathLike")
     if isinstance(data, Mapping):
         raise UsageError("a dict is neither a table nor a column: make a frame of it, or pass one of its values")
     if package == "datasets" and name.startswith("Iterable"):
@@ -112,6 +114,8 @@ def open_data(data: Any) -> tuple[str, Any]:
     first = next((item for item in items if not _is_missing(item)), None)
     if first is None:
         return "texts", _native.text_array([None] * len(items))
+    if isinstance(first, Mapping):
+        raise UsageError("a list of dicts is no table: make a frame of it, such as pandas.DataFrame(rows)")
     if isinstance(first, (str, bytes)):
         _refuse_paths(items)
         return "texts", _native.text_array(items)

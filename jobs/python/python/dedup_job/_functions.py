@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -147,7 +148,7 @@ def distance(a: Any, b: Any) -> Any:
     2
     """
     if isinstance(a, int) and isinstance(b, int):
-        return bin((a ^ b) & 0xFFFF_FFFF_FFFF_FFFF).count("1")
+        return bin(_bits(a) ^ _bits(b)).count("1")
     import numpy
 
     left, right = _unsigned(a), _unsigned(b)
@@ -190,6 +191,7 @@ def pairs_in_memory(
     progress: ProgressOption,
 ) -> _native.Table:
     """The pairs of fingerprints in memory, by row numbers."""
+    k = operator.index(k)
     if not 0 <= k <= 16:
         raise UsageError(f"k={k}: a distance is from 0 to 16 bits")
     memory = _memory()
@@ -244,12 +246,19 @@ def _memory() -> int:
     return min(limits)
 
 
+def _bits(fingerprint: int) -> int:
+    """The 64 bits of a fingerprint, signed or unsigned, as an unsigned integer."""
+    if not -(1 << 63) <= fingerprint < 1 << 64:
+        raise OverflowError(f"{fingerprint} has more than 64 bits")
+    return fingerprint & 0xFFFF_FFFF_FFFF_FFFF
+
+
 def _unsigned(values: Any) -> Any:
     """Fingerprints as NumPy's uint64."""
     import numpy
 
     if isinstance(values, int):
-        return numpy.asarray(values & 0xFFFF_FFFF_FFFF_FFFF, dtype=numpy.uint64)
+        return numpy.asarray(_bits(values), dtype=numpy.uint64)
     if not is_numpy(values) and not isinstance(values, numpy.generic):
         values = masked_array(fingerprint_array(values))
         return values if values.mask.any() else numpy.ma.getdata(values)

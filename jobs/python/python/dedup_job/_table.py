@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 from typing import TYPE_CHECKING, Any
 
 from ._native import Array as NativeArray
@@ -11,6 +12,8 @@ from ._native import array_of
 from ._summary import Summary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy
     import pandas
     import polars
@@ -54,6 +57,10 @@ class Column:
         """The values as a NumPy array of shape (n,); a masked array if there are nulls."""
         return to_numpy(self._native)
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> numpy.ndarray[Any, Any]:
+        values = self.to_numpy()
+        return values if dtype is None else values.astype(dtype)
+
     def to_pylist(self) -> list[Any]:
         """The values as Python objects."""
         return _python_values(self._native)
@@ -96,8 +103,17 @@ class Table:
         return pyarrow.table(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The rows as a pandas.DataFrame; needs pyarrow."""
-        frame: pandas.DataFrame = self.to_pyarrow().to_pandas()
+        """The rows as a pandas.DataFrame; needs pyarrow. Integers of 64 bits with nulls, such as ids, become Int64 or UInt64."""
+        import pandas
+        import pyarrow
+
+        rows = self.to_pyarrow()
+        frame: pandas.DataFrame = rows.to_pandas()
+        # pandas would make floats of them, and change those above 2**53.
+        exact = {pyarrow.int64(): pandas.Int64Dtype(), pyarrow.uint64(): pandas.UInt64Dtype()}
+        for name in rows.column_names:
+            if rows[name].null_count and rows.schema.field(name).type in exact:
+                frame[name] = rows.select([name]).to_pandas(types_mapper=exact.get)[name]
         return frame
 
     def to_polars(self) -> polars.DataFrame:
@@ -109,7 +125,8 @@ class Table:
     def to_numpy(self, column: str) -> numpy.ndarray[Any, Any]:
         """A column as a NumPy array of shape (n,); a masked array if it has nulls.
 
-        Integers, floats and booleans keep their type, dates become datetime64[D], and strings Python objects.
+        Integers, floats, booleans and times keep their type, dates become datetime64[D], and others, such as strings, Python
+        objects.
         """
         return to_numpy(self._native.column(column))
 
@@ -156,17 +173,33 @@ def _unpickle_table(stream: bytes, summary: Summary) -> Table:
 
 def _python_values(column: NativeArray) -> list[Any]:
     values = column.to_pylist()
-    if column.data_type != "Date32":
+    kind = column.data_type
+    make: Callable[[Any], Any]
+    if kind == "Date32":
+        make = lambda days: _EPOCH + datetime.timedelta(days)
+    elif kind.startswith(("Timestamp", "Date64")):
+        # A time without a zone, and one of any zone in UTC, as Arrow stores it.
+        zone = datetime.timezone.utc if "Some" in kind or '"' in kind else None
+        start = datetime.datetime(1970, 1, 1, tzinfo=zone)
+        make = lambda microseconds: start + datetime.timedelta(microseconds=microseconds)
+    elif kind.startswith("Duration"):
+        make = lambda microseconds: datetime.timedelta(microseconds=microseconds)
+    elif kind.startswith("Decimal"):
+        make = decimal.Decimal
+    else:
         return values
-    return [None if value is None else _EPOCH + datetime.timedelta(value) for value in values]
+    return [None if value is None else make(value) for value in values]
 
 
 def to_numpy(column: NativeArray) -> numpy.ndarray[Any, Any]:
     """A native array as a NumPy array of its own memory; a masked array if it has nulls."""
     import numpy
 
-    if column.data_type in ("Utf8", "LargeUtf8"):
-        return numpy.array(column.to_pylist(), dtype=object)
+    if not hasattr(column, "__array_interface__"):
+        # Strings, bytes, decimals: what NumPy has no type for.
+        values = numpy.empty(len(column), dtype=object)
+        values[:] = _python_values(column)
+        return values
     values = numpy.array(column)
     if column.data_type == "Date32":
         values = values.astype("datetime64[D]")

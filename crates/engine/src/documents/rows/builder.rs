@@ -31,6 +31,8 @@ enum Values {
     Bytes(BinaryBuilder),
     /// Integers of 64 bits.
     Integer(Int64Builder),
+    /// Ids that are integers of 64 bits, and written as these are: `007` is another id than 7.
+    IntegerId(Int64Builder),
     /// Fingerprints of 64 bits, which may be written without a sign.
     Fingerprint(Int64Builder),
 }
@@ -39,9 +41,8 @@ impl Values {
     /// The values of a column that is read for `role`; no row format has sketches.
     fn new(role: Role<'_>, id_type: IdType) -> Self {
         match (role, id_type) {
-            (Role::Id, IdType::Bigint) | (Role::Carried(DataType::Int64), _) => {
-                Self::Integer(Int64Builder::new())
-            }
+            (Role::Id, IdType::Bigint) => Self::IntegerId(Int64Builder::new()),
+            (Role::Carried(DataType::Int64), _) => Self::Integer(Int64Builder::new()),
             (Role::Id, IdType::String) | (Role::Carried(_), _) => Self::Text(StringBuilder::new()),
             (Role::Content(Content::Fingerprint(_)), _) => Self::Fingerprint(Int64Builder::new()),
             (Role::Content(Content::Text(_)) | Role::Preference | Role::Sketch, _) => {
@@ -54,7 +55,7 @@ impl Values {
         match self {
             Self::Text(_) => DataType::Utf8,
             Self::Bytes(_) => DataType::Binary,
-            Self::Integer(_) | Self::Fingerprint(_) => DataType::Int64,
+            Self::Integer(_) | Self::IntegerId(_) | Self::Fingerprint(_) => DataType::Int64,
         }
     }
 
@@ -73,6 +74,13 @@ impl Values {
                 let number = |value| integer(value).ok_or("64-bit integer");
                 numbers.append_option(value.map(number).transpose()?);
             }
+            Self::IntegerId(numbers) => {
+                let number = |value: &[u8]| {
+                    let number = integer(value).filter(|id| id.to_string().as_bytes() == value);
+                    number.ok_or("64-bit integer, as the first id of the file is")
+                };
+                numbers.append_option(value.map(number).transpose()?);
+            }
             Self::Fingerprint(fingerprints) => {
                 let bits = |value| fingerprint(value).ok_or("64-bit fingerprint");
                 fingerprints.append_option(value.map(bits).transpose()?);
@@ -86,7 +94,9 @@ impl Values {
         match self {
             Self::Text(texts) => Arc::new(texts.finish()),
             Self::Bytes(texts) => Arc::new(texts.finish()),
-            Self::Integer(numbers) | Self::Fingerprint(numbers) => Arc::new(numbers.finish()),
+            Self::Integer(numbers) | Self::IntegerId(numbers) | Self::Fingerprint(numbers) => {
+                Arc::new(numbers.finish())
+            }
         }
     }
 }
@@ -260,7 +270,7 @@ mod tests {
         let mut batch = batch(Content::Fingerprint("fp".into()), IdType::Bigint);
         for (id, bits) in [
             ("7", Some("18446744073709551615")),
-            (" -8 ", Some("-9223372036854775808")),
+            ("-8", Some("-9223372036854775808")),
             ("9", None),
         ] {
             batch
@@ -273,8 +283,15 @@ mod tests {
         let bits = rows.column(1).as_primitive::<Int64Type>();
         assert_eq!((bits.value(0), bits.value(1)), (-1, i64::MIN));
         assert!(bits.is_null(2));
-        let error = batch.push(&[Some(b"7.5"), None]).unwrap_err();
-        assert_eq!(error, "column \"id\": \"7.5\" is no 64-bit integer");
+        for bad in ["7.5", "007", "+7", " 7"] {
+            let error = batch.push(&[Some(bad.as_bytes()), None]).unwrap_err();
+            assert_eq!(
+                error,
+                format!(
+                    "column \"id\": {bad:?} is no 64-bit integer, as the first id of the file is"
+                )
+            );
+        }
         for bad in ["12ab", "18446744073709551616"] {
             let error = batch.push(&[Some(b"7"), Some(bad.as_bytes())]).unwrap_err();
             assert!(error.contains("\"fp\"") && error.contains(bad), "{error}");

@@ -16,7 +16,7 @@ use super::builder::{BatchBuilder, integer};
 use super::format::{FirstRecord, MAX_FIELDS, RawRecords, Records, RowFormat};
 use super::input::Input;
 use super::json_array::{Array, Element};
-use super::json_fields::{Fields, Kind};
+use super::json_fields::{Fields, Kind, Record};
 use crate::documents::columns::{Columns, Content, FoundColumns, Role};
 use crate::documents::conform::NO_ID;
 use crate::error::{EngineError, Result};
@@ -225,6 +225,8 @@ impl FirstRecord for FirstObject {
             Some(false) if is_id(Kind::Number, |id| integer(id).is_some()) == Some(true) => {
                 IdType::Bigint
             }
+            // An integer above those of 64 bits with a sign.
+            Some(false) if is_id(Kind::TextOrInteger, |_| true) == Some(true) => IdType::String,
             Some(false) => {
                 return Err(EngineError::BadData {
                     object: format!("{}, column {name:?}", self.name),
@@ -288,26 +290,52 @@ impl<'de> Visitor<'de> for Names {
 struct JsonRecords {
     objects: Objects,
     fields: Fields,
+    /// The fields with the other kind of ids that the record batch can have: strings, or strings and integers. The kind that
+    /// the last record needed is in `fields`.
+    with_other_ids: Option<Fields>,
     /// Whether the fields must be UTF-8: other bytes are replaced in the whole line.
     needs_utf8: bool,
 }
 
 impl JsonRecords {
     fn new(input: Input, columns: &FoundColumns, id_type: IdType) -> Result<Self> {
-        let kind = |role: Role<'_>| match (role, id_type) {
-            (Role::Id, IdType::Bigint) | (Role::Content(Content::Fingerprint(_)), _) => {
-                Kind::Number
-            }
-            (Role::Id, IdType::String) => Kind::Text,
-            (Role::Content(Content::Text(_)), _) => Kind::Texts,
-            (Role::Preference | Role::Sketch, _) => Kind::Any,
-            (Role::Carried(_), _) => Kind::AsWritten,
+        let kind = |role: Role<'_>, of_ids| match role {
+            Role::Id => of_ids,
+            Role::Content(Content::Fingerprint(_)) => Kind::Number,
+            Role::Content(Content::Text(_)) => Kind::Texts,
+            Role::Preference | Role::Sketch => Kind::Any,
+            Role::Carried(_) => Kind::AsWritten,
         };
-        let roles = columns.roles().into_iter();
+        let fields = |of_ids| {
+            let roles = columns.roles().into_iter();
+            Fields::new(roles.map(|(name, role)| (name, kind(role, of_ids))))
+        };
+        let (fields, with_other_ids) = match id_type {
+            IdType::Bigint => (fields(Kind::Number), None),
+            // Only as `Text` need an id not be UTF-8.
+            IdType::String => (fields(Kind::Text), Some(fields(Kind::TextOrInteger))),
+        };
         Ok(Self {
             objects: Objects::new(input)?,
-            fields: Fields::new(roles.map(|(name, role)| (name, kind(role)))),
+            fields,
+            with_other_ids,
             needs_utf8: columns.content.is_none(),
+        })
+    }
+
+    /// Reads the fields of a record. If its ids are of the other kind, that is tried first for the next record.
+    fn parse<'l>(
+        fields: &mut Fields,
+        with_other_ids: &mut Option<Fields>,
+        line: &'l [u8],
+    ) -> serde_json::Result<Record<'l>> {
+        fields.parse(line).or_else(|error| {
+            let Some(other) = with_other_ids else {
+                return Err(error);
+            };
+            let record = other.parse(line).map_err(|_| error)?;
+            std::mem::swap(fields, other);
+            Ok(record)
         })
     }
 }
@@ -326,7 +354,7 @@ impl Records for JsonRecords {
             .needs_utf8
             .then(|| escape_controls(String::from_utf8_lossy(line)));
         let line = replaced.as_ref().map_or(&line[..], |line| line.as_bytes());
-        let record = self.fields.parse(line);
+        let record = Self::parse(&mut self.fields, &mut self.with_other_ids, line);
         let record = record.map_err(|error| bad_line(&self.objects.name(), &error))?;
         let added = batch.push(&record.values());
         added.map_err(|reason| EngineError::BadData {

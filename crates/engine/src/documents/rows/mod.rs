@@ -21,6 +21,7 @@ pub(super) mod whole_file;
 use std::ops::Range;
 use std::sync::Arc;
 
+use archive::IdType;
 use storage::{Location, UnchangedFile};
 
 use super::columns::{Columns, Content};
@@ -104,13 +105,15 @@ pub(super) async fn open(
     }))
 }
 
-/// The columns to read of a file, or of a part of it, in record batches. A row without an id is an error unless
+/// The columns to read of a file, or of a part of it, in record batches. If `id_type` is that of strings, the ids are, else they
+/// have the type of the file. A row without an id is an error unless
 /// `null_ids`. The first `next` opens the file. At the end, the records of a WARC file are counted in `crawl`. A file in a store
 /// must be read on a blocking thread.
 pub(super) fn batches(
     file: Arc<InputFile>,
     part: Option<Range<u64>>,
     limit: Limit,
+    id_type: IdType,
     null_ids: bool,
     crawl: Option<Arc<CrawlCounters>>,
 ) -> impl Iterator<Item = Result<NumberedRows>> + Send + 'static {
@@ -118,7 +121,11 @@ pub(super) fn batches(
     let mut open = None;
     std::iter::from_fn(move || {
         if let Some((file, part)) = unopened.take() {
-            match OpenFile::open(&file, part, limit, null_ids, crawl.is_some()) {
+            let id_type = match id_type {
+                IdType::String => IdType::String,
+                IdType::Bigint => file.id_type,
+            };
+            match OpenFile::open(&file, part, limit, id_type, null_ids, crawl.is_some()) {
                 Ok(opened) => open = Some(opened),
                 Err(error) => return Some(Err(error)),
             }
@@ -205,14 +212,15 @@ impl OpenFile {
         file: &InputFile,
         part: Option<Range<u64>>,
         limit: Limit,
+        id_type: IdType,
         null_ids: bool,
         is_counted: bool,
     ) -> Result<Self> {
         let (mut input, format) = open_input(file, part, limit)?;
         input.is_counted = is_counted;
         Ok(Self {
-            records: format.records(input, &file.columns, file.id_type)?,
-            batch: BatchBuilder::new(&file.columns, file.id_type, null_ids),
+            records: format.records(input, &file.columns, id_type)?,
+            batch: BatchBuilder::new(&file.columns, id_type, null_ids),
             numbers: Vec::new(),
             read: 0,
         })

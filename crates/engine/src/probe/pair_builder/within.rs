@@ -14,8 +14,9 @@ impl PairBuilder<'_> {
     /// Sends the pairs inside the batch; returns how many.
     ///
     /// The document with the larger id is the new one of a pair. Two documents that share an id are a pair of this id with
-    /// itself. Of copies (documents that share id and fingerprint), only the first is paired with other documents, and once
-    /// with the last copy: the reduce would drop all other pairs, and their number grows with the square of the copies.
+    /// itself. Of copies (documents that share id and fingerprint, and the sketch if sketches are compared), only the first is
+    /// paired with other documents, and once with the last copy: the reduce would drop all other pairs, and their number grows
+    /// with the square of the copies.
     pub(in crate::probe) async fn send_pairs_within<F>(
         mut self,
         matches: &[Match],
@@ -32,8 +33,9 @@ impl PairBuilder<'_> {
                 Ordering::Equal => true,
                 Ordering::Greater => continue,
             };
-            let others: Vec<Copies> = copies_by_id(batch, found.entry).collect();
-            for (at, copies) in copies_by_id(batch, found.query).enumerate() {
+            let by_sketch = self.sketches.is_some();
+            let others: Vec<Copies> = copies(batch, found.entry, by_sketch).collect();
+            for (at, copies) in copies(batch, found.query, by_sketch).enumerate() {
                 let before = if is_own { at } else { others.len() };
                 let with_itself = (is_own && copies.first != copies.last).then_some(copies.last);
                 let bases = others[..before].iter().map(|other| other.first);
@@ -70,7 +72,7 @@ impl PairBuilder<'_> {
         let batch = self.batch;
         let mut left_out = 0;
         for same_query in matches.chunk_by(|a, b| a.query == b.query) {
-            for copies in copies_by_id(batch, same_query[0].query) {
+            for copies in copies(batch, same_query[0].query, false) {
                 // The last document with an id has all others with that id and fingerprint before it.
                 let new = copies.last;
                 let (nearest, documents) = self.nearest_before(new, same_query, limit);
@@ -145,7 +147,7 @@ fn compare_documents(batch: &Batch, a: u32, b: u32) -> Ordering {
     batch.compare_ids(a, b).then(a.cmp(&b))
 }
 
-/// Documents of the batch that share id and fingerprint.
+/// Documents of the batch that share id and fingerprint, and perhaps the sketch.
 #[derive(Debug, Clone, Copy)]
 struct Copies {
     /// Row of the first.
@@ -154,16 +156,22 @@ struct Copies {
     last: u32,
 }
 
-/// The copies of each id among the rows of a fingerprint, which ascend by id.
-fn copies_by_id(batch: &Batch, entry: u32) -> impl Iterator<Item = Copies> {
+/// The copies of each id among the rows of a fingerprint, which ascend by id; with `by_sketch`, those with one sketch that
+/// follow each other.
+fn copies(batch: &Batch, entry: u32, by_sketch: bool) -> impl Iterator<Item = Copies> {
     let all = batch.distinct.rows(entry).len();
     let mut start = 0;
     std::iter::from_fn(move || {
         if start == all {
             return None;
         }
-        let end = end_of_copies(batch, entry, start..all);
         let row = |at| batch.distinct.row(entry, at);
+        let mut end = end_of_copies(batch, entry, start..all);
+        if by_sketch && end - start > 1 {
+            let sketch = |at| batch.sketch(row(at));
+            let is_other = |at: &usize| sketch(*at) != sketch(start);
+            end = (start + 1..end).find(is_other).unwrap_or(end);
+        }
         let copies = Copies {
             first: row(start),
             last: row(end - 1),

@@ -48,5 +48,8 @@ pub(super) fn run(
         let archive = created.await?;
         Ok(archive.info()?)
     })?;
-    info::show(common, dir, &created, None)
+    if common.quiet && !common.json {
+        return Ok(());
+    }
+    info::print_info(common, dir, &created, None)
 }

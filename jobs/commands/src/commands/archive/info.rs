@@ -20,11 +20,11 @@ pub(super) fn run(common: &CommonArgs, dir: &str, verify: bool) -> Result<(), Fa
         };
         Ok((archive.info()?, verified))
     })?;
-    show(common, dir, &info, verified)
+    print_info(common, dir, &info, verified)
 }
 
 /// Prints what an archive contains, and how many of its files were verified.
-pub(super) fn show(
+pub(super) fn print_info(
     common: &CommonArgs,
     dir: &str,
     info: &Info,
@@ -32,9 +32,6 @@ pub(super) fn show(
 ) -> Result<(), Failure> {
     if common.json {
         return print_json(&as_json(dir, info, verified));
-    }
-    if common.quiet {
-        return Ok(());
     }
     print(&as_text(dir, info, verified))
 }

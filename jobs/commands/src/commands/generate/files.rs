@@ -48,9 +48,6 @@ impl Target {
         if exists {
             return Err(Failure::Usage(format!("--output {output} exists already")));
         }
-        if let Some(local) = directory.local() {
-            std::fs::create_dir_all(local).map_err(io_error(local))?;
-        }
         Ok(Self {
             directory,
             scratch: process.scratch.path().to_owned(),
@@ -58,6 +55,9 @@ impl Target {
     }
 
     fn draft(&self, name: &str) -> Result<Draft, Failure> {
+        if let Some(local) = self.directory.local() {
+            std::fs::create_dir_all(local).map_err(io_error(local))?;
+        }
         let place = self.directory.child(name)?;
         Ok(Draft::new(&place, &self.scratch)?)
     }

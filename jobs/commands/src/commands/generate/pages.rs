@@ -99,7 +99,7 @@ async fn write_batch(
         Field::new("text", DataType::Utf8, false),
     ];
     let mut writer = BatchWriter::create(target, fields)?;
-    let mut fingerprints = Vec::with_capacity(args.shared.new as usize);
+    let mut fingerprints = Vec::new();
     for first in (0..args.shared.new).step_by(BATCH_ROWS as usize) {
         let numbers = first..args.shared.new.min(first + BATCH_ROWS);
         let generated = in_parallel(numbers, threads, model, |number, fingerprinter| {

@@ -110,6 +110,16 @@ fn answer(
         let queries: Vec<_> = asked.iter().map(|asked| asked.query.clone()).collect();
         let answers = answerer.answer(&queries, wanted)?;
         for (asked, answer) in asked.iter().zip(&answers) {
+            if asked.may_be_path && answer.fingerprint.is_none() {
+                return Err(Failure::Usage(format!(
+                    "{} is no file on this machine, and as a text it has too few features (words)",
+                    asked
+                        .query
+                        .text
+                        .as_deref()
+                        .map_or_else(String::new, text::shortened)
+                )));
+            }
             match json {
                 true => printed += &json_line(&as_json(&asked.given, answer))?,
                 false => text::write(&mut printed, asked, answer, wanted.k, style),
@@ -127,7 +137,10 @@ fn as_json(given: &Value, answer: &Answer) -> Value {
         }
         value
     });
-    let mut value = json!({ "query": given, "hits": hits.collect::<Value>() });
+    let fingerprint = answer
+        .fingerprint
+        .map(|fingerprint| format!("{fingerprint:016x}"));
+    let mut value = json!({ "query": given, "fp": fingerprint, "hits": hits.collect::<Value>() });
     if answer.more {
         value["more"] = true.into();
     }

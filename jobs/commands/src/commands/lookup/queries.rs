@@ -18,6 +18,8 @@ const MAX_LINE: usize = 16 << 20;
 pub(super) struct Asked {
     pub(super) query: Query,
     pub(super) given: Value,
+    /// Whether it is an argument of one word, and so was probably meant as the path of a file.
+    pub(super) may_be_path: bool,
 }
 
 /// What an argument stands for.
@@ -37,7 +39,10 @@ impl Source {
             _ if parse_fingerprint(given).is_none() && is_readable(given) => {
                 Self::Lines(Some(given.into()))
             }
-            _ => Self::One(Box::new(plain(given))),
+            _ => Self::One(Box::new(Asked {
+                may_be_path: !given.contains(char::is_whitespace),
+                ..plain(given)
+            })),
         }
     }
 }
@@ -57,6 +62,7 @@ fn plain(given: &str) -> Asked {
             text: fingerprint.is_none().then(|| given.to_owned()),
         },
         given: given.into(),
+        may_be_path: false,
     }
 }
 
@@ -92,6 +98,7 @@ fn line(line: &str) -> Result<Asked, String> {
     Ok(Asked {
         query: Query { fingerprint, text },
         given,
+        may_be_path: false,
     })
 }
 

@@ -84,7 +84,7 @@ pub(super) fn write(text: &mut String, asked: &Asked, answer: &Answer, k: u32, s
 }
 
 /// The beginning of a text, on one line.
-fn shortened(text: &str) -> String {
+pub(super) fn shortened(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut characters = line.graphemes(true);
     let shown: String = characters.by_ref().take(SHOWN).collect();

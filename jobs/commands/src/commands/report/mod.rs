@@ -9,9 +9,8 @@ mod samples;
 mod sources;
 mod warnings;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::Write as _;
-use std::sync::Arc;
 
 use archive::{Archive, Scope, Snapshot};
 use engine::documents::DocumentId;
@@ -24,7 +23,7 @@ use self::facts::Facts;
 use self::page::{Report, Shown};
 use self::samples::{Sample, Samples};
 use super::output_checks::Outputs;
-use super::{check_near, open_texts, required};
+use super::{check_near, required, texts_to_show};
 use crate::args::{CommonArgs, ReportArgs};
 use crate::exit::Failure;
 use crate::printing::{count, print, print_json, size};
@@ -150,13 +149,11 @@ async fn find_texts(
     let mut texts = HashMap::new();
     if !args.documents.is_empty() {
         let columns = args.columns.text_columns();
-        let documents = open_texts(process, &args.documents, columns).await?;
         let ids = samples
             .iter()
             .flat_map(|sample| [&sample.new_id, &sample.base_id]);
-        let wanted: HashSet<DocumentId> =
-            ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
-        texts = documents.texts(&process.context, Arc::new(wanted)).await?;
+        let wanted = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
+        texts = texts_to_show(process, &args.documents, columns, args.markup, wanted).await?;
     }
     let compare = |sample: &Sample| {
         let (new, base) = (texts.get(&sample.new_id)?, texts.get(&sample.base_id)?);

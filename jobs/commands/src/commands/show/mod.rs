@@ -4,15 +4,14 @@ mod layout;
 mod pager;
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BinaryHeap, HashMap};
 
 use engine::documents::DocumentId;
 use engine::output::{ReadRow, read_rows};
 use serde_json::json;
 
 use self::layout::{Shown, Style};
-use super::{check_near, open_texts};
+use super::{check_near, texts_to_show};
 use crate::args::{CommonArgs, ShowArgs, SortPairs};
 use crate::exit::Failure;
 use crate::printing::{count, date, print};
@@ -105,12 +104,10 @@ async fn find_texts(
         return Ok(None);
     }
     let columns = args.columns.text_columns();
-    let documents = open_texts(process, &args.documents, columns).await?;
     let ids = pairs.iter().flat_map(|pair| [&pair.new_id, &pair.base_id]);
-    let wanted: HashSet<DocumentId> = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
-    Ok(Some(
-        documents.texts(&process.context, Arc::new(wanted)).await?,
-    ))
+    let wanted = ids.map(|id| DocumentId::Text(id.as_str().into())).collect();
+    let texts = texts_to_show(process, &args.documents, columns, args.markup, wanted).await?;
+    Ok(Some(texts))
 }
 
 fn as_json(pair: &Pair, texts: Option<&Texts>) -> String {

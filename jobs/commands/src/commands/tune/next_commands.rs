@@ -4,7 +4,7 @@
 use engine::tune::{AtDistance, AtSketch, Tuned};
 use simhash::{Choice as _, Measure, SketchBits, Spec};
 
-use crate::args::{ColumnArgs, SpecArgs, TuneArgs};
+use crate::args::{ColumnArgs, IdFrom, SpecArgs, TuneArgs};
 
 /// The archive that the commands name unless --base names one.
 const ARCHIVE: &str = "archive/";
@@ -30,6 +30,9 @@ pub(super) fn lines(
         }
         if best_spec.weight != default.weight {
             spec.weight = Some(best_spec.weight);
+        }
+        if best_spec.markup != default.markup {
+            spec.features.markup = Some(best_spec.markup);
         }
         if !best.learnt && spec.idf.is_none() {
             spec.idf_power = None;
@@ -96,6 +99,18 @@ impl Line {
             other => char::from(other).to_string(),
         };
         self.add_option("delimiter", columns.delimiter.map(name));
+        let id_from = columns.crawl.id_from.map(|from| match from {
+            IdFrom::Record => "record",
+            IdFrom::Url => "url",
+        });
+        self.add_option("id-from", id_from);
+        let statuses: Vec<String> = columns.crawl.status.iter().map(u16::to_string).collect();
+        if !statuses.is_empty() {
+            self.add_option("status", [statuses.join(",")]);
+        }
+        if columns.crawl.check_digests {
+            self.0 += " --check-digests";
+        }
     }
 
     fn add_spec(&mut self, spec: &SpecArgs) {
@@ -179,6 +194,19 @@ mod tests {
         );
         let with_sketch = super::lines(&args, &best, &at, Some(&sketch), 0.8);
         assert_eq!(with_sketch, [create, by_sketch]);
+        args.columns.crawl.id_from = Some(IdFrom::Url);
+        args.columns.crawl.status = vec![200, 404];
+        args.columns.crawl.check_digests = true;
+        best.spec.markup = simhash::Markup::Main;
+        let [create, with_crawl] = &super::lines(&args, &best, &at, None, 0.8)[..] else {
+            panic!()
+        };
+        assert!(create.contains(" --markup main "), "{create}");
+        for line in [create, with_crawl] {
+            let crawl = " --id-from url --status 200,404 --check-digests";
+            assert!(line.contains(crawl), "{line}");
+        }
+        args.columns.crawl = Default::default();
         args.base = Some("s3://crawl/archive".into());
         let run = run.replace("archive/", "s3://crawl/archive");
         assert_eq!(lines(&args, &best), [run]);

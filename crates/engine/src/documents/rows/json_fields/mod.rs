@@ -33,6 +33,8 @@ pub(super) enum Kind {
     Texts,
     /// A number, or a string that may be one.
     Number,
+    /// A string, or an integer as its decimal digits.
+    TextOrInteger,
     /// A string, a number, or a boolean, which becomes 1 or 0.
     Any,
     /// Anything: of a string its content, and other values as they are written. The line must be UTF-8.

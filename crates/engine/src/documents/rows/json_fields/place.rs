@@ -154,12 +154,14 @@ impl<'de> DeserializeSeed<'de> for Place<'_, '_, 'de> {
         match self.kind() {
             // It is read when all other work is done: too late for an error.
             Some(Kind::AsWritten) if self.is_in_array => value.deserialize_ignored_any(self),
-            Some(Kind::Text | Kind::Number | Kind::Any) if self.is_in_array => {
+            Some(Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any)
+                if self.is_in_array =>
+            {
                 let name = self.field().map_or("", |field| field.name.as_str());
                 let reason = format!("column {name:?} is in a list; only texts can be in lists");
                 Err(de::Error::custom(reason))
             }
-            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::Any) => {
+            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::TextOrInteger | Kind::Any) => {
                 value.deserialize_option(self)
             }
             Some(Kind::AsWritten) => self.read_as_written(value),
@@ -179,6 +181,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
         let kind = match kind {
             Kind::Text | Kind::Texts => "a string",
             Kind::Number => "an integer",
+            Kind::TextOrInteger => "a string or an integer",
             Kind::Any => "a string or a number",
             Kind::AsWritten | Kind::Presence => "a value",
         };
@@ -227,7 +230,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_f64<E: de::Error>(mut self, number: f64) -> Result<(), E> {
-        if self.kind() == Some(Kind::Number) {
+        if matches!(self.kind(), Some(Kind::Number | Kind::TextOrInteger)) {
             return Err(E::invalid_type(de::Unexpected::Float(number), &self));
         }
         self.set_number(number);
@@ -235,7 +238,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_bool<E: de::Error>(mut self, value: bool) -> Result<(), E> {
-        if self.kind() == Some(Kind::Number) {
+        if matches!(self.kind(), Some(Kind::Number | Kind::TextOrInteger)) {
             return Err(E::invalid_type(de::Unexpected::Bool(value), &self));
         }
         self.set_number(u8::from(value));
@@ -253,7 +256,10 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
-        if matches!(self.kind(), Some(Kind::Text | Kind::Number | Kind::Any)) {
+        if matches!(
+            self.kind(),
+            Some(Kind::Text | Kind::Number | Kind::TextOrInteger | Kind::Any)
+        ) {
             return Err(de::Error::invalid_type(de::Unexpected::Seq, &self));
         }
         let node = self.node;
@@ -274,7 +280,7 @@ impl<'de> Visitor<'de> for Place<'_, '_, 'de> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut values: A) -> Result<(), A::Error> {
         if matches!(
             self.kind(),
-            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::Any)
+            Some(Kind::Text | Kind::Texts | Kind::Number | Kind::TextOrInteger | Kind::Any)
         ) {
             return Err(de::Error::invalid_type(de::Unexpected::Map, &self));
         }
