@@ -322,8 +322,14 @@ impl Archive {
 
     /// Removes the data files of a day that was not committed. Only warns if that fails: a leftover
     /// file harms no reader.
+    ///
+    /// Files that the log names stay: if another program has cleaned the log up meanwhile, no entry says that this commit
+    /// came through.
     pub async fn discard(&self, staged: &StagedDay) {
-        self.remove_written(&staged.files).await;
+        let Ok(live) = self.files() else { return };
+        let is_named = |file: &&WrittenFile| live.iter().any(|other| other.path == file.path);
+        let unnamed = staged.files.iter().filter(|file| !is_named(file));
+        self.remove_written(unnamed).await;
     }
 
     /// Refuses fingerprints of another spec, and ids of another type.

@@ -8,9 +8,10 @@ use std::path::{Path as FsPath, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use chrono::{DateTime, NaiveDate, Utc};
-use futures::TryStreamExt as _;
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
 use object_store::path::Path;
-use object_store::{ObjectStore as _, ObjectStoreExt as _};
+use object_store::{ObjectMeta, ObjectStore as _, ObjectStoreExt as _};
 use storage::{StorageError, UNFINISHED_MARK};
 
 use crate::data_files::is_data_file;
@@ -126,8 +127,7 @@ impl Archive {
                 _ => expired.insert(path),
             };
         }
-        let store = self.object_store();
-        let mut listed = store.list(None);
+        let mut listed = self.all_files().await?;
         let mut unneeded = Vec::new();
         let mut records: HashMap<NaiveDate, Vec<(i64, bool)>> = HashMap::new();
         while let Some(object) = listed
@@ -158,6 +158,26 @@ impl Archive {
     }
 }
 
+/// A directory in the root of a volume, which often only its owner may read.
+pub(crate) const LOST_AND_FOUND: &str = "lost+found";
+
+impl Archive {
+    /// All files below the archive's directory, except those in [`LOST_AND_FOUND`].
+    async fn all_files(&self) -> Result<BoxStream<'static, object_store::Result<ObjectMeta>>> {
+        let store = self.object_store();
+        if self.location().local().is_none() {
+            return Ok(store.list(None));
+        }
+        let top = store.list_with_delimiter(None).await;
+        let top = top.map_err(StorageError::store(self.location()))?;
+        let below = top.common_prefixes.into_iter();
+        let below = below.filter(|prefix| prefix.as_ref() != LOST_AND_FOUND);
+        let below = futures::stream::iter(below).flat_map(move |prefix| store.list(Some(&prefix)));
+        let files = futures::stream::iter(top.objects.into_iter().map(Ok));
+        Ok(files.chain(below).boxed())
+    }
+}
+
 /// Local files, at least `older_than` old, that a killed process did not finish writing.
 fn unfinished_files(
     root: &FsPath,
@@ -184,6 +204,9 @@ fn unfinished_files(
             metadata => metadata.map_err(failed)?,
         };
         if metadata.is_dir() {
+            if directory == root && entry.file_name() == LOST_AND_FOUND {
+                continue;
+            }
             found.extend(unfinished_files(root, &path, older_than)?);
             continue;
         }

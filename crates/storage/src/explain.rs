@@ -125,7 +125,13 @@ pub fn cause_kind(error: &(dyn StdError + 'static)) -> Option<ErrorKind> {
 /// error.
 #[must_use]
 pub fn plain_message(error: &(dyn StdError + 'static)) -> String {
-    explain_cause(error).map_or_else(|| scrub(&error.to_string()), |explained| explained.text)
+    let without_cause = || scrub(without_backtrace(&error.to_string()));
+    explain_cause(error).map_or_else(without_cause, |explained| explained.text)
+}
+
+/// A message without the backtrace that the Delta library appends, if the environment asks for backtraces.
+fn without_backtrace(text: &str) -> &str {
+    text.split("\n   0: ").next().unwrap_or(text).trim_end()
 }
 
 /// Explains the first store error or system error in the chain of `error` and its causes.

@@ -29,31 +29,37 @@ static OWNERS: AtomicUsize = AtomicUsize::new(0);
 /// The signals that ask this process to stop, from [`Self::listen`] on. While one lives, its owner acts on them; after the last
 /// is dropped, a signal ends the process.
 pub struct StopSignals {
+    /// Has a change when a signal arrived that [`Self::receive`] has not returned.
     received: watch::Receiver<Option<Received>>,
-    /// Whether [`Self::receive`] has returned one.
-    is_taken: bool,
 }
 
 impl StopSignals {
     /// Starts to listen.
     pub fn listen() -> Result<Self, Failure> {
+        let own = || OWNERS.fetch_add(1, Ordering::SeqCst);
         let received = match RECEIVED.get() {
-            Some(received) => received.clone(),
-            None => hear()?,
+            Some(received) => {
+                let mut received = received.clone();
+                // An earlier owner has acted on earlier signals. One that comes before the next line ends the process.
+                received.mark_unchanged();
+                own();
+                received
+            }
+            None => {
+                own();
+                hear().inspect_err(|_| {
+                    OWNERS.fetch_sub(1, Ordering::SeqCst);
+                })?
+            }
         };
-        OWNERS.fetch_add(1, Ordering::SeqCst);
-        Ok(Self {
-            received,
-            is_taken: false,
-        })
+        Ok(Self { received })
     }
 
     /// Waits for a signal; returns at once if one arrived since [`Self::listen`].
     async fn receive(&mut self) -> Received {
-        let received = self.received.wait_for(Option::is_some).await;
-        let received = received.ok().and_then(|received| *received);
-        self.is_taken = true;
-        match received {
+        let changed = self.received.changed().await;
+        let received = *self.received.borrow_and_update();
+        match received.filter(|_| changed.is_ok()) {
             Some(received) => received,
             // The thread that hears them ends with the process.
             None => std::future::pending().await,
@@ -107,8 +113,9 @@ impl StopSignals {
 impl Drop for StopSignals {
     fn drop(&mut self) {
         let is_last = OWNERS.fetch_sub(1, Ordering::SeqCst) == 1;
+        let is_new = self.received.has_changed().unwrap_or(false);
         let received = *self.received.borrow();
-        if let Some(received) = received.filter(|_| is_last && !self.is_taken) {
+        if let Some(received) = received.filter(|_| is_last && is_new) {
             end(received);
         }
     }

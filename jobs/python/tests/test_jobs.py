@@ -402,6 +402,11 @@ def test_tune_and_idf(tmp_path, documents):
     (best,) = [row for row in specs if row["best"]]
     assert json.loads(best["spec"]) == tuned.raw["spec"] and best["weight"] == tuned.spec.weight
     assert {row["idf_power"] for row in specs} == {None, "1/2"}
+    learn = documents if tuned.learnt else None
+    archive = dedup_job.Archive.create(tmp_path / "tuned", learn=learn, **tuned.spec_options)
+    made = archive.spec().to_dict()
+    digests = {"idf", "sketch"}
+    assert {**made, **dict.fromkeys(digests)} == {**tuned.raw["spec"], **dict.fromkeys(digests)}
     frame = tuned.distance_table().to_pandas()
     assert frame["k"].tolist() == list(range(17)) and frame["pairs"].tolist() == [at.pairs for at in tuned.distances]
     assert (frame["pairs"] == frame.filter(regex="^pairs_").sum(axis=1)).all()

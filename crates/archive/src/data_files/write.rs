@@ -231,7 +231,7 @@ impl Archive {
 
     /// Removes data files that no log entry names. Only warns if that fails: a leftover file harms
     /// no reader.
-    pub(crate) async fn remove_written(&self, written: &[WrittenFile]) {
+    pub(crate) async fn remove_written(&self, written: impl IntoIterator<Item = &WrittenFile>) {
         let store = self.object_store();
         for data in written {
             if let Err(error) = store.delete(&Path::from(data.path.as_str())).await {

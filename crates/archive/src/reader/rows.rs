@@ -336,6 +336,10 @@ pub fn to_id_type(
     ids: &ArrayRef,
     id_type: IdType,
 ) -> std::result::Result<ArrayRef, arrow::error::ArrowError> {
+    let options = arrow::compute::CastOptions {
+        safe: false,
+        ..Default::default()
+    };
     // Bytes that are not UTF-8 become replacement characters, as in the documents' texts.
     if let DataType::Binary = ids.data_type() {
         let bytes = ids.as_binary::<i32>();
@@ -345,11 +349,7 @@ pub fn to_id_type(
         };
         // Without such bytes, nothing is copied.
         let text = StringArray::try_from_binary(bytes.clone()).unwrap_or_else(|_| lossy());
-        return arrow::compute::cast(&text, &id_type.data_type());
+        return arrow::compute::cast_with_options(&text, &id_type.data_type(), &options);
     }
-    let options = arrow::compute::CastOptions {
-        safe: false,
-        ..Default::default()
-    };
     arrow::compute::cast_with_options(ids, &id_type.data_type(), &options)
 }

@@ -15,6 +15,7 @@ use crate::delta::log_store;
 use crate::error::{ArchiveError, Result};
 use crate::schema::{DAY, FINGERPRINT, ID, IdType, KEPT, SKETCH, SPEC_KEY};
 use crate::spec_files::{self, SpecFiles};
+use crate::vacuum::LOST_AND_FOUND;
 
 impl Archive {
     /// Creates an empty archive, with the files that its spec names and, if `kept` is true, the column [`KEPT`]. The directory
@@ -92,7 +93,7 @@ impl Archive {
 /// Refuses a directory that holds anything except the files of a killed `create`.
 async fn require_empty(location: &Location) -> Result<()> {
     // `lost+found` is in the root of a volume; often only its owner may read it.
-    let is_allowed = |name: &str| [LOG_DIRECTORY, "_dedup-job", "lost+found"].contains(&name);
+    let is_allowed = |name: &str| [LOG_DIRECTORY, "_dedup-job", LOST_AND_FOUND].contains(&name);
     let not_empty = |found: String| ArchiveError::NotEmpty {
         path: location.to_string(),
         found,

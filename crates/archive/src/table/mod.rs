@@ -3,6 +3,7 @@
 mod create;
 mod data_file;
 mod info;
+mod log_entries;
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use deltalake_core::kernel::Action;
 use deltalake_core::kernel::transaction::{CommitBuilder, CommitProperties, TableReference};
 use deltalake_core::protocol::DeltaOperation;
 use deltalake_core::{DeltaTable, DeltaTableError};
-use futures::{Stream, StreamExt as _, TryStreamExt as _};
-use object_store::{ObjectMeta, ObjectStore};
+use futures::StreamExt as _;
+use object_store::ObjectStore;
 use simhash::{Model, Spec};
-use storage::{LOG_DIRECTORY, Location, StorageError, is_log_entry};
+use storage::{ErrorKind, Location, StorageError};
 
 use crate::delta::{catch_async_panic, log_store};
 use crate::error::{ArchiveError, Result};
@@ -53,20 +54,28 @@ impl Archive {
             }
             .into());
         }
-        if !is_sound_log(location).await? {
+        if !log_entries::has_any(location).await? {
             return Err(ArchiveError::NotAnArchive {
                 path: given.to_owned(),
             });
         }
         let mut table = DeltaTable::new(log_store(location)?);
-        catch_async_panic(table.load())
-            .await
-            .map_err(|error| match error {
-                DeltaTableError::NotATable(_) => ArchiveError::NotAnArchive {
+        match catch_async_panic(table.load()).await {
+            Ok(()) => {}
+            Err(DeltaTableError::NotATable(_)) => {
+                return Err(ArchiveError::NotAnArchive {
                     path: given.to_owned(),
-                },
-                error => ArchiveError::delta(given)(error),
-            })?;
+                });
+            }
+            Err(error) => {
+                let error = ArchiveError::delta(given)(error);
+                // The library does not say which entry is damaged.
+                return Err(match error.kind() {
+                    ErrorKind::Data => log_entries::damage(location).await.unwrap_or(error),
+                    _ => error,
+                });
+            }
+        }
         foreign::refuse_unreadable(&table, given)?;
         let state = table.snapshot().map_err(ArchiveError::delta(given))?;
         let spec = state.metadata().configuration().get(SPEC_KEY);
@@ -101,7 +110,7 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError`] when the store cannot be listed.
     pub async fn is_at(location: &Location) -> Result<bool> {
-        let entries = log_entries(location)?;
+        let entries = log_entries::list(location)?;
         let first = std::pin::pin!(entries).next().await.transpose()?;
         Ok(first.is_some())
     }
@@ -203,39 +212,4 @@ impl Archive {
         self.table.state = Some(committed.snapshot());
         Ok(version)
     }
-}
-
-/// The entries of the log at `location`: their paths and sizes. None if there is no log.
-fn log_entries(location: &Location) -> Result<impl Stream<Item = Result<ObjectMeta>> + use<>> {
-    let has_log = location
-        .local()
-        .is_none_or(|local| local.join(LOG_DIRECTORY).is_dir());
-    let log = location.child(LOG_DIRECTORY)?;
-    let listed = match has_log {
-        true => location.store().list(Some(log.path())),
-        false => futures::stream::empty().boxed(),
-    };
-    let failed = location.clone();
-    let is_entry = |entry: &ObjectMeta| entry.location.filename().is_some_and(is_log_entry);
-    Ok(listed
-        .try_filter(move |entry| std::future::ready(is_entry(entry)))
-        .map_err(move |error| StorageError::store(&failed)(error).into()))
-}
-
-/// Whether there is a log with entries. Refuses an empty entry: the Delta library takes it for one that changes nothing, so that
-/// what was committed by it would be missing.
-async fn is_sound_log(location: &Location) -> Result<bool> {
-    let mut entries = std::pin::pin!(log_entries(location)?);
-    let mut has_entries = false;
-    while let Some(entry) = entries.next().await.transpose()? {
-        if entry.size == 0 {
-            let name = entry.location.filename().unwrap_or_default();
-            return Err(ArchiveError::BadData {
-                object: location.child_name(&format!("{LOG_DIRECTORY}/{name}")),
-                reason: "this entry of the log is empty, and was not when it was written".into(),
-            });
-        }
-        has_entries = true;
-    }
-    Ok(has_entries)
 }

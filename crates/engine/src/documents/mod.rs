@@ -276,12 +276,14 @@ impl Documents {
         self.files.iter().all(|file| file.columns.id.is_some())
     }
 
-    /// Whether some documents get the id `file:row`.
+    /// The files whose documents get the id `file:row`: the first, and how many others there are. `None` if there is none.
     #[must_use]
-    pub fn have_row_ids(&self) -> bool {
+    pub fn files_with_row_ids(&self) -> Option<(String, usize)> {
         let has_row_ids =
-            |file: &Arc<InputFile>| file.columns.id.is_none() && !file.columns.is_one_document;
-        self.files.iter().any(has_row_ids)
+            |file: &&Arc<InputFile>| file.columns.id.is_none() && !file.columns.is_one_document;
+        let mut files = self.files.iter().filter(has_row_ids);
+        let first = files.next()?.location.to_string();
+        Some((first, files.count()))
     }
 
     /// Whether the content is ready fingerprints.

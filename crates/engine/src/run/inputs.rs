@@ -98,10 +98,13 @@ pub async fn open_batch(
 ) -> Result<(Documents, Recipe, IdType)> {
     let mut documents = Documents::open(context, new, columns).await?;
     let without_archive = &options.for_documents(&documents);
-    if documents.have_row_ids() {
+    if let Some((first, others)) = documents.files_with_row_ids() {
+        let others = match others {
+            0 => String::new(),
+            others => format!(" and {others} more files"),
+        };
         tracing::warn!(
-            "{}: no id column found, so each document gets the id FILE:ROW; if there is an id column, name it with --id-column",
-            documents.given()
+            "{first}{others}: no id column found, so each document gets the id FILE:ROW; if there is an id column, name it with --id-column"
         );
     }
     let declared = documents.spec()?;
@@ -270,6 +273,7 @@ impl<'a> Inputs<'a> {
             Some(verify) => {
                 let model = verification_model(run, &opened, &recipe).await?;
                 let pages = settings.spec_options.pages_under(model.spec());
+                let model = (model, matches!(recipe, Recipe::Texts(_)));
                 Some(Verifier::open(context, verify, model, &documents, columns, pages).await?)
             }
             None => None,

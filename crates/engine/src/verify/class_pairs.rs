@@ -246,6 +246,7 @@ impl UnverifiedPairs {
         let comparer = Comparer {
             texts,
             min_similarity: verifier.verify.min_similarity,
+            by_model: verifier.by_model,
             counts: Arc::clone(&counts),
         };
         let mut workers = verifier.workers(context);

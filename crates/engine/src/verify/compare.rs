@@ -18,6 +18,8 @@ use crate::pairs::{self, SIMILARITY};
 pub(super) struct Comparer {
     pub(super) texts: Texts,
     pub(super) min_similarity: f64,
+    /// Whether the fingerprints of texts tell which texts are meant; see [`super::Verifier`].
+    pub(super) by_model: bool,
     pub(super) counts: Arc<Counts>,
 }
 
@@ -98,8 +100,9 @@ impl Comparer {
             is_archived,
             distance,
         } = pair;
+        let is_archived = *is_archived && self.by_model;
         let mut fingerprints: HashMap<Place, Option<u64>> = HashMap::new();
-        if *is_archived || combinations(new, others).nth(1).is_some() {
+        if is_archived || combinations(new, others).nth(1).is_some() {
             for place in new.iter().chain(others) {
                 fingerprints.insert(*place, worker.fingerprint(&self.texts, *place)?);
             }
@@ -110,7 +113,7 @@ impl Comparer {
             both.is_some_and(|(a, b)| (a ^ b).count_ones().cast_signed() == *distance)
         };
         let is_any_at_distance = combinations(new, others).any(|pair| is_at_distance(&pair));
-        if *is_archived && !is_any_at_distance {
+        if is_archived && !is_any_at_distance {
             return Ok(None);
         }
         let mut greatest = None;

@@ -81,16 +81,19 @@ pub(crate) struct Counts {
 pub(crate) struct Verifier<'a> {
     verify: &'a Verify,
     model: Model,
+    /// Whether the fingerprints of the run are those that `model` makes of the texts, and not ready ones.
+    by_model: bool,
     batch: Documents,
     archive: Option<Documents>,
 }
 
 impl<'a> Verifier<'a> {
-    /// Opens the texts of `documents` and, if `verify` names them, those of the archive.
+    /// Opens the texts of `documents` and, if `verify` names them, those of the archive. The model comes with whether the run's
+    /// fingerprints are made by it.
     pub(crate) async fn open(
         context: &SessionContext,
         verify: &'a Verify,
-        model: Model,
+        (model, by_model): (Model, bool),
         documents: &Documents,
         columns: &Columns,
         pages: Pages,
@@ -111,6 +114,7 @@ impl<'a> Verifier<'a> {
         Ok(Self {
             verify,
             model,
+            by_model,
             batch,
             archive,
         })
@@ -192,6 +196,7 @@ pub(crate) async fn verify(
 ) -> Result<(SendableRecordBatchStream, Arc<Counts>)> {
     let Verifier {
         verify,
+        by_model,
         batch,
         archive,
         ..
@@ -224,6 +229,7 @@ pub(crate) async fn verify(
     let comparer = Comparer {
         texts,
         min_similarity: verify.min_similarity,
+        by_model: *by_model,
         counts: Arc::clone(&counts),
     };
     let mut workers = verifier.workers(context);

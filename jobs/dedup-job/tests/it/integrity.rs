@@ -402,9 +402,9 @@ fn a_committed_day_is_recognised_without_its_date() {
     assert!(bases.contains(&"b1") && bases.contains(&"d1"), "{bases:?}");
 }
 
-/// The Delta library takes an empty entry for one that changes nothing: the day that it committed would be missing.
+/// An empty entry, which the Delta library takes for one that changes nothing, one that is cut off, and one that is missing.
 #[test]
-fn an_empty_entry_of_the_log_is_named() {
+fn a_damaged_entry_of_the_log_is_named() {
     let dir = Dir::new();
     let data = dir.at("data");
     dedup(&format!(
@@ -412,13 +412,25 @@ fn an_empty_entry_of_the_log_is_named() {
     ))
     .ok();
     let entry = format!("{data}/archive/_delta_log/00000000000000000002.json");
-    assert!(fs::metadata(&entry).unwrap().len() > 0);
-    fs::write(&entry, "").unwrap();
-    let said = ["archive/_delta_log/00000000000000000002.json", "empty"];
-    dedup(&format!("archive info {data}/archive")).fails(65, &said);
-    let output = dir.at("hits.csv");
-    dedup(&format!(
-        "run {data}/day.parquet --base {data}/archive --output {output}"
-    ))
-    .fails(65, &said);
+    let whole = fs::read(&entry).unwrap();
+    let half = whole[..whole.len() / 2].to_vec();
+    for (left, says) in [
+        (Some(Vec::new()), "is empty"),
+        (Some(half), "is not JSON"),
+        (None, "is missing"),
+    ] {
+        match left {
+            Some(bytes) => fs::write(&entry, bytes).unwrap(),
+            None => fs::remove_file(&entry).unwrap(),
+        }
+        let said = ["archive/_delta_log/00000000000000000002.json", says];
+        let output = dir.at("hits.csv");
+        for line in [
+            format!("archive info {data}/archive"),
+            format!("run {data}/day.parquet --base {data}/archive --output {output}"),
+        ] {
+            let ran = dedup(&line).fails(65, &said);
+            assert_eq!(ran.stderr.trim_end().lines().count(), 1, "{}", ran.stderr);
+        }
+    }
 }

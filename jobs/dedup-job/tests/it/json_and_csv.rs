@@ -333,6 +333,35 @@ fn an_archive_with_text_ids_takes_integers_and_strings() {
     run(&file("mixed.jsonl", &["7", "\"007\""]), "").fails(65, &["\"007\" is no 64-bit integer"]);
 }
 
+/// The columns are those of the first objects: the very first may lack the id, which is an error, or the text.
+#[test]
+fn the_first_object_may_lack_what_others_have() {
+    let dir = Dir::new();
+    let output = dir.at("hits.csv");
+    let file = |name: &str, first: &str| {
+        let rest = String::from_utf8(json_lines(0..3)).unwrap();
+        fs::write(dir.join(name), format!("{first}\n{rest}")).unwrap();
+        dir.at(name)
+    };
+    let run = |new: &str| dedup(&format!("run {new} --overwrite --output {output} --json"));
+    let no_text = file("no_text.jsonl", "{\"id\":\"first\",\"other\":1}");
+    let summary = run(&no_text).ok().json();
+    assert_eq!(summary["new"]["documents"], 4);
+    assert_eq!(summary["new"]["without_fingerprint"], 1);
+    let no_id = file("no_id.jsonl", "{\"text\":\"a b c d e\"}");
+    run(&no_id).fails(65, &["no_id.jsonl, line 1", "no id", "\"id\""]);
+    // The first object has a text: another that comes first among the known names does not count.
+    let content = file(
+        "content.jsonl",
+        "{\"id\":\"first\",\"content\":\"a b c d e\"}",
+    );
+    let summary = run(&content).ok().json();
+    assert_eq!(summary["new"]["without_fingerprint"], 3);
+    // No object has an id.
+    fs::write(dir.join("none.jsonl"), "{\"text\":\"a b c d e\"}\n").unwrap();
+    run(&dir.at("none.jsonl")).ok();
+}
+
 /// Fault 25: the message about a CSV file without a header quotes only the start of its first
 /// record.
 #[test]

@@ -269,7 +269,7 @@ fn requests_are_answered_as_the_description_says() {
         ("{", "openapi.json"),
         ("{}", "neither"),
         ("{\"fp\": \"12\"}", "16 hexadecimal"),
-        ("{\"fp\": 1.5}", "openapi.json"),
+        ("{\"fp\": 1.5}", "16 hexadecimal"),
         ("{\"fp\": 1, \"k\": 9}", "from 0 to 8"),
         ("{\"fp\": 1, \"limit\": 0}", "limit"),
         ("{\"fp\": 1, \"min_similarity\": 2}", "min_similarity"),
@@ -788,7 +788,7 @@ fn a_server_can_be_stopped_as_soon_as_it_listens() {
 fn remembered_documents_are_cut_off_sorted_and_forgotten() {
     let (days, index) = index();
     let seen = days.dir.at("seen");
-    let options = format!("--remember {seen} --remember-for 3s --remember-max 6 --refresh 1h");
+    let options = format!("--remember {seen} --remember-for 3s --remember-max 6");
     let served = Serving::start(&index, &options);
     let fp = format!("{:016x}", far(99));
     let ask = |id: &str, limit: usize| {
@@ -830,7 +830,7 @@ fn remembered_documents_are_cut_off_sorted_and_forgotten() {
     assert_eq!(bytes(&seen), before);
     assert_eq!(ask("y", 9).status, 200);
     assert_eq!(ask("z", 9).status, 503);
-    // Forgotten documents are not found, and take no room, whenever the index is looked at again.
+    // Forgotten documents are not found, and take no room.
     std::thread::sleep(Duration::from_secs(5));
     let late = ask("z", 9);
     assert_eq!((late.status, ids(&late)), (200, Vec::new()));

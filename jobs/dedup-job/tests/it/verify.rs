@@ -445,3 +445,72 @@ fn empty_texts_are_alike() {
         [("b".into(), "a".into(), 0, Some(1.0))]
     );
 }
+
+/// A text of --base-text that is of another document with the id: the pair is kept unverified, and a copy stays a duplicate.
+#[test]
+fn a_text_of_another_document_with_the_id_is_not_compared() {
+    let dir = Dir::new();
+    let documents = Documents::make();
+    let (text, other) = (documents.base[0].1.as_str(), documents.base[1].1.as_str());
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive}")).ok();
+    for (day, text) in [("2026-01-01", text), ("2026-01-02", other)] {
+        write_documents(dir.join(&format!("{day}.parquet")), &[("a", text)]);
+        let file = dir.at(&format!("{day}.parquet"));
+        dedup(&format!(
+            "fingerprint {file} --append {archive} --day {day}"
+        ))
+        .ok();
+    }
+    write_documents(dir.join("new.parquet"), &[("n", text)]);
+    let (new, hits, decisions) = (dir.at("new.parquet"), dir.at("hits.csv"), dir.at("d.csv"));
+    let run = |texts: &str| {
+        let line = format!(
+            "run {new} --base {archive} --verify jaccard {texts} --output {hits} --decisions {decisions} --json"
+        );
+        let ran = dedup(&line).ok();
+        let pairs = fs::read_to_string(&hits).unwrap();
+        let decided = fs::read_to_string(&decisions).unwrap();
+        assert!(decided.contains("n,false,a,2026-01-01,0,"), "{decided}");
+        (
+            pairs,
+            ran.stderr.clone(),
+            ran.json()["verified"]["without_text"].clone(),
+        )
+    };
+    let header = "new_id,base_id,distance,base_day,similarity\n";
+    let other_day = format!("--base-text {}", dir.at("2026-01-02.parquet"));
+    let (pairs, said, without) = run(&other_day);
+    assert_eq!(pairs, format!("{header}n,a,0,2026-01-01,\n"));
+    assert!(said.contains("1 of 1 pairs are kept unverified"), "{said}");
+    assert_eq!(without, 1);
+    let (pairs, said, without) = run("");
+    assert_eq!(pairs, format!("{header}n,a,0,2026-01-01,\n"));
+    assert!(said.contains("--base-text"), "{said}");
+    assert_eq!(without, 1);
+    let both = format!("{other_day} {}", dir.at("2026-01-01.parquet"));
+    let (pairs, said, without) = run(&both);
+    assert_eq!(pairs, format!("{header}n,a,0,2026-01-01,1.0\n"));
+    assert_eq!((said.contains("unverified"), without), (false, 0.into()));
+}
+
+/// Pages that differ in their markup alone are one class: not all pairs of them are compared.
+#[test]
+fn pages_that_differ_in_their_markup_alone_are_decided_together() {
+    let dir = Dir::new();
+    let text = Documents::make().base[0].1.clone();
+    let pages = dir.join("pages");
+    fs::create_dir(&pages).unwrap();
+    for n in 0..300 {
+        let page = format!("<html><head><meta name=csrf content={n}></head><p>{text}</p></html>");
+        fs::write(pages.join(format!("{n:03}.html")), page).unwrap();
+    }
+    let decisions = dir.at("d.csv");
+    let line = format!(
+        "run {} --verify jaccard --decisions {decisions} --json",
+        pages.display()
+    );
+    let summary = dedup(&line).ok().json();
+    assert_eq!(summary["decisions"]["kept"], 1);
+    assert_eq!(summary["verified"]["checked"], 0);
+}

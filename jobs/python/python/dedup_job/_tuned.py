@@ -42,6 +42,21 @@ class Tuned(Summary):
     `spec` is the spec to take, and `raw` all that the command prints with --json.
     """
 
+    @property
+    def spec_options(self) -> dict[str, Any]:
+        """The options of `Archive.create` and `Spec` that make the spec to take.
+
+        If `learnt` is true, its weights need document frequencies: give `Archive.create` the documents, too, as `learn`. Stop
+        words are not among the options.
+        """
+        spec = self.raw["spec"]
+        names = ("tokenizer", "normalize", "markup", "weight", "sketch", "min_features")
+        options = {name: spec[name] for name in names if name in spec}
+        options["hash_seed"] = spec["seed"]
+        if self.raw["learnt"]:
+            options["idf_power"] = str(spec.get("idf_power", "1"))
+        return options
+
     def spec_table(self) -> Table:
         """The specs that were compared, one row each.
 

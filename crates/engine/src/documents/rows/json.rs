@@ -130,13 +130,22 @@ pub(in crate::documents) struct Json;
 impl RowFormat for Json {
     fn first_record(&self, input: Input) -> Result<Option<Box<dyn FirstRecord>>> {
         let mut objects = Objects::new(input)?;
-        let found = objects.advance()?;
-        Ok(found.then(|| {
-            Box::new(FirstObject {
-                name: objects.name(),
-                text: objects.text,
-            }) as Box<dyn FirstRecord>
-        }))
+        if !objects.advance()? {
+            return Ok(None);
+        }
+        let name = objects.name();
+        let mut next = Vec::new();
+        let text = std::mem::take(&mut objects.text);
+        let mut bytes = text.len();
+        // Whatever is wrong with them is said when all are read.
+        while next.len() < NEXT_OBJECTS
+            && bytes < NEXT_BYTES
+            && matches!(objects.advance(), Ok(true))
+        {
+            bytes += objects.text.len();
+            next.push(std::mem::take(&mut objects.text));
+        }
+        Ok(Some(Box::new(FirstObject { name, text, next })))
     }
 
     fn records(
@@ -189,23 +198,46 @@ impl RawRecords for RawObjects {
     }
 }
 
+/// The most objects behind the first in which columns are sought that the first lacks, and about the most bytes of them.
+const NEXT_OBJECTS: usize = 63;
+const NEXT_BYTES: usize = 1 << 18;
+
 /// The first object, with the name of its line.
 struct FirstObject {
     name: String,
     text: Vec<u8>,
+    /// The next objects.
+    next: Vec<Vec<u8>>,
 }
 
 impl FirstRecord for FirstObject {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let bad = |error| bad_line(&self.name, &error);
-        let names = self.names().map_err(bad)?;
-        let paths = self.paths(columns).map_err(bad)?;
-        let names = names.iter().map(String::as_str).chain(paths);
+        let mut names = names_in(&self.text, columns).map_err(bad)?;
         // This object may lack the preference and the carried columns, and others have them.
         let optional = columns.prefer.column().into_iter();
         let optional = optional.chain(columns.carried.iter().map(String::as_str));
-        let names: Vec<&str> = names.chain(optional).collect();
-        let found = columns.find(location.given(), &names)?;
+        let optional: Vec<&str> = optional.collect();
+        let find = |names: &[String]| {
+            let names = names.iter().map(String::as_str);
+            let names: Vec<&str> = names.chain(optional.iter().copied()).collect();
+            columns.find(location.given(), &names)
+        };
+        let of_first = find(&names);
+        let found = match of_first {
+            Ok(found) if found.id.is_some() => found,
+            // The first object may be the one that lacks the id or the text.
+            of_first => {
+                for text in &self.next {
+                    for name in names_in(text, columns).unwrap_or_default() {
+                        if !names.contains(&name) {
+                            names.push(name);
+                        }
+                    }
+                }
+                find(&names).or(of_first)?
+            }
+        };
         let Some(name) = found.id.clone() else {
             return Ok((found, IdType::String));
         };
@@ -240,26 +272,21 @@ impl FirstRecord for FirstObject {
     }
 }
 
-impl FirstObject {
-    /// The names of the fields.
-    fn names(&self) -> serde_json::Result<Vec<String>> {
-        let mut json = serde_json::Deserializer::from_slice(&self.text);
-        let names = json.deserialize_map(Names)?;
-        json.end()?;
-        Ok(names)
-    }
-
-    /// The paths of those fields inside of objects that `columns` name for ids and contents.
-    fn paths<'c>(&self, columns: &'c Columns) -> serde_json::Result<impl Iterator<Item = &'c str>> {
-        let named = [&columns.id, &columns.text, &columns.fingerprint];
-        let named = named.into_iter().flatten().map(String::as_str);
-        let paths: Vec<&str> = named.filter(|name| name.contains('.')).collect();
-        let fields = Fields::new(paths.iter().map(|path| (*path, Kind::Presence)));
-        let record = fields.parse(&self.text)?;
-        let is_there: Vec<bool> = record.values().iter().map(Option::is_some).collect();
-        let found = paths.into_iter().zip(is_there);
-        Ok(found.filter_map(|(path, is_there)| is_there.then_some(path)))
-    }
+/// The names of the fields of an object, and the paths of those fields inside of its objects that `columns` name for ids and
+/// contents.
+fn names_in(object: &[u8], columns: &Columns) -> serde_json::Result<Vec<String>> {
+    let mut json = serde_json::Deserializer::from_slice(object);
+    let mut names = json.deserialize_map(Names)?;
+    json.end()?;
+    let named = [&columns.id, &columns.text, &columns.fingerprint];
+    let named = named.into_iter().flatten().map(String::as_str);
+    let paths: Vec<&str> = named.filter(|name| name.contains('.')).collect();
+    let fields = Fields::new(paths.iter().map(|path| (*path, Kind::Presence)));
+    let record = fields.parse(object)?;
+    let is_there = record.values().into_iter().map(|value| value.is_some());
+    let there = paths.iter().zip(is_there).filter(|(_, is_there)| *is_there);
+    names.extend(there.map(|(path, _)| (*path).to_owned()));
+    Ok(names)
 }
 
 /// The names of an object's fields.

@@ -43,6 +43,11 @@ pub fn run(common: &CommonArgs, args: &LookupArgs) -> Result<(), Failure> {
     let threads = process::threads(common);
     process::run(common, async |process: &Process| {
         let index = Index::open(&files(process, &process.locate(dir)?, &args.cache)?).await?;
+        if min_similarity > 0.0 && index.spec().sketch.is_none() {
+            return Err(Failure::Usage(format!(
+                "--min-similarity: {dir} has no sketches, by which similarities are estimated; its archive was created without --sketch"
+            )));
+        }
         let model = index.model().await?;
         let sources: Vec<Source> = args.queries.iter().map(|given| Source::of(given)).collect();
         let answering = tokio::task::spawn_blocking(move || {
@@ -122,7 +127,7 @@ fn answer(
             }
             match json {
                 true => printed += &json_line(&as_json(&asked.given, answer))?,
-                false => text::write(&mut printed, asked, answer, wanted.k, style),
+                false => text::write(&mut printed, asked, answer, &wanted, style),
             }
         }
     }

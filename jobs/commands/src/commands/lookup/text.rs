@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anstyle::Style as AnsiStyle;
-use lookup::Answer;
+use lookup::{Answer, LookupOptions};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::queries::Asked;
@@ -36,7 +36,14 @@ impl Style {
 }
 
 /// Writes the answer to a query.
-pub(super) fn write(text: &mut String, asked: &Asked, answer: &Answer, k: u32, style: &Style) {
+pub(super) fn write(
+    text: &mut String,
+    asked: &Asked,
+    answer: &Answer,
+    wanted: &LookupOptions,
+    style: &Style,
+) {
+    let k = wanted.k;
     let given = asked
         .query
         .text
@@ -55,7 +62,10 @@ pub(super) fn write(text: &mut String, asked: &Asked, answer: &Answer, k: u32, s
         false => writeln!(text, "{} ({fingerprint:016x})", style.heading(&given)),
     };
     if answer.hits.is_empty() {
-        let _ = writeln!(text, "  nothing within {k} bits\n");
+        let _ = match wanted.min_similarity > 0.0 {
+            true => writeln!(text, "  nothing within {k} bits that is similar enough\n"),
+            false => writeln!(text, "  nothing within {k} bits\n"),
+        };
         return;
     }
     let with_similarity = answer.hits.iter().any(|hit| hit.similarity.is_some());

@@ -34,6 +34,14 @@ pub fn run(common: &CommonArgs, args: &ShowArgs) -> Result<(), Failure> {
         let mut chosen = Chosen::new(args);
         read_rows(&location, |row| chosen.add(&row)).await?;
         let total = chosen.read;
+        if !chosen.has_similarities
+            && total > 0
+            && matches!(chosen.key, Key::Similarity | Key::Near(_))
+        {
+            tracing::warn!(
+                "{path}: no pair has a similarity; a run with --verify writes similarities"
+            );
+        }
         let pairs = chosen.into_pairs();
         let texts = find_texts(process, args, &pairs).await?;
         Ok((pairs, total, texts))
@@ -132,6 +140,8 @@ struct Chosen {
     heap: BinaryHeap<Ranked>,
     /// Pairs read.
     read: u64,
+    /// Whether one of them has a similarity.
+    has_similarities: bool,
 }
 
 /// What pairs are ordered by.
@@ -186,6 +196,7 @@ impl Chosen {
             most: args.count.unwrap_or(DEFAULT_COUNT) as usize,
             heap: BinaryHeap::new(),
             read: 0,
+            has_similarities: false,
         }
     }
 
@@ -194,6 +205,7 @@ impl Chosen {
             return;
         };
         self.read += 1;
+        self.has_similarities |= read.similarity.is_some();
         // A pair without a similarity comes last.
         let key = match self.key {
             Key::File => 0.0,
