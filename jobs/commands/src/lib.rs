@@ -37,9 +37,9 @@ pub fn main(arguments: &[OsString]) -> u8 {
         Err(Refused::Failure(failure)) => return failure.report(),
     };
     let logs_json = cli.common.log_format == Some(args::LogFormat::Json);
+    exit::LOGS_JSON.store(logs_json, std::sync::atomic::Ordering::Relaxed);
     match dispatch(cli) {
         Ok(()) => 0,
-        Err(failure) if logs_json => failure.log(),
         Err(failure) => failure.report(),
     }
 }

@@ -26,11 +26,13 @@ static RECEIVED: OnceLock<watch::Receiver<Option<Received>>> = OnceLock::new();
 /// The number of [`StopSignals`].
 static OWNERS: AtomicUsize = AtomicUsize::new(0);
 
-/// The signals that ask this process to stop, from [`Self::listen`] on. While one lives, its owner acts on them; after the last
-/// is dropped, a signal ends the process.
+/// The signals that ask this process to stop, from [`Self::listen`] on. While one lives, its owner acts on them. When its work is
+/// done and it is dropped, a signal ends the process.
 pub struct StopSignals {
     /// Has a change when a signal arrived that [`Self::receive`] has not returned.
     received: watch::Receiver<Option<Received>>,
+    /// Whether the work was done before any signal: one that came since ends the process.
+    is_done: bool,
 }
 
 impl StopSignals {
@@ -52,7 +54,10 @@ impl StopSignals {
                 })?
             }
         };
-        Ok(Self { received })
+        Ok(Self {
+            received,
+            is_done: false,
+        })
     }
 
     /// Waits for a signal; returns at once if one arrived since [`Self::listen`].
@@ -90,7 +95,10 @@ impl StopSignals {
     ) -> Result<T, Failure> {
         let mut work = std::pin::pin!(work);
         let received = tokio::select! {
-            done = &mut work => return done,
+            done = &mut work => {
+                self.is_done = done.is_ok();
+                return done;
+            }
             received = self.receive() => received,
         };
         let stage = progress.stage();
@@ -112,6 +120,10 @@ impl StopSignals {
 
 impl Drop for StopSignals {
     fn drop(&mut self) {
+        // After a signal or a failure, nothing is left but to report it: this counts as an owner to the end.
+        if !self.is_done {
+            return;
+        }
         let is_last = OWNERS.fetch_sub(1, Ordering::SeqCst) == 1;
         let is_new = self.received.has_changed().unwrap_or(false);
         let received = *self.received.borrow();
@@ -128,7 +140,15 @@ fn failure((name, number): Received, when: StoppedWhile) -> Failure {
 /// Ends the process after a signal that nobody else acts on.
 fn end(received: Received) -> ! {
     let failure = failure(received, StoppedWhile::Printing);
-    std::process::exit(failure.report().into())
+    let code = failure.code();
+    let (reported, is_reported) = std::sync::mpsc::channel();
+    // Standard error may be a pipe that nobody empties.
+    std::thread::spawn(move || {
+        failure.report();
+        let _ = reported.send(());
+    });
+    let _ = is_reported.recv_timeout(GRACE / 4);
+    std::process::exit(code.into())
 }
 
 /// Starts the thread that hears the signals, for the rest of the process.

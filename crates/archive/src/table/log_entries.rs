@@ -24,43 +24,69 @@ pub(super) fn list(location: &Location) -> Result<impl Stream<Item = Result<Obje
         .map_err(move |error| StorageError::store(&failed)(error).into()))
 }
 
+/// The entries of a log behind its last checkpoint, with their versions, ascending.
+struct Behind {
+    /// The version of the last checkpoint.
+    checkpoint: Option<u64>,
+    entries: Vec<(u64, ObjectMeta)>,
+}
+
+/// The entries behind the last checkpoint; `None` if there is no entry at all.
+async fn behind_checkpoint(location: &Location) -> Result<Option<Behind>> {
+    let mut listed = std::pin::pin!(list(location)?);
+    let (mut checkpoint, mut entries) = (None, Vec::new());
+    while let Some(entry) = listed.next().await.transpose()? {
+        let name = entry.location.filename().unwrap_or_default();
+        let Some((version, rest)) = name.split_once('.') else {
+            continue;
+        };
+        let Ok(version) = version.parse::<u64>() else {
+            continue;
+        };
+        match rest {
+            "json" => entries.push((version, entry)),
+            _ => checkpoint = checkpoint.max(Some(version)),
+        }
+    }
+    if entries.is_empty() && checkpoint.is_none() {
+        return Ok(None);
+    }
+    entries.retain(|(version, _)| checkpoint.is_none_or(|checkpoint| *version > checkpoint));
+    entries.sort_unstable_by_key(|(version, _)| *version);
+    Ok(Some(Behind {
+        checkpoint,
+        entries,
+    }))
+}
+
 /// Whether there is a log with entries. Refuses an empty entry: the Delta library takes it for one that changes nothing, so that
 /// what was committed by it would be missing.
 pub(super) async fn has_any(location: &Location) -> Result<bool> {
-    let mut entries = std::pin::pin!(list(location)?);
-    let mut has_entries = false;
-    while let Some(entry) = entries.next().await.transpose()? {
-        if entry.size == 0 {
+    let Some(behind) = behind_checkpoint(location).await? else {
+        return Ok(false);
+    };
+    match behind.entries.iter().find(|(_, entry)| entry.size == 0) {
+        None => Ok(true),
+        Some((_, entry)) => {
             let reason = "this entry of the log is empty, and was not when it was written";
-            return Err(damaged(location, &entry, reason.to_owned()));
+            Err(damaged(location, entry, reason.to_owned()))
         }
-        has_entries = true;
     }
-    Ok(has_entries)
 }
 
 /// What is wrong with the log, if it is that an entry is missing, or that one is not JSON.
 pub(super) async fn damage(location: &Location) -> Option<ArchiveError> {
-    let entries: Vec<ObjectMeta> = list(location).ok()?.try_collect().await.ok()?;
-    let version = |entry: &ObjectMeta| -> Option<u64> {
-        let name = entry.location.filename()?;
-        name.strip_suffix(".json")?.parse().ok()
-    };
-    let mut numbered: Vec<(u64, &ObjectMeta)> = entries
-        .iter()
-        .filter_map(|entry| Some((version(entry)?, entry)))
-        .collect();
-    numbered.sort_unstable_by_key(|(version, _)| *version);
-    for next in numbered.windows(2) {
-        let expected = next[0].0 + 1;
-        if next[1].0 != expected {
+    let behind = behind_checkpoint(location).await.ok()??;
+    let first = behind.checkpoint.map_or(0, |checkpoint| checkpoint + 1);
+    for ((version, _), expected) in behind.entries.iter().zip(first..) {
+        if *version != expected {
             return Some(ArchiveError::BadData {
                 object: location.child_name(&format!("{LOG_DIRECTORY}/{expected:020}.json")),
                 reason: "this entry of the log is missing".into(),
             });
         }
     }
-    for (_, entry) in numbered {
+    for (_, entry) in &behind.entries {
         let answer = location.store().get(&entry.location).await.ok()?;
         let bytes = answer.bytes().await.ok()?;
         for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {

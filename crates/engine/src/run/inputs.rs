@@ -33,9 +33,13 @@ impl OpenedArchive {
         let Some(given) = given else {
             return Ok(Self::Plain(Snapshot::none()));
         };
-        // The name of an archive may have the characters of patterns.
+        // The name of an archive may have the characters of patterns. A store may refuse to list what begins like a pattern.
         let location = stores.locate(given)?;
-        if Archive::is_at(&location).await? {
+        let is_archive = match Archive::is_at(&location).await {
+            Err(_) if given.contains(['*', '?', '[']) => false,
+            is_archive => is_archive?,
+        };
+        if is_archive {
             return Ok(Self::Archive(Box::new(Archive::open(&location).await?)));
         }
         let files = Snapshot::open_files(stores, given, &plain_columns(columns)).await?;

@@ -188,7 +188,7 @@ impl Worker {
         Ok(ready)
     }
 
-    /// The fingerprint of the text at a place. Needed only for ids with several texts.
+    /// The fingerprint of the text at a place. Needed for texts of the archive, and for ids with several texts.
     fn fingerprint(&mut self, texts: &Texts, place: Place) -> Result<Option<u64>> {
         if let Some(fingerprint) = self.fingerprints.get(&place) {
             return Ok(*fingerprint);

@@ -132,7 +132,10 @@ impl<'a> Verifier<'a> {
             let reason = match &self.archive {
                 None => "name the texts of the archive's documents with --base-text".to_owned(),
                 Some(documents) => {
-                    format!("{} lacks the texts of their documents", documents.given())
+                    format!(
+                        "in {}, the texts of their documents are missing, or have other fingerprints than in the archive",
+                        documents.given()
+                    )
                 }
             };
             tracing::warn!("{without_text} of {checked} pairs are kept unverified: {reason}");

@@ -13,7 +13,7 @@ use std::fs::{File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use storage::create_dir_all_synced;
@@ -36,7 +36,7 @@ const LOCK: &str = "lock";
 pub(super) struct Log {
     directory: PathBuf,
     records: Sender<Records>,
-    has_failed: Arc<AtomicBool>,
+    failures: Arc<AtomicU64>,
     /// Locks the directory until this is dropped.
     _lock: File,
 }
@@ -44,6 +44,8 @@ pub(super) struct Log {
 /// Encoded records to write, and the sender that reports when they are on the disk.
 struct Records {
     bytes: Vec<u8>,
+    /// Writes that had failed when they were sent.
+    failures: u64,
     done: oneshot::Sender<Result<(), String>>,
 }
 
@@ -83,13 +85,13 @@ impl Log {
             }
         }
         let (records, received) = channel();
-        let has_failed = Arc::new(AtomicBool::new(false));
-        let writer = Writer::new(directory, Arc::clone(&has_failed))?;
+        let failures = Arc::new(AtomicU64::new(0));
+        let writer = Writer::new(directory, Arc::clone(&failures))?;
         std::thread::spawn(move || writer.run(&received));
         Ok(Self {
             directory: directory.to_owned(),
             records,
-            has_failed,
+            failures,
             _lock: lock,
         })
     }
@@ -107,7 +109,13 @@ impl Log {
         let (done, written) = oneshot::channel();
         let directory = self.directory.display().to_string();
         // If the writer is gone, `written` says so.
-        let _ = self.records.send(Records { bytes, done });
+        let failures = self.failures.load(Ordering::Relaxed);
+        let records = Records {
+            bytes,
+            failures,
+            done,
+        };
+        let _ = self.records.send(records);
         async move {
             let written = written
                 .await
@@ -118,7 +126,7 @@ impl Log {
 
     /// Whether a write has failed. Entries of before may then be missing.
     pub(super) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed)
+        self.failures.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -187,12 +195,12 @@ struct Writer {
     file: File,
     /// Whether the last write failed.
     is_broken: bool,
-    /// Whether any write has failed.
-    has_failed: Arc<AtomicBool>,
+    /// Writes that have failed.
+    failures: Arc<AtomicU64>,
 }
 
 impl Writer {
-    fn new(directory: &Path, has_failed: Arc<AtomicBool>) -> Result<Self> {
+    fn new(directory: &Path, failures: Arc<AtomicU64>) -> Result<Self> {
         let begun = now();
         let file = begin(directory, begun, 0).map_err(LookupError::io(directory.display()))?;
         Ok(Self {
@@ -201,7 +209,7 @@ impl Writer {
             number: 0,
             file,
             is_broken: false,
-            has_failed,
+            failures,
         })
     }
 
@@ -209,18 +217,24 @@ impl Writer {
     fn run(mut self, received: &Receiver<Records>) {
         while let Ok(first) = received.recv() {
             let mut bytes = first.bytes;
-            let mut waiting = vec![first.done];
+            let mut waiting = vec![(first.failures, first.done)];
             for more in received.try_iter() {
                 bytes.extend_from_slice(&more.bytes);
-                waiting.push(more.done);
+                waiting.push((more.failures, more.done));
             }
             let written = self.write(&bytes).map_err(|error| error.to_string());
             if written.is_err() {
-                self.has_failed.store(true, Ordering::Relaxed);
+                self.failures.fetch_add(1, Ordering::Relaxed);
             }
-            for done in waiting {
+            let failures = self.failures.load(Ordering::Relaxed);
+            for (before, done) in waiting {
+                // Its entries may be known from records whose write failed since.
+                let all = match written.is_ok() && before < failures {
+                    true => Err("an earlier write failed; send it again".to_owned()),
+                    false => written.clone(),
+                };
                 // The request may have been dropped meanwhile.
-                let _ = done.send(written.clone());
+                let _ = done.send(all);
             }
         }
     }

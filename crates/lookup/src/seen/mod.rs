@@ -93,6 +93,12 @@ impl Seen {
     ) -> Result<(Vec<Vec<Near>>, impl Future<Output = Result<()>> + use<>)> {
         let oldest = self.oldest();
         let mut state = self.state();
+        // Here, too, so that their memory is bounded however seldom the server looks for a new version of the index. To free
+        // it takes a while.
+        let old = state.table.forget_before(oldest);
+        if !old.is_empty() {
+            std::thread::spawn(move || drop(old));
+        }
         let is_new = |entry: &&Remembered| !state.table.has(entry, oldest);
         let new: Vec<Remembered> = entries.iter().filter(is_new).cloned().collect();
         if state.table.len(oldest) + new.len() > self.remember.max {

@@ -22,12 +22,12 @@ pub(super) struct Table {
 }
 
 /// The generations of the time for which a document is remembered.
-const GENERATIONS: u64 = 8;
+const GENERATIONS: u64 = 4;
 
 /// The documents of some time. Their distinct fingerprints are listed four times: by the value of each block. Two fingerprints
 /// within k bits differ in at most ⌊k/4⌋ bits of at least one block.
 #[derive(Debug)]
-struct Generation {
+pub(super) struct Generation {
     /// The time of the first entry.
     begun: u64,
     /// In the order in which they came, with their times.
@@ -155,7 +155,7 @@ impl Table {
     }
 
     /// Takes out the generations whose entries are all from before `oldest`. To drop them takes a while.
-    pub(super) fn forget_before(&mut self, oldest: u64) -> impl Send + 'static {
+    pub(super) fn forget_before(&mut self, oldest: u64) -> Vec<Generation> {
         let is_old = |generation: &Generation| {
             let last = generation.entries.last();
             last.is_none_or(|(time, _)| *time < oldest)
@@ -165,7 +165,7 @@ impl Table {
             .iter()
             .take_while(|one| is_old(one))
             .count();
-        self.generations.drain(..old).collect::<Vec<_>>()
+        self.generations.drain(..old).collect()
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) struct Turn<'a> {
 impl Admission {
     pub(super) fn new(settings: &ServeSettings) -> Self {
         Self {
-            bodies: Semaphore::new(BODIES.max(settings.max_body) / 1024 + 1),
+            bodies: Semaphore::new(BODIES.max(settings.max_body).div_ceil(1024)),
             responses: Arc::new(Semaphore::new(RESPONSES / 1024)),
             places: Semaphore::new(settings.threads + settings.queue),
             threads: Semaphore::new(settings.threads),
@@ -52,9 +52,9 @@ impl Admission {
         }
     }
 
-    /// Reserves room for a body of up to `bytes` bytes.
-    pub(super) fn body(&self, bytes: usize) -> Result<SemaphorePermit<'_>, Refused> {
-        let units = u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX);
+    /// Reserves room for `kib` KiB of a body.
+    pub(super) fn body(&self, kib: usize) -> Result<SemaphorePermit<'_>, Refused> {
+        let units = u32::try_from(kib).unwrap_or(u32::MAX);
         self.bodies
             .try_acquire_many(units)
             .map_err(|_| Refused::Full)

@@ -39,8 +39,8 @@ pub(super) async fn body(
     }
 }
 
-/// The least bytes for which room is reserved at a time.
-const STEP: usize = 8 << 10;
+/// The least KiB for which room is reserved at a time.
+const STEP: usize = 8;
 
 /// Why a body was not read.
 enum Unread {
@@ -55,20 +55,22 @@ async fn read(
     shared: &Shared,
     mut body: Limited<Incoming>,
 ) -> Result<(Bytes, SemaphorePermit<'_>), Unread> {
-    let reserve = |bytes: usize| {
-        let room = shared.admission.body(bytes);
+    let reserve = |kib: usize| {
+        let room = shared.admission.body(kib);
         room.map_err(|refused| Unread::Refused(refused.into()))
     };
-    let mut room = reserve(STEP)?;
-    let mut reserved = STEP;
+    let longest = shared.settings.max_body.div_ceil(1024).max(1);
+    let mut reserved = STEP.min(longest);
+    let mut room = reserve(reserved)?;
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(Unread::Failed)?.into_data() else {
             continue;
         };
         bytes.extend_from_slice(&data);
-        if bytes.len() > reserved {
-            let more = (bytes.len() - reserved).max(STEP);
+        let needed = bytes.len().div_ceil(1024);
+        if needed > reserved {
+            let more = (needed - reserved).max(STEP).min(longest - reserved);
             room.merge(reserve(more)?);
             reserved += more;
         }

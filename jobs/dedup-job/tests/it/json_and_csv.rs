@@ -357,6 +357,20 @@ fn the_first_object_may_lack_what_others_have() {
     );
     let summary = run(&content).ok().json();
     assert_eq!(summary["new"]["without_fingerprint"], 3);
+    // A single one has other columns that are known names.
+    let lines = |more: &str| {
+        let text = |n: usize| format!("{{\"content\":\"{}\"}}\n", text(n, 20));
+        (0..4).map(text).collect::<String>() + more
+    };
+    for more in [
+        "{\"content\":\"a b c d e\",\"text\":\"x\"}\n",
+        "{\"content\":\"a b c d e\",\"fp\":7}\n",
+        "{\"content\":\"a b c d e\",\"url\":\"u\"}\n",
+    ] {
+        fs::write(dir.join("stray.jsonl"), lines(more)).unwrap();
+        let summary = run(&dir.at("stray.jsonl")).ok().json();
+        assert_eq!(summary["new"]["without_fingerprint"], 0, "{more}");
+    }
     // No object has an id.
     fs::write(dir.join("none.jsonl"), "{\"text\":\"a b c d e\"}\n").unwrap();
     run(&dir.at("none.jsonl")).ok();

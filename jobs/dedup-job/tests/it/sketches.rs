@@ -422,3 +422,29 @@ fn texts_are_read_once() {
         assert_eq!(dedup(&line).ok().json()["invalid_utf8"], 1, "{bits}");
     }
 }
+
+/// Documents with one id and one fingerprint can have different sketches: fingerprints do not depend on the order of words.
+#[test]
+fn copies_with_other_sketches_are_compared_each() {
+    let dir = Dir::new();
+    let words: Vec<String> = (0..200).map(|n| format!("w{n}")).collect();
+    let text = words.join(" ");
+    let reversed: Vec<&str> = words.iter().rev().map(String::as_str).collect();
+    let reversed = reversed.join(" ");
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --sketch 128")).ok();
+    let (new, output) = (dir.at("new.parquet"), dir.at("hits.csv"));
+    for copies in [[&reversed, &text], [&text, &reversed]] {
+        write_documents(
+            dir.join("new.parquet"),
+            &[("a", copies[0]), ("a", copies[1]), ("b", text.as_str())],
+        );
+        dedup(&format!(
+            "run {new} --base {archive} --verify sketch --min-similarity 0.9 --output {output} --overwrite"
+        ))
+        .ok();
+        let pairs = fs::read_to_string(&output).unwrap();
+        let expected = "new_id,base_id,distance,base_day,similarity\nb,a,0,,1.0\n";
+        assert_eq!(pairs, expected);
+    }
+}

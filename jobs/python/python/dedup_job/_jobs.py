@@ -126,7 +126,7 @@ def run(
 
 
 def decide(
-    batch: Union[Path, Texts, Arrow],
+    batch: Union[Path, Iterable["os.PathLike[str]"], Texts, Arrow],
     archive: Path | None = None,
     k: int = 3,
     verify: str | None = None,
@@ -169,7 +169,7 @@ def decide(
 
 
 def pairs(
-    batch: Union[Path, Texts, Fingerprints, Arrow],
+    batch: Union[Path, Iterable["os.PathLike[str]"], Texts, Fingerprints, Arrow],
     archive: Union[Path, Texts, Fingerprints, Arrow, None] = None,
     k: int = 3,
     verify: str | None = None,

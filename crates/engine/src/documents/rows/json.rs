@@ -213,8 +213,8 @@ struct FirstObject {
 impl FirstRecord for FirstObject {
     fn find(&self, location: &Location, columns: &Columns) -> Result<(FoundColumns, IdType)> {
         let bad = |error| bad_line(&self.name, &error);
-        let mut names = names_in(&self.text, columns).map_err(bad)?;
-        // This object may lack the preference and the carried columns, and others have them.
+        let names = names_in(&self.text, columns).map_err(bad)?;
+        // An object may lack the preference and the carried columns, and others have them.
         let optional = columns.prefer.column().into_iter();
         let optional = optional.chain(columns.carried.iter().map(String::as_str));
         let optional: Vec<&str> = optional.collect();
@@ -223,20 +223,23 @@ impl FirstRecord for FirstObject {
             let names: Vec<&str> = names.chain(optional.iter().copied()).collect();
             columns.find(location.given(), &names)
         };
-        let of_first = find(&names);
-        let found = match of_first {
-            Ok(found) if found.id.is_some() => found,
-            // The first object may be the one that lacks the id or the text.
-            of_first => {
-                for text in &self.next {
-                    for name in names_in(text, columns).unwrap_or_default() {
-                        if !names.contains(&name) {
-                            names.push(name);
-                        }
-                    }
+        let of_next = || {
+            let names = |text: &Vec<u8>| names_in(text, columns).ok();
+            let found = self.next.iter().filter_map(names);
+            found.filter_map(|names| find(&names).ok())
+        };
+        let found = match find(&names) {
+            // The first object may be the only one without an id. If most have none, the documents get row numbers.
+            Ok(mut found) if found.id.is_none() => {
+                let ids: Vec<String> = of_next().filter_map(|next| next.id).collect();
+                if 2 * ids.len() > self.next.len() {
+                    found.id = ids.into_iter().next();
                 }
-                find(&names).or(of_first)?
+                found
             }
+            Ok(found) => found,
+            // Or the only one without a text.
+            Err(error) => of_next().next().ok_or(error)?,
         };
         let Some(name) = found.id.clone() else {
             return Ok((found, IdType::String));

@@ -1,6 +1,7 @@
 //! Pairs inside the batch.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use arrow::array::RecordBatch;
@@ -34,8 +35,11 @@ impl PairBuilder<'_> {
                 Ordering::Greater => continue,
             };
             let by_sketch = self.sketches.is_some();
-            let others: Vec<Copies> = copies(batch, found.entry, by_sketch).collect();
-            for (at, copies) in copies(batch, found.query, by_sketch).enumerate() {
+            let others = copies(batch, found.entry, by_sketch);
+            for (at, copies) in copies(batch, found.query, by_sketch)
+                .into_iter()
+                .enumerate()
+            {
                 let before = if is_own { at } else { others.len() };
                 let with_itself = (is_own && copies.first != copies.last).then_some(copies.last);
                 let bases = others[..before].iter().map(|other| other.first);
@@ -156,29 +160,35 @@ struct Copies {
     last: u32,
 }
 
-/// The copies of each id among the rows of a fingerprint, which ascend by id; with `by_sketch`, those with one sketch that
-/// follow each other.
-fn copies(batch: &Batch, entry: u32, by_sketch: bool) -> impl Iterator<Item = Copies> {
+/// The copies of each id among the rows of a fingerprint, which ascend by id; with `by_sketch`, those of each id and sketch.
+fn copies(batch: &Batch, entry: u32, by_sketch: bool) -> Vec<Copies> {
     let all = batch.distinct.rows(entry).len();
+    let row = |at| batch.distinct.row(entry, at);
+    let mut found = Vec::new();
     let mut start = 0;
-    std::iter::from_fn(move || {
-        if start == all {
-            return None;
-        }
-        let row = |at| batch.distinct.row(entry, at);
-        let mut end = end_of_copies(batch, entry, start..all);
+    while start < all {
+        let end = end_of_copies(batch, entry, start..all);
         if by_sketch && end - start > 1 {
-            let sketch = |at| batch.sketch(row(at));
-            let is_other = |at: &usize| sketch(*at) != sketch(start);
-            end = (start + 1..end).find(is_other).unwrap_or(end);
+            let mut of_sketches: HashMap<Option<&[u8]>, usize> = HashMap::new();
+            for row in (start..end).map(row) {
+                let at = *of_sketches.entry(batch.sketch(row)).or_insert_with(|| {
+                    found.push(Copies {
+                        first: row,
+                        last: row,
+                    });
+                    found.len() - 1
+                });
+                found[at].last = row;
+            }
+        } else {
+            found.push(Copies {
+                first: row(start),
+                last: row(end - 1),
+            });
         }
-        let copies = Copies {
-            first: row(start),
-            last: row(end - 1),
-        };
         start = end;
-        Some(copies)
-    })
+    }
+    found
 }
 
 /// The end of the copies that begin at the start of `range`. The range must not be empty; its positions count the rows of

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::exit::Failure;
 use crate::printing;
+use crate::signals::StopSignals;
 
 /// Prints a text, in a terminal through `$PAGER`. If `$PAGER` is unset, uses `less`; if it is
 /// empty, no pager.
@@ -23,6 +24,8 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
         // F: exit if the text fits the screen. R: show colours. X: leave the text on the screen.
         command.env("LESS", "FRX");
     }
+    // Ctrl-C is for the pager, which stops a search with it.
+    let _signals = StopSignals::listen()?;
     let Ok(mut child) = command.spawn() else {
         return printing::print(text);
     };
