@@ -396,18 +396,21 @@ fn other_items_and_other_columns_in_lists_are_refused() {
 fn the_first_object_may_have_an_empty_array() {
     let dir = Dir::new();
     let (new, output) = (dir.at("d.jsonl"), dir.at("o.csv"));
-    let run = |messages: &str| {
-        let second = r#"{"id":"b","messages":[{"content":"x"}]}"#;
-        let lines = format!("{{\"id\":\"a\",\"messages\":{messages}}}\n{second}\n");
+    let run = |messages: [&str; 2]| {
+        let line = |(id, messages)| format!("{{\"id\":\"{id}\",\"messages\":{messages}}}\n");
+        let lines: String = ["a", "b"].into_iter().zip(messages).map(line).collect();
         fs::write(&new, lines).unwrap();
         dedup(&format!(
             "run {new} --text-column messages.content --decisions {output}"
         ))
     };
-    run("[]").ok();
-    run("[{\"content\":null}]").ok();
+    let with_text = "[{\"content\":\"x\"}]";
+    run(["[]", "null"]).ok();
+    run(["[{\"content\":null}]", "null"]).ok();
     for missing in ["null", "[{\"role\":\"user\"}]"] {
-        run(missing).fails(65, &["no text or fingerprint column (messages.content"]);
+        // The second object may have what the first lacks.
+        run([missing, with_text]).ok();
+        run([missing, missing]).fails(65, &["no text or fingerprint column (messages.content"]);
     }
 }
 
