@@ -1,14 +1,10 @@
 //! Failures and their exit codes.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use archive::ArchiveError;
 use engine::EngineError;
 use storage::{ErrorKind, StorageError};
-
-/// Whether failures are logged as JSON, and not printed for people.
-pub static LOGS_JSON: AtomicBool = AtomicBool::new(false);
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -90,12 +86,9 @@ pub enum StoppedWhile {
 }
 
 impl Failure {
-    /// Prints the failure on standard error, or logs it if the log is JSON, and returns its exit code.
+    /// Prints the failure on standard error and returns its exit code.
     pub fn report(&self) -> u8 {
-        if matches!(self, Self::ClosedPipe) {
-        } else if LOGS_JSON.load(Ordering::Relaxed) {
-            tracing::error!(exit_code = self.code(), "{self}");
-        } else {
+        if !matches!(self, Self::ClosedPipe) {
             // Errors of libraries may quote requests, secrets included.
             let text = storage::scrub(&self.to_string());
             // If the terminal is closed, as after SIGHUP, only the exit code reports the failure.

@@ -36,8 +36,6 @@ pub fn main(arguments: &[OsString]) -> u8 {
         Err(Refused::Clap(error)) => return exit::report_clap(&error),
         Err(Refused::Failure(failure)) => return failure.report(),
     };
-    let logs_json = cli.common.log_format == Some(args::LogFormat::Json);
-    exit::LOGS_JSON.store(logs_json, std::sync::atomic::Ordering::Relaxed);
     match dispatch(cli) {
         Ok(()) => 0,
         Err(failure) => failure.report(),
