@@ -27,8 +27,8 @@ use crate::local_pages::LocalPages;
 use crate::schema::{self, IdType, KEPT};
 use crate::validated_pages::{FileParts, ValidatedRowGroups};
 
-/// If at least one row in so many is read, all pages between the first and the last are: the Parquet library then decodes
-/// the rows between, too, and picks the selected ones from them (`RowSelectionPolicy::Auto`: from one in 64 on).
+/// If at least one row in `DENSE` is selected, all pages from the first selected row to the last are read. Of a dense selection,
+/// the Parquet library decodes the other rows, too, and then drops them (`RowSelectionPolicy::Auto`: from one row in 64 on).
 const DENSE: usize = 128;
 
 /// The columns to read besides the ids.

@@ -276,7 +276,8 @@ impl Documents {
         self.files.iter().all(|file| file.columns.id.is_some())
     }
 
-    /// The files whose documents get the id `file:row`: the first, and how many others there are. `None` if there is none.
+    /// The first file without an id column, and the number of other such files: their documents get the id `file:row`. `None`
+    /// if there is no such file.
     #[must_use]
     pub fn files_with_row_ids(&self) -> Option<(String, usize)> {
         let has_row_ids =

@@ -319,7 +319,7 @@ fn an_archive_with_text_ids_takes_integers_and_strings() {
         ];
         assert_eq!(pairs.lines().collect::<Vec<_>>(), expected, "{name}");
     }
-    // A string stays what it is.
+    // A string that is like an integer keeps its zeros.
     run(&file("zeros.jsonl", &["7", "\"007\""]), &base).ok();
     let pairs = fs::read_to_string(&output).unwrap();
     assert!(pairs.ends_with("7,007,0,\n"), "{pairs}");

@@ -238,7 +238,7 @@ impl FirstRecord for FirstObject {
                 found
             }
             Ok(found) => found,
-            // Or the only one without a text.
+            // The first object may be the only one without a text.
             Err(error) => of_next().next().ok_or(error)?,
         };
         let Some(name) = found.id.clone() else {
