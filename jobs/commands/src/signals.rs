@@ -64,6 +64,8 @@ impl StopSignals {
     async fn receive(&mut self) -> Received {
         let changed = self.received.changed().await;
         let received = *self.received.borrow_and_update();
+        // Its owner acts on this one, and nothing is left to end by another.
+        self.is_done = false;
         match received.filter(|_| changed.is_ok()) {
             Some(received) => received,
             // The thread that hears them ends with the process.

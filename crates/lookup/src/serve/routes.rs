@@ -28,7 +28,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; c
 
 /// Answers a request; makes a response of an error, and counts the response.
 pub(super) async fn respond(shared: &Shared, request: Request<Incoming>) -> Response<Full<Bytes>> {
-    let path = request.uri().path().to_owned();
+    let allowed = allowed(request.uri().path());
     let response = match route(shared, request).await {
         Ok(response) => response,
         Err(problem) => {
@@ -43,7 +43,7 @@ pub(super) async fn respond(shared: &Shared, request: Request<Incoming>) -> Resp
                     headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
                 }
                 StatusCode::METHOD_NOT_ALLOWED => {
-                    headers.insert(ALLOW, HeaderValue::from_static(allowed(&path)));
+                    headers.insert(ALLOW, HeaderValue::from_static(allowed));
                 }
                 _ => {}
             }

@@ -15,7 +15,7 @@ pub(crate) enum Aim {
     /// The chain has whole members of this many compressed bytes, and another member behind them. The first member's content starts
     /// with a record, and no gzip header has optional fields.
     Cut(usize),
-    /// The chain has members of this many compressed bytes, of which the last need not be whole.
+    /// The members of the chain have at least this many compressed bytes together. The last may be cut off.
     Bytes(usize),
     /// The first member's content starts with a record.
     Record,

@@ -667,10 +667,13 @@ fn requests_in_progress_end_before_the_server_does() {
     );
     slow.0.get_mut().write_all(head.as_bytes()).unwrap();
     std::thread::sleep(Duration::from_millis(200));
-    let address = served.address;
+    let (address, process) = (served.address, served.child.id().to_string());
     let stopping = std::thread::spawn(move || served.stop());
     std::thread::sleep(Duration::from_millis(300));
     assert!(TcpStream::connect(address).is_err(), "it still listens");
+    // It is stopping already: another signal changes nothing.
+    let again = Command::new("kill").args(["-INT", &process]).status();
+    assert!(again.unwrap().success());
     slow.0.get_mut().write_all(rest.as_bytes()).unwrap();
     let reply = slow.reply().unwrap();
     assert!(reply.status == 200 && reply.body.contains("\"a1\""));

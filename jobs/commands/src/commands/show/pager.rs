@@ -24,11 +24,11 @@ pub(super) fn print(text: &str) -> Result<(), Failure> {
         // F: exit if the text fits the screen. R: show colours. X: leave the text on the screen.
         command.env("LESS", "FRX");
     }
-    // Ctrl-C is for the pager, which stops a search with it.
-    let _signals = StopSignals::listen()?;
     let Ok(mut child) = command.spawn() else {
         return printing::print(text);
     };
+    // Ctrl-C is for the pager, which stops a search with it.
+    let _signals = StopSignals::listen()?;
     if let Some(mut input) = child.stdin.take() {
         // If the user quits early, the pager closes this pipe.
         let _ = input.write_all(text.as_bytes());
