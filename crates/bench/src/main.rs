@@ -1,9 +1,7 @@
 //! Benchmarks of dedup-job against other programs and against itself. Each prints a table of its
-//! figures and can write them as JSON. `cluster`, `decide`, `join`, `lookup`, `map`, `scale` and
-//! `slow-store` also check their results against known answers; `sharp` checks only the results of random
-//! fingerprints.
+//! figures and can write them as JSON. `decide`, `join`, `lookup`, `map`, `scale` and `slow-store` also
+//! check their results against known answers; `sharp` checks only the results of random fingerprints.
 
-mod cluster;
 mod crawl;
 mod data;
 mod decide;
@@ -42,8 +40,6 @@ struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Bench {
-    /// Run on a cluster of two executors, against one process on the same cores
-    Cluster(cluster::Args),
     /// Fingerprint the pages of a crawl, and find planted near-duplicates, beside other programs
     Crawl(crawl::Args),
     /// Read the records of a WARC file, for `crawl`
@@ -81,7 +77,6 @@ enum Bench {
 fn main() {
     let args = Args::parse();
     let (name, rows) = match &args.bench {
-        Bench::Cluster(args) => ("cluster", cluster::run(args)),
         Bench::Crawl(args) => ("crawl", crawl::run(args)),
         Bench::CrawlRecords(args) => ("crawl-records", crawl::records::run(args)),
         Bench::Decide(args) => ("decide", decide::run(args)),

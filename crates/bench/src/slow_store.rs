@@ -176,7 +176,6 @@ async fn run_once(args: &Args, source: &Source) -> Summary {
         spec_options: SpecOptions::default(),
         resume: None,
         scratch: scratch.path().to_owned(),
-        cluster: None,
     };
     let summary = engine::run(&context, &resources, &settings)
         .await

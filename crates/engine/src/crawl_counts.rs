@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use warc::Counts;
 
-/// The most reasons, and the most media types, that are counted one by one: executors may send any.
+/// The most reasons, and the most media types, that are counted one by one: files may have any.
 const MAX_NAMES: usize = 100;
 /// The name under which the others are counted.
 const OTHER: &str = "other";
@@ -128,7 +128,6 @@ mod tests {
         );
     }
 
-    /// Fault 47 (docs/faults.md), a process that is not ours: the claims of an executor are bounded.
     #[test]
     fn any_counts_are_added() {
         let mut sum = CrawlRecordCounts::default();

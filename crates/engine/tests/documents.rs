@@ -604,7 +604,7 @@ async fn large_crawls_are_cut_into_parts() {
                 assert_eq!(splits[0].extent, Extent::Whole);
                 continue;
             }
-            // The parts touch. As an executor reads them, they have all documents and all counts.
+            // The parts touch. Read one by one, they have all documents and all counts.
             let crawl = Arc::new(CrawlCounters::default());
             let (mut end, mut rows) = (0, 0);
             for (number, split) in splits.iter().enumerate() {

@@ -18,19 +18,6 @@ pub enum Failure {
     /// A file or an object store failed.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// A cluster, or one of its processes, failed.
-    #[cfg(feature = "cluster")]
-    #[error(transparent)]
-    Cluster(#[from] cluster::ClusterError),
-    /// A process of a cluster ended before it was ready, and printed why on standard error.
-    #[cfg(feature = "cluster")]
-    #[error("the {name} did not start")]
-    Child {
-        /// What it is, such as `executor 1`.
-        name: String,
-        /// Its exit code.
-        code: u8,
-    },
     /// An index failed.
     #[error(transparent)]
     Lookup(#[from] lookup::LookupError),
@@ -103,10 +90,6 @@ impl Failure {
             Self::Engine(error) => error.kind(),
             Self::Archive(error) => error.kind(),
             Self::Storage(error) => error.kind(),
-            #[cfg(feature = "cluster")]
-            Self::Cluster(error) => error.kind(),
-            #[cfg(feature = "cluster")]
-            Self::Child { code, .. } => return *code,
             Self::Lookup(error) => error.kind(),
             Self::Data(_) => ErrorKind::Data,
             Self::Usage(_) => ErrorKind::Usage,

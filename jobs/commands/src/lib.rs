@@ -23,7 +23,6 @@ use crate::config::Refused;
 use crate::exit::Failure;
 
 pub use crate::exit::exit_code;
-pub use crate::process::set_program;
 
 /// Runs the program: `arguments` begin with its name, as those of a process do. Returns the exit code.
 ///
@@ -46,7 +45,6 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
     let common = cli.common;
     logging::start(&common);
     process::allow_open_files();
-    scratch::check(&common, &cli.command)?;
     match cli.command {
         Command::Run(args) => commands::run::run(&common, &args),
         Command::Fingerprint(args) => commands::fingerprint::run(&common, &args),
@@ -61,22 +59,7 @@ fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Index(command) => commands::index::run(&common, command),
         Command::Lookup(args) => commands::lookup::run(&common, &args),
         Command::Serve(args) => commands::serve::run(&common, &args),
-        #[cfg(feature = "sql")]
         Command::Sql(args) => commands::sql::run(&common, &args),
-        #[cfg(not(feature = "sql"))]
-        Command::Sql(_) => Err(commands::left_out::error("sql", "SQL")),
-        #[cfg(feature = "cluster")]
-        Command::Cluster(args) => commands::cluster::run(&common, &args),
-        #[cfg(feature = "cluster")]
-        Command::Scheduler(args) => commands::scheduler::run(&common, &args),
-        #[cfg(feature = "cluster")]
-        Command::Executor(args) => commands::executor::run(&common, &args),
-        #[cfg(not(feature = "cluster"))]
-        Command::Cluster(_) => Err(commands::left_out::error("cluster", "clusters")),
-        #[cfg(not(feature = "cluster"))]
-        Command::Scheduler(_) => Err(commands::left_out::error("scheduler", "clusters")),
-        #[cfg(not(feature = "cluster"))]
-        Command::Executor(_) => Err(commands::left_out::error("executor", "clusters")),
         Command::Generate(command) => commands::generate::run(&common, command),
         Command::Completions { shell } => commands::completions::completions(shell),
         Command::Man { output } => commands::completions::man(output.as_deref()),

@@ -9,9 +9,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::args::{CommonArgs, LogFormat};
 
 /// This project's crates, which log at the level of `-v` or `--quiet`.
-const OURS: [&str; 9] = [
-    "commands", "lookup", "_native", "cluster", "engine", "archive", "storage", "hamming",
-    "simhash",
+const OURS: [&str; 8] = [
+    "commands", "lookup", "_native", "engine", "archive", "storage", "hamming", "simhash",
 ];
 
 /// Sends log lines to standard error: warnings; with `-v` each step; with `-vv` every detail.
@@ -30,13 +29,7 @@ pub fn start(common: &CommonArgs) {
     };
     let targets = Targets::new()
         .with_default(others)
-        .with_targets(OURS.map(|name| (name, level)))
-        // This module warns that it cannot push a job's end to the executors; our executors poll
-        // for it.
-        .with_target(
-            "ballista_scheduler::state::executor_manager",
-            LevelFilter::OFF,
-        );
+        .with_targets(OURS.map(|name| (name, level)));
     let terminal = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer().with_writer(Scrubbed::default);
     let registry = tracing_subscriber::registry().with(targets);

@@ -1,8 +1,7 @@
 //! What a command runs with: threads, a memory limit, a scratch directory, a DataFusion session and
 //! a runtime.
 
-use std::ffi::OsString;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use datafusion::prelude::SessionContext;
 use engine::Limits;
@@ -94,7 +93,7 @@ pub fn run_until_stopped<T>(
 const BLOCKING: usize = 512;
 
 /// A runtime with this many worker threads.
-pub fn runtime(threads: usize) -> Result<Runtime, Failure> {
+fn runtime(threads: usize) -> Result<Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         // Each running partition of JSON Lines or CSV files in an object store occupies two
@@ -132,29 +131,6 @@ pub fn memory() -> u64 {
         .cgroup_limits()
         .map_or(u64::MAX, |limits| limits.total_memory);
     system.total_memory().min(group)
-}
-
-/// The command that starts this program, if the caller of the library set it.
-static PROGRAM: OnceLock<Vec<OsString>> = OnceLock::new();
-
-/// Sets the command with which `dedup-job cluster` starts processes of this program: its path, then arguments that come
-/// before all others. Without it, they are processes of the running executable, which inside Python is the interpreter.
-/// Only the first call has an effect.
-pub fn set_program(command: Vec<OsString>) {
-    // The command of the first call may be in use already.
-    let _ = PROGRAM.set(command);
-}
-
-/// A command that starts this program; the caller adds its arguments.
-#[cfg(feature = "cluster")]
-pub fn program() -> std::io::Result<std::process::Command> {
-    let given = PROGRAM.get().and_then(|command| command.split_first());
-    let Some((path, arguments)) = given else {
-        return Ok(std::process::Command::new(std::env::current_exe()?));
-    };
-    let mut command = std::process::Command::new(path);
-    command.args(arguments);
-    Ok(command)
 }
 
 /// Raises the limit on open files to the system's maximum: `--kept` holds one draft open per copied

@@ -58,22 +58,6 @@ impl Drop for Display {
     }
 }
 
-/// The name of the stage, with the number of executors if a cluster works on it.
-fn label(progress: &Progress) -> String {
-    let stage = progress.stage().label();
-    match executors(progress) {
-        Some(1) => format!("{stage} on 1 executor"),
-        Some(number) => format!("{stage} on {number} executors"),
-        None => stage.to_owned(),
-    }
-}
-
-/// The number of executors if a cluster works on the stage.
-fn executors(progress: &Progress) -> Option<u64> {
-    let number = || progress.executors.load(Ordering::Relaxed);
-    progress.is_on_cluster().then(number)
-}
-
 /// Whether the stage counts the documents or fingerprints that it has processed.
 fn is_counted(stage: Stage) -> bool {
     matches!(stage, Stage::Fingerprint | Stage::Probe | Stage::Index)
@@ -89,7 +73,7 @@ fn draw_bar(progress: &Progress, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         let stage = progress.stage();
         let position = progress.position();
-        bar.set_message(label(progress));
+        bar.set_message(stage.label());
         let current = Some((stage, position.unit, position.total.is_some()));
         if drawn != current {
             drawn = current;
@@ -149,7 +133,8 @@ fn print_lines(progress: &Progress, stop: &AtomicBool, every: Duration, json: bo
 
 /// A progress line for people, such as `probing: 1,000 of 8,000 fingerprints (12 %), 3 pairs`.
 fn text_line(progress: &Progress) -> String {
-    let (stage, label) = (progress.stage(), label(progress));
+    let stage = progress.stage();
+    let label = stage.label();
     let Position { done, total, unit } = progress.position();
     let mut line = match total {
         Some(total) => format!(
@@ -159,7 +144,7 @@ fn text_line(progress: &Progress) -> String {
             100 * done.min(total) / total
         ),
         None if is_counted(stage) => format!("{label}: {} {unit}", count(done)),
-        None => label,
+        None => label.to_owned(),
     };
     if stage == Stage::Probe {
         let pairs = progress.pairs.load(Ordering::Relaxed);
@@ -181,7 +166,6 @@ fn json_line(progress: &Progress) -> serde_json::Value {
             "done": position.done,
             "all": position.total,
             "hits": progress.pairs.load(Ordering::Relaxed),
-            "executors": executors(progress),
         },
     })
 }
@@ -210,12 +194,6 @@ mod tests {
         assert_eq!(
             line(Stage::Probe),
             "probing: 0 of 10 fingerprints (0 %), 7 pairs"
-        );
-        progress.slices_total.store(4, Ordering::Relaxed);
-        progress.executors.store(2, Ordering::Relaxed);
-        assert_eq!(
-            line(Stage::Probe),
-            "probing on 2 executors: 0 of 4 slices (0 %), 7 pairs"
         );
     }
 }

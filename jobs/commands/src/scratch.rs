@@ -2,13 +2,13 @@
 
 use std::fs::{DirEntry, File, Permissions, TryLockError};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use storage::boot_tag::{self, Origin};
 use tempfile::TempDir;
 
-use crate::args::{Command, CommonArgs};
+use crate::args::CommonArgs;
 use crate::exit::Failure;
 
 /// The prefix of scratch directories' names; the tag of the machine and its boot follows.
@@ -29,10 +29,8 @@ impl Scratch {
     /// Removes the directories of killed processes, then creates one in --scratch or the system's
     /// temporary directory.
     pub fn create(common: &CommonArgs) -> Result<Self, Failure> {
-        let parent = match &common.scratch {
-            Some(given) if !is_in_store(given) => PathBuf::from(given),
-            _ => std::env::temp_dir(),
-        };
+        let given = common.scratch.clone();
+        let parent = given.unwrap_or_else(std::env::temp_dir);
         remove_abandoned(&parent);
         let failed = |source| Failure::Io {
             path: parent.display().to_string(),
@@ -90,20 +88,4 @@ fn is_abandoned(directory: &DirEntry, origin: Option<Origin>) -> bool {
 fn is_old(directory: &DirEntry) -> bool {
     let age = || directory.metadata().ok()?.modified().ok()?.elapsed().ok();
     age().is_some_and(|age| age >= YOUNG)
-}
-
-/// Whether a path is a URL of an object store.
-pub fn is_in_store(path: &str) -> bool {
-    path.contains("://")
-}
-
-/// Refuses a --scratch URL for commands that need a local directory.
-pub fn check(common: &CommonArgs, command: &Command) -> Result<(), Failure> {
-    let is_for_cluster = matches!(command, Command::Run(args) if args.remote.cluster.is_some());
-    match &common.scratch {
-        Some(given) if is_in_store(given) && !is_for_cluster => Err(Failure::Usage(format!(
-            "--scratch {given}: a local directory is needed; only `run --cluster` accepts a prefix in an object store"
-        ))),
-        _ => Ok(()),
-    }
 }

@@ -1,15 +1,11 @@
 //! Builds settings of the libraries from options that several commands share, and reads the files
 //! that those options name.
 
-#[cfg(feature = "cluster")]
-use cluster::{ClusterError, Tls};
 use engine::SpecOptions;
 use engine::documents::{Columns, CrawlId, CrawlRecords};
 use engine::recipe::OptionFile;
 use storage::{StoreOptions, Stores};
 
-#[cfg(feature = "cluster")]
-use crate::args::TlsArgs;
 use crate::args::{ColumnArgs, FeatureArgs, IdFrom, SpecArgs, StorageArgs};
 
 impl StorageArgs {
@@ -82,17 +78,6 @@ impl SpecArgs {
             idf_power: self.idf_power,
             ..self.features.spec_options(stores).await?
         })
-    }
-}
-
-#[cfg(feature = "cluster")]
-impl TlsArgs {
-    /// Reads the certificates and the key, if they are given.
-    pub fn read(&self) -> Result<Option<Tls>, ClusterError> {
-        match (&self.tls_ca, &self.tls_cert, &self.tls_key) {
-            (Some(ca), Some(cert), Some(key)) => Tls::read(ca, cert, key).map(Some),
-            _ => Ok(None),
-        }
     }
 }
 

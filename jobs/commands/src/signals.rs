@@ -10,7 +10,7 @@ use std::time::Duration;
 use engine::progress::{Progress, Stage};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::exit::{Failure, StoppedWhile};
 
@@ -61,6 +61,11 @@ impl StopSignals {
     }
 
     /// Waits for a signal; returns at once if one arrived since [`Self::listen`].
+    pub async fn wait(&mut self) {
+        self.receive().await;
+    }
+
+    /// As [`Self::wait`]; returns the signal.
     async fn receive(&mut self) -> Received {
         let changed = self.received.changed().await;
         let received = *self.received.borrow_and_update();
@@ -70,22 +75,6 @@ impl StopSignals {
             Some(received) => received,
             // The thread that hears them ends with the process.
             None => std::future::pending().await,
-        }
-    }
-
-    /// Waits for a signal; with `with_stdin`, also for the end of standard input.
-    pub async fn wait(&mut self, with_stdin: bool) {
-        let (ended, end) = oneshot::channel();
-        if with_stdin {
-            // This thread may block until the process ends.
-            std::thread::spawn(move || {
-                let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
-                let _ = ended.send(());
-            });
-        }
-        tokio::select! {
-            _ = self.receive() => {}
-            Ok(()) = end => {}
         }
     }
 

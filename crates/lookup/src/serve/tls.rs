@@ -1,5 +1,4 @@
-//! TLS: the server shows a certificate. If an authority is given, each client must show a certificate of it, as in a
-//! cluster.
+//! TLS: the server shows a certificate. If an authority is given, each client must show a certificate of it.
 
 use std::path::PathBuf;
 use std::sync::Arc;

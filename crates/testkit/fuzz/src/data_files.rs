@@ -156,7 +156,7 @@ async fn read(
     Ok(read)
 }
 
-/// Loads an edited batch file, as an executor loads the batch of another process.
+/// Loads an edited batch file, as a process loads the batch that another one wrote.
 fn load_batch(original: &Original, mut input: Input<'_>) {
     let mut file = fixture::fixture().days[0].file.clone();
     file.path = scratch().join(NAME);

@@ -1,13 +1,11 @@
-//! Fuzzes the parsers of specs, tables of document frequencies, file tags, id lists, stop words, work items, and the
-//! configuration file.
+//! Fuzzes the parsers of specs, tables of document frequencies, file tags, id lists, stop words, and the configuration
+//! file.
 #![no_main]
 
 use std::ffi::OsString;
 use std::sync::{Arc, LazyLock};
 
 use archive::{IdSet, IdType, Tail, TailFacts, frequencies};
-use arrow::array::{ArrayRef, Date32Array, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use engine::work_items;
 use inputs::{Input, assert_not_internal, edited, json_edits, run, scratch};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
@@ -40,9 +38,9 @@ append = true
 min-similarity = 0.8
 
 [plan]
-cluster = 4
+design = "blocks-4"
 "#;
-const COMMANDS: [&str; 6] = ["run", "plan", "fingerprint", "idf", "executor", "sql"];
+const COMMANDS: [&str; 5] = ["run", "plan", "fingerprint", "idf", "sql"];
 
 static FREQUENCIES: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let frequencies = DocumentFrequencies {
@@ -55,7 +53,7 @@ static FREQUENCIES: LazyLock<Vec<u8>> = LazyLock::new(|| {
 
 fuzz_target!(|bytes: &[u8]| run(|| {
     let mut input = Input::new(bytes);
-    match input.byte() % 8 {
+    match input.byte() % 7 {
         0 => parse_spec(&text(&input)),
         1 => {
             let template = Spec::default().to_json();
@@ -76,7 +74,6 @@ fuzz_target!(|bytes: &[u8]| run(|| {
             let _ = StopWords::decode(&text);
             let _ = StopWords::parse(&text, Spec::default().normalize);
         }
-        5 => decode_work_items(input),
         _ => parse_configuration(input),
     }
 }));
@@ -128,36 +125,6 @@ fn parse_tag(text: &str) {
     }
     let quoted = serde_json::json!({ "tail": text }).to_string();
     let _ = serde_json::from_str::<TailFacts>(&quoted);
-}
-
-/// Decodes rows of work items, as an executor receives them; rows that decode survive a round trip.
-fn decode_work_items(mut input: Input<'_>) {
-    let is_within = input.byte() % 2 == 0;
-    let mut number = || (input.byte() % 4 != 0).then(|| input.two_bytes() as u32);
-    let file = number().map(|number| format!("s3://crawl/{number}.parquet"));
-    let numbers = [number(), number(), number(), number(), number()];
-    let [group, first, end, part, day] = numbers;
-    let facts = (!is_within).then(|| {
-        let template = serde_json::json!({ "tail": TAG });
-        json_edits::edited(&template, &mut input).to_string()
-    });
-    let columns: Vec<ArrayRef> = vec![
-        Arc::new(UInt32Array::from(vec![1])),
-        Arc::new(StringArray::from(vec![file])),
-        Arc::new(UInt64Array::from(vec![group.map(u64::from)])),
-        Arc::new(UInt32Array::from(vec![group])),
-        Arc::new(Date32Array::from(vec![day.map(u32::cast_signed)])),
-        Arc::new(UInt32Array::from(vec![first])),
-        Arc::new(UInt32Array::from(vec![end])),
-        Arc::new(UInt32Array::from(vec![part.unwrap_or(0)])),
-        Arc::new(UInt64Array::from(vec![5])),
-        Arc::new(StringArray::from(vec![facts])),
-    ];
-    let batch = RecordBatch::try_new(work_items::schema(), columns).expect("a batch");
-    if let Ok(items) = work_items::decode(&batch) {
-        let again = work_items::encode(&items).and_then(|batch| work_items::decode(&batch));
-        assert_eq!(again.expect("items"), items);
-    }
 }
 
 /// Parses a command line with a configuration file; it parses, or is refused with exit code 78 or by clap.

@@ -32,10 +32,9 @@ pub struct CommonArgs {
     #[arg(long, global = true, hide_short_help = true, value_name = "SIZE")]
     pub memory_limit: Option<ByteSize>,
     /// Directory for temporary files: data beyond the memory limit, and outputs before their upload [default: the system's
-    /// temporary directory]. With --cluster it can be a prefix in an object store that the executors reach; local temporary
-    /// files then go to the system's temporary directory (TMPDIR)
-    #[arg(long, global = true, hide_short_help = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub scratch: Option<String>,
+    /// temporary directory]
+    #[arg(long, global = true, hide_short_help = true, value_name = "DIR", value_parser = local_path, value_hint = ValueHint::DirPath)]
+    pub scratch: Option<PathBuf>,
     /// Format of log lines: text or json [default: text]
     #[arg(long, global = true, hide_short_help = true, value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,

@@ -23,12 +23,6 @@ pub struct PlanArgs {
     /// Show only this design
     #[arg(long, value_name = "NAME")]
     pub design: Option<String>,
-    /// Also show the cost on a cluster of N executors
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub cluster: Option<u32>,
-    /// Slots of each executor of --cluster, one core each [default: 4]
-    #[arg(long, value_name = "N", requires = "cluster", value_parser = clap::value_parser!(u32).range(1..=128))]
-    pub slots: Option<u32>,
     #[command(flatten)]
     pub columns: ColumnArgs,
 }

@@ -4,7 +4,6 @@
 //! commands build settings from these options.
 
 mod archive;
-mod cluster;
 mod common;
 mod fingerprint;
 mod generate;
@@ -18,7 +17,6 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueHint};
 
 pub use self::archive::ArchiveCommand;
-pub use self::cluster::{ClusterArgs, ExecutorArgs, SchedulerArgs, TlsArgs};
 pub use self::common::{CommonArgs, LogFormat, StorageArgs};
 pub use self::fingerprint::{ColumnArgs, FeatureArgs, FingerprintArgs, IdFrom, IdfArgs, SpecArgs};
 pub use self::generate::{
@@ -35,7 +33,7 @@ pub use self::run::{RunArgs, VerifyArgs};
 #[derive(Debug, Parser)]
 #[command(name = "dedup-job", version, max_term_width = 100)]
 #[command(
-    after_help = "Exit codes: 0 success, 64 usage, 65 bad data, 69 storage or cluster unreachable, 70 internal error, \
+    after_help = "Exit codes: 0 success, 64 usage, 65 bad data, 69 storage unreachable, 70 internal error, \
     74 local I/O, 75 try again or raise the memory limit, 77 permission denied, 78 configuration or fingerprint spec mismatch, \
     129, 130 and 143 stopped by a signal. On any code but 0, the archive and an earlier output are unchanged, unless the \
     error says otherwise."
@@ -79,12 +77,6 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Query documents in SQL, with simhash(text) and hamming_distance(a, b)
     Sql(SqlArgs),
-    /// Start a scheduler and executors on this machine, to try a cluster
-    Cluster(ClusterArgs),
-    /// Start the scheduler of a cluster, which assigns the work of `run --cluster`
-    Scheduler(SchedulerArgs),
-    /// Start an executor of a cluster, which does the work
-    Executor(ExecutorArgs),
     /// Generate synthetic batches and archives with known pairs
     #[command(subcommand)]
     Generate(GenerateCommand),

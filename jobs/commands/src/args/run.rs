@@ -1,14 +1,11 @@
 //! Options of `run`, and the checks that need no I/O.
 
-use std::time::Duration;
-
 use clap::{Args, ValueHint};
 use engine::documents::Prefer;
 use engine::run::{Appended, DaySource};
 
-use super::TlsArgs;
 use super::fingerprint::{ColumnArgs, SpecArgs};
-use super::values::{appended, choice, day, time_span};
+use super::values::{appended, choice, day};
 
 /// Heading of the options of decisions.
 const DECISIONS: &str = "Decisions";
@@ -104,10 +101,6 @@ pub struct RunArgs {
     pub spec: SpecArgs,
     #[command(flatten)]
     pub verify: VerifyArgs,
-    #[command(flatten)]
-    pub remote: RemoteArgs,
-    #[command(flatten)]
-    pub tls: TlsArgs,
 }
 
 /// Options of the verification of pairs.
@@ -125,24 +118,6 @@ pub struct VerifyArgs {
     /// of its texts is not found
     #[arg(long, value_name = "PATH", num_args = 1.., value_hint = ValueHint::AnyPath)]
     pub base_text: Vec<String>,
-}
-
-/// Options of a run on a cluster.
-#[derive(Debug, Clone, Default, Args)]
-#[command(
-    next_help_heading = "Cluster (see `dedup-job cluster --help`; without --cluster, this process does the work)"
-)]
-pub struct RemoteArgs {
-    /// Let the executors of this scheduler do the work. They must be able to read the documents, the archive and the
-    /// --scratch directory
-    #[arg(long, value_name = "df://HOST:PORT")]
-    pub cluster: Option<String>,
-    /// Submit the work again, up to N times, if the scheduler is lost [default: 0]
-    #[arg(long, value_name = "N")]
-    pub resubmit: Option<u32>,
-    /// How long to wait for the scheduler, and for an executor while there is none [default: 60s]
-    #[arg(long, value_name = "TIME", value_parser = time_span)]
-    pub executor_wait: Option<Duration>,
 }
 
 impl RunArgs {
@@ -169,16 +144,6 @@ impl RunArgs {
         self.verify.check()?;
         self.check_decisions()?;
         self.check_carried()?;
-        self.remote.check()?;
-        if self.resume.is_some() && self.remote.cluster.is_some() {
-            return Err(
-                "--resume cannot be combined with --cluster: executors make the fingerprints there"
-                    .into(),
-            );
-        }
-        if self.tls.tls_ca.is_some() && self.remote.cluster.is_none() {
-            return Err("--tls-ca needs --cluster".into());
-        }
         Ok(())
     }
 
@@ -282,19 +247,6 @@ impl VerifyArgs {
             false => Err(format!(
                 "--min-similarity {min_similarity} is not between 0 and 1"
             )),
-        }
-    }
-}
-
-impl RemoteArgs {
-    fn check(&self) -> Result<(), String> {
-        let dependent = [
-            (self.resubmit.is_some(), "--resubmit"),
-            (self.executor_wait.is_some(), "--executor-wait"),
-        ];
-        match dependent.into_iter().find(|(given, _)| *given) {
-            Some((_, option)) if self.cluster.is_none() => Err(format!("{option} needs --cluster")),
-            _ => Ok(()),
         }
     }
 }

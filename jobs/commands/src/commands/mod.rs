@@ -1,30 +1,21 @@
 //! One module per command: it builds settings from the arguments, calls a library once and prints a
-//! summary. Commands share `output_checks`, which checks output files, and `left_out`, the error of what this build lacks.
+//! summary. Commands share `output_checks`, which checks output files.
 
 pub mod archive;
-#[cfg(feature = "cluster")]
-pub mod cluster;
 pub mod completions;
-#[cfg(feature = "cluster")]
-pub mod executor;
 pub mod explain;
 pub mod fingerprint;
 pub mod generate;
 pub mod groups;
 pub mod idf;
 pub mod index;
-#[cfg(any(test, not(feature = "cluster")))]
-pub mod left_out;
 pub mod lookup;
 pub mod output_checks;
 pub mod plan;
 pub mod report;
 pub mod run;
-#[cfg(feature = "cluster")]
-pub mod scheduler;
 pub mod serve;
 pub mod show;
-#[cfg(feature = "sql")]
 pub mod sql;
 pub mod tune;
 

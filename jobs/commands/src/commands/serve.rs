@@ -37,7 +37,7 @@ pub fn run(common: &CommonArgs, args: &ServeArgs) -> Result<(), Failure> {
                 .await?;
             // Standard output is for results, and --quiet silences the log, so print this to standard error.
             print_aside(&format!("listening on {}\n", server.url()));
-            server.run(signals.wait(false)).await;
+            server.run(signals.wait()).await;
             Ok(())
         },
     )

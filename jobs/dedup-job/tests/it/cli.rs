@@ -1,8 +1,6 @@
 //! Tests of help, configuration, summaries and completions.
 
 use std::fs;
-use std::path::PathBuf;
-use std::time::{Duration, Instant, SystemTime};
 
 use crate::helpers::support::*;
 
@@ -48,8 +46,6 @@ fn help_names_the_options_of_the_contract() {
     }
     assert!(dedup("--version").ok().stdout.starts_with("dedup-job "));
     insta::assert_snapshot!("help", dedup("--help").ok().stdout);
-    // Without it, help says so of a value of --markup.
-    #[cfg(feature = "article")]
     insta::assert_snapshot!("run_help", help);
 }
 
@@ -267,67 +263,4 @@ fn a_closed_pipe_is_no_failure() {
         .unwrap();
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(0));
-}
-
-/// A process removes the scratch directories of killed processes, and not those of living ones.
-#[cfg(feature = "cluster")]
-#[test]
-fn scratch_of_killed_processes_is_removed() {
-    let dir = Dir::new();
-    let scratch = dir.at("scratch");
-    fs::create_dir(&scratch).unwrap();
-    let start = || {
-        // The executor waits in vain for a scheduler, so the process lives on.
-        let line =
-            format!("executor --scheduler 127.0.0.1:9 --scratch {scratch} --stop-with-stdin");
-        command()
-            .args(line.split_whitespace())
-            .stdin(std::process::Stdio::piped())
-            .stderr(std::process::Stdio::null())
-            .spawn()
-            .unwrap()
-    };
-    let listed = || -> Vec<PathBuf> {
-        let entries = fs::read_dir(&scratch).unwrap();
-        entries.map(|entry| entry.unwrap().path()).collect()
-    };
-    let wait_for = |number: usize| {
-        let begin = Instant::now();
-        let locked = || {
-            listed()
-                .iter()
-                .filter(|path| path.join(".lock").exists())
-                .count()
-        };
-        while locked() < number {
-            assert!(begin.elapsed().as_secs() < 30);
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        listed()
-    };
-    let mut killed = start();
-    let left = wait_for(1);
-    killed.kill().unwrap();
-    killed.wait().unwrap();
-    let mut living = start();
-    let both = wait_for(2);
-    // Makes the directories old enough to be removed. The one without a lock belongs to another
-    // program.
-    let other = dir.join("scratch/dedup-job-other");
-    fs::create_dir(&other).unwrap();
-    let old = SystemTime::now() - Duration::from_secs(3600);
-    for path in both.iter().chain([&other]) {
-        fs::File::open(path).unwrap().set_modified(old).unwrap();
-    }
-    let data = dir.at("data");
-    dedup(&format!(
-        "generate pages --new 10 --base 10 --output {data} --scratch {scratch}"
-    ))
-    .ok();
-    let now = listed();
-    assert!(!now.contains(&left[0]) && now.contains(&other), "{now:?}");
-    assert_eq!(now.len(), 2, "{now:?}");
-    drop(living.stdin.take());
-    assert!(living.wait().unwrap().success());
-    assert_eq!(listed(), [other]);
 }

@@ -1,6 +1,5 @@
 //! Tests of `run --columns`, whose columns go along to decisions; and of columns in structures and objects, by their paths.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +11,6 @@ use arrow::array::{
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Date32Type, Field, Fields, Int64Type};
 
-#[cfg(feature = "cluster")]
-use crate::helpers::processes::TestCluster;
 use crate::helpers::support::*;
 
 /// The columns that decisions have without --columns.
@@ -311,9 +308,8 @@ fn removed_documents_have_no_columns() {
     assert_eq!(found, expected);
 }
 
-#[cfg(feature = "cluster")]
 #[test]
-fn a_cluster_loses_no_columns() {
+fn columns_beside_texts_in_lists() {
     let dir = Dir::new();
     let lines: String = (0..40)
         .map(|number| {
@@ -327,25 +323,16 @@ fn a_cluster_loses_no_columns() {
             )
         })
         .collect();
-    let (new, here, there) = (dir.at("d.jsonl"), dir.at("a.parquet"), dir.at("b.parquet"));
+    let (new, output) = (dir.at("d.jsonl"), dir.at("o.parquet"));
     fs::write(&new, lines).unwrap();
     let archive = dir.at("archive");
     dedup(&format!("archive create {archive}")).ok();
-    let run = format!(
+    dedup(&format!(
         "run {new} --base {archive} --id-column meta.key --text-column meta.text --prefer meta.score:desc \
-         --columns url,meta.score"
-    );
-    dedup(&format!("{run} --decisions {here}")).ok();
-    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
-    let address = cluster.address();
-    let ran = dedup(&format!(
-        "{run} --decisions {there} --cluster {address} --json"
-    ));
-    let jobs = ran.ok().json()["cluster"]["jobs"].as_u64().unwrap();
-    // Both maps (fingerprint and probe) ran on the cluster.
-    assert!(jobs >= 2, "{jobs}");
-    assert!(fs::read(&here).unwrap() == fs::read(&there).unwrap());
-    let found = rows(&here);
+         --columns url,meta.score --decisions {output}"
+    ))
+    .ok();
+    let found = rows(&output);
     let (ids, urls) = (texts(found.column(0)), texts(found.column(OWN)));
     assert_eq!(ids.len(), 40);
     assert!(

@@ -15,7 +15,6 @@ use crate::decisions::{
     write_scored,
 };
 use crate::helpers::foreign_writer::OtherEngine;
-use crate::helpers::processes::TestCluster;
 use crate::helpers::servers::seaweed;
 use crate::helpers::support::*;
 
@@ -544,7 +543,6 @@ fn decide_days(
     dir: &Dir,
     run: impl Fn(&str) -> Ran,
     archive: &str,
-    options: &str,
 ) -> Vec<Vec<u8>> {
     run(&format!("archive create {archive} --decisions")).ok();
     let output = dir.at("of-a-day.parquet");
@@ -552,7 +550,7 @@ fn decide_days(
         .zip(days)
         .map(|(day, new)| {
             run(&format!(
-                "run {new} --base {archive} --day {day} --append {options} --decisions {output}"
+                "run {new} --base {archive} --day {day} --append --decisions {output}"
             ))
             .ok();
             fs::read(&output).unwrap()
@@ -560,30 +558,14 @@ fn decide_days(
         .collect()
 }
 
-#[cfg(feature = "cluster")]
-#[test]
-fn a_cluster_decides_the_same() {
-    let dir = Dir::new();
-    let days = write_chain(&dir);
-    let here = decide_days(&days, &dir, dedup, &dir.at("here"), "");
-    let cluster = TestCluster::of(2, &std::collections::BTreeMap::new(), "");
-    let options = format!("--cluster {}", cluster.address());
-    let there = decide_days(&days, &dir, dedup, &dir.at("there"), &options);
-    assert!(here == there);
-    assert_eq!(
-        archive_rows(&dir.at("here")),
-        archive_rows(&dir.at("there"))
-    );
-}
-
 #[test]
 fn decisions_on_s3_are_the_same() {
     let Some(storage) = seaweed() else { return };
     let dir = Dir::new();
     let days = write_chain(&dir);
-    let here = decide_days(&days, &dir, dedup, &dir.at("here"), "");
+    let here = decide_days(&days, &dir, dedup, &dir.at("here"));
     let archive = storage.unique("decided");
-    let there = decide_days(&days, &dir, |line| storage.dedup(line), &archive, "");
+    let there = decide_days(&days, &dir, |line| storage.dedup(line), &archive);
     assert!(here == there);
     let info = storage
         .dedup(&format!("archive info {archive} --verify --json"))

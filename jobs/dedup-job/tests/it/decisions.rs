@@ -14,7 +14,6 @@ use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::helpers::processes::TestCluster;
 use crate::helpers::support::*;
 use crate::verify::{Documents, read_similar};
 
@@ -385,19 +384,6 @@ fn the_longest_text_is_kept_and_a_rerun_decides_the_same() {
         let summary = run(options, &again);
         assert_eq!(summary["decisions"]["kept"], first["decisions"]["kept"]);
         assert!(fs::read(&again).unwrap() == bytes, "{options}");
-    }
-    // A cluster gives the same bytes.
-    #[cfg(feature = "cluster")]
-    {
-        let cluster = TestCluster::of(2, &BTreeMap::new(), "");
-        let summary = run(&format!("--cluster {}", cluster.address()), &again);
-        assert_eq!(summary["cluster"]["executors"].as_array().unwrap().len(), 2);
-        // Both maps (fingerprint and probe) ran on the cluster.
-        assert!(
-            summary["cluster"]["jobs"].as_u64().unwrap() >= 2,
-            "{summary}"
-        );
-        assert!(fs::read(&again).unwrap() == bytes);
     }
     // A run with both outputs writes the same bytes as a run with each alone.
     let (pairs, alone) = (dir.at("pairs.parquet"), dir.at("alone.parquet"));

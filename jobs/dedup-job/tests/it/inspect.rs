@@ -338,7 +338,6 @@ fn tune_compares_specs_and_prints_commands() {
 }
 
 /// The SQL functions give the same fingerprints and distances as the job.
-#[cfg(feature = "sql")]
 #[test]
 fn sql_has_the_functions_of_the_job() {
     let dir = Dir::new();
@@ -394,7 +393,6 @@ fn sql_has_the_functions_of_the_job() {
 }
 
 /// Texts print as text, and bytes that are not UTF-8 as replacement characters.
-#[cfg(feature = "sql")]
 #[test]
 fn sql_prints_texts_as_text() {
     let dir = Dir::new();
@@ -430,7 +428,6 @@ fn sql_prints_texts_as_text() {
 }
 
 /// `sql` has no options that name columns, so its errors name none.
-#[cfg(feature = "sql")]
 #[test]
 fn sql_names_no_options_that_it_lacks() {
     let dir = Dir::new();

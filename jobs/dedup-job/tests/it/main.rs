@@ -1,19 +1,8 @@
 //! Tests of the program as users run it: a process, files, an exit code.
 
-// Helpers of tests that need a feature are left over without it.
-#![cfg_attr(not(feature = "cluster"), allow(dead_code, unused_imports))]
-
 mod append;
 mod bad_input;
 mod cli;
-#[cfg(feature = "cluster")]
-mod cluster;
-#[cfg(feature = "cluster")]
-mod cluster_crawls;
-#[cfg(feature = "cluster")]
-mod cluster_faults;
-#[cfg(feature = "cluster")]
-mod cluster_processes;
 mod columns;
 mod corpora;
 mod crash;
@@ -36,7 +25,6 @@ mod metrics;
 mod objects;
 mod outputs;
 mod page_texts;
-#[cfg(feature = "sql")]
 mod paths;
 mod races;
 mod removal;

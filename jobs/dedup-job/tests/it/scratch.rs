@@ -2,12 +2,12 @@
 //! and SIGHUP.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::helpers::processes::signal;
 use crate::helpers::support::*;
 
 /// Runs shell commands, then the program in the same process.
@@ -130,23 +130,41 @@ fn scratch_is_private_and_hangup_stops_a_run() {
     }
 }
 
-/// An executor that waits for a scheduler, with its scratch directory in `scratch`.
-fn waiting_executor(scratch: &Path) -> Child {
+/// Builds a small index; returns its path.
+fn build_index(dir: &Dir) -> String {
+    let (data, index) = (dir.at("data"), dir.at("index"));
+    dedup(&format!(
+        "generate pages --new 10 --base 10 --output {data}"
+    ))
+    .ok();
+    dedup(&format!(
+        "index build --base {data}/archive --output {index}"
+    ))
+    .ok();
+    index
+}
+
+/// Starts a server, which lives until a signal, with its scratch directory in `scratch`.
+fn start_server(index: &str, scratch: &Path) -> Child {
     let line = format!(
-        "executor --scheduler 127.0.0.1:9 --stop-with-stdin --scratch {}",
+        "serve --index {index} --listen 127.0.0.1:0 --scratch {}",
         scratch.display()
     );
-    let child = start_after("umask 0", &line);
-    let found = wait_until(scratch, |found| {
-        let is_ready = |name: &str| found.iter().any(|path| path.ends_with(name));
-        [".lock", "answers", "batches"].into_iter().all(is_ready)
-    });
-    for path in found.iter().filter(|path| !is_lock(path)) {
-        if path.ends_with("answers") || path.ends_with("batches") {
-            assert_eq!(mode(path), 0o700, "{}", path.display());
-        }
+    let mut child = start_after("umask 0", &line);
+    let mut errors = BufReader::new(child.stderr.as_mut().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("listening on ") {
+        line.clear();
+        let read = errors.read_line(&mut line).unwrap();
+        assert!(read > 0, "the server has ended");
     }
     child
+}
+
+/// The entries of a directory.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries.map(|entry| entry.unwrap().path()).collect()
 }
 
 /// Makes a directory old enough to be removed.
@@ -156,21 +174,47 @@ fn make_old(directory: &Path) {
     directory.set_modified(then).unwrap();
 }
 
+/// A process removes the scratch directories of killed processes, and not those of living ones.
+#[test]
+fn scratch_of_killed_processes_is_removed() {
+    let dir = Dir::new();
+    let scratch = dir.join("scratch");
+    fs::create_dir(&scratch).unwrap();
+    let index = build_index(&dir);
+    let mut killed = start_server(&index, &scratch);
+    let left = entries(&scratch);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let mut living = start_server(&index, &scratch);
+    // The one without a lock belongs to another program.
+    let other = scratch.join("dedup-job-other");
+    fs::create_dir(&other).unwrap();
+    for path in entries(&scratch) {
+        make_old(&path);
+    }
+    dedup(&format!(
+        "generate pages --new 10 --base 10 --output {} --scratch {}",
+        dir.at("more"),
+        scratch.display()
+    ))
+    .ok();
+    let now = entries(&scratch);
+    assert!(!now.contains(&left[0]) && now.contains(&other), "{now:?}");
+    assert_eq!(now.len(), 2, "{now:?}");
+    signal(&living, "TERM");
+    assert!(living.wait().unwrap().success());
+    assert_eq!(entries(&scratch), [other]);
+}
+
 /// Fault 46: a scratch directory is removed only when its process is certainly dead.
-#[cfg(feature = "cluster")]
 #[test]
 fn live_scratch_stays_whoever_it_belongs_to() {
     let dir = Dir::new();
     let scratch = dir.join("scratch");
     fs::create_dir(&scratch).unwrap();
-    let mut living = waiting_executor(&scratch);
+    let mut living = start_server(&build_index(&dir), &scratch);
     is_private(&scratch, &below(&scratch));
-    let [own]: [PathBuf; 1] = fs::read_dir(&scratch)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect::<Vec<_>>()
-        .try_into()
-        .unwrap();
+    let [own]: [PathBuf; 1] = entries(&scratch).try_into().unwrap();
     let own_name = own.file_name().unwrap().to_str().unwrap();
     let tag = storage::boot_tag::tag();
     let random = own_name.strip_prefix(&format!("dedup-job-{tag}-"));
@@ -230,7 +274,7 @@ fn live_scratch_stays_whoever_it_belongs_to() {
     ];
     dedup(&format!(
         "generate pages --new 10 --base 10 --output {} --scratch {}",
-        dir.at("data"),
+        dir.at("more"),
         scratch.display()
     ))
     .ok();
@@ -242,10 +286,8 @@ fn live_scratch_stays_whoever_it_belongs_to() {
     }
     assert!(own.join(".lock").exists());
 
-    // An executor is stopped by SIGHUP as by SIGTERM, which is no failure.
-    let stdin = living.stdin.take();
+    // A server is stopped by SIGHUP as by SIGTERM, which is no failure.
     signal(&living, "HUP");
     assert_eq!(living.wait().unwrap().code(), Some(0));
-    drop(stdin);
     assert!(!own.exists());
 }

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 
 use crate::helpers::certificates::certificate;
 use crate::helpers::days::*;
-use crate::helpers::processes::signal;
 use crate::helpers::servers::tool;
 use crate::helpers::support::*;
 

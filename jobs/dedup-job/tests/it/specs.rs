@@ -339,7 +339,6 @@ fn markup_is_taken_out_when_asked() {
 }
 
 /// The same article stands between different menus and sidebars.
-#[cfg(feature = "article")]
 #[test]
 fn articles_are_found() {
     let dir = Dir::new();
@@ -370,13 +369,6 @@ fn articles_are_found() {
     assert_eq!(info["spec"]["markup"], "article");
     assert_eq!(info["spec"]["markup_version"], 2);
     dedup(&format!("{run} --markup main")).fails(78, &["markup", "article", "main"]);
-}
-
-#[cfg(not(feature = "article"))]
-#[test]
-fn a_program_without_articles_says_so() {
-    dedup("archive create never --markup article")
-        .fails(64, &["article (in a build with the feature article)"]);
 }
 
 /// An archive keeps stop words that folding changes; a --min-features that the tokenizer cannot

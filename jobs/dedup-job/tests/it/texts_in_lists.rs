@@ -254,7 +254,6 @@ fn other_commands_find_the_same_in_lists_as_in_strings() {
     }
 }
 
-#[cfg(feature = "sql")]
 #[test]
 fn a_query_sees_texts_of_lists() {
     let dir = Dir::new();

@@ -1,7 +1,7 @@
 //! Decisions about pairs that are verified by their texts.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, StringArray};
@@ -9,7 +9,6 @@ use rand::{Rng as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::decisions::{Decision, crowded, days_since_epoch, read_decisions};
-use crate::helpers::processes::TestCluster;
 use crate::helpers::support::*;
 use crate::verify::{jaccard, read_similar};
 
@@ -366,24 +365,4 @@ fn a_day_that_texts_decided_is_carried_on_and_told_apart() {
     let log = contents(dir.join("archive/_delta_log"));
     run(&one, "2026-01-01", "").fails(65, &["verify=jaccard"]);
     assert!(contents(dir.join("archive/_delta_log")) == log);
-}
-
-#[cfg(feature = "cluster")]
-#[test]
-fn a_cluster_decides_by_texts_as_one_process_does() {
-    let dir = Dir::new();
-    let data = dir.at("data");
-    dedup(&format!(
-        "generate pages --output {data} --new 800 --base 1200 --days 2"
-    ))
-    .ok();
-    let (day, base) = (format!("{data}/day.parquet"), format!("{data}/archive"));
-    let (here, there) = (dir.at("here.parquet"), dir.at("there.parquet"));
-    let run =
-        format!("run {day} --base {base} -k 6 --verify jaccard --base-text {day} --decisions");
-    dedup(&format!("{run} {here}")).ok();
-    let cluster = TestCluster::of(2, &BTreeMap::new(), "");
-    dedup(&format!("{run} {there} --cluster {}", cluster.address())).ok();
-    assert!(std::fs::read(&here).unwrap() == std::fs::read(&there).unwrap());
-    assert!(read_decisions(&here).iter().any(|row| !row.kept));
 }

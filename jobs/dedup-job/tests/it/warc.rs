@@ -10,7 +10,8 @@ use arrow::datatypes::Int64Type;
 use flate2::read::MultiGzDecoder;
 
 use crate::helpers::crawl_files::{
-    write_crawl, write_crawl_with_skipped_frames, write_joined_crawls,
+    write_crawl, write_crawl_with_skipped_frames, write_joined_crawls, write_large_crawl,
+    write_large_crawl_with_dictionary,
 };
 use crate::helpers::support::*;
 use crate::verify::read_similar;
@@ -238,6 +239,44 @@ fn a_file_that_is_cut_within_a_member_is_read_as_a_whole() {
     }
 }
 
+/// A large WARC file is cut where members start, and several threads read it. The results are those of one thread.
+#[test]
+fn a_large_crawl_is_read_in_parts() {
+    let dir = Dir::new();
+    let archive = dir.at("archive");
+    dedup(&format!("archive create {archive} --markup text")).ok();
+    type Write = fn(&Path);
+    let crawls: [(&str, Write); 2] = [
+        ("gz", write_large_crawl),
+        ("zst", write_large_crawl_with_dictionary),
+    ];
+    for (ending, write) in crawls {
+        let crawl = dir.at(&format!("crawl.warc.{ending}"));
+        write(Path::new(&crawl));
+        // Files of less than 8 MiB are not cut.
+        assert!(fs::metadata(&crawl).unwrap().len() > 10 << 20);
+        let run = |threads: usize| {
+            let at = |name: &str| dir.at(&format!("{ending}-{threads}-{name}"));
+            let kept = format!("kept.warc.{ending}");
+            let paths = ["pairs.parquet", "decisions.parquet", &kept].map(at);
+            let [pairs, decisions, kept] = &paths;
+            let ran = dedup(&format!(
+                "run --new {crawl} --base {archive} --output {pairs} --decisions {decisions} --kept {kept} -k 6 --json -vv \
+                 --threads {threads}"
+            ))
+            .ok();
+            assert_eq!(ran.stderr.contains("a file is cut"), threads > 1);
+            let summary = ran.json();
+            assert_eq!(summary["new"]["crawl_records"]["documents"], 3_000);
+            assert!(read_hits(pairs).len() > 1_400);
+            let bytes = paths.map(|path| fs::read(path).unwrap());
+            let kept = summary["decisions"]["kept"].clone();
+            (summary["new"].clone(), kept, bytes)
+        };
+        assert!(run(1) == run(2), "{ending}");
+    }
+}
+
 /// Two files that were joined need two dictionaries. The file is cut in the first, where the frames need the dictionary that it
 /// starts with.
 #[test]
@@ -349,7 +388,6 @@ fn columns_of_records_go_along_to_decisions() {
     assert_eq!((known.count(), statuses.len()), (4, 7));
 }
 
-#[cfg(feature = "sql")]
 #[test]
 fn crawls_are_tables_with_the_columns_of_their_records() {
     let Some(dir) = files() else { return };

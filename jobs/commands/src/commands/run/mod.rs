@@ -3,8 +3,6 @@
 
 mod metrics;
 mod openmetrics;
-#[cfg(feature = "cluster")]
-mod remote;
 mod settings;
 mod summary;
 
@@ -22,14 +20,10 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     // Set once the checks allow the run to write this file.
     let mut metrics_file = None;
-    let done = match check(args) {
-        Err(failure) => Err(failure),
+    let done = match args.check() {
+        Err(reason) => Err(Failure::Usage(reason)),
         Ok(()) => process::run(common, async |process: &Process| {
             let settings = settings::build(process, args, &mut metrics_file).await?;
-            #[cfg(feature = "cluster")]
-            if let Some(address) = &args.remote.cluster {
-                return remote::find_pairs(process, common, args, address, settings).await;
-            }
             find_pairs(process, settings).await
         }),
     };
@@ -57,17 +51,7 @@ pub fn run(common: &CommonArgs, args: &RunArgs) -> Result<(), Failure> {
     }
 }
 
-/// Checks that the options go together, and that this program has what they need.
-fn check(args: &RunArgs) -> Result<(), Failure> {
-    args.check().map_err(Failure::Usage)?;
-    #[cfg(not(feature = "cluster"))]
-    if args.remote.cluster.is_some() {
-        return Err(super::left_out::error("--cluster", "clusters"));
-    }
-    Ok(())
-}
-
-/// Runs the job: in this process, or on the cluster of the settings.
+/// Runs the job.
 async fn find_pairs(
     process: &Process,
     settings: RunSettings,

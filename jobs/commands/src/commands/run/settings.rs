@@ -21,8 +21,7 @@ use crate::process::Process;
 /// The output of a run without --output.
 const DEFAULT_OUTPUT: &str = "hits.parquet";
 
-/// Builds the settings of a run, except for its cluster. Sets `metrics_file` once the checks allow
-/// the run to write that file.
+/// Builds the settings of a run. Sets `metrics_file` once the checks allow the run to write that file.
 pub(super) async fn build(
     process: &Process,
     args: &RunArgs,
@@ -134,7 +133,6 @@ pub(super) async fn build(
         spec_options: args.spec.spec_options(stores).await?,
         resume,
         scratch: process.scratch.path().to_owned(),
-        cluster: None,
     })
 }
 

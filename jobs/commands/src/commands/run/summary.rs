@@ -187,20 +187,6 @@ fn write_traffic(text: &mut String, summary: &Summary) {
             size(network.bytes_sent)
         );
     }
-    if let Some(cluster) = &summary.cluster {
-        let again = match cluster.slices_again {
-            0 => String::new(),
-            again => format!(", {} of them assigned again", count(again)),
-        };
-        let _ = writeln!(
-            text,
-            "  cluster: {} slices of work{again}, done by {} executors of {}; {} of plans sent",
-            count(cluster.slices),
-            cluster.executors.len(),
-            cluster.scheduler,
-            size(cluster.plan_bytes)
-        );
-    }
 }
 
 fn write_times(text: &mut String, summary: &Summary) {

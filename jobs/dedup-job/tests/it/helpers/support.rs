@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, RecordBatch, StringArray};
@@ -222,22 +222,17 @@ pub fn write_fingerprints(path: impl AsRef<Path>, rows: &[(String, u64)]) {
     );
 }
 
+/// Sends a signal to a process.
+pub fn signal(child: &Child, name: &str) {
+    let line = format!("kill -{name} {}", child.id());
+    let sent = Command::new("sh").args(["-c", &line]).status().unwrap();
+    assert!(sent.success());
+}
+
 /// Prints a line even when the test passes: the harness captures only the print macros.
 pub fn say(line: &str) {
     use std::io::Write as _;
     let _ = writeln!(std::io::stderr(), "{line}");
-}
-
-/// Copies an archive's data files to a directory that is no table.
-pub fn copy_data_files(archive: impl AsRef<Path>, to: impl AsRef<Path>) {
-    for (path, bytes) in contents(&archive) {
-        let relative = path.strip_prefix(&archive).unwrap();
-        if relative.to_str().unwrap().starts_with("day=") {
-            let copy = to.as_ref().join(relative);
-            std::fs::create_dir_all(copy.parent().unwrap()).unwrap();
-            std::fs::write(copy, bytes).unwrap();
-        }
-    }
 }
 
 /// All files below a directory, each with its path and bytes.

@@ -1,8 +1,5 @@
 //! `dedup-job plan`: what a run would read, build and cost.
 
-#[cfg(feature = "cluster")]
-mod cluster;
-
 use std::fmt::Write as _;
 
 use ::archive::{Scope, Snapshot, SnapshotFile};
@@ -14,8 +11,6 @@ use serde_json::json;
 use simhash::Spec;
 use simhash::unrelated_rates::unrelated_documents;
 
-#[cfg(feature = "cluster")]
-use self::cluster::{OnCluster, with_cluster};
 use crate::args::{CommonArgs, PlanArgs};
 use crate::exit::Failure;
 use crate::printing::{count, print, print_json, size};
@@ -39,10 +34,6 @@ struct Inputs {
 }
 
 pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
-    #[cfg(not(feature = "cluster"))]
-    if args.cluster.is_some() {
-        return Err(super::left_out::error("--cluster", "clusters"));
-    }
     let new = match args.documents.is_empty() {
         true => &args.new,
         false => &args.documents,
@@ -64,23 +55,10 @@ pub fn run(common: &CommonArgs, args: &PlanArgs) -> Result<(), Failure> {
     })?;
     let queries = inputs.base.rows() + inputs.documents;
     let plans = plans(&inputs, k, only, process::memory_limit(common), queries)?;
-    #[cfg(feature = "cluster")]
-    let on_cluster = match (args.cluster, plans.first()) {
-        (Some(executors), Some(plan)) => {
-            Some(OnCluster::predict(&inputs, plan, executors, args.slots))
-        }
-        _ => None,
-    };
     if common.json {
-        let report = as_json(&inputs, k, queries, &plans);
-        #[cfg(feature = "cluster")]
-        let report = with_cluster(report, on_cluster.as_ref());
-        print_json(&report)
+        print_json(&as_json(&inputs, k, queries, &plans))
     } else {
-        let text = as_text(&inputs, k, queries, &plans);
-        #[cfg(feature = "cluster")]
-        let text = text + &on_cluster.map_or(String::new(), |cluster| cluster.as_text());
-        print(&text)
+        print(&as_text(&inputs, k, queries, &plans))
     }
 }
 
