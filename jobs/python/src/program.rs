@@ -10,15 +10,10 @@ const TERMINATED: u8 = 128 + 15;
 
 /// Run the program dedup-job in this process; return its exit code.
 ///
-/// arguments begin with the program's name. program is a command that starts the same program in another process. If
-/// parent is given, this process stops when the process of that number, its parent, dies.
+/// arguments begin with the program's name. If parent is given, this process stops when the process of that number, its
+/// parent, dies.
 #[pyfunction]
-pub(crate) fn main(
-    py: Python<'_>,
-    arguments: Vec<OsString>,
-    program: Vec<OsString>,
-    parent: Option<i32>,
-) -> u8 {
+pub(crate) fn main(py: Python<'_>, arguments: Vec<OsString>, parent: Option<i32>) -> u8 {
     if let Some(parent) = parent {
         // If this fails, as it does not on Linux, the process outlives its parent and ends by itself.
         let _ = set_parent_process_death_signal(Some(Signal::TERM));
@@ -27,6 +22,5 @@ pub(crate) fn main(
             return TERMINATED;
         }
     }
-    commands::set_program(program);
     py.detach(|| commands::main(&arguments))
 }

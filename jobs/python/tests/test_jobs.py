@@ -8,7 +8,9 @@ import logging
 import os
 import pickle
 import re
+import select
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -119,10 +121,17 @@ ERRORS = [
     (dedup_job.UsageError, 64, lambda tmp: dedup_job.Index(tmp)),
     (dedup_job.DataError, 65, lambda tmp: dedup_job.run(damaged(tmp))),
     (dedup_job.UnreachableError, 69, lambda tmp: dedup_job.run(
-        DAY, BASE, tmp / "o.parquet", cluster="df://127.0.0.1:9", executor_wait="1s", scratch=tmp
+        DAY, "s3://bucket/archive", tmp / "o.parquet", endpoint="http://127.0.0.1:9", allow_http=True, retries=0
     )),
     (dedup_job.ConfigurationError, 78, lambda tmp: dedup_job.run(DAY, BASE, tmp / "o.parquet", weight="set")),
 ]
+
+
+@pytest.fixture
+def store(monkeypatch):
+    """The environment by which a job reaches an object store on this machine."""
+    for name, value in [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("NO_PROXY", "127.0.0.1")]:
+        monkeypatch.setenv(name, value)
 
 
 def damaged(tmp):
@@ -132,7 +141,7 @@ def damaged(tmp):
 
 
 @pytest.mark.parametrize("kind, code, call", ERRORS)
-def test_errors(tmp_path, kind, code, call):
+def test_errors(tmp_path, store, kind, code, call):
     with pytest.raises(dedup_job.DedupJobError) as caught:
         call(tmp_path)
     error = caught.value
@@ -196,22 +205,32 @@ def test_progress(tmp_path):
 
 
 def test_log_lines(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING, "dedup_job"), pytest.raises(dedup_job.UnreachableError):
-        dedup_job.run(DAY, BASE, tmp_path / "o.parquet", cluster="df://127.0.0.1:9", executor_wait="1s", scratch=tmp_path)
-    assert "no scheduler answers" in caplog.text
+    documents = tmp_path / "documents.jsonl"
+    documents.write_text(json.dumps({"text": "one two three four five"}) + "\n")
+    with caplog.at_level(logging.WARNING, "dedup_job"):
+        dedup_job.run(documents, output=tmp_path / "o.parquet")
+    assert "no id column found" in caplog.text
 
 
-# A run that waits for a scheduler that does not exist.
+# A run that waits for an object store.
 WAITING = f"""
 import dedup_job, sys
-dedup_job.run({str(DAY)!r}, {str(BASE)!r}, "o.parquet", cluster="df://127.0.0.1:9", executor_wait="60s", scratch=".")
+dedup_job.run({str(DAY)!r}, "s3://bucket/archive", "o.parquet", endpoint=sys.argv[1], allow_http=True, scratch=".")
 """
 
 
-def start_waiting(directory, code=WAITING):
-    process = subprocess.Popen([sys.executable, "-c", code], cwd=directory, stderr=subprocess.PIPE, text=True)
-    # The warning comes when the job has begun to wait.
-    assert "no scheduler answers" in process.stderr.readline()
+@pytest.fixture
+def silent(store):
+    """An object store that takes requests, and does not answer."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server
+
+
+def start_waiting(directory, silent, code=WAITING):
+    endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    process = subprocess.Popen([sys.executable, "-c", code, endpoint], cwd=directory, stderr=subprocess.PIPE, text=True)
+    # A connection comes when the job has begun to wait. Nobody accepts it.
+    assert select.select([silent], [], [], 60)[0] == [silent]
     return process
 
 
@@ -233,9 +252,9 @@ def wait_until_gone(pid, seconds):
     return False
 
 
-def test_interrupt(tmp_path):
+def test_interrupt(tmp_path, silent):
     """SIGINT to the interpreter alone, as Jupyter sends it: KeyboardInterrupt, and the job is gone."""
-    process = start_waiting(tmp_path)
+    process = start_waiting(tmp_path, silent)
     (child,) = children(process)
     begin = time.monotonic()
     process.send_signal(signal.SIGINT)
@@ -249,15 +268,15 @@ def test_interrupt(tmp_path):
 
 # A run of a batch in memory, whose file the interpreter writes.
 WAITING_IN_MEMORY = f"""
-import dedup_job, pyarrow.parquet
+import dedup_job, pyarrow.parquet, sys
 batch = pyarrow.parquet.read_table({str(DAY)!r})
-dedup_job.run(batch, {str(BASE)!r}, "o.parquet", cluster="df://127.0.0.1:9", executor_wait="60s", scratch=".")
+dedup_job.run(batch, "s3://bucket/archive", "o.parquet", endpoint=sys.argv[1], allow_http=True, scratch=".")
 """
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGKILL])
-def test_files_of_a_killed_interpreter_are_removed_by_the_next_run(tmp_path, stop):
-    process = start_waiting(tmp_path, WAITING_IN_MEMORY)
+def test_files_of_a_killed_interpreter_are_removed_by_the_next_run(tmp_path, silent, stop):
+    process = start_waiting(tmp_path, silent, WAITING_IN_MEMORY)
     (child,) = children(process)
     process.send_signal(stop)
     process.wait()
@@ -270,8 +289,8 @@ def test_files_of_a_killed_interpreter_are_removed_by_the_next_run(tmp_path, sto
     assert os.listdir(tmp_path) == ["o.parquet"]
 
 
-def test_files_of_a_living_interpreter_stay(tmp_path):
-    process = start_waiting(tmp_path, WAITING_IN_MEMORY)
+def test_files_of_a_living_interpreter_stay(tmp_path, silent):
+    process = start_waiting(tmp_path, silent, WAITING_IN_MEMORY)
     (batch,) = tmp_path.glob("dedup-job-*/batch.parquet")
     os.utime(batch.parent, (1, 1))
     dedup_job.run(DAY, output=tmp_path / "o.parquet", scratch=tmp_path)
@@ -281,8 +300,8 @@ def test_files_of_a_living_interpreter_stay(tmp_path):
     assert os.listdir(tmp_path) == ["o.parquet"]
 
 
-def test_the_job_ends_with_its_parent(tmp_path):
-    process = start_waiting(tmp_path)
+def test_the_job_ends_with_its_parent(tmp_path, silent):
+    process = start_waiting(tmp_path, silent)
     (child,) = children(process)
     process.kill()
     process.wait()
@@ -433,24 +452,6 @@ def test_the_command():
     assert module.stdout.strip().endswith(dedup_job.__version__)
     assert run_command("run", check=False).returncode == 64
     assert run_command("nonsense", check=False).returncode == 64
-
-
-def test_a_local_cluster(tmp_path):
-    """The command `cluster` starts more processes of the package."""
-    from dedup_job._process import command
-
-    cluster = subprocess.Popen(
-        [*command(), "cluster", "--executors=2", "--bind=127.0.0.1:0"], stdout=subprocess.PIPE, text=True
-    )
-    try:
-        address = cluster.stdout.readline().split()[-1]
-        while not cluster.stdout.readline().startswith("ready"):
-            pass
-        dedup_job.run(DAY, BASE, tmp_path / "o.parquet", day="2026-01-31", cluster=address, scratch=tmp_path)
-        assert (tmp_path / "o.parquet").read_bytes() == (TESTDATA / "expected.parquet").read_bytes()
-    finally:
-        cluster.send_signal(signal.SIGINT)
-        cluster.communicate(timeout=20)
 
 
 def test_help_reads_well():

@@ -15,7 +15,7 @@ if not __package__:
     sys.path.append(os.path.dirname(_DIRECTORY))
 
 from dedup_job import _native
-from dedup_job._process import HIDDEN, PARENT, command, options_end
+from dedup_job._process import HIDDEN, PARENT, options_end
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     arguments = sys.argv[1:]
     end = options_end(arguments)
     arguments[end:end] = json.loads(os.environ.pop(HIDDEN, "[]"))
-    code = _native.main(["dedup-job", *arguments], command(), int(parent) if parent else None)
+    code = _native.main(["dedup-job", *arguments], int(parent) if parent else None)
     # Nothing of Python's is left to do, and abandoned work of the program must not delay the exit.
     sys.stdout.flush()
     os._exit(code)

@@ -35,7 +35,7 @@ class DataError(DedupJobError):
 
 
 class UnreachableError(DedupJobError):
-    """An object store or a cluster did not answer, after all retries (69)."""
+    """An object store did not answer, after all retries (69)."""
 
     exit_code = 69
 

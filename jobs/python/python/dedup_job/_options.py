@@ -20,7 +20,7 @@ Span = Union[str, datetime.timedelta]
 #: Keyword arguments whose options are called otherwise.
 _RENAMED = {"k": "max-distance"}
 #: Options that this package sets itself.
-_RESERVED = frozenset({"json", "log_format", "progress_every", "stop_with_stdin"})
+_RESERVED = frozenset({"json", "log_format", "progress_every"})
 
 
 class StorageOptions(TypedDict, total=False):
@@ -158,18 +158,6 @@ class CompareOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
         Date of the batch; or, for WARC files, "from-records": the day on which their documents were fetched.
     design
         Design of the tables; by default the cheapest that fits the memory limit.
-    cluster
-        Let the executors of this scheduler do the work: "df://HOST:PORT".
-    resubmit
-        How often to submit the work again if the scheduler is lost.
-    executor_wait
-        How long to wait for the scheduler.
-    tls_ca
-        With an encrypted cluster: file with the certificate of the authority (PEM).
-    tls_cert
-        With an encrypted cluster: file with the certificate of this client (PEM).
-    tls_key
-        With an encrypted cluster: file with the private key of this client (PEM).
     """
 
     within: bool
@@ -177,12 +165,6 @@ class CompareOptions(CommonOptions, ColumnOptions, SpecOptions, total=False):
     base_text: Union[Path, Iterable[Path]]
     day: Day
     design: str
-    cluster: str
-    resubmit: int
-    executor_wait: Span
-    tls_ca: Path
-    tls_cert: Path
-    tls_key: Path
 
 
 class DecideOptions(CompareOptions, total=False):

@@ -160,7 +160,6 @@ def _read(process: subprocess.Popen[bytes], report: Callable[[Progress], object]
                     done=fields["done"],
                     total=fields["all"],
                     pairs=fields["hits"],
-                    executors=fields["executors"],
                 )
             )
     reader.join()

@@ -23,8 +23,6 @@ class Progress(NamedTuple):
     total: int | None
     #: Pairs found so far.
     pairs: int
-    #: Executors that work on it; None without a cluster.
-    executors: int | None
 
     def __str__(self) -> str:
         line = f"{self.stage}: {self.done:,}"
@@ -69,7 +67,7 @@ def native_progress(option: ProgressOption) -> Iterator[NativeReport]:
         return
     called = report
     try:
-        yield lambda stage, done, total, pairs: called(Progress(stage, done, total, pairs, None))
+        yield lambda stage, done, total, pairs: called(Progress(stage, done, total, pairs))
     finally:
         close()
 
