@@ -1,6 +1,5 @@
 """The program, called as the manifests and the units call it, on local files. Run by .ci/deploy, which says in
-DEDUP_JOB_TEST_PROGRAM which program, and in MANIFESTS, CLUSTER_MANIFESTS, ENCRYPTED_MANIFESTS, LOOKUP_MANIFESTS and
-ALL_MANIFESTS what kustomize built.
+DEDUP_JOB_TEST_PROGRAM which program, and in MANIFESTS, LOOKUP_MANIFESTS and ALL_MANIFESTS what kustomize built.
 """
 
 import contextlib
@@ -8,7 +7,6 @@ import datetime
 import json
 import os
 import re
-import select
 import shutil
 import socket
 import ssl
@@ -77,7 +75,6 @@ class Kubernetes:
         self.moved = {
             "s3://crawl": str(place),
             "/scratch": str(place / "scratch"),
-            "/etc/dedup-job-tls": str(place / "tls"),
             "/etc/dedup-job-serve-tls": str(place / "tls"),
             "/etc/dedup-job-serve-token": str(place / "tls"),
             "/etc/dedup-job": str(place),
@@ -99,15 +96,14 @@ class Kubernetes:
         [pod] = [
             one["spec"].get("jobTemplate", one)["spec"]["template"]["spec"]
             for one in self.manifests
-            if one["kind"] in ("CronJob", "Deployment", "StatefulSet") and one["metadata"]["name"] == name
+            if one["kind"] in ("CronJob", "Deployment") and one["metadata"]["name"] == name
         ]
         return pod.get("initContainers", []) + pod["containers"]
 
-    def arguments(self, container, fields=()):
-        """The command line; `fields` are what a pod would be told of itself."""
-        environment = self.environment | dict(fields)
+    def arguments(self, container):
+        """The command line."""
         arguments = [
-            re.sub(r"\$\((\w+)\)", lambda variable: environment[variable[1]], argument)
+            re.sub(r"\$\((\w+)\)", lambda variable: self.environment[variable[1]], argument)
             for argument in container["args"]
         ]
         return [self.move(argument) for argument in arguments]
@@ -141,23 +137,6 @@ def test_what_is_wrong_in_the_settings_is_78(place):
     kubernetes.run(container, code=78)
 
 
-@contextlib.contextmanager
-def running(arguments, log):
-    """A process that goes on until SIGTERM, which has to end it well. Gives what it says when it is ready."""
-    with open(log, "w") as errors:
-        process = subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True)
-    try:
-        ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
-        line = process.stdout.readline() if ready else ""
-        assert line, log.read_text()
-        yield json.loads(line)
-        process.terminate()
-        assert process.wait(PATIENCE) == 0, log.read_text()
-    finally:
-        process.kill()
-        process.communicate()
-
-
 def certify(directory):
     """The keys that the Secret would have, for this machine instead of the services."""
     directory.mkdir()
@@ -169,75 +148,6 @@ def certify(directory):
         "x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -extfile names -out tls.crt",
     ):
         subprocess.run(["openssl", *line.split()], cwd=directory, check=True, capture_output=True)
-
-
-@contextlib.contextmanager
-def cluster(kubernetes, place):
-    """A scheduler and two executors. Services are this machine, and ports are free ones."""
-    certify(place / "tls")
-    for container in ("dedup-job-scheduler", "dedup-job-executors"):
-        [bind] = [one for one in kubernetes.containers(container)[0]["args"] if one.startswith("--bind=")]
-        kubernetes.moved[bind] = "--bind=127.0.0.1:0"
-    with contextlib.ExitStack() as processes:
-
-        def start(name, service, fields=()):
-            [container] = kubernetes.containers(service)
-            arguments = kubernetes.arguments(container, fields)
-            return processes.enter_context(running(arguments, place / f"{name}.log"))
-
-        said = start("scheduler", "dedup-job-scheduler")
-        port = said["scheduler"].rpartition(":")[2]
-        kubernetes.moved["df://dedup-job-scheduler:50050"] = f"df://localhost:{port}"
-        for pod in ("dedup-job-executors-0", "dedup-job-executors-1"):
-            kubernetes.moved[f"{pod}.dedup-job-executors.dedup-job.svc"] = "localhost"
-            said = start(pod, "dedup-job-executors", {"POD_NAME": pod, "POD_NAMESPACE": "dedup-job"})
-            assert said["address"].startswith("localhost:")
-        yield
-
-
-@pytest.mark.parametrize("manifests", ["CLUSTER_MANIFESTS", "ENCRYPTED_MANIFESTS"])
-def test_the_night_on_a_cluster(tmp_path, manifests):
-    """It gives what it gives without one, in another place."""
-    alone, shared = (furnish(tmp_path / name) for name in ("alone", "shared"))
-    base, kubernetes = Kubernetes(alone), Kubernetes(shared, manifests)
-    [night] = base.containers("dedup-job")
-    expected, pairs = check_night(alone, lambda: base.run(night))
-    scratch = shared / "scratch"
-    with cluster(kubernetes, shared):
-        [night] = kubernetes.containers("dedup-job")
-        arguments = kubernetes.arguments(night)
-        assert f"--scratch={scratch}/" in arguments
-        # Each executor has a directory of its own.
-        before = sorted(scratch.iterdir())
-        assert len(before) == 2
-        nights = [summary(call(arguments)) for _ in range(2)]
-        # The night leaves nothing.
-        assert sorted(scratch.iterdir()) == before
-        if manifests == "ENCRYPTED_MANIFESTS":
-            # Without a certificate nobody is let in, however long he waits.
-            stranger = [argument for argument in arguments if not argument.startswith("--tls-")]
-            waits = [argument for argument in stranger if argument.startswith("--executor-wait=")]
-            assert len(waits) == 1
-            call(["--executor-wait=2s" if argument in waits else argument for argument in stranger], 69)
-    assert list(scratch.iterdir()) == []
-    for done in nights:
-        assert sum(executor["documents"] for executor in done["cluster"]["executors"]) == 400
-        assert done["cluster"]["slices_again"] == 0
-        # Midnight may come between.
-        if done["day"] == expected["day"]:
-            assert (shared / "hits" / f"{done['day']}.parquet").read_bytes() == pairs
-    if nights[1]["day"] == expected["day"]:
-        assert [done["commit"] for done in nights] == [expected["commit"], "already_there"]
-
-
-@pytest.mark.parametrize("service", ["dedup-job-scheduler", "dedup-job-executors"])
-def test_a_port_is_not_opened_to_others_without_keys(place, service):
-    kubernetes = Kubernetes(place, "CLUSTER_MANIFESTS")
-    [container] = kubernetes.containers(service)
-    arguments = kubernetes.arguments(container, {"POD_NAME": "pod-0", "POD_NAMESPACE": "dedup-job"})
-    arguments.remove("--insecure")
-    said = call(arguments, 64).stderr
-    assert "0.0.0.0:5005" in said and "--tls-ca" in said
 
 
 # A document of testdata/archive.
